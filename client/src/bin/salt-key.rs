@@ -1,0 +1,2 @@
+//! `salt-key`.
+fn main() {}

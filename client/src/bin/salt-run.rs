@@ -1,0 +1,2 @@
+//! `salt-run`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! LocalClient and the operators' commands: salt, salt-key, salt-run.

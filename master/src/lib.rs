@@ -1,0 +1,1 @@
+//! salt-master: requests, publishing, keys, jobs, file server and the event bus.

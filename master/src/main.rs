@@ -1,0 +1,2 @@
+//! salt-master: requests, publishing, keys, jobs, file server and the event bus.
+fn main() {}

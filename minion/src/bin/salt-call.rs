@@ -1,0 +1,2 @@
+//! `salt-call`.
+fn main() {}

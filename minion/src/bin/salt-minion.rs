@@ -1,0 +1,2 @@
+//! `salt-minion`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! salt-minion and salt-call: connect, authenticate, match, run in the sandbox, return.

@@ -1,0 +1,1 @@
+//! Salt's protocol: values, envelopes, keys, jobs, targets, events and configuration files.

@@ -1,0 +1,1 @@
+//! What a module says about itself: functions, types, documentation and imports, read from the component.

@@ -1,0 +1,1 @@
+//! The one configuration of wasmtime that compiler and executor share.

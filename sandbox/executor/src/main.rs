@@ -1,0 +1,2 @@
+//! Runs module instances: wasmtime's runtime, no compiler, no privileges.
+fn main() {}

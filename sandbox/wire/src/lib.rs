@@ -1,0 +1,1 @@
+//! Messages between the minion's broker and an executor, over a socket pair.
