@@ -1,0 +1,72 @@
+# Brine's commands. Each does its own set-up on a Debian machine with the Rust toolchain; `make help` lists them.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+TARGET  := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),$(CURDIR)/target)
+PROFILE ?= dev
+PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+BIN     := $(TARGET)/$(PROFILE_DIR)
+MODULES := $(TARGET)/modules
+PREFIX  ?= /usr/local
+SALT_VERSION ?= 3008.3
+VENV    := $(TARGET)/venv/salt-$(SALT_VERSION)
+NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fail-fast)
+
+export BRINE_PYTHON = $(VENV)/bin/python
+
+.PHONY: help setup build modules venv demo test lint test-unit test-e2e bench install audit fuzz clean
+
+help: ## list the commands
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
+
+setup: ## install what the build needs from Debian's packages
+	@tools/setup.sh
+
+# One cargo call for what links no wasmtime, and one for each of the two programs that do: cargo unifies features
+# within a call, and the executor must not get the compiler's.
+build: setup modules ## build everything
+	cargo build --locked --profile $(PROFILE)
+	cargo build --locked --profile $(PROFILE) -p brine-executor
+	cargo build --locked --profile $(PROFILE) -p brine-compiler
+
+modules: setup ## build the standard modules and the examples as components
+	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc tools/build-modules.sh $(MODULES)
+
+venv: setup ## install Python Salt, the peer of the interop tests
+	@tools/salt-venv.sh $(SALT_VERSION) $(VENV)
+
+demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox
+	@BRINE_BIN=$(BIN) BRINE_EXAMPLES=$(TARGET)/examples tools/demo.sh
+
+test: lint test-unit test-e2e ## all tests
+
+lint: setup
+	cargo fmt --all --check
+	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets -p brine-engine -p brine-executor -p brine-compiler -- -D warnings
+
+test-unit: build venv ## unit and integration tests of each crate
+	$(RUN_TESTS) --locked
+	tools/check-executor.sh $(BIN)
+
+test-e2e: build venv ## across processes: end to end, and interop with Python Salt
+	$(RUN_TESTS) --locked -p brine-tests
+
+bench: ## measure: job through the executor, `salt` cold, memory
+	$(MAKE) build PROFILE=release
+	BRINE_BIN=$(TARGET)/release tools/bench.sh
+
+install: ## build for release and install under PREFIX (default /usr/local)
+	$(MAKE) build PROFILE=release
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/brine/modules
+	install -m 755 $(addprefix $(TARGET)/release/,salt salt-key salt-run salt-call salt-master salt-minion) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(TARGET)/release/brine-executor $(TARGET)/release/brine-compiler $(DESTDIR)$(PREFIX)/lib/brine
+	install -m 644 $(MODULES)/*.wasm $(DESTDIR)$(PREFIX)/lib/brine/modules
+
+audit: ## advisories, licences and banned crates
+	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny
+	cargo deny check
+
+clean: ## remove what was built
+	cargo clean
