@@ -1,1 +1,114 @@
 //! What a module says about itself: functions, types, documentation and imports, read from the component.
+//!
+//! [`read`] runs in the compiler's cage, because the bytes are anybody's; its [`ModuleInfo`] goes to the minion as JSON
+//! beside the compiled code. [`embed_docs`] is for the build: doc comments do not survive componentizing, so it puts
+//! those of the WIT back as custom sections, which [`read`] finds.
+//!
+//! - `read.rs`   the functions and imports of a component
+//! - `types.rs`  a type in WIT's words
+//! - `docs.rs`   the sections that carry doc comments, both ways
+
+mod docs;
+mod read;
+mod types;
+
+pub use docs::{EmbedError, embed_docs};
+pub use read::{ReadError, read};
+use serde::{Deserialize, Serialize};
+
+/// Functions of one module. More is not a module that somebody wrote for Salt, and `sys.doc` answers with all of them.
+pub const MAX_FUNCTIONS: usize = 1_000;
+/// Imports of one module; a component that brings a whole language's runtime has about 30.
+pub const MAX_IMPORTS: usize = 200;
+/// Parameters of one function (the component model's canonical ABI changes at 16).
+pub const MAX_PARAMS: usize = 64;
+/// Bytes of one name: of a function, a parameter or an import.
+pub const MAX_NAME: usize = 200;
+/// Bytes of one type in WIT's words.
+pub const MAX_TYPE: usize = 1_000;
+/// Bytes of one doc comment; a longer one is cut.
+pub const MAX_DOC: usize = 16 * 1024;
+/// Bytes of all doc comments of a module together; what comes after is left out.
+pub const MAX_DOCS: usize = 256 * 1024;
+
+/// All that a component says about itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ModuleInfo {
+    /// The doc comment of its world.
+    pub doc: Option<String>,
+    /// Its functions, sorted by name.
+    pub functions: Vec<Function>,
+    /// What it asks for: imported interfaces as in `brine:host/grains@1.0.0`, sorted. Those with types only are left out.
+    pub imports: Vec<String>,
+    /// What the author should know: exports that cannot be called and why.
+    #[serde(default)]
+    pub notes: Vec<String>,
+}
+
+/// One function as jobs call it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// As called, in snake_case and without the module: `get_or_default`.
+    pub name: String,
+    /// Its way in the component: the function's export, after the exported interface where it is in one.
+    pub export: Vec<String>,
+    /// In order.
+    pub params: Vec<Param>,
+    /// The result's type in WIT's words; none where it returns nothing.
+    pub result: Option<String>,
+    /// Its doc comment.
+    pub doc: Option<String>,
+}
+
+/// One parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Param {
+    /// In snake_case, as the keyword that sets it.
+    pub name: String,
+    /// Its type in WIT's words.
+    pub ty: String,
+    /// May be left out.
+    pub optional: bool,
+    /// Whether it takes what the others leave.
+    pub rest: Rest,
+}
+
+/// A parameter that takes the rest of the arguments, DESIGN.md §3.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rest {
+    /// An ordinary parameter.
+    #[default]
+    No,
+    /// `args: list<data>`: the rest of the positional arguments.
+    Args,
+    /// `kwargs: data`: the rest of the keyword arguments.
+    Kwargs,
+}
+
+impl ModuleInfo {
+    /// The function that jobs call by this name.
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        self.functions.iter().find(|function| function.name == name)
+    }
+}
+
+/// A function as an operator reads it: `test.fib(num: u32) -> list<u64>`.
+pub fn signature(module: &str, function: &Function) -> String {
+    let params: Vec<String> = function
+        .params
+        .iter()
+        .map(|param| match param.rest {
+            Rest::No => format!("{}: {}", param.name, param.ty),
+            Rest::Args => format!("*{}", param.name),
+            Rest::Kwargs => format!("**{}", param.name),
+        })
+        .collect();
+    let result = function.result.as_ref().map(|result| format!(" -> {result}")).unwrap_or_default();
+    format!("{module}.{}({}){result}", function.name, params.join(", "))
+}
+
+/// A WIT name as Salt writes names.
+pub fn snake_case(name: &str) -> String {
+    name.replace('-', "_")
+}

@@ -1,0 +1,259 @@
+//! The functions and imports of a component.
+
+use std::collections::BTreeMap;
+
+use wasmparser::component_types::{ComponentAnyTypeId, ComponentEntityType};
+use wasmparser::{Encoding, Parser, Payload, ValidPayload, Validator, WasmFeatures};
+use wit_parser::decoding::{DecodedWasm, decode};
+use wit_parser::{FunctionKind, Resolve, WorldItem};
+
+use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
+use crate::{Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, ModuleInfo, Param, Rest, snake_case, types};
+
+/// Why a file is no module. One line each, for the operator who put the file there.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ReadError {
+    /// Not WebAssembly at all.
+    #[error("is not WebAssembly: it does not begin with \"\\0asm\"")]
+    NotWasm,
+    /// WebAssembly, but not a component.
+    #[error("is a core WebAssembly module, not a component (wasm-component-ld or `wasm-tools component new` make one)")]
+    NotComponent,
+    /// An interface description and no code.
+    #[error("is a WIT package, not a component: it has no code")]
+    WitPackage,
+    /// It does not parse or does not validate.
+    #[error("is not a valid component: {0}")]
+    Malformed(String),
+    /// Nothing to call.
+    #[error("exports no function")]
+    NoFunctions,
+    /// Two exports would be called by one name.
+    #[error("exports {first} and {second}, which would both be called {name}")]
+    Clash {
+        /// The name, in snake_case.
+        name: String,
+        /// One export.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Over a bound of this crate.
+    #[error("{what}; the limit is {limit}")]
+    TooMuch {
+        /// What there is too much of.
+        what: String,
+        /// How much there may be.
+        limit: usize,
+    },
+}
+
+/// Reads what the component says about itself. The bytes may be anything; time and memory are bounded by their size
+/// (callers cap it) and by what runs this, which is the compiler's cage.
+pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
+    if !wasm.starts_with(b"\0asm") {
+        return Err(ReadError::NotWasm);
+    }
+    let outline = outline(wasm)?;
+    // Sections of docs that do not fit would fail the decoder; they are read here, and nothing depends on them.
+    let decoded = decode(&hide_sections(wasm, &outline.doc_sections));
+    let (resolve, world) = match decoded.map_err(|error| ReadError::Malformed(one_line(&format!("{error:#}"))))? {
+        DecodedWasm::Component(resolve, world) => (resolve, world),
+        DecodedWasm::WitPackage(..) => return Err(ReadError::WitPackage),
+    };
+    let mut notes = outline.docs.notes.clone();
+    let functions = functions(&resolve, world, &outline.docs, &mut notes)?;
+    if functions.is_empty() {
+        return Err(ReadError::NoFunctions);
+    }
+    Ok(ModuleInfo { doc: outline.docs.module(), functions, imports: outline.imports, notes })
+}
+
+/// What one pass over the sections finds.
+struct Outline {
+    imports: Vec<String>,
+    docs: Docs,
+    /// Where the names of all sections of docs are, at any depth.
+    doc_sections: Vec<usize>,
+}
+
+fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
+    let malformed = |error: wasmparser::BinaryReaderError| ReadError::Malformed(one_line(&error.to_string()));
+    let mut validator = Validator::new_with_features(WasmFeatures::all());
+    let mut imports = Vec::new();
+    let mut docs = Docs::default();
+    let mut doc_sections = Vec::new();
+    let mut depth = 0usize;
+    for payload in Parser::new(0).parse_all(wasm) {
+        let payload = payload.map_err(malformed)?;
+        if let Payload::Version { encoding: Encoding::Module, .. } = payload
+            && depth == 0
+        {
+            return Err(ReadError::NotComponent);
+        }
+        match validator.payload(&payload).map_err(malformed)? {
+            ValidPayload::Parser(_) => depth += 1,
+            ValidPayload::End(_) => depth = depth.saturating_sub(1),
+            ValidPayload::Ok | ValidPayload::Func(..) => {}
+        }
+        match payload {
+            Payload::ComponentImportSection(section) if depth == 0 => {
+                for import in section {
+                    let name = import.map_err(malformed)?.name.name;
+                    let types = validator.types(0);
+                    let item = types.as_ref().and_then(|types| types.component_item_for_import(name));
+                    let asks = match (item.map(|item| &item.ty), &types) {
+                        (Some(ComponentEntityType::Type { created, .. }), _) => is_resource(*created),
+                        // Types only is nothing asked; a resource is something that the host would have to make.
+                        (Some(ComponentEntityType::Instance(id)), Some(types)) => {
+                            types[*id].exports.values().any(|export| match export.ty {
+                                ComponentEntityType::Type { created, .. } => is_resource(created),
+                                _ => true,
+                            })
+                        }
+                        _ => true,
+                    };
+                    if asks {
+                        check_name("an import", name)?;
+                        imports.push(name.to_owned());
+                    }
+                    if imports.len() > MAX_IMPORTS {
+                        return Err(ReadError::TooMuch {
+                            what: format!("imports more than {MAX_IMPORTS} interfaces"),
+                            limit: MAX_IMPORTS,
+                        });
+                    }
+                }
+            }
+            Payload::CustomSection(section) if section.name() == SECTION || section.name().starts_with(PREFIX) => {
+                // The name lies right before the data.
+                doc_sections.extend(usize::try_from(section.data_offset()).ok().and_then(|at| at.checked_sub(section.name().len())));
+                if depth == 0 {
+                    docs.add(section.name(), section.data());
+                }
+            }
+            _ => {}
+        }
+    }
+    imports.sort();
+    imports.dedup();
+    Ok(Outline { imports, docs, doc_sections })
+}
+
+fn is_resource(id: ComponentAnyTypeId) -> bool {
+    matches!(id, ComponentAnyTypeId::Resource(_))
+}
+
+fn functions(
+    resolve: &Resolve,
+    world: wit_parser::WorldId,
+    docs: &Docs,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Function>, ReadError> {
+    let mut found: BTreeMap<String, Function> = BTreeMap::new();
+    // The root first: what it exports wins over an interface's function of the same name.
+    for (key, item) in &resolve.worlds[world].exports {
+        if let WorldItem::Function(function) = item {
+            let name = resolve.name_world_key(key);
+            add(resolve, vec![name], function, docs, &mut found, notes)?;
+        }
+    }
+    for (key, item) in &resolve.worlds[world].exports {
+        if let WorldItem::Interface { id, .. } = item {
+            let interface = resolve.name_world_key(key);
+            check_name("an export", &interface)?;
+            for (name, function) in &resolve.interfaces[*id].functions {
+                add(resolve, vec![interface.clone(), name.clone()], function, docs, &mut found, notes)?;
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+fn add(
+    resolve: &Resolve,
+    export: Vec<String>,
+    function: &wit_parser::Function,
+    docs: &Docs,
+    found: &mut BTreeMap<String, Function>,
+    notes: &mut Vec<String>,
+) -> Result<(), ReadError> {
+    let path = export.join(".");
+    if !matches!(function.kind, FunctionKind::Freestanding | FunctionKind::AsyncFreestanding) {
+        note(notes, format!("{path} belongs to a resource and cannot be called by a job"));
+        return Ok(());
+    }
+    let own = export.last().expect("an export has a name");
+    check_name("a function", own)?;
+    let name = snake_case(own);
+    if let Some(other) = found.get(&name) {
+        if other.export.len() < export.len() {
+            note(notes, format!("{path} is hidden by the export {} at the root", other.export[0]));
+            return Ok(());
+        }
+        return Err(ReadError::Clash { name, first: other.export.join("."), second: path });
+    }
+    if found.len() >= MAX_FUNCTIONS {
+        let what = format!("exports more than {MAX_FUNCTIONS} functions");
+        return Err(ReadError::TooMuch { what, limit: MAX_FUNCTIONS });
+    }
+    if function.params.len() > MAX_PARAMS {
+        let what = format!("{path} has {} parameters", function.params.len());
+        return Err(ReadError::TooMuch { what, limit: MAX_PARAMS });
+    }
+    let text = |ty| {
+        let what = || format!("a type of {path} is too long to write down");
+        types::text(resolve, ty).map_err(|_| ReadError::TooMuch { what: what(), limit: crate::MAX_TYPE })
+    };
+    let mut params: Vec<Param> = Vec::with_capacity(function.params.len());
+    for param in &function.params {
+        check_name("a parameter", &param.name)?;
+        let name = snake_case(&param.name);
+        if params.iter().any(|other| other.name == name) {
+            return Err(ReadError::Clash {
+                first: format!("{path} with a parameter {name}"),
+                second: "another".into(),
+                name,
+            });
+        }
+        let rest = match name.as_str() {
+            "args" if types::is_data_list(resolve, &param.ty) => Rest::Args,
+            "kwargs" if types::is_data(resolve, &param.ty) => Rest::Kwargs,
+            _ => Rest::No,
+        };
+        params.push(Param { name, ty: text(&param.ty)?, optional: types::is_option(resolve, &param.ty), rest });
+    }
+    let result = function.result.as_ref().map(text).transpose()?;
+    let doc = docs.function(&export);
+    found.insert(name.clone(), Function { name, export, params, result, doc });
+    Ok(())
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), ReadError> {
+    if name.len() > MAX_NAME {
+        let what = format!("the name of {what} has {} bytes", name.len());
+        return Err(ReadError::TooMuch { what, limit: MAX_NAME });
+    }
+    Ok(())
+}
+
+/// Notes are for the author; a hundred of them say the same as ten thousand.
+fn note(notes: &mut Vec<String>, text: String) {
+    if notes.len() < 100 {
+        notes.push(text);
+    }
+}
+
+/// Errors of other crates have line breaks, and may quote the file.
+fn one_line(text: &str) -> String {
+    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.len() > 400 {
+        let mut end = 400;
+        while !line.is_char_boundary(end) {
+            end -= 1;
+        }
+        line.truncate(end);
+        line.push('…');
+    }
+    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
