@@ -1,0 +1,31 @@
+//! The harness of the tests that cross crates: real programs, real sockets on loopback, temporary folders.
+//!
+//! - [`process`]: programs, their output, daemons that end with the test
+//! - [`salt`]: a Brine or a Python master and minion in a folder of their own
+//! - [`events`]: waiting for events of the master's bus
+//!
+//! Nothing here sleeps to wait for an outcome: tests wait for an event or a condition, with a deadline.
+
+pub mod events;
+pub mod process;
+pub mod salt;
+
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up. Generous: the machines that run it are busy.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Asks `condition` until it answers, and fails the test when [`DEADLINE`] is over.
+///
+/// # Panics
+/// After the deadline, naming `what`.
+pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + DEADLINE;
+    loop {
+        if let Some(answer) = condition() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "gave up waiting for: {what}");
+        std::thread::sleep(Duration::from_millis(10)); // between two looks at a condition that sends no event
+    }
+}

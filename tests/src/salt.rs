@@ -1,0 +1,293 @@
+//! Masters and minions, Brine's or Python's, each in a temporary folder with configuration of its own. Both kinds read the same
+//! configuration files and answer to the same commands: only the folder of their programs differs.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use crate::events::Events;
+use crate::process::{Daemon, Output, program, run};
+use crate::wait_for;
+
+/// Whose programs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// This project's.
+    Brine,
+    /// Python Salt's, from the virtual environment that `BRINE_PYTHON` is in.
+    Python,
+}
+
+impl Kind {
+    fn program(self, name: &str) -> PathBuf {
+        match self {
+            Kind::Brine => program(name),
+            Kind::Python => {
+                let python = std::env::var_os("BRINE_PYTHON").map_or_else(
+                    || crate::process::program_folder().join("../venv/salt-3008.3/bin/python"),
+                    PathBuf::from,
+                );
+                let path = python.with_file_name(name);
+                assert!(path.exists(), "{} is missing: run `make venv` first", path.display());
+                path
+            }
+        }
+    }
+}
+
+/// Two ports that are free now.
+fn free_ports() -> [u16; 2] {
+    let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+    sockets.map(|s| s.local_addr().expect("a bound socket").port())
+}
+
+/// A master and the commands on its host.
+pub struct Master {
+    /// Its root_dir.
+    pub folder: tempfile::TempDir,
+    /// Publish port.
+    pub publish_port: u16,
+    /// Request port.
+    pub ret_port: u16,
+    kind: Kind,
+    /// The running daemon; none after [`Master::stop`] or [`Master::kill`].
+    pub daemon: Option<Daemon>,
+}
+
+impl Master {
+    /// A Brine master with this additional configuration (YAML), up and listening.
+    pub fn start(config: &str) -> Self {
+        Self::start_kind(Kind::Brine, config)
+    }
+
+    /// A master of either kind.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    pub fn start_kind(kind: Kind, config: &str) -> Self {
+        let mut master = Self::prepare(kind, config);
+        master.up();
+        master
+    }
+
+    /// The folder and configuration of a master that does not run yet.
+    ///
+    /// # Panics
+    /// Where the folder cannot be made.
+    pub fn prepare(kind: Kind, config: &str) -> Self {
+        // Short, because the path of a unix socket has 107 characters at most.
+        let folder = tempfile::Builder::new().prefix("brine-m").tempdir_in("/tmp").expect("a temporary folder");
+        let [publish_port, ret_port] = free_ports();
+        let dir = folder.path().display();
+        for sub in ["conf", "srv/salt/_modules"] {
+            std::fs::create_dir_all(folder.path().join(sub)).expect("our own folder");
+        }
+        let text = format!(
+            "interface: 127.0.0.1\npublish_port: {publish_port}\nret_port: {ret_port}\nroot_dir: {dir}\n\
+             pki_dir: {dir}/pki\ncachedir: {dir}/cache\nsock_dir: {dir}/sock\nlog_file: {dir}/log\nuser: root\n\
+             pidfile: {dir}/master.pid\nfile_roots:\n  base: [{dir}/srv/salt]\n{config}\n"
+        );
+        std::fs::write(folder.path().join("conf/master"), text).expect("our own folder");
+        Self { folder, publish_port, ret_port, kind, daemon: None }
+    }
+
+    /// Starts the daemon and waits until it listens.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    pub fn up(&mut self) {
+        let log = self.path("master.out");
+        let daemon = Daemon::start(&self.kind.program("salt-master"), &["-c", &self.conf(), "-l", "debug"], &log);
+        self.daemon = Some(daemon);
+        let daemon = self.daemon.as_mut().expect("just started");
+        for port in [self.ret_port, self.publish_port] {
+            wait_for(&format!("the master to listen on {port}"), || {
+                std::net::TcpStream::connect(("127.0.0.1", port)).ok().map(drop)
+            });
+        }
+        let bus = self.folder.path().join("sock/master_event_pub.ipc");
+        wait_for("the master's event bus", || std::os::unix::net::UnixStream::connect(&bus).ok().map(drop));
+        assert!(daemon.pid() > 0);
+    }
+
+    /// Ends the daemon as an operator does.
+    pub fn stop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.terminate();
+        }
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.kill();
+        }
+    }
+
+    /// A path under its root_dir.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.folder.path().join(relative)
+    }
+
+    /// Its configuration folder.
+    pub fn conf(&self) -> String {
+        self.path("conf").display().to_string()
+    }
+
+    /// Writes a file into the base environment of its file server.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn serve(&self, relative: &str, content: &[u8]) {
+        let path = self.path("srv/salt").join(relative);
+        std::fs::create_dir_all(path.parent().expect("a file in a folder")).expect("our own folder");
+        // As an editor or a deployment does: whole or not at all.
+        let draft = path.with_extension("draft");
+        std::fs::write(&draft, content).expect("our own folder");
+        std::fs::rename(&draft, &path).expect("our own folder");
+    }
+
+    /// Runs one of this master's commands, with its configuration.
+    pub fn command(&self, name: &str, args: &[&str]) -> Output {
+        self.command_of(self.kind, name, args)
+    }
+
+    /// Runs a command of either kind against this master.
+    pub fn command_of(&self, kind: Kind, name: &str, args: &[&str]) -> Output {
+        let conf = self.conf();
+        let mut all = vec!["-c", &conf];
+        all.extend(args);
+        run(&kind.program(name), &all)
+    }
+
+    /// `salt …`
+    pub fn salt(&self, args: &[&str]) -> Output {
+        self.command("salt", args)
+    }
+
+    /// The JSON return of one minion.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn json(&self, minion: &str, args: &[&str]) -> serde_json::Value {
+        let mut all = vec!["--out=json", "--static", minion];
+        all.extend(args);
+        let output = self.salt(&all);
+        output.json().get(minion).unwrap_or_else(|| panic!("no return of {minion}: {output:?}")).clone()
+    }
+
+    /// Subscribes to its event bus.
+    pub fn events(&self) -> Events {
+        Events::connect(&self.path("sock/master_event_pub.ipc"))
+    }
+
+    /// Starts a Brine minion of this master, accepts its key and waits for its start event.
+    pub fn minion(&self, id: &str) -> Minion {
+        self.minion_kind(Kind::Brine, id, "")
+    }
+
+    /// Starts a minion of either kind, accepts its key and waits for its start event.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    pub fn minion_kind(&self, kind: Kind, id: &str, config: &str) -> Minion {
+        let events = self.events();
+        let mut minion = Minion::prepare(kind, id, self.ret_port, config);
+        minion.up();
+        events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
+            tag == "salt/auth" && data["id"] == id && (data["act"] == "pend" || data["act"] == "accept")
+        });
+        self.command("salt-key", &["-y", "-a", id]).exits(0);
+        events.wait_tag(&format!("salt/minion/{id}/start"));
+        minion
+    }
+}
+
+/// A minion.
+pub struct Minion {
+    /// Its id.
+    pub id: String,
+    /// Its root_dir.
+    pub folder: tempfile::TempDir,
+    kind: Kind,
+    /// The running daemon; none after a kill.
+    pub daemon: Option<Daemon>,
+}
+
+impl Minion {
+    /// The folder and configuration of a minion that does not run yet.
+    ///
+    /// # Panics
+    /// Where the folder cannot be made.
+    pub fn prepare(kind: Kind, id: &str, master_port: u16, config: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("brine-n").tempdir_in("/tmp").expect("a temporary folder");
+        std::fs::create_dir_all(folder.path().join("conf")).expect("our own folder");
+        let dir = folder.path().display();
+        let text = format!(
+            "id: {id}\nmaster: 127.0.0.1\nmaster_port: {master_port}\nroot_dir: {dir}\npki_dir: {dir}/pki\n\
+             cachedir: {dir}/cache\nsock_dir: {dir}/sock\nlog_file: {dir}/log\npidfile: {dir}/minion.pid\nuser: root\n\
+             acceptance_wait_time: 1\nrandom_reauth_delay: 1\nreturn_retry_timer: 1\nreturn_retry_timer_max: 2\n\
+             recon_default: 100\nrecon_max: 500\nmine_enabled: False\n{config}\n"
+        );
+        std::fs::write(folder.path().join("conf/minion"), text).expect("our own folder");
+        Self { id: id.to_owned(), folder, kind, daemon: None }
+    }
+
+    /// Starts the daemon.
+    pub fn up(&mut self) {
+        let conf = self.conf();
+        let log = self.path("minion.out");
+        self.daemon = Some(Daemon::start(&self.kind.program("salt-minion"), &["-c", &conf, "-l", "debug"], &log));
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.kill();
+        }
+    }
+
+    /// Ends it as an operator does.
+    pub fn stop(&mut self) {
+        if let Some(mut daemon) = self.daemon.take() {
+            daemon.terminate();
+        }
+    }
+
+    /// The running daemon.
+    ///
+    /// # Panics
+    /// Where none runs.
+    pub fn running(&self) -> &Daemon {
+        self.daemon.as_ref().expect("the minion runs")
+    }
+
+    /// Its configuration folder.
+    pub fn conf(&self) -> String {
+        self.path("conf").display().to_string()
+    }
+
+    /// A path under its root_dir.
+    pub fn path(&self, relative: &str) -> PathBuf {
+        self.folder.path().join(relative)
+    }
+
+    /// `salt-call …` with this minion's configuration.
+    pub fn salt_call(&self, args: &[&str]) -> Output {
+        let conf = self.conf();
+        let mut all = vec!["-c", &conf];
+        all.extend(args);
+        run(&self.kind.program("salt-call"), &all)
+    }
+
+    /// Process id of its executor.
+    ///
+    /// # Panics
+    /// Where it has none.
+    pub fn executor(&self) -> u32 {
+        let is_executor = |pid: &u32| {
+            let name = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("comm")).unwrap_or_default();
+            name.trim() == "brine-executor"
+        };
+        wait_for("the minion's executor", || self.running().children().into_iter().find(is_executor))
+    }
+}
