@@ -1,1 +1,26 @@
-//! Messages between the minion's broker and an executor, over a socket pair.
+//! Messages between the minion's broker and an executor, over one stream socket pair (the executor's fd 0).
+//!
+//! A frame is a big-endian `u32` length and that many bytes of MessagePack (named fields, so that either end can tell what
+//! it got). `Load` carries one open file by `SCM_RIGHTS`. The executor is what an escaped guest would speak through: every
+//! frame is bounded, memory is reserved for what has arrived and never for what a length claims, and whatever is malformed is a
+//! typed error after which the connection is of no more use.
+//!
+//! - [`messages`]: what is said, both ways
+//! - [`frame`]: bytes of one frame
+//! - [`connection`]: the socket, sender and receiver
+
+pub mod connection;
+pub mod frame;
+pub mod messages;
+
+pub use connection::{Connection, Received, Receiver, Sender, WireError};
+pub use frame::MAX_FRAME;
+pub use messages::{
+    ConfigOp, FailKind, FromExecutor, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, Message,
+    ModulesOp, Outcome, Run, Sha256Hex, ToExecutor, Usage,
+};
+
+pub use serde_bytes::ByteBuf;
+
+/// The version of this protocol; `Ready` carries it and the minion refuses an executor of another one.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,56 @@
+//! The bytes of one frame: a length and a MessagePack value.
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::connection::WireError;
+use crate::messages::Message;
+
+/// The largest frame's body. What goes into a job came from the master in one message and what comes out is limited by
+/// [`crate::Limits::output`]; both stay far below, and a peer that sends the most it may costs no more than this.
+pub const MAX_FRAME: usize = 32 << 20;
+
+/// The length before the body.
+pub const HEADER: usize = 4;
+
+/// Writes a message as a frame behind what `buffer` holds. After an error the buffer is as it was.
+pub fn encode<M: Message>(message: &M, buffer: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = buffer.len();
+    buffer.extend_from_slice(&[0; HEADER]);
+    let written = message.serialize(&mut rmp_serde::Serializer::new(&mut *buffer).with_struct_map());
+    let length = buffer.len() - start - HEADER;
+    let result = match (written, u32::try_from(length)) {
+        (Err(error), _) => Err(WireError::Encode(error.to_string())),
+        (Ok(()), Ok(header)) if length <= MAX_FRAME => {
+            buffer[start..start + HEADER].copy_from_slice(&header.to_be_bytes());
+            return Ok(());
+        }
+        (Ok(()), _) => Err(WireError::TooLarge { size: length, limit: MAX_FRAME }),
+    };
+    buffer.truncate(start);
+    result
+}
+
+/// The length of the body that follows the header.
+pub fn body_length(header: [u8; HEADER]) -> Result<usize, WireError> {
+    let size = usize::try_from(u32::from_be_bytes(header)).unwrap_or(usize::MAX);
+    if size > MAX_FRAME { Err(WireError::TooLarge { size, limit: MAX_FRAME }) } else { Ok(size) }
+}
+
+/// Reads a frame's body, which has to be one message and nothing behind it.
+pub fn decode<M: Message>(body: &[u8]) -> Result<M, WireError> {
+    let mut reader = rmp_serde::Deserializer::from_read_ref(body);
+    reader.set_max_depth(MAX_DEPTH);
+    let message = M::deserialize(&mut reader).map_err(|error| WireError::Malformed(error.to_string()))?;
+    match IgnoredAny::deserialize(&mut reader) {
+        Err(rmp_serde::decode::Error::InvalidMarkerRead(error))
+            if error.kind() == std::io::ErrorKind::UnexpectedEof =>
+        {
+            Ok(message)
+        }
+        _ => Err(WireError::Malformed("bytes behind the message".into())),
+    }
+}
+
+/// How deep a message may nest: the deepest has six levels, values inside are opaque bytes.
+const MAX_DEPTH: usize = 32;

@@ -1,0 +1,260 @@
+//! The connection over real socket pairs: what arrives is what was sent, and what is malformed is a typed error.
+
+use std::fs::File;
+use std::io::{Read, Seek, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use brine_sandbox_wire::{
+    ByteBuf, Connection, FromExecutor, HostError, HostOp, JobContext, Limits, MAX_FRAME, Message, ModulesOp, Outcome,
+    Receiver, Run, Sha256Hex, ToExecutor, Usage, WireError, frame,
+};
+
+fn run(args: Vec<u8>) -> ToExecutor {
+    ToExecutor::Run(Box::new(Run {
+        call: 7,
+        module: Sha256Hex::from([3; 32]),
+        function: "ping".into(),
+        args,
+        kwargs: vec![0x80],
+        context: JobContext {
+            jid: "20261120120000000000".into(),
+            function: "test.ping".into(),
+            ..JobContext::default()
+        },
+        limits: Limits::default(),
+        imports_granted: vec!["brine:host/grains".into()],
+    }))
+}
+
+fn debug<M: Message>(message: &M) -> String {
+    format!("{message:?}")
+}
+
+async fn deadline<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), future).await.expect("in time")
+}
+
+#[tokio::test]
+async fn every_message_arrives_as_it_was_sent() {
+    let (minion, executor) = Connection::pair().unwrap();
+    let (mut to_executor, mut from_executor) = minion.minion();
+    let (mut to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
+    let module = Sha256Hex::from([0xab; 32]);
+    let down = [
+        ToExecutor::Unload { module },
+        run(vec![0x90]),
+        ToExecutor::Kill { call: 7, reason: "killed".into() },
+        ToExecutor::HostReply { call: 7, request: 1, result: Ok(ByteBuf::from(vec![0xc0])) },
+        ToExecutor::HostReply { call: 7, request: 2, result: Err(HostError::Denied("no".into())) },
+        ToExecutor::Ping { n: u64::MAX },
+    ];
+    let up = [
+        FromExecutor::Ready { version: 1, pid: 2 },
+        FromExecutor::LoadFailed { module, error: "no".into() },
+        FromExecutor::HostCall { call: 7, request: 1, op: HostOp::Modules(ModulesOp::Sync { saltenv: None }) },
+        FromExecutor::Done {
+            call: 7,
+            outcome: Outcome::Returned { value: vec![0xc3], retcode: -1 },
+            usage: Usage::default(),
+        },
+    ];
+    for message in &down {
+        to_executor.send(message).await.unwrap();
+        assert_eq!(debug(&deadline(from_minion.recv()).await.unwrap().message), debug(message));
+    }
+    for message in &up {
+        to_minion.send(message).await.unwrap();
+    }
+    for message in &up {
+        assert_eq!(debug(&deadline(from_executor.recv()).await.unwrap().message), debug(message));
+    }
+    drop((to_executor, from_executor));
+    assert!(matches!(deadline(from_minion.recv()).await, Err(WireError::Closed)));
+}
+
+#[tokio::test]
+async fn files_come_with_their_messages() {
+    let (minion, executor) = Connection::pair().unwrap();
+    let (mut to_executor, _from_executor) = minion.minion();
+    let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
+    let load = |n: u8| ToExecutor::Load { module: Sha256Hex::from([n; 32]), name: n.to_string() };
+    for n in 0..8 {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[n]).unwrap();
+        file.rewind().unwrap();
+        to_executor.send(&ToExecutor::Ping { n: 0 }).await.unwrap();
+        to_executor.send_with_file(&load(n), file.into()).await.unwrap();
+    }
+    for n in 0..8 {
+        assert!(deadline(from_minion.recv()).await.unwrap().file.is_none());
+        let received = deadline(from_minion.recv()).await.unwrap();
+        assert_eq!(debug(&received.message), debug(&load(n)));
+        let mut content = Vec::new();
+        File::from(received.file.unwrap()).read_to_end(&mut content).unwrap();
+        assert_eq!(content, [n]);
+    }
+    assert!(matches!(to_executor.send(&load(0)).await, Err(WireError::FileMissing)));
+}
+
+#[tokio::test]
+async fn large_frames_pass_through_a_full_socket() {
+    let (minion, executor) = Connection::pair().unwrap();
+    let (mut to_executor, _from_executor) = minion.minion();
+    let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
+    let message = run(vec![5; 20 << 20]);
+    let expected = debug(&message).len();
+    let sending = tokio::spawn(async move {
+        to_executor.send(&message).await.unwrap();
+        to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
+        to_executor
+    });
+    assert_eq!(debug(&deadline(from_minion.recv()).await.unwrap().message).len(), expected);
+    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
+    deadline(sending).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_send_leaves_no_torn_frame() {
+    let (minion, executor) = Connection::pair().unwrap();
+    let (mut to_executor, _from_executor) = minion.minion();
+    let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
+    let message = run(vec![5; 8 << 20]);
+    // Polled once: the socket takes a part of it.
+    assert!(tokio::time::timeout(Duration::ZERO, to_executor.send(&message)).await.is_err());
+    let sending = tokio::spawn(async move {
+        to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
+        to_executor
+    });
+    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Run(_)));
+    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
+    deadline(sending).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_over_the_limit_is_not_sent_and_hurts_nothing() {
+    let (minion, executor) = Connection::pair().unwrap();
+    let (mut to_executor, _from_executor) = minion.minion();
+    let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
+    assert!(matches!(to_executor.send(&run(vec![0; MAX_FRAME])).await, Err(WireError::TooLarge { .. })));
+    to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
+    assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
+}
+
+/// A receiver, and the raw other end.
+fn raw() -> (UnixStream, Receiver<ToExecutor>) {
+    let (connection, other) = Connection::pair().unwrap();
+    (UnixStream::from(other), connection.executor().1)
+}
+
+fn framed(body: &[u8]) -> Vec<u8> {
+    let mut frame = u32::try_from(body.len()).unwrap().to_be_bytes().to_vec();
+    frame.extend_from_slice(body);
+    frame
+}
+
+#[tokio::test]
+async fn malformed_bytes_are_typed_errors() {
+    let mut ping = Vec::new();
+    frame::encode(&ToExecutor::Ping { n: 1 }, &mut ping).unwrap();
+    let mut trailing = ping[4..].to_vec();
+    trailing.push(0xc0);
+    let mut from_executor = Vec::new();
+    frame::encode(&FromExecutor::Pong { n: 1 }, &mut from_executor).unwrap();
+    let mut load = Vec::new();
+    frame::encode(&ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "test".into() }, &mut load).unwrap();
+    let cases: [(&str, Vec<u8>, &str); 11] = [
+        ("too large", vec![0xff; 4], "TooLarge"),
+        ("just too large", (MAX_FRAME as u32 + 1).to_be_bytes().to_vec(), "TooLarge"),
+        ("large claim, nothing behind", (MAX_FRAME as u32).to_be_bytes().to_vec(), "Truncated"),
+        ("half a header", vec![0, 0], "Truncated"),
+        ("half a body", ping[..ping.len() - 1].to_vec(), "Truncated"),
+        ("empty body", framed(&[]), "Malformed"),
+        ("garbage", framed(b"hello"), "Malformed"),
+        ("trailing bytes", framed(&trailing), "Malformed"),
+        ("deep nesting", framed(&[0x91; 1 << 20]), "Malformed"),
+        ("the other direction", from_executor, "Malformed"),
+        ("load without its file", load, "FileMissing"),
+    ];
+    for (what, bytes, expected) in cases {
+        let (mut peer, mut receiver) = raw();
+        let writing = std::thread::spawn(move || peer.write_all(&bytes).map(drop));
+        let error = deadline(receiver.recv()).await.expect_err(what);
+        assert!(format!("{error:?}").starts_with(expected), "{what}: {error:?}");
+        drop(receiver);
+        let _ = writing.join().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn array_lengths_that_lie_allocate_nothing() {
+    // { "Unload": bin32 of 4 GiB }, { "Kill": array32 of 4 G items }
+    for body in [&b"\x81\xa6Unload\xc6\xff\xff\xff\xff"[..], b"\x81\xa4Kill\xdd\xff\xff\xff\xff"] {
+        let (mut peer, mut receiver) = raw();
+        peer.write_all(&framed(body)).unwrap();
+        assert!(matches!(deadline(receiver.recv()).await, Err(WireError::Malformed(_))));
+    }
+}
+
+#[tokio::test]
+async fn files_without_messages_are_bounded() {
+    let (connection, other) = Connection::pair().unwrap();
+    let (mut sender, _keep) = Connection::from_fd(other).unwrap().minion();
+    let (_keep, mut receiver) = connection.executor();
+    // A peer that lies: frames of pings, each with a file, made by sending the bytes raw is not possible through `Sender`; so
+    // loads are sent and the receiver's messages are not taken. The bound holds for what waits between two messages.
+    for _ in 0..3 {
+        let file = tempfile::tempfile().unwrap();
+        let load = ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "x".into() };
+        sender.send_with_file(&load, file.into()).await.unwrap();
+    }
+    for _ in 0..3 {
+        assert!(deadline(receiver.recv()).await.unwrap().file.is_some());
+    }
+    let ping = ToExecutor::Ping { n: 0 };
+    let file: OwnedFd = tempfile::tempfile().unwrap().into();
+    assert!(matches!(sender.send_with_file(&ping, file).await, Err(WireError::TooManyFiles)));
+}
+
+#[tokio::test]
+async fn a_flood_of_files_ends_the_connection() {
+    let (connection, other) = Connection::pair().unwrap();
+    let (_keep, mut receiver) = connection.executor();
+    let file = tempfile::tempfile().unwrap();
+    let flood = std::thread::spawn(move || {
+        let mut frame = Vec::new();
+        frame::encode(&ToExecutor::Ping { n: 1 }, &mut frame).unwrap();
+        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let files = [file.as_fd()];
+        for _ in 0..100 {
+            let mut control = rustix::net::SendAncillaryBuffer::new(&mut space);
+            assert!(control.push(rustix::net::SendAncillaryMessage::ScmRights(&files)));
+            let parts = [std::io::IoSlice::new(&frame)];
+            if rustix::net::sendmsg(&other, &parts, &mut control, rustix::net::SendFlags::NOSIGNAL).is_err() {
+                break;
+            }
+        }
+    });
+    let error = loop {
+        match deadline(receiver.recv()).await {
+            Ok(received) => assert!(received.file.is_none()),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, WireError::TooManyFiles), "{error:?}");
+    drop(receiver);
+    flood.join().unwrap();
+}
+
+#[tokio::test]
+async fn only_a_unix_stream_socket_is_taken() {
+    let cases: [OwnedFd; 3] = [
+        File::open("/dev/null").unwrap().into(),
+        std::os::unix::net::UnixDatagram::pair().unwrap().0.into(),
+        std::net::UdpSocket::bind("127.0.0.1:0").unwrap().into(),
+    ];
+    for fd in cases {
+        assert!(Connection::from_fd(fd).is_err());
+    }
+}
