@@ -1,1 +1,58 @@
-//! ZMTP 3.1, ZeroMQ's wire, over tokio for hostile networks.
+//! ZMTP 3.1, ZeroMQ's wire, over tokio for hostile networks: PUB, SUB, ROUTER and REQ over `tcp://` and `ipc://`,
+//! mechanism NULL. Knows nothing of Salt; the wire is RFC 37 (ZMTP 3.1), RFC 28 (REQ, ROUTER) and RFC 29 (PUB, SUB).
+//!
+//! Layout, from the bytes up:
+//! - [`frame`]: the pure codec. Bytes in, messages and commands out; no sockets, no clock.
+//! - `handshake`: greeting and READY, parsed purely and driven under one deadline.
+//! - `stream`, `connection`, `heartbeat`: one established peer: readiness, buffered writes, PING and PONG.
+//! - `listener`: accepting, with the limits that hold before a peer has said who it is.
+//! - `publisher` (with `ring` and `subscriptions`), `router`: the sockets that bind.
+//! - `subscriber`, `requester` (with `connect` and `backoff`): the sockets that connect, and reconnect.
+//!
+//! Everything a peer can make this crate hold has a bound in [`Limits`]; every wait has a deadline. A peer that breaks
+//! a rule loses its connection, costs one counter and one line of log, and nobody else notices.
+
+mod backoff;
+mod endpoint;
+pub mod frame;
+mod limits;
+mod publisher;
+mod requester;
+mod router;
+mod subscriber;
+
+pub use backoff::Backoff;
+pub use endpoint::{Endpoint, EndpointError};
+pub use limits::{Heartbeat, Keepalive, Limits};
+pub use publisher::{PubConfig, PubStats, Publisher};
+pub use requester::{ReqConfig, RequestError, Requester};
+pub use router::{Gone, Incoming, PeerInfo, Reply, Router, RouterConfig, RouterStats};
+pub use subscriber::{SubConfig, SubEvent, Subscriber};
+
+use bytes::Bytes;
+
+/// One multipart message, frame by frame.
+pub type Frames = Vec<Bytes>;
+
+/// A socket could not be bound.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// The host name has no address.
+    #[error("cannot bind {endpoint}: {host} has no address: {source}")]
+    Resolve {
+        /// What was to be bound.
+        endpoint: String,
+        /// The name that did not resolve.
+        host: String,
+        /// The resolver's answer.
+        source: std::io::Error,
+    },
+    /// The system refused to bind or listen.
+    #[error("cannot bind {endpoint}: {source}")]
+    Io {
+        /// What was to be bound.
+        endpoint: String,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+}
