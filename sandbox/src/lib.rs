@@ -1,1 +1,88 @@
 //! The minion's side of the sandbox: modules, policy, limits and the executors that run instances.
+//!
+//! A job goes [`Sandbox::run`] → admission → the executor process → back; a module goes [`Sandbox::install`] → the
+//! compiler's cage → the cache → the executor. Neither wasmtime nor a compiler is linked here: modules are opaque bytes
+//! and what runs them is another process without privileges.
+//!
+//! - `name.rs`     checked names of modules
+//! - `policy.rs`   what a module may import: pure, a table and the owner's grants; `settings.rs` reads them
+//! - `broker.rs`   the trait through which everything outside an instance happens, and the one check before it
+//! - `compile.rs`  one run of the compiler in its cage
+//! - `cache.rs`    what it made, by content
+//! - `store.rs`    the modules there are, and how one is switched in
+//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death
+//! - `job.rs`      one job from arguments to outcome
+//! - `value.rs`    MessagePack from an executor, bounded before it is built
+
+mod broker;
+mod name;
+mod policy;
+mod sandbox;
+mod settings;
+mod store;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
+pub use brine_sandbox_wire::{
+    ConfigOp, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, ModulesOp, Sha256Hex, Usage,
+};
+pub use broker::Broker;
+pub use name::{BadName, ModuleName};
+pub use policy::{Grants, Policy, Refused};
+pub use sandbox::{JobOutcome, Sandbox, StartError};
+pub use settings::{Settings, SettingsError};
+pub use store::{InstallError, Installed, Module};
+
+/// Where the sandbox finds its parts, and its bounds.
+#[derive(Debug, Clone)]
+pub struct SandboxConfig {
+    /// The program `brine-executor`.
+    pub executor: PathBuf,
+    /// The program `brine-compiler`.
+    pub compiler: PathBuf,
+    /// Compiled code by content. Made with mode 0700; its owner and mode are checked.
+    pub cache_dir: PathBuf,
+    /// The modules of the package, `NAME.wasm`. Never written.
+    pub standard_dir: PathBuf,
+    /// Modules that were installed, `NAME.wasm`; read again at the next start.
+    pub modules_dir: PathBuf,
+    /// What one job may use.
+    pub limits: Limits,
+    /// The owner's grants.
+    pub policy: Policy,
+    /// Jobs that run at the same time.
+    pub max_running: usize,
+    /// Jobs that wait for their turn; one more is refused at once.
+    pub max_queued: usize,
+    /// What compiling one module may use.
+    pub compile: CompileLimits,
+}
+
+/// What compiling one module may use; the engine itself bounds nothing there (WASM.md C.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompileLimits {
+    /// Bytes of a module before the compiler is even started.
+    pub module: u64,
+    /// Bytes of address space. An interpreter of 18 MB needs 400 MB.
+    pub memory: u64,
+    /// Seconds of CPU. About one a megabyte of ordinary code.
+    pub cpu_s: u64,
+    /// Bytes of compiled code.
+    pub file: u64,
+    /// Time on the clock, for a machine that is busy.
+    pub wall: Duration,
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        Self {
+            module: 32 << 20,
+            memory: 1 << 30,
+            cpu_s: 20,
+            file: 128 << 20,
+            wall: Duration::from_secs(120),
+        }
+    }
+}
