@@ -1,1 +1,35 @@
 //! Salt's protocol: values, envelopes, keys, jobs, targets, events and configuration files.
+//!
+//! What a master, a minion and a client must agree on, and nothing of what any of them does with it. Sections (§) in the
+//! comments are those of `PROTOCOL.md`.
+//!
+//! * [`value`], [`msgpack`]: Salt's values and their two MessagePack flavours (§2)
+//! * [`ids`], [`secret`]: checked types for what comes from outside, and types that do not print
+//! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
+//! * [`envelope`], [`auth`], [`request`], [`publication`]: what travels on 4506 and 4505 (§2.1, §3, §4, §5)
+//! * [`job`], [`target`], [`event`]: jobs, who they are for, and the event bus (§6.2, §8, §9, §10)
+//! * [`config`], [`args`], [`exit`], [`logging`], [`output`]: what the programs share (§11, §12)
+//!
+//! Decoders take hostile bytes: they are bounded, do not recurse without a limit, never allocate what a length claims and
+//! never panic.
+
+pub mod args;
+pub mod auth;
+pub mod config;
+pub mod crypticle;
+pub mod envelope;
+pub mod event;
+pub mod exit;
+pub mod ids;
+pub mod job;
+pub mod keys;
+pub mod logging;
+pub mod msgpack;
+pub mod output;
+pub mod publication;
+pub mod request;
+pub mod secret;
+pub mod target;
+pub mod value;
+
+pub use rmpv;

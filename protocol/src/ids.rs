@@ -1,0 +1,364 @@
+//! Checked types for names that come from outside: what has one of these types is safe in a path, a tag and a log line.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::value::Value;
+
+/// Why a text is not a valid name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text:?} is not a valid {what}: {why}")]
+pub struct IdError {
+    /// What it was to be.
+    pub what: &'static str,
+    /// The text, cut to 80 characters.
+    pub text: String,
+    /// What is wrong with it.
+    pub why: &'static str,
+}
+
+macro_rules! checked_text {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $check:path) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks the text.
+            ///
+            /// # Errors
+            /// When it is not valid, with the reason.
+            pub fn new(text: impl Into<String>) -> Result<Self, IdError> {
+                let text = text.into();
+                match $check(&text) {
+                    Ok(()) => Ok(Self(text)),
+                    Err(why) => Err(IdError { what: $what, text: text.chars().take(80).collect(), why }),
+                }
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            /// The text, owned.
+            pub fn into_string(self) -> String {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<&str> for $name {
+            type Error = IdError;
+            fn try_from(text: &str) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<&Value> for $name {
+            type Error = IdError;
+            fn try_from(value: &Value) -> Result<Self, IdError> {
+                let text = value.as_str().ok_or(IdError { what: $what, text: String::new(), why: "it is not text" })?;
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for Value {
+            fn from(id: $name) -> Value {
+                Value::from(id.0)
+            }
+        }
+
+        impl From<&$name> for Value {
+            fn from(id: &$name) -> Value {
+                Value::from(id.0.as_str())
+            }
+        }
+
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl PartialEq<str> for $name {
+            fn eq(&self, other: &str) -> bool {
+                self.0 == other
+            }
+        }
+
+        impl PartialEq<&str> for $name {
+            fn eq(&self, other: &&str) -> bool {
+                self.0 == *other
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                Self::new(String::deserialize(deserializer)?).map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+checked_text! {
+    /// A minion's id (§3.8): one file name, of at most 255 bytes. Salt also takes control characters; here they are refused,
+    /// because ids stand in event tags, which end at a blank line, and in logs.
+    MinionId, "minion id", check_minion_id
+}
+checked_text! {
+    /// A job id (§9.1): 20 digits, or 20 digits, `_` and a suffix of ASCII letters, digits, `-` and `_`.
+    Jid, "job id", check_jid
+}
+checked_text! {
+    /// A path below some root: relative, `/` between parts, no part `.` or `..`, no NUL, no empty part.
+    SafePath, "path", check_path
+}
+checked_text! {
+    /// A file server environment: one file name.
+    Saltenv, "environment", check_saltenv
+}
+checked_text! {
+    /// An event's tag: not empty, one line, at most 2 KiB.
+    EventTag, "event tag", check_tag
+}
+
+fn check_file_name(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.len() > 255 {
+        return Err("it is longer than 255 bytes");
+    }
+    if text == "." || text == ".." {
+        return Err("it names a directory");
+    }
+    if text.contains(['/', '\\']) {
+        return Err("it has a slash");
+    }
+    if text.contains('\0') {
+        return Err("it has a null byte");
+    }
+    if text.chars().any(char::is_control) {
+        return Err("it has a control character");
+    }
+    Ok(())
+}
+
+fn check_minion_id(text: &str) -> Result<(), &'static str> {
+    check_file_name(text)
+}
+
+fn check_saltenv(text: &str) -> Result<(), &'static str> {
+    check_file_name(text)
+}
+
+fn check_jid(text: &str) -> Result<(), &'static str> {
+    let (stamp, suffix) = text.as_bytes().split_at_checked(20).ok_or("it is shorter than 20 digits")?;
+    if !stamp.iter().all(u8::is_ascii_digit) {
+        return Err("it does not begin with 20 digits");
+    }
+    match suffix {
+        [] => Ok(()),
+        _ if suffix.len() > 64 => Err("it is longer than 84 bytes"),
+        [b'_', rest @ ..]
+            if !rest.is_empty() && rest.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) =>
+        {
+            Ok(())
+        }
+        _ => Err("what follows the 20 digits is not _ and letters or digits"),
+    }
+}
+
+fn check_path(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.len() > 4096 {
+        return Err("it is longer than 4096 bytes");
+    }
+    if text.starts_with('/') {
+        return Err("it is absolute");
+    }
+    if text.contains('\0') {
+        return Err("it has a null byte");
+    }
+    if text.contains('\\') {
+        return Err("it has a backslash");
+    }
+    for part in text.split('/') {
+        match part {
+            "" => return Err("it has an empty part"),
+            "." | ".." => return Err("it has a part that leads elsewhere"),
+            part if part.len() > 255 => return Err("a part is longer than 255 bytes"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn check_tag(text: &str) -> Result<(), &'static str> {
+    if text.is_empty() {
+        return Err("it is empty");
+    }
+    if text.len() > 2048 {
+        return Err("it is longer than 2048 bytes");
+    }
+    if text.contains('\0') {
+        return Err("it has a null byte");
+    }
+    if text.chars().any(char::is_control) {
+        return Err("it has a control character");
+    }
+    Ok(())
+}
+
+impl Saltenv {
+    /// The environment `base`.
+    pub fn base() -> Self {
+        Self("base".to_owned())
+    }
+}
+
+/// Microseconds since the epoch of the last jid that this process made.
+static LAST_JID_MICROS: AtomicI64 = AtomicI64::new(0);
+
+impl Jid {
+    /// A jid of now (UTC), greater than every one this process made before.
+    pub fn now() -> Self {
+        let now = jiff::Timestamp::now().as_microsecond();
+        let mut micros = now;
+        let _ = LAST_JID_MICROS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |last| {
+            micros = now.max(last + 1);
+            Some(micros)
+        });
+        let stamp = jiff::Timestamp::from_microsecond(micros).unwrap_or_else(|_| jiff::Timestamp::now());
+        Self(stamp.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S%6f").to_string())
+    }
+
+    /// When the job began, as Salt shows it: `2026, Nov 20 13:05:09.123456`; empty if the digits are no date.
+    pub fn start_time(&self) -> String {
+        self.timestamp().map_or_else(String::new, |t| {
+            t.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y, %b %d %H:%M:%S%.6f").to_string()
+        })
+    }
+
+    /// When the job began.
+    pub fn timestamp(&self) -> Option<jiff::Timestamp> {
+        let digits = self.0.get(..20)?;
+        let number = |from: usize, to: usize| digits.get(from..to)?.parse::<i32>().ok();
+        let small = |from: usize| i8::try_from(number(from, from + 2)?).ok();
+        let year = i16::try_from(number(0, 4)?).ok()?;
+        let micros = number(14, 20)?;
+        jiff::civil::DateTime::new(year, small(4)?, small(6)?, small(8)?, small(10)?, small(12)?, micros * 1000)
+            .ok()?
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .ok()
+            .map(|z| z.timestamp())
+    }
+}
+
+impl SafePath {
+    /// The path below a root.
+    pub fn under(&self, root: &std::path::Path) -> std::path::PathBuf {
+        root.join(&self.0)
+    }
+}
+
+impl EventTag {
+    /// A tag of parts that are tags or ids already.
+    ///
+    /// # Errors
+    /// When the whole is no tag.
+    pub fn join(parts: &[&str]) -> Result<Self, IdError> {
+        Self::new(parts.join("/"))
+    }
+}
+
+impl MinionId {
+    /// The topic of publications for this minion (§5.4): the hex SHA-1 of its id.
+    pub fn topic(&self) -> String {
+        use sha1::Digest as _;
+        hex::encode(sha1::Sha1::digest(self.0.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        for good in ["m1", "web.example.com", "a b", "é", "-x"] {
+            assert!(MinionId::new(good).is_ok(), "{good:?}");
+        }
+        for bad in ["", ".", "..", "a/b", "a\\b", "a\0b", "a\nb", &"x".repeat(256)] {
+            assert!(MinionId::new(bad).is_err(), "{bad:?}");
+        }
+        for good in ["a", "a/b.c", "..a/b..", "_modules/x.wasm"] {
+            assert!(SafePath::new(good).is_ok(), "{good:?}");
+        }
+        for bad in ["", "/a", "a/../b", "..", "a//b", "a/", "./a", "a\0", "a\\..\\b"] {
+            assert!(SafePath::new(bad).is_err(), "{bad:?}");
+        }
+        for good in ["20261120130509123456", "20261120130509123456_4218"] {
+            assert!(Jid::new(good).is_ok(), "{good:?}");
+        }
+        for bad in ["req", "", "2026112013050912345", "202611201305091234567", "20261120130509123456_", "20261120130509123456_/.."] {
+            assert!(Jid::new(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["", "a\n\nb", "a\0"] {
+            assert!(EventTag::new(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn jids_increase_strictly() {
+        let made: Vec<Jid> = (0..1000).map(|_| Jid::now()).collect();
+        assert!(made.windows(2).all(|w| w[0] < w[1]));
+        assert!(made.iter().all(|j| Jid::new(j.as_str()).is_ok()));
+    }
+
+    #[test]
+    fn a_refusal_says_what_and_why() {
+        assert_eq!(
+            MinionId::new("a/b").unwrap_err().to_string(),
+            r#""a/b" is not a valid minion id: it has a slash"#
+        );
+    }
+}

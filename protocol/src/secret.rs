@@ -1,0 +1,82 @@
+//! A value that does not print and is wiped when dropped.
+
+use std::fmt;
+
+use zeroize::Zeroize;
+
+/// Keys, tokens and passwords are held in this type: formatting it shows `<secret>`, dropping it overwrites the content.
+pub struct Secret<T: Zeroize>(T);
+
+impl<T: Zeroize> Secret<T> {
+    /// Takes a value that must not be shown.
+    pub const fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value itself. Do not log what this returns.
+    pub const fn expose(&self) -> &T {
+        &self.0
+    }
+
+    /// The value itself, to change it in place.
+    pub const fn expose_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<secret>")
+    }
+}
+
+impl<T: Zeroize> fmt::Display for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<secret>")
+    }
+}
+
+impl<T: Zeroize + Clone> Clone for Secret<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T: Zeroize> From<T> for Secret<T> {
+    fn from(value: T) -> Self {
+        Self(value)
+    }
+}
+
+impl<T: Zeroize> Drop for Secret<T> {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
+    /// Compares in constant time for contents of one length.
+    fn eq(&self, other: &Self) -> bool {
+        subtle::ConstantTimeEq::ct_eq(self.0.as_ref(), other.0.as_ref()).into()
+    }
+}
+
+impl<T: Zeroize + AsRef<[u8]>> Eq for Secret<T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print() {
+        let secret = Secret::new("hunter2".to_owned());
+        assert_eq!(format!("{secret} {secret:?} {:?}", Some(&secret)), "<secret> <secret> Some(<secret>)");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn secrets_compare_by_content() {
+        assert_eq!(Secret::new("a".to_owned()), Secret::new("a".to_owned()));
+        assert_ne!(Secret::new("a".to_owned()), Secret::new("ab".to_owned()));
+    }
+}
