@@ -1,6 +1,13 @@
 //! The AES payload (§4): AES-192-CBC under HMAC-SHA256, with Salt's marker, nonce prefix and serial.
 
-use crate::msgpack::{DecodeError, Limits};
+use aes::Aes192;
+use aes::cipher::{BlockModeDecrypt as _, BlockModeEncrypt as _, KeyIvInit as _, block_padding::Pkcs7};
+use base64::Engine as _;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+use zeroize::Zeroizing;
+
+use crate::msgpack::{self, DecodeError, Limits};
 use crate::secret::Secret;
 use crate::value::Value;
 
@@ -36,32 +43,73 @@ pub enum CryptError {
     Decode(#[from] DecodeError),
 }
 
+/// Key bytes: 24 for AES-192, 32 for HMAC-SHA256.
+const KEY_LEN: usize = 56;
+const AES_LEN: usize = 24;
+const IV_LEN: usize = 16;
+const MAC_LEN: usize = 32;
+const NONCE_LEN: usize = 32;
+
+/// Salt's marker before every packed value. Nothing is pickled.
+const MARKER: &[u8] = b"pickle::";
+
 impl AesKey {
     /// A new random key.
     pub fn generate() -> Self {
-        todo!()
+        let mut raw = Zeroizing::new([0_u8; KEY_LEN]);
+        rand::fill(raw.as_mut_slice());
+        Self { text: Secret::new(base64::engine::general_purpose::STANDARD.encode(raw.as_slice())) }
     }
 
-    /// A key from its text.
+    /// A key from its text; blanks around it do not matter.
     ///
     /// # Errors
     /// [`CryptError::BadKey`].
     pub fn from_text(text: &str) -> Result<Self, CryptError> {
-        let _ = text;
-        todo!()
+        let key = Self { text: Secret::new(text.trim().to_owned()) };
+        key.raw()?;
+        Ok(key)
+    }
+
+    /// A key from the bytes of its text, as they come out of an RSA decryption.
+    ///
+    /// # Errors
+    /// [`CryptError::BadKey`].
+    pub fn from_bytes(text: &[u8]) -> Result<Self, CryptError> {
+        Self::from_text(std::str::from_utf8(text).map_err(|_| CryptError::BadKey)?)
     }
 
     /// The key's text, as it travels (RSA-encrypted) and as it lies in session files.
     pub const fn text(&self) -> &Secret<String> {
         &self.text
     }
+
+    /// The lowercase hex SHA-256 of the key's text, which the master signs in its auth reply (§3.3).
+    pub(crate) fn digest(&self) -> String {
+        use sha2::Digest as _;
+        hex::encode(Sha256::digest(self.text.expose().as_bytes()))
+    }
+
+    fn raw(&self) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptError> {
+        let mut raw = Zeroizing::new([0_u8; KEY_LEN]);
+        let text = self.text.expose();
+        if text.len() != 76 {
+            return Err(CryptError::BadKey);
+        }
+        let decoded = base64::engine::general_purpose::STANDARD.decode(text).map(Zeroizing::new);
+        match decoded {
+            Ok(bytes) if bytes.len() == KEY_LEN => raw.copy_from_slice(&bytes),
+            _ => return Err(CryptError::BadKey),
+        }
+        Ok(raw)
+    }
 }
 
 /// Seals and opens payloads with one key.
 #[derive(Clone)]
 pub struct Crypticle {
-    aes: Secret<[u8; 24]>,
-    mac: Secret<[u8; 32]>,
+    aes: Secret<[u8; AES_LEN]>,
+    mac: Secret<[u8; MAC_LEN]>,
 }
 
 impl std::fmt::Debug for Crypticle {
@@ -73,14 +121,37 @@ impl std::fmt::Debug for Crypticle {
 impl Crypticle {
     /// Opens and seals with this key.
     pub fn new(key: &AesKey) -> Self {
-        let _ = key;
-        todo!()
+        let raw = key.raw().expect("an AesKey is checked when it is made");
+        let (mut aes, mut mac) = ([0; AES_LEN], [0; MAC_LEN]);
+        aes.copy_from_slice(&raw[..AES_LEN]);
+        mac.copy_from_slice(&raw[AES_LEN..]);
+        Self { aes: Secret::new(aes), mac: Secret::new(mac) }
     }
 
     /// IV, ciphertext and MAC of the plaintext.
     pub fn encrypt(&self, plaintext: &[u8]) -> Vec<u8> {
-        let _ = (plaintext, &self.aes, &self.mac);
-        todo!()
+        self.seal_with(rand::random(), plaintext.len(), |out| out.extend_from_slice(plaintext))
+    }
+
+    /// Writes the plaintext behind room for the IV and encrypts it where it lies.
+    fn seal_with(&self, iv: [u8; IV_LEN], len_hint: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+        let mut out = Vec::with_capacity(IV_LEN + len_hint + 16 + MAC_LEN);
+        out.extend_from_slice(&iv);
+        write(&mut out);
+        let len = out.len() - IV_LEN;
+        out.resize(IV_LEN + len + 16 - len % 16, 0);
+        cbc::Encryptor::<Aes192>::new(self.aes.expose().into(), (&iv).into())
+            .encrypt_padded::<Pkcs7>(&mut out[IV_LEN..], len)
+            .expect("the buffer was grown to whole blocks");
+        let mac = self.mac_of(&out);
+        out.extend_from_slice(&mac.finalize().into_bytes());
+        out
+    }
+
+    fn mac_of(&self, bytes: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(self.mac.expose()).expect("HMAC takes keys of every length");
+        mac.update(bytes);
+        mac
     }
 
     /// The plaintext. The MAC is checked before anything is decrypted.
@@ -88,14 +159,23 @@ impl Crypticle {
     /// # Errors
     /// [`CryptError::BadMac`]; after a good MAC [`CryptError::Malformed`].
     pub fn decrypt(&self, blob: &[u8]) -> Result<Vec<u8>, CryptError> {
-        let _ = blob;
-        todo!()
+        let at = blob.len().checked_sub(MAC_LEN).ok_or(CryptError::BadMac)?;
+        let (sealed, tag) = blob.split_at(at);
+        self.mac_of(sealed).verify_slice(tag).map_err(|_| CryptError::BadMac)?;
+        let (iv, ciphertext) = sealed.split_at_checked(IV_LEN).ok_or(CryptError::Malformed("no IV"))?;
+        let iv: &[u8; IV_LEN] = iv.try_into().map_err(|_| CryptError::Malformed("no IV"))?;
+        let mut plaintext = ciphertext.to_vec();
+        let len = cbc::Decryptor::<Aes192>::new(self.aes.expose().into(), iv.into())
+            .decrypt_padded::<Pkcs7>(&mut plaintext)
+            .map_err(|_| CryptError::Malformed("wrong padding"))?
+            .len();
+        plaintext.truncate(len);
+        Ok(plaintext)
     }
 
     /// Packs (network flavour) and encrypts a value; replies carry the request's nonce.
     pub fn seal(&self, value: &Value, nonce: Option<&str>) -> Vec<u8> {
-        let _ = (value, nonce);
-        todo!()
+        self.seal_with(rand::random(), 256, |out| write_plaintext(value, nonce, out))
     }
 
     /// Decrypts and unpacks; with a nonce the payload must begin with it.
@@ -103,8 +183,8 @@ impl Crypticle {
     /// # Errors
     /// When it is not authentic, not Salt's form, not the nonce's, or does not decode.
     pub fn open(&self, blob: &[u8], nonce: Option<&str>, limits: &Limits) -> Result<Value, CryptError> {
-        let _ = (blob, nonce, limits);
-        todo!()
+        let plaintext = self.decrypt(blob)?;
+        Ok(msgpack::decode(content(&plaintext, nonce)?, limits)?)
     }
 
     /// As [`Crypticle::open`] with every byte string left as bytes (for `_serve_file`).
@@ -112,9 +192,26 @@ impl Crypticle {
     /// # Errors
     /// As [`Crypticle::open`].
     pub fn open_raw(&self, blob: &[u8], nonce: Option<&str>, limits: &Limits) -> Result<Value, CryptError> {
-        let _ = (blob, nonce, limits);
-        todo!()
+        let plaintext = self.decrypt(blob)?;
+        Ok(msgpack::decode_raw(content(&plaintext, nonce)?, limits)?)
     }
+}
+
+fn write_plaintext(value: &Value, nonce: Option<&str>, out: &mut Vec<u8>) {
+    out.extend_from_slice(MARKER);
+    if let Some(nonce) = nonce {
+        out.extend_from_slice(nonce.as_bytes());
+    }
+    msgpack::encode_network_into(value, out);
+}
+
+fn content<'a>(plaintext: &'a [u8], nonce: Option<&str>) -> Result<&'a [u8], CryptError> {
+    let packed = plaintext.strip_prefix(MARKER).ok_or(CryptError::Malformed("no marker"))?;
+    let Some(nonce) = nonce else { return Ok(packed) };
+    if nonce.len() != NONCE_LEN {
+        return Err(CryptError::WrongNonce);
+    }
+    packed.strip_prefix(nonce.as_bytes()).ok_or(CryptError::WrongNonce)
 }
 
 /// Remembers the highest serial seen under one publish key (§4).
@@ -136,5 +233,89 @@ impl SerialGuard {
             return true;
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::map;
+
+    fn crypticle() -> Crypticle {
+        Crypticle::new(&AesKey::generate())
+    }
+
+    #[test]
+    fn what_is_sealed_opens() {
+        let (c, nonce) = (crypticle(), "0123456789abcdef0123456789abcdef");
+        for len in 0..50 {
+            let plain = vec![7; len];
+            let blob = c.encrypt(&plain);
+            assert_eq!(blob.len(), 16 + (len / 16 + 1) * 16 + 32);
+            assert_eq!(c.decrypt(&blob).unwrap(), plain);
+        }
+        let value = map([("a", 1)]);
+        assert_eq!(c.open(&c.seal(&value, Some(nonce)), Some(nonce), &Limits::REQUEST).unwrap(), value);
+    }
+
+    #[test]
+    fn every_changed_bit_and_every_cut_is_found_by_the_mac() {
+        let c = crypticle();
+        let blob = c.seal(&map([("a", 1)]), None);
+        for at in 0..blob.len() {
+            let mut bad = blob.clone();
+            bad[at] ^= 1;
+            assert_eq!(c.decrypt(&bad), Err(CryptError::BadMac), "byte {at}");
+            assert_eq!(c.decrypt(&blob[..at]), Err(CryptError::BadMac), "cut at {at}");
+        }
+        assert_eq!(crypticle().decrypt(&blob), Err(CryptError::BadMac));
+    }
+
+    #[test]
+    fn the_mac_comes_before_the_padding() {
+        // A blob whose ciphertext is no whole block: with a wrong MAC the answer must not tell.
+        let c = crypticle();
+        let sealed = vec![0; 16 + 5];
+        let mut blob = sealed.clone();
+        blob.extend_from_slice(&[0; 32]);
+        assert_eq!(c.decrypt(&blob), Err(CryptError::BadMac));
+        let mut blob = sealed.clone();
+        blob.extend_from_slice(&c.mac_of(&sealed).finalize().into_bytes());
+        assert_eq!(c.decrypt(&blob), Err(CryptError::Malformed("wrong padding")));
+        let blob = c.mac_of(b"").finalize().into_bytes();
+        assert_eq!(c.decrypt(&blob), Err(CryptError::Malformed("no IV")));
+    }
+
+    #[test]
+    fn a_reply_without_its_nonce_is_refused() {
+        let (c, nonce) = (crypticle(), "0123456789abcdef0123456789abcdef");
+        let open = |blob: &[u8], nonce| c.open(blob, Some(nonce), &Limits::REQUEST);
+        assert_eq!(open(&c.seal(&map([("a", 1)]), None), nonce), Err(CryptError::WrongNonce));
+        assert_eq!(open(&c.seal(&Value::Nil, Some("ffffffffffffffffffffffffffffffff")), nonce), Err(CryptError::WrongNonce));
+        // A shorter nonce must not pass as a prefix of a longer one, nor an empty one as any.
+        assert_eq!(open(&c.seal(&Value::Nil, Some(nonce)), ""), Err(CryptError::WrongNonce));
+        assert_eq!(open(&c.seal(&Value::Nil, Some(nonce)), &nonce[..16]), Err(CryptError::WrongNonce));
+    }
+
+    #[test]
+    fn keys_do_not_print_and_are_checked() {
+        let key = AesKey::generate();
+        let shown = format!("{key:?} {:?} {}", Crypticle::new(&key), key.text());
+        assert!(!shown.contains(&key.text().expose()[..8]), "{shown}");
+        assert_eq!(key.text().expose().len(), 76);
+        assert_eq!(AesKey::from_text(key.text().expose()).unwrap(), key);
+        for bad in ["", "abc", &"A".repeat(75), &"!".repeat(76), &"A".repeat(76)] {
+            assert!(AesKey::from_text(bad).is_err() || bad.starts_with('A'), "{bad}");
+        }
+    }
+
+    #[test]
+    fn serials_only_go_up() {
+        let mut guard = SerialGuard::new();
+        assert!(guard.accept(5));
+        assert!(!guard.accept(5));
+        assert!(!guard.accept(4));
+        assert!(!guard.accept(0));
+        assert!(guard.accept(6));
     }
 }

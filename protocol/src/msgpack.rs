@@ -58,8 +58,7 @@ pub enum DecodeError {
 /// # Errors
 /// When it is not exactly one value within the limits.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    let _ = (bytes, limits);
-    todo!()
+    whole(bytes, limits, Strings::TextIfUtf8)
 }
 
 /// Decodes one value; every byte string, keys too, becomes [`Value::Binary`] (as Salt does for `_serve_file`).
@@ -67,8 +66,7 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_raw(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    let _ = (bytes, limits);
-    todo!()
+    whole(bytes, limits, Strings::Bytes)
 }
 
 /// Decodes one disk-flavour value: text stays text (invalid UTF-8 becomes bytes) and bytes stay bytes.
@@ -76,27 +74,438 @@ pub fn decode_raw(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_disk(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    let _ = (bytes, limits);
-    todo!()
+    whole(bytes, limits, Strings::AsSent)
 }
 
-/// Decodes the first value and says how many bytes it took; for streams of values.
+/// Decodes the first disk-flavour value and says how many bytes it took; for streams of values.
 ///
 /// # Errors
 /// As [`decode`], but bytes may follow; [`DecodeError::Truncated`] means that more are needed.
 pub fn decode_prefix(bytes: &[u8], limits: &Limits) -> Result<(Value, usize), DecodeError> {
-    let _ = (bytes, limits);
-    todo!()
+    let mut decoder = Decoder::new(bytes, limits, Strings::AsSent);
+    let value = decoder.value(limits.max_depth)?;
+    Ok((value, decoder.at))
+}
+
+/// What becomes of byte strings.
+#[derive(Clone, Copy)]
+enum Strings {
+    TextIfUtf8,
+    Bytes,
+    AsSent,
+}
+
+fn whole(bytes: &[u8], limits: &Limits, strings: Strings) -> Result<Value, DecodeError> {
+    if bytes.len() > limits.max_bytes {
+        return Err(DecodeError::TooMuch { what: "bytes", limit: limits.max_bytes });
+    }
+    let mut decoder = Decoder::new(bytes, limits, strings);
+    let value = decoder.value(limits.max_depth)?;
+    match bytes.len() - decoder.at {
+        0 => Ok(value),
+        more => Err(DecodeError::Trailing(more)),
+    }
+}
+
+struct Decoder<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    items_left: usize,
+    limits: &'a Limits,
+    strings: Strings,
+}
+
+impl<'a> Decoder<'a> {
+    const fn new(bytes: &'a [u8], limits: &'a Limits, strings: Strings) -> Self {
+        Self { bytes, at: 0, items_left: limits.max_items, limits, strings }
+    }
+
+    fn take(&mut self, n: usize) -> Result<&'a [u8], DecodeError> {
+        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..n)).ok_or(DecodeError::Truncated)?;
+        self.at += n;
+        Ok(taken)
+    }
+
+    fn number<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let mut number = [0; N];
+        number.copy_from_slice(self.take(N)?);
+        Ok(number)
+    }
+
+    fn u8(&mut self) -> Result<usize, DecodeError> {
+        self.number().map(|[n]| usize::from(n))
+    }
+
+    fn u16(&mut self) -> Result<usize, DecodeError> {
+        self.number().map(|n| usize::from(u16::from_be_bytes(n)))
+    }
+
+    fn u32(&mut self) -> Result<usize, DecodeError> {
+        // A length that does not fit cannot have arrived either.
+        self.number().map(|n| usize::try_from(u32::from_be_bytes(n)).unwrap_or(usize::MAX))
+    }
+
+    fn value(&mut self, depth_left: usize) -> Result<Value, DecodeError> {
+        let [code] = self.number()?;
+        Ok(match code {
+            0x00..=0x7f => Value::from(code),
+            0x80..=0x8f => self.map(usize::from(code & 0x0f), depth_left)?,
+            0x90..=0x9f => self.array(usize::from(code & 0x0f), depth_left)?,
+            0xa0..=0xbf => self.text(usize::from(code & 0x1f))?,
+            0xc0 => Value::Nil,
+            0xc1 => return Err(DecodeError::Reserved),
+            0xc2 => Value::Boolean(false),
+            0xc3 => Value::Boolean(true),
+            0xc4 => self.u8().and_then(|n| self.binary(n))?,
+            0xc5 => self.u16().and_then(|n| self.binary(n))?,
+            0xc6 => self.u32().and_then(|n| self.binary(n))?,
+            0xc7 => self.u8().and_then(|n| self.ext(n))?,
+            0xc8 => self.u16().and_then(|n| self.ext(n))?,
+            0xc9 => self.u32().and_then(|n| self.ext(n))?,
+            // Python knows one float; a float32 is written back as float64.
+            0xca => Value::F64(f64::from(f32::from_be_bytes(self.number()?))),
+            0xcb => Value::F64(f64::from_be_bytes(self.number()?)),
+            0xcc => Value::from(u8::from_be_bytes(self.number()?)),
+            0xcd => Value::from(u16::from_be_bytes(self.number()?)),
+            0xce => Value::from(u32::from_be_bytes(self.number()?)),
+            0xcf => Value::from(u64::from_be_bytes(self.number()?)),
+            0xd0 => Value::from(i8::from_be_bytes(self.number()?)),
+            0xd1 => Value::from(i16::from_be_bytes(self.number()?)),
+            0xd2 => Value::from(i32::from_be_bytes(self.number()?)),
+            0xd3 => Value::from(i64::from_be_bytes(self.number()?)),
+            0xd4..=0xd8 => self.ext(1 << (code - 0xd4))?,
+            0xd9 => self.u8().and_then(|n| self.text(n))?,
+            0xda => self.u16().and_then(|n| self.text(n))?,
+            0xdb => self.u32().and_then(|n| self.text(n))?,
+            0xdc => self.u16().and_then(|n| self.array(n, depth_left))?,
+            0xdd => self.u32().and_then(|n| self.array(n, depth_left))?,
+            0xde => self.u16().and_then(|n| self.map(n, depth_left))?,
+            0xdf => self.u32().and_then(|n| self.map(n, depth_left))?,
+            0xe0..=0xff => Value::from(i8::from_be_bytes([code])),
+        })
+    }
+
+    /// Charges the items of a list or map to the budget before anything is reserved for them.
+    fn open(&mut self, items: usize, depth_left: usize) -> Result<usize, DecodeError> {
+        let deeper =
+            depth_left.checked_sub(1).ok_or(DecodeError::TooMuch { what: "levels", limit: self.limits.max_depth })?;
+        self.items_left = self
+            .items_left
+            .checked_sub(items)
+            .ok_or(DecodeError::TooMuch { what: "items", limit: self.limits.max_items })?;
+        // Every item takes a byte at least.
+        if items > self.bytes.len() - self.at {
+            return Err(DecodeError::Truncated);
+        }
+        Ok(deeper)
+    }
+
+    fn array(&mut self, len: usize, depth_left: usize) -> Result<Value, DecodeError> {
+        let deeper = self.open(len, depth_left)?;
+        let mut items = Vec::with_capacity(len);
+        for _ in 0..len {
+            items.push(self.value(deeper)?);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn map(&mut self, len: usize, depth_left: usize) -> Result<Value, DecodeError> {
+        let deeper = self.open(len.saturating_mul(2), depth_left)?;
+        let mut entries = Vec::with_capacity(len);
+        for _ in 0..len {
+            let key = self.value(deeper)?;
+            entries.push((key, self.value(deeper)?));
+        }
+        Ok(Value::Map(entries))
+    }
+
+    fn text(&mut self, len: usize) -> Result<Value, DecodeError> {
+        let bytes = self.take(len)?;
+        Ok(match (self.strings, std::str::from_utf8(bytes)) {
+            (Strings::TextIfUtf8 | Strings::AsSent, Ok(text)) => Value::from(text),
+            _ => Value::Binary(bytes.to_vec()),
+        })
+    }
+
+    fn binary(&mut self, len: usize) -> Result<Value, DecodeError> {
+        match self.strings {
+            Strings::TextIfUtf8 => self.text(len),
+            Strings::Bytes | Strings::AsSent => Ok(Value::Binary(self.take(len)?.to_vec())),
+        }
+    }
+
+    fn ext(&mut self, len: usize) -> Result<Value, DecodeError> {
+        let [kind] = self.number()?;
+        Ok(Value::Ext(i8::from_be_bytes([kind]), self.take(len)?.to_vec()))
+    }
 }
 
 /// Encodes in the network flavour: text and bytes alike as raw, never str8 or bin.
 pub fn encode_network(value: &Value) -> Vec<u8> {
-    let _ = value;
-    todo!()
+    let mut out = Vec::with_capacity(128);
+    encode(value, Flavour::Network, &mut out);
+    out
+}
+
+/// Encodes in the network flavour behind what the buffer holds.
+pub fn encode_network_into(value: &Value, out: &mut Vec<u8>) {
+    encode(value, Flavour::Network, out);
 }
 
 /// Encodes in the disk flavour.
 pub fn encode_disk(value: &Value) -> Vec<u8> {
-    let _ = value;
-    todo!()
+    let mut out = Vec::with_capacity(128);
+    encode(value, Flavour::Disk, &mut out);
+    out
+}
+
+/// Encodes in the disk flavour behind what the buffer holds.
+pub fn encode_disk_into(value: &Value, out: &mut Vec<u8>) {
+    encode(value, Flavour::Disk, out);
+}
+
+/// Encodes bytes alone in the network flavour: the reply to an encrypted request is one such string.
+pub fn encode_network_bytes(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(bytes.len() + 5);
+    raw(bytes, false, &mut out);
+    out
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Flavour {
+    Network,
+    Disk,
+}
+
+fn encode(value: &Value, flavour: Flavour, out: &mut Vec<u8>) {
+    match value {
+        Value::Nil => out.push(0xc0),
+        Value::Boolean(false) => out.push(0xc2),
+        Value::Boolean(true) => out.push(0xc3),
+        Value::Integer(n) => match (n.as_u64(), n.as_i64()) {
+            (Some(n), _) => unsigned(n, out),
+            (None, n) => negative(n.unwrap_or_default(), out),
+        },
+        Value::F32(n) => float(f64::from(*n), out),
+        Value::F64(n) => float(*n, out),
+        Value::String(text) => match text.as_str() {
+            Some(text) => raw(text.as_bytes(), flavour == Flavour::Disk, out),
+            None => binary(text.as_bytes(), flavour, out),
+        },
+        Value::Binary(bytes) => binary(bytes, flavour, out),
+        Value::Array(items) => {
+            header(items.len(), [0x90, 0xdc, 0xdd], out);
+            for item in items {
+                encode(item, flavour, out);
+            }
+        }
+        Value::Map(entries) => {
+            header(entries.len(), [0x80, 0xde, 0xdf], out);
+            for (key, item) in entries {
+                encode(key, flavour, out);
+                encode(item, flavour, out);
+            }
+        }
+        Value::Ext(kind, data) => ext(*kind, data, out),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
+fn unsigned(n: u64, out: &mut Vec<u8>) {
+    match n {
+        0..=0x7f => out.push(n as u8),
+        0x80..=0xff => out.extend([0xcc, n as u8]),
+        0x100..=0xffff => prefixed(0xcd, &(n as u16).to_be_bytes(), out),
+        0x1_0000..=0xffff_ffff => prefixed(0xce, &(n as u32).to_be_bytes(), out),
+        _ => prefixed(0xcf, &n.to_be_bytes(), out),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
+fn negative(n: i64, out: &mut Vec<u8>) {
+    match n {
+        -32.. => out.extend((n as i8).to_be_bytes()),
+        -0x80..-32 => prefixed(0xd0, &(n as i8).to_be_bytes(), out),
+        -0x8000..-0x80 => prefixed(0xd1, &(n as i16).to_be_bytes(), out),
+        -0x8000_0000..-0x8000 => prefixed(0xd2, &(n as i32).to_be_bytes(), out),
+        _ => prefixed(0xd3, &n.to_be_bytes(), out),
+    }
+}
+
+fn float(n: f64, out: &mut Vec<u8>) {
+    prefixed(0xcb, &n.to_be_bytes(), out);
+}
+
+fn prefixed(code: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(code);
+    out.extend_from_slice(bytes);
+}
+
+/// A length as MessagePack writes it; what does not fit 32 bits cannot be held in memory as a value.
+fn len32(len: usize) -> [u8; 4] {
+    u32::try_from(len).expect("no value of ours has 2^32 items or bytes").to_be_bytes()
+}
+
+/// The header of a list or map: within the code up to 15, then 16 or 32 bits.
+#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
+fn header(len: usize, [fix, code16, code32]: [u8; 3], out: &mut Vec<u8>) {
+    match len {
+        0..=15 => out.push(fix | len as u8),
+        16..=0xffff => prefixed(code16, &(len as u16).to_be_bytes(), out),
+        _ => prefixed(code32, &len32(len), out),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
+fn raw(bytes: &[u8], str8: bool, out: &mut Vec<u8>) {
+    match bytes.len() {
+        len @ 0..=31 => out.push(0xa0 | len as u8),
+        len @ 32..=0xff if str8 => out.extend([0xd9, len as u8]),
+        len @ 32..=0xffff => prefixed(0xda, &(len as u16).to_be_bytes(), out),
+        len => prefixed(0xdb, &len32(len), out),
+    }
+    out.extend_from_slice(bytes);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
+fn binary(bytes: &[u8], flavour: Flavour, out: &mut Vec<u8>) {
+    if flavour == Flavour::Network {
+        return raw(bytes, false, out);
+    }
+    match bytes.len() {
+        len @ 0..=0xff => out.extend([0xc4, len as u8]),
+        len @ 0x100..=0xffff => prefixed(0xc5, &(len as u16).to_be_bytes(), out),
+        len => prefixed(0xc6, &len32(len), out),
+    }
+    out.extend_from_slice(bytes);
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
+fn ext(kind: i8, data: &[u8], out: &mut Vec<u8>) {
+    match data.len() {
+        1 => out.push(0xd4),
+        2 => out.push(0xd5),
+        4 => out.push(0xd6),
+        8 => out.push(0xd7),
+        16 => out.push(0xd8),
+        len @ 0..=0xff => out.extend([0xc7, len as u8]),
+        len @ 0x100..=0xffff => prefixed(0xc8, &(len as u16).to_be_bytes(), out),
+        len => prefixed(0xc9, &len32(len), out),
+    }
+    out.extend(kind.to_be_bytes());
+    out.extend_from_slice(data);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::value::{bytes, list, map, text};
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Nil),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_filter("NaN is not equal to itself", |n| !n.is_nan()).prop_map(Value::from),
+            ".{0,40}".prop_map(text),
+            proptest::collection::vec(any::<u8>(), 0..300).prop_map(bytes),
+            (any::<i8>(), proptest::collection::vec(any::<u8>(), 0..20)).prop_map(|(k, d)| Value::Ext(k, d)),
+        ];
+        leaf.prop_recursive(4, 64, 20, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..20).prop_map(Value::Array),
+                proptest::collection::vec((inner.clone(), inner), 0..20).prop_map(Value::Map),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn disk_flavour_keeps_every_value(v in any_value()) {
+            prop_assert_eq!(decode_disk(&encode_disk(&v), &Limits::DISK).unwrap(), v);
+        }
+
+        #[test]
+        fn network_flavour_is_stable_and_has_no_new_codes(v in any_value()) {
+            let sent = encode_network(&v);
+            let read = decode(&sent, &Limits::REQUEST).unwrap();
+            prop_assert_eq!(encode_network(&read), sent);
+        }
+
+        #[test]
+        fn hostile_bytes_do_not_panic(b in proptest::collection::vec(any::<u8>(), 0..200)) {
+            for limits in [Limits::UNAUTHENTICATED, Limits::REQUEST] {
+                let _ = decode(&b, &limits);
+                let _ = decode_raw(&b, &limits);
+                let _ = decode_disk(&b, &limits);
+                let _ = decode_prefix(&b, &limits);
+            }
+        }
+
+        #[test]
+        fn every_prefix_of_a_value_is_truncated(v in any_value(), cut in any::<proptest::sample::Index>()) {
+            let sent = encode_disk(&v);
+            let at = cut.index(sent.len());
+            prop_assert_eq!(decode_disk(&sent[..at], &Limits::DISK), Err(DecodeError::Truncated));
+        }
+    }
+
+    #[test]
+    fn sixteen_megabytes_of_nils_are_refused_by_the_header() {
+        let mut nils = vec![0xdd, 0x01, 0x00, 0x00, 0x00];
+        nils.resize(5 + (16 << 20), 0xc0);
+        assert_eq!(
+            decode(&nils, &Limits::REQUEST),
+            Err(DecodeError::TooMuch { what: "items", limit: Limits::REQUEST.max_items })
+        );
+        assert_eq!(
+            decode(&nils, &Limits::UNAUTHENTICATED),
+            Err(DecodeError::TooMuch { what: "bytes", limit: Limits::UNAUTHENTICATED.max_bytes })
+        );
+    }
+
+    #[test]
+    fn nested_headers_share_one_budget() {
+        // Many lists that each claim as many items as bytes are left: without a common budget, n² values are reserved.
+        let nested = [0xdc, 0x03, 0xff].repeat(2000);
+        assert!(matches!(decode(&nested, &Limits::UNAUTHENTICATED), Err(DecodeError::TooMuch { .. })));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = vec![0x91; 100_000];
+        for limits in [Limits::REQUEST, Limits::UNAUTHENTICATED, Limits::PUBLICATION, Limits::EVENT] {
+            let error = decode(&deep[..50_000], &limits).unwrap_err();
+            assert!(matches!(error, DecodeError::TooMuch { what: "levels", .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_not_believed() {
+        for claim in [&[0xdb, 0xff, 0xff, 0xff, 0xff][..], &[0xc6, 0xff, 0xff, 0xff, 0xff], &[0xdd, 0, 0x10, 0, 0]] {
+            assert_eq!(decode(claim, &Limits::REQUEST), Err(DecodeError::Truncated), "{claim:x?}");
+        }
+    }
+
+    #[test]
+    fn one_value_and_nothing_behind_it() {
+        assert_eq!(decode(&[0xc0, 0xc0], &Limits::REQUEST), Err(DecodeError::Trailing(1)));
+        assert_eq!(decode(&[0xc1], &Limits::REQUEST), Err(DecodeError::Reserved));
+        assert_eq!(decode(&[], &Limits::REQUEST), Err(DecodeError::Truncated));
+        assert_eq!(decode_prefix(&[0xc0, 0xc0], &Limits::EVENT), Ok((Value::Nil, 1)));
+    }
+
+    #[test]
+    fn utf8_becomes_text_whatever_it_was_sent_as() {
+        let sent = encode_disk(&map([("b", bytes(*b"abc")), ("x", bytes([0xff]))]));
+        assert_eq!(decode(&sent, &Limits::REQUEST).unwrap(), map([("b", text("abc")), ("x", bytes([0xff]))]));
+        assert_eq!(
+            decode_raw(&sent, &Limits::REQUEST).unwrap(),
+            Value::Map(vec![(bytes(*b"b"), bytes(*b"abc")), (bytes(*b"x"), bytes([0xff]))])
+        );
+        assert_eq!(decode(&encode_disk(&list(["h\u{e9}"])), &Limits::REQUEST).unwrap(), list(["h\u{e9}"]));
+    }
 }
