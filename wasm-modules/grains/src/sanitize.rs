@@ -1,0 +1,51 @@
+//! Grains that can be shown to strangers.
+
+use brine_guest::Value;
+
+/// The grains without what tells the host's name and serial number.
+pub(crate) fn sanitized(mut grains: Value) -> Value {
+    if let Value::Map(entries) = &mut grains {
+        for (key, value) in entries {
+            let replacement = match (key.as_str(), value.as_str()) {
+                (Some("serialnumber"), Some(serial)) => masked(serial),
+                (Some("domain"), _) => "DOMAINNAME".into(),
+                (Some("fqdn" | "id"), _) => "MINION.DOMAINNAME".into(),
+                (Some("host" | "localhost" | "nodename"), _) => "MINION".into(),
+                _ => continue,
+            };
+            *value = Value::from(replacement);
+        }
+    }
+    grains
+}
+
+/// The last quarter of a text is X.
+fn masked(text: &str) -> String {
+    let shown = text.chars().count() * 3 / 4;
+    text.chars().enumerate().map(|(i, c)| if i < shown { c } else { 'X' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_serial_number_are_replaced() {
+        let entry = |key: &str, value: &str| (Value::from(key), Value::from(value));
+        let grains = Value::Map(vec![
+            entry("os", "Debian"),
+            entry("id", "web1.example"),
+            entry("nodename", "web1"),
+            entry("domain", "example"),
+            entry("serialnumber", "ABCDEFGHI"),
+        ]);
+        let expected = Value::Map(vec![
+            entry("os", "Debian"),
+            entry("id", "MINION.DOMAINNAME"),
+            entry("nodename", "MINION"),
+            entry("domain", "DOMAINNAME"),
+            entry("serialnumber", "ABCDEFXXX"),
+        ]);
+        assert_eq!(sanitized(grains), expected);
+    }
+}

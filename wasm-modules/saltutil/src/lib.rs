@@ -1,0 +1,61 @@
+//! The module `saltutil`: control of the minion itself, its modules and its jobs. The functions and their documentation
+//! are in `wit/world.wit`.
+
+wit_bindgen::generate!({
+    world: "saltutil",
+    path: "wit",
+    with: {
+        "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/modules@1.0.0": brine_guest::host::modules,
+        "brine:host/jobs@1.0.0": brine_guest::host::jobs,
+    },
+});
+
+mod shapes;
+
+use brine_guest::host::{jobs, modules};
+use brine_guest::{Value, fnmatch, text_of};
+
+struct Module;
+
+impl Guest for Module {
+    fn sync_modules(saltenv: Option<Data>, _refresh: Option<bool>) -> Result<Vec<String>, String> {
+        let saltenv = saltenv.map(|data| shapes::saltenv(&data)).transpose()?.flatten();
+        modules::sync(saltenv.as_deref())
+    }
+
+    fn sync_all(saltenv: Option<Data>, refresh: Option<bool>) -> Result<Vec<(String, Vec<String>)>, String> {
+        Ok(shapes::sync_all(Self::sync_modules(saltenv, refresh)?))
+    }
+
+    fn running() -> Data {
+        jobs::running()
+    }
+
+    fn is_running(fun: String) -> Result<Data, String> {
+        let running = shapes::jobs(&jobs::running())?;
+        let named = |job: &Value| shapes::texts(&job["fun"]).iter().any(|name| fnmatch(name, &fun));
+        Ok(Data::new(&Value::Array(running.into_iter().filter(named).collect())))
+    }
+
+    fn find_job(jid: Data) -> Result<Data, String> {
+        Ok(jobs::find(&text_of("jid", &jid)?))
+    }
+
+    fn kill_job(jid: Data) -> Result<String, String> {
+        Ok(kill(&text_of("jid", &jid)?))
+    }
+
+    fn kill_all_jobs() -> Result<Vec<String>, String> {
+        let running = shapes::jobs(&jobs::running())?;
+        Ok(running.iter().flat_map(|job| shapes::texts(&job["jid"])).map(|jid| kill(&jid)).collect())
+    }
+}
+
+fn kill(jid: &str) -> String {
+    // The pid is the job's as `running` tells it; it is gone once the job is.
+    let pid = jobs::find(jid).value().ok().and_then(|job| job["pid"].as_u64());
+    if jobs::kill(jid) { shapes::killed(jid, pid) } else { String::new() }
+}
+
+export!(Module);

@@ -1,0 +1,27 @@
+//! What modules written in Rust share: the host's interfaces ([`host`]), Salt values ([`Data`]), globs ([`fnmatch`]), and
+//! a panic hook, which every module that uses this crate has: it writes the panic's message to the minion's log, where
+//! the job's return can only say that the module trapped.
+//!
+//! A module binds its own world and takes the host's interfaces from here:
+//!
+//! ```ignore
+//! wit_bindgen::generate!({
+//!     world: "hello",
+//!     path: "wit",
+//!     with: { "brine:host/job@1.0.0": brine_guest::host::job },
+//! });
+//! ```
+
+#![warn(missing_docs)]
+
+mod bindings;
+mod data;
+mod fnmatch;
+mod panic;
+
+pub use bindings::brine::host;
+pub use data::{Data, Value, text_of};
+pub use fnmatch::fnmatch;
+
+/// What a function returns that can fail: the error is the text of the failed return, one line that says what and why.
+pub type Result<T = Data> = core::result::Result<T, String>;

@@ -1,0 +1,13 @@
+//! Panics end an instance by a trap, and standard error leads nowhere: the message goes to the minion's log.
+#![cfg(target_family = "wasm")]
+
+use crate::host::log::{Level, write};
+
+// Run before the first exported function of an instance.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static INSTALL: extern "C" fn() = install;
+
+extern "C" fn install() {
+    std::panic::set_hook(Box::new(|info| write(Level::Error, &info.to_string())));
+}

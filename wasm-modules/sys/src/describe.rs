@@ -1,0 +1,119 @@
+//! Modules and functions in the shapes that Salt's `sys` gives.
+
+use brine_guest::Value;
+use brine_guest::host::modules::{Function, Module};
+
+/// A function's documentation, laid out as a Python docstring is; its signature where there is none.
+pub(crate) fn doc(name: &str, function: &Function) -> String {
+    let text = match function.doc.as_deref().map(str::trim_end) {
+        Some(doc) if !doc.is_empty() => doc,
+        _ => &signature(name, function),
+    };
+    let mut out = String::from("\n");
+    for line in text.lines() {
+        if !line.is_empty() {
+            out.push_str("    ");
+            out.push_str(line);
+        }
+        out.push('\n');
+    }
+    out.push_str("    ");
+    out
+}
+
+/// `test.fib(num: u32) -> tuple<u64, f64>`
+pub(crate) fn signature(name: &str, function: &Function) -> String {
+    let parameters: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|p| match p.name.as_str() {
+            "args" if p.rest => "*args".into(),
+            "kwargs" if p.rest => "**kwargs".into(),
+            name => format!("{name}: {}", p.type_),
+        })
+        .collect();
+    let result = function.result.as_ref().map(|result| format!(" -> {result}")).unwrap_or_default();
+    format!("{name}({}){result}", parameters.join(", "))
+}
+
+/// `{args, defaults, varargs, kwargs}` as Python's inspect tells them; None stands for "none of these".
+/// What may be left out has no default value other than None.
+pub(crate) fn argspec(function: &Function) -> Value {
+    let (rest, named): (Vec<_>, Vec<_>) = function.parameters.iter().partition(|p| p.rest);
+    let args = named.iter().map(|p| Value::from(p.name.as_str())).collect();
+    // Defaults belong to the last parameters.
+    let defaults = named.iter().rev().take_while(|p| p.optional).map(|_| Value::Nil).collect();
+    let takes = |name: &str| if rest.iter().any(|p| p.name == name) { Value::from(true) } else { Value::Nil };
+    dict([("args", some(args)), ("defaults", some(defaults)), ("varargs", takes("args")), ("kwargs", takes("kwargs"))])
+}
+
+/// What a module is and asks for.
+pub(crate) fn module(module: &Module) -> Value {
+    let texts = |texts: &[String]| Value::Array(texts.iter().map(|text| Value::from(text.as_str())).collect());
+    let functions: Vec<String> =
+        module.functions.iter().map(|function| signature(&format!("{}.{}", module.name, function.name), function)).collect();
+    dict([
+        ("doc", module.doc.as_deref().map_or(Value::Nil, Value::from)),
+        ("origin", Value::from(module.origin.as_str())),
+        ("sha256", Value::from(module.sha256.as_str())),
+        ("imports", texts(&module.imports)),
+        ("functions", texts(&functions)),
+    ])
+}
+
+fn some(list: Vec<Value>) -> Value {
+    if list.is_empty() { Value::Nil } else { Value::Array(list) }
+}
+
+fn dict<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Map(entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_guest::host::modules::Parameter;
+
+    use super::*;
+
+    fn function(parameters: &[(&str, &str, bool, bool)]) -> Function {
+        let parameter = |&(name, type_, optional, rest): &(&str, &str, bool, bool)| Parameter {
+            name: name.into(),
+            type_: type_.into(),
+            optional,
+            rest,
+        };
+        Function {
+            name: "f".into(),
+            parameters: parameters.iter().map(parameter).collect(),
+            result: Some("bool".into()),
+            doc: None,
+        }
+    }
+
+    #[test]
+    fn argspecs_have_the_shape_of_salts() {
+        let table = [
+            (function(&[]), "{args: nil, defaults: nil, varargs: nil, kwargs: nil}"),
+            (function(&[("num", "u32", false, false)]), "{args: [num], defaults: nil, varargs: nil, kwargs: nil}"),
+            (
+                function(&[("a", "u32", false, false), ("b", "option<u32>", true, false)]),
+                "{args: [a, b], defaults: [nil], varargs: nil, kwargs: nil}",
+            ),
+            (
+                function(&[("args", "list<data>", false, true), ("kwargs", "data", false, true)]),
+                "{args: nil, defaults: nil, varargs: true, kwargs: true}",
+            ),
+        ];
+        for (function, expected) in table {
+            assert_eq!(argspec(&function).to_string().replace('"', ""), expected);
+        }
+    }
+
+    #[test]
+    fn docs_are_laid_out_as_docstrings() {
+        let mut f = function(&[("num", "u32", false, false), ("kwargs", "data", false, true)]);
+        assert_eq!(doc("m.f", &f), "\n    m.f(num: u32, **kwargs) -> bool\n    ");
+        f.doc = Some("Does it.\n\nCLI Example:\n\n    salt '*' m.f\n".into());
+        assert_eq!(doc("m.f", &f), "\n    Does it.\n\n    CLI Example:\n\n        salt '*' m.f\n    ");
+    }
+}

@@ -1,0 +1,58 @@
+//! Which functions a name means: Salt's rules, which differ a little from function to function.
+
+use brine_guest::fnmatch;
+
+/// For `sys.doc`: a glob, a function, or a module with or without a dot at its end.
+pub(crate) fn doc(name: &str, function: &str) -> bool {
+    if name.contains('*') {
+        return fnmatch(function, name);
+    }
+    function == name || name.is_empty() || in_module(name.strip_suffix('.').unwrap_or(name), function)
+}
+
+/// For `sys.list_functions` and `sys.argspec`: a glob, a function, or a module.
+pub(crate) fn functions(name: &str, function: &str) -> bool {
+    if name.contains(['*', '.']) { fnmatch(function, name) } else { in_module(name, function) }
+}
+
+/// `sys` is to mean the functions of sys and not those of sysctl.
+fn in_module(module: &str, function: &str) -> bool {
+    function.strip_prefix(module).is_some_and(|rest| rest.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn doc_takes_modules_functions_and_globs() {
+        let table = [
+            ("sys", "sys.doc", true),
+            ("sys.", "sys.doc", true),
+            ("sys", "sysctl.get", false),
+            ("sys.doc", "sys.doc", true),
+            ("sys.do", "sys.doc", false),
+            ("sys.*", "sys.doc", true),
+            ("*.ping", "test.ping", true),
+            ("", "test.ping", true),
+        ];
+        for (name, function, expected) in table {
+            assert_eq!(doc(name, function), expected, "{name} {function}");
+        }
+    }
+
+    #[test]
+    fn functions_take_modules_functions_and_globs() {
+        let table = [
+            ("sys", "sys.doc", true),
+            ("sys", "sysctl.get", false),
+            ("sys.doc", "sys.doc", true),
+            ("sys.do", "sys.doc", false),
+            ("sys.d?c", "sys.doc", true),
+            ("s*", "sysctl.get", true),
+        ];
+        for (name, function, expected) in table {
+            assert_eq!(functions(name, function), expected, "{name} {function}");
+        }
+    }
+}
