@@ -67,7 +67,10 @@ fn no_master_no_key_no_configuration_unknown_option() {
     // Salt exits 0 when authentication fails.
     std::fs::write(master.path("cache/.root_key"), "wrong").expect("our own folder");
     let wrong_key = master.salt(&["*", "test.ping"]).exits(0);
-    assert!(format!("{}{}", wrong_key.stdout, wrong_key.stderr).contains("Authentication error occurred."), "{wrong_key:?}");
+    assert!(
+        format!("{}{}", wrong_key.stdout, wrong_key.stderr).contains("Authentication error occurred."),
+        "{wrong_key:?}"
+    );
 
     master.stop();
     let down = master.salt(&["*", "test.ping"]);

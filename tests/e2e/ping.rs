@@ -82,7 +82,15 @@ fn the_master_remembers_returns_across_a_restart() {
     let mut master = Master::start("");
     let events = master.events();
     let _minion = master.minion("web1");
-    let jid = master.salt(&["--async", "*", "test.echo", "kept"]).exits(0).stdout.trim().rsplit(' ').next().expect("a jid").to_owned();
+    let jid = master
+        .salt(&["--async", "*", "test.echo", "kept"])
+        .exits(0)
+        .stdout
+        .trim()
+        .rsplit(' ')
+        .next()
+        .expect("a jid")
+        .to_owned();
     events.wait_return(&jid, "web1");
     master.stop();
     master.up();
@@ -99,7 +107,8 @@ fn salt_call_runs_in_the_same_sandbox() {
     let events = master.events();
     let remote = minion.salt_call(&["test.echo", "hi"]).exits(0);
     assert_eq!(remote.stdout, "local:\n    hi\n");
-    let event = events.wait("the return of salt-call", |tag, data| tag.ends_with("/ret/web1") && data["fun"] == "test.echo");
+    let event =
+        events.wait("the return of salt-call", |tag, data| tag.ends_with("/ret/web1") && data["fun"] == "test.echo");
     assert_eq!(event["return"], "hi");
     let unknown = minion.salt_call(&["--local", "test.nothing"]).exits(255);
     assert!(unknown.stderr.contains("'test.nothing' is not available."), "{unknown:?}");

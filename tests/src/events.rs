@@ -23,7 +23,8 @@ impl Events {
     /// # Panics
     /// Where nothing listens at `socket`.
     pub fn connect(socket: &Path) -> Self {
-        let stream = UnixStream::connect(socket).unwrap_or_else(|e| panic!("no event bus at {}: {e}", socket.display()));
+        let stream =
+            UnixStream::connect(socket).unwrap_or_else(|e| panic!("no event bus at {}: {e}", socket.display()));
         let seen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
         let shared = Arc::clone(&seen);
         std::thread::spawn(move || read_all(stream, &shared));
@@ -74,8 +75,8 @@ fn read_all(mut stream: UnixStream, shared: &(Mutex<Vec<(String, Value)>>, Condv
     let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(n @ 1..) = stream.read(&mut buffer) {
-        decoder.extend(&buffer[..n]);
-        while let Some(event) = decoder.next().expect("the master frames its events") {
+        decoder.buffer().extend_from_slice(&buffer[..n]);
+        while let Some(event) = decoder.next_event().expect("the master frames its events") {
             let data = to_json(&event.data);
             shared.0.lock().expect("no test panics holding it").push((event.tag, data));
             shared.1.notify_all();

@@ -285,7 +285,8 @@ impl Minion {
     /// Where it has none.
     pub fn executor(&self) -> u32 {
         let is_executor = |pid: &u32| {
-            let name = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("comm")).unwrap_or_default();
+            let name =
+                std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("comm")).unwrap_or_default();
             name.trim() == "brine-executor"
         };
         wait_for("the minion's executor", || self.running().children().into_iter().find(is_executor))
