@@ -79,16 +79,6 @@ fn minions_come_back_after_the_master_restarted() {
 }
 
 #[test]
-fn a_job_named_twice_runs_once() {
-    let master = Master::start("");
-    let _minion = master.minion("web1");
-    let events = master.events();
-    let jid = start(&master, &["*", "test.ping"]);
-    events.wait_return(&jid, "web1");
-    assert_eq!(events.count(&format!("salt/job/{jid}/ret/web1")), 1);
-}
-
-#[test]
 fn a_master_that_serves_a_bomb_costs_the_minion_nothing() {
     let master = Master::start("");
     let _minion = master.minion("web1");

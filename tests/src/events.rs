@@ -12,9 +12,11 @@ use serde_json::Value;
 
 use crate::DEADLINE;
 
+type Seen = Arc<(Mutex<Vec<(String, Value)>>, Condvar)>;
+
 /// A subscription: every event since it was made, kept, so that a test may ask for them in any order.
 pub struct Events {
-    seen: Arc<(Mutex<Vec<(String, Value)>>, Condvar)>,
+    seen: Seen,
 }
 
 impl Events {
@@ -71,7 +73,7 @@ impl Events {
     }
 }
 
-fn read_all(mut stream: UnixStream, shared: &(Mutex<Vec<(String, Value)>>, Condvar)) {
+fn read_all(mut stream: UnixStream, shared: &Seen) {
     let mut decoder = FrameDecoder::default();
     let mut buffer = vec![0; 64 * 1024];
     while let Ok(n @ 1..) = stream.read(&mut buffer) {

@@ -66,7 +66,6 @@ impl Output {
     ///
     /// # Panics
     /// Where it is another one.
-    #[must_use]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, code, "exit code: {self:?}");
         self
