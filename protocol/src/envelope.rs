@@ -1,8 +1,8 @@
 //! What every message on 4506 is wrapped in (§2.1): a closed choice of clear and aes.
 
 use crate::ids::MinionId;
-use crate::msgpack::Limits;
-use crate::value::{self, Value};
+use crate::msgpack::{self, Limits};
+use crate::value::{self, Value, ValueExt};
 
 /// The version this implementation sends, and the lowest it takes unless configured otherwise (CVE-2025-62349).
 pub const VERSION: u64 = 3;
@@ -72,13 +72,55 @@ impl Envelope {
     /// # Errors
     /// When the bytes are no envelope; the error knows what to answer.
     pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Self, EnvelopeError> {
-        let _ = (bytes, limits);
-        todo!()
+        let mut envelope = msgpack::decode(bytes, limits)?;
+        if !matches!(envelope, Value::Map(_)) {
+            return Err(EnvelopeError::Malformed("it is not a map"));
+        }
+        let load = envelope.remove("load").ok_or(EnvelopeError::Malformed("it has no load"))?;
+        let version = version_of(envelope.get("version"));
+        match envelope.get_text("enc") {
+            Some("clear") if matches!(load, Value::Map(_)) => Ok(Self::Clear { load, version }),
+            Some("clear") => Err(EnvelopeError::LoadNotMap),
+            Some("aes") => {
+                let text = |key: &str| envelope.get_text(key).map(str::to_owned);
+                Ok(Self::Aes(AesEnvelope {
+                    load: into_bytes(load).ok_or(EnvelopeError::Malformed("its load is not bytes"))?,
+                    version,
+                    id: envelope.get("id").and_then(|id| MinionId::try_from(id).ok()),
+                    enc_algo: text("enc_algo"),
+                    sig_algo: text("sig_algo"),
+                }))
+            }
+            // Nothing else reaches a function (§13.2).
+            _ => Err(EnvelopeError::Malformed("its enc is neither clear nor aes")),
+        }
     }
 
     /// Encodes it in the network flavour.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        let version = Value::from(self.version());
+        msgpack::encode_network(&match self {
+            Self::Clear { load, .. } => {
+                value::map([("enc", Value::from("clear")), ("load", load.clone()), ("version", version)])
+            }
+            Self::Aes(aes) => {
+                let mut envelope = value::map([
+                    ("enc", Value::from("aes")),
+                    ("load", Value::Binary(aes.load.clone())),
+                    ("version", version),
+                ]);
+                if let Some(id) = &aes.id {
+                    envelope.insert("id", id);
+                }
+                if let Some(algo) = &aes.enc_algo {
+                    envelope.insert("enc_algo", algo.as_str());
+                }
+                if let Some(algo) = &aes.sig_algo {
+                    envelope.insert("sig_algo", algo.as_str());
+                }
+                envelope
+            }
+        })
     }
 
     /// The protocol version.
@@ -86,6 +128,98 @@ impl Envelope {
         match self {
             Self::Clear { version, .. } => *version,
             Self::Aes(aes) => aes.version,
+        }
+    }
+}
+
+/// The version may be a number or a numeric text; everything else counts as 0 (§2.1).
+fn version_of(value: Option<&Value>) -> u64 {
+    match value {
+        Some(Value::Integer(n)) => n.as_u64().unwrap_or(0),
+        Some(Value::String(text)) => text.as_str().and_then(|t| t.trim().parse().ok()).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Bytes, however they were read, without copying them.
+pub(crate) fn into_bytes(value: Value) -> Option<Vec<u8>> {
+    match value {
+        Value::Binary(bytes) => Some(bytes),
+        Value::String(text) => Some(text.into_bytes()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::value::{bytes, list, map, text};
+
+    fn decode(value: &Value) -> Result<Envelope, EnvelopeError> {
+        Envelope::decode(&msgpack::encode_network(value), &Limits::UNAUTHENTICATED)
+    }
+
+    #[test]
+    fn only_clear_and_aes_exist() {
+        let load = || map([("cmd", "ping")]);
+        for enc in [text("pub"), text(""), text("CLEAR"), text("clear "), Value::Nil, bytes([0xff]), list(["aes"])] {
+            let error = decode(&map([("enc", enc.clone()), ("load", load())])).unwrap_err();
+            assert_eq!(error.reply(), text("bad load"), "{enc}");
+        }
+        assert!(decode(&map([("enc", text("clear")), ("load", load())])).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_envelope_gets_salts_answer() {
+        let cases = [
+            (text("x"), text("bad load")),
+            (map([("enc", "clear")]), text("bad load")),
+            (map([("load", "x")]), text("bad load")),
+            (map([("enc", text("clear")), ("load", list([1]))]), text("payload and load must be a dict")),
+            (map([("enc", text("aes")), ("load", map([("a", 1)]))]), text("bad load")),
+        ];
+        for (sent, answer) in cases {
+            assert_eq!(decode(&sent).unwrap_err().reply(), answer, "{sent}");
+        }
+        let garbage = Envelope::decode(&[0xc1], &Limits::UNAUTHENTICATED).unwrap_err();
+        assert_eq!(garbage.reply(), map([("error", "Routing error")]));
+    }
+
+    #[test]
+    fn the_version_is_a_number_or_nothing() {
+        for (sent, read) in [
+            (Value::from(3), 3),
+            (text("3"), 3),
+            (text("x"), 0),
+            (Value::Nil, 0),
+            (Value::from(-1), 0),
+            (Value::F64(3.0), 0),
+            (list([3]), 0),
+        ] {
+            let envelope = map([("enc", text("clear")), ("load", map([("cmd", "x")])), ("version", sent)]);
+            assert_eq!(decode(&envelope).unwrap().version(), read);
+        }
+    }
+
+    #[test]
+    fn an_invalid_id_names_nobody() {
+        let envelope = map([("enc", text("aes")), ("load", bytes([1])), ("id", text("../x"))]);
+        let Envelope::Aes(aes) = decode(&envelope).unwrap() else { panic!("not aes") };
+        assert_eq!(aes.id, None);
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_do_not_panic(b in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Envelope::decode(&b, &Limits::UNAUTHENTICATED);
+        }
+
+        #[test]
+        fn hostile_fields_do_not_panic(enc in "(clear|aes|x)", load in proptest::collection::vec(any::<u8>(), 0..60), n in any::<u64>()) {
+            let envelope = map([("enc", text(enc)), ("load", bytes(load)), ("version", Value::from(n))]);
+            let _ = decode(&envelope);
         }
     }
 }

@@ -6,6 +6,16 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use rsa::pkcs1::{DecodeRsaPrivateKey as _, DecodeRsaPublicKey as _, EncodeRsaPrivateKey as _};
+use rsa::pkcs8::{DecodePrivateKey as _, DecodePublicKey as _, EncodePublicKey as _, LineEnding};
+use rsa::traits::PublicKeyParts as _;
+use rsa::{BoxedUint, Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
+use sha1::Sha1;
+use sha2::{Digest as _, Sha224, Sha256};
+use zeroize::Zeroizing;
+
+use crate::secret::Secret;
+
 /// Why a key operation failed. Decryption failures are all alike on purpose.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
@@ -33,8 +43,8 @@ pub enum KeyError {
         /// What is wrong with it.
         source: Box<KeyError>,
     },
-    /// The key is shorter or longer than is safe or usual.
-    #[error("an RSA key of {0} bits is outside 1024 to 8192 bits")]
+    /// The key is shorter than is safe, or longer than a peer may make us work with.
+    #[error("an RSA key of {0} bits is outside {MIN_BITS} to {MAX_BITS} bits")]
     Size(usize),
     /// The private operation failed.
     #[error("the RSA operation failed")]
@@ -43,6 +53,13 @@ pub enum KeyError {
     #[error("{0:?} is not a known algorithm")]
     Algorithm(String),
 }
+
+/// The shortest key that is taken.
+pub const MIN_BITS: usize = 1024;
+/// The longest key that is taken: what a hostile peer's key costs grows with the cube of its length.
+pub const MAX_BITS: usize = 4096;
+/// A key file is 3 KB at most; a longer one is something else.
+const MAX_KEY_FILE: u64 = 64 << 10;
 
 /// How messages are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -142,7 +159,7 @@ pub trait PrivateOps: Send + Sync {
 /// An RSA private key.
 #[derive(Clone)]
 pub struct PrivateKey {
-    key: rsa::RsaPrivateKey,
+    key: RsaPrivateKey,
     public: PublicKey,
 }
 
@@ -153,20 +170,34 @@ impl fmt::Debug for PrivateKey {
 }
 
 /// An RSA public key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct PublicKey {
-    key: rsa::RsaPublicKey,
+    key: RsaPublicKey,
     pem: String,
 }
 
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", self.fingerprint())
+    }
+}
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for PublicKey {}
+
 impl PrivateKey {
-    /// A new key. Slow: seconds for 2048 bits without optimisation.
+    /// A new key. Slow: about a second for 2048 bits.
     ///
     /// # Errors
     /// [`KeyError::Size`] or [`KeyError::Operation`].
     pub fn generate(bits: usize) -> Result<Self, KeyError> {
-        let _ = bits;
-        todo!()
+        check_size(bits)?;
+        Self::checked(RsaPrivateKey::new(&mut rand::rng(), bits).map_err(|_| KeyError::Operation)?)
     }
 
     /// Reads PKCS#1 or PKCS#8 PEM without a passphrase.
@@ -174,8 +205,20 @@ impl PrivateKey {
     /// # Errors
     /// [`KeyError::Parse`] or [`KeyError::Size`].
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        let _ = pem;
-        todo!()
+        let pem = Zeroizing::new(clean_pem(pem));
+        let parsed = if pem.starts_with("-----BEGIN RSA PRIVATE KEY-----") {
+            RsaPrivateKey::from_pkcs1_pem(&pem).map_err(|e| e.to_string())
+        } else if pem.starts_with("-----BEGIN ENCRYPTED PRIVATE KEY-----") {
+            Err("it has a passphrase, which is not supported".to_owned())
+        } else {
+            RsaPrivateKey::from_pkcs8_pem(&pem).map_err(|e| e.to_string())
+        };
+        Self::checked(parsed.map_err(|why| KeyError::Parse { kind: "private", why })?)
+    }
+
+    fn checked(key: RsaPrivateKey) -> Result<Self, KeyError> {
+        let public = PublicKey::checked(key.to_public_key())?;
+        Ok(Self { key, public })
     }
 
     /// Reads a key file.
@@ -183,14 +226,14 @@ impl PrivateKey {
     /// # Errors
     /// [`KeyError::File`] or [`KeyError::Content`].
     pub fn load(path: &Path) -> Result<Self, KeyError> {
-        let _ = path;
-        todo!()
+        let pem = Zeroizing::new(read_key_file(path)?);
+        Self::from_pem(&pem).map_err(|e| KeyError::Content { path: path.to_owned(), source: Box::new(e) })
     }
 
     /// The key as PKCS#1 PEM, as Salt writes it.
-    pub fn to_pem(&self) -> crate::secret::Secret<String> {
-        let _ = &self.key;
-        todo!()
+    pub fn to_pem(&self) -> Secret<String> {
+        let pem = self.key.to_pkcs1_pem(LineEnding::LF).expect("a checked two-prime key has a PEM form");
+        Secret::new(pem.as_str().to_owned())
     }
 
     /// The public half.
@@ -203,25 +246,43 @@ impl PrivateKey {
     /// # Errors
     /// [`KeyError::File`].
     pub fn write_private(&self, path: &Path) -> Result<(), KeyError> {
-        let _ = path;
-        todo!()
+        write_file(path, self.to_pem().expose().as_bytes(), 0o400)
+            .map_err(|source| KeyError::File { path: path.to_owned(), source })
     }
 }
 
 impl PrivateOps for PrivateKey {
     fn sign(&self, alg: SignAlg, message: &[u8]) -> Result<Vec<u8>, KeyError> {
-        let _ = (alg, message);
-        todo!()
+        let rng = &mut rand::rng();
+        match alg {
+            SignAlg::Pkcs1v15Sha1 => {
+                self.key.sign_with_rng(rng, Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(message))
+            }
+            SignAlg::Pkcs1v15Sha224 => {
+                self.key.sign_with_rng(rng, Pkcs1v15Sign::new::<Sha224>(), &Sha224::digest(message))
+            }
+        }
+        .map_err(|_| KeyError::Operation)
     }
 
     fn decrypt(&self, alg: EncAlg, ciphertext: &[u8]) -> Result<Vec<u8>, KeyError> {
-        let _ = (alg, ciphertext);
-        todo!()
+        let rng = &mut rand::rng();
+        match alg {
+            EncAlg::OaepSha1 => self.key.decrypt_blinded(rng, Oaep::<Sha1>::new(), ciphertext),
+            EncAlg::OaepSha224 => self.key.decrypt_blinded(rng, Oaep::<Sha224>::new(), ciphertext),
+        }
+        .map_err(|_| KeyError::Operation)
     }
 
     fn x931_sign(&self, message: &[u8]) -> Result<Vec<u8>, KeyError> {
-        let _ = message;
-        todo!()
+        let size = self.key.size();
+        let precision = self.key.n_bits_precision();
+        let padded = x931_pad(message, size).ok_or(KeyError::Operation)?;
+        let m = BoxedUint::from_be_slice(&padded, precision).map_err(|_| KeyError::Operation)?;
+        let s = rsa::hazmat::rsa_decrypt_and_check(&self.key, Some(&mut rand::rng()), &m)
+            .map_err(|_| KeyError::Operation)?;
+        let other = self.key.n().as_ref().wrapping_sub(&s);
+        left_padded(if s < other { &s } else { &other }, size).ok_or(KeyError::Operation)
     }
 
     fn public(&self) -> &PublicKey {
@@ -235,8 +296,22 @@ impl PublicKey {
     /// # Errors
     /// [`KeyError::Parse`] or [`KeyError::Size`].
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
-        let _ = pem;
-        todo!()
+        let clean = clean_pem(pem);
+        // Old Salt wrote SPKI under PKCS#1's armour (§3.6), so the armour does not decide.
+        let spki = clean.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
+        let key = RsaPublicKey::from_public_key_pem(&spki)
+            .or_else(|e| RsaPublicKey::from_pkcs1_pem(&clean).map_err(|_| e))
+            .map_err(|e| KeyError::Parse { kind: "public", why: e.to_string() })?;
+        Self::checked(key)
+    }
+
+    fn checked(key: RsaPublicKey) -> Result<Self, KeyError> {
+        check_size(usize::try_from(key.n().bits_vartime()).unwrap_or(usize::MAX))?;
+        // Written anew, so that one key has one text and nothing rides along with it.
+        let pem = key
+            .to_public_key_pem(LineEnding::LF)
+            .map_err(|e| KeyError::Parse { kind: "public", why: e.to_string() })?;
+        Ok(Self { key, pem: clean_pem(&pem) })
     }
 
     /// Reads a key file.
@@ -244,8 +319,8 @@ impl PublicKey {
     /// # Errors
     /// [`KeyError::File`] or [`KeyError::Content`].
     pub fn load(path: &Path) -> Result<Self, KeyError> {
-        let _ = path;
-        todo!()
+        Self::from_pem(&read_key_file(path)?)
+            .map_err(|e| KeyError::Content { path: path.to_owned(), source: Box::new(e) })
     }
 
     /// The key as SPKI PEM with a trailing newline, as it lies on disk.
@@ -265,8 +340,13 @@ impl PublicKey {
 
     /// Whether the signature is this key's for the message.
     pub fn verify(&self, alg: SignAlg, message: &[u8], signature: &[u8]) -> bool {
-        let _ = (alg, message, signature, &self.key);
-        todo!()
+        match alg {
+            SignAlg::Pkcs1v15Sha1 => self.key.verify(Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(message), signature),
+            SignAlg::Pkcs1v15Sha224 => {
+                self.key.verify(Pkcs1v15Sign::new::<Sha224>(), &Sha224::digest(message), signature)
+            }
+        }
+        .is_ok()
     }
 
     /// Encrypts a short message to the key.
@@ -274,19 +354,37 @@ impl PublicKey {
     /// # Errors
     /// [`KeyError::Operation`] when the message is too long.
     pub fn encrypt(&self, alg: EncAlg, message: &[u8]) -> Result<Vec<u8>, KeyError> {
-        let _ = (alg, message);
-        todo!()
+        let rng = &mut rand::rng();
+        match alg {
+            EncAlg::OaepSha1 => self.key.encrypt(rng, Oaep::<Sha1>::new(), message),
+            EncAlg::OaepSha224 => self.key.encrypt(rng, Oaep::<Sha224>::new(), message),
+        }
+        .map_err(|_| KeyError::Operation)
     }
 
     /// The message of an X9.31 signature, or none if it is not one of this key's.
     pub fn x931_recover(&self, signature: &[u8]) -> Option<Vec<u8>> {
-        let _ = signature;
-        todo!()
+        let size = self.key.size();
+        if signature.len() != size {
+            return None;
+        }
+        let s = BoxedUint::from_be_slice(signature, self.key.n_bits_precision()).ok()?;
+        if &s >= self.key.n().as_ref() {
+            return None;
+        }
+        let t = rsa::hazmat::rsa_encrypt(&self.key, &s).ok()?;
+        let padded = left_padded(&t, size)?;
+        let padded = if padded.last()? & 0x0f == 0x0c {
+            padded
+        } else {
+            left_padded(&self.key.n().as_ref().wrapping_sub(&t), size)?
+        };
+        x931_unpad(&padded).map(<[u8]>::to_vec)
     }
 
     /// The modulus' length in bits.
     pub fn bits(&self) -> usize {
-        todo!()
+        usize::try_from(self.key.n().bits_vartime()).unwrap_or(usize::MAX)
     }
 
     /// Writes the key file, mode 0644, atomically.
@@ -294,9 +392,73 @@ impl PublicKey {
     /// # Errors
     /// [`KeyError::File`].
     pub fn write_public(&self, path: &Path) -> Result<(), KeyError> {
-        let _ = path;
-        todo!()
+        write_file(path, self.to_pem().as_bytes(), 0o644)
+            .map_err(|source| KeyError::File { path: path.to_owned(), source })
     }
+}
+
+const fn check_size(bits: usize) -> Result<(), KeyError> {
+    if bits < MIN_BITS || bits > MAX_BITS {
+        return Err(KeyError::Size(bits));
+    }
+    Ok(())
+}
+
+/// X9.31 padding (§2.2): header, filler, the message as it is, trailer.
+fn x931_pad(message: &[u8], size: usize) -> Option<Vec<u8>> {
+    let filler = size.checked_sub(message.len() + 2)?;
+    let mut padded = Vec::with_capacity(size);
+    if filler == 0 {
+        padded.push(0x6a);
+    } else {
+        padded.push(0x6b);
+        padded.resize(filler, 0xbb);
+        padded.push(0xba);
+    }
+    padded.extend_from_slice(message);
+    padded.push(0xcc);
+    Some(padded)
+}
+
+fn x931_unpad(padded: &[u8]) -> Option<&[u8]> {
+    let (header, rest) = padded.split_first()?;
+    let (trailer, middle) = rest.split_last()?;
+    if *trailer != 0xcc {
+        return None;
+    }
+    match header {
+        0x6a => Some(middle),
+        0x6b => {
+            let at = middle.iter().position(|&b| b != 0xbb)?;
+            if middle[at] != 0xba {
+                return None;
+            }
+            middle.get(at + 1..)
+        }
+        _ => None,
+    }
+}
+
+/// The number as exactly `size` bytes, big-endian.
+fn left_padded(n: &BoxedUint, size: usize) -> Option<Vec<u8>> {
+    let bytes = n.to_be_bytes();
+    let extra = bytes.len().saturating_sub(size);
+    if bytes[..extra].iter().any(|&b| b != 0) {
+        return None;
+    }
+    let mut out = vec![0; size - (bytes.len() - extra)];
+    out.extend_from_slice(&bytes[extra..]);
+    Some(out)
+}
+
+fn read_key_file(path: &Path) -> Result<String, KeyError> {
+    use std::io::Read as _;
+    let read = || {
+        let mut text = String::new();
+        std::fs::File::open(path)?.take(MAX_KEY_FILE).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    read().map_err(|source| KeyError::File { path: path.to_owned(), source })
 }
 
 /// A PEM as Salt compares and sends it: stripped, LF between the lines, no trailing newline.
@@ -306,11 +468,10 @@ pub fn clean_pem(pem: &str) -> String {
 
 /// Colon-separated hex SHA-256 over the body lines of a PEM and their newlines (§3.9), valid or not.
 pub fn fingerprint(pem: &str) -> String {
-    use sha2::Digest as _;
     let clean = clean_pem(pem);
     let lines: Vec<&str> = clean.lines().collect();
     let body = if lines.len() > 2 { &lines[1..lines.len() - 1] } else { &[] };
-    let mut hash = sha2::Sha256::new();
+    let mut hash = Sha256::new();
     for line in body {
         hash.update(line.as_bytes());
         hash.update(b"\n");
@@ -323,6 +484,103 @@ pub fn fingerprint(pem: &str) -> String {
 /// # Errors
 /// When the file cannot be made, written or renamed.
 pub fn write_file(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
-    let _ = (path, content, mode);
-    todo!()
+    use std::io::Write as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Made with 0600; the final mode comes before the final name.
+    let mut file = tempfile::Builder::new().prefix(".brine-").tempfile_in(dir)?;
+    file.write_all(content)?;
+    file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    static KEY: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
+
+    #[test]
+    fn x931_comes_back_and_only_from_the_right_key() {
+        let other = PrivateKey::generate(1024).unwrap();
+        for message in [&b"salt"[..], b"", &[0xbb; 5], &[0xba; 126], &[0; 125], &[1; 126]] {
+            let signature = KEY.x931_sign(message).unwrap();
+            assert_eq!(signature.len(), 128);
+            assert_eq!(KEY.public().x931_recover(&signature).as_deref(), Some(message));
+            assert_ne!(other.public().x931_recover(&signature).as_deref(), Some(message));
+        }
+        assert!(KEY.x931_sign(&[0; 127]).is_err());
+    }
+
+    #[test]
+    fn x931_of_wrong_shape_is_nothing() {
+        let signature = KEY.x931_sign(b"salt").unwrap();
+        let public = KEY.public();
+        assert_eq!(public.x931_recover(&[]), None);
+        assert_eq!(public.x931_recover(&signature[1..]), None);
+        assert_eq!(public.x931_recover(&[0; 128]), None);
+        assert_eq!(public.x931_recover(&[0xff; 128]), None, "not below the modulus");
+        for bad in [&[0x6b, 0xbb, 0xcc][..], &[0x6b, 0xcc], &[0xcc], &[], &[0x6a, 0x00], &[0x00, 0xcc], &[0x6b, 0xbb, 1, 0xcc]] {
+            assert_eq!(x931_unpad(bad), None, "{bad:x?}");
+        }
+    }
+
+    #[test]
+    fn signatures_and_encryption() {
+        for alg in [SignAlg::Pkcs1v15Sha1, SignAlg::Pkcs1v15Sha224] {
+            let signature = KEY.sign(alg, b"m").unwrap();
+            assert!(KEY.public().verify(alg, b"m", &signature));
+            assert!(!KEY.public().verify(alg, b"n", &signature));
+            assert!(!KEY.public().verify(alg, b"m", b""));
+        }
+        for alg in [EncAlg::OaepSha1, EncAlg::OaepSha224] {
+            let sealed = KEY.public().encrypt(alg, b"m").unwrap();
+            assert_eq!(KEY.decrypt(alg, &sealed).unwrap(), b"m");
+            assert!(KEY.decrypt(alg, &sealed[1..]).is_err());
+        }
+        let sealed = KEY.public().encrypt(EncAlg::OaepSha1, b"m").unwrap();
+        let (a, b) = (KEY.decrypt(EncAlg::OaepSha224, &sealed).unwrap_err(), KEY.decrypt(EncAlg::OaepSha1, &[0; 128]).unwrap_err());
+        assert_eq!(a.to_string(), b.to_string(), "decryption failures are alike");
+    }
+
+    #[test]
+    fn private_keys_do_not_print_and_files_are_not_readable_by_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let (private, public) = (dir.path().join("k.pem"), dir.path().join("k.pub"));
+        KEY.write_private(&private).unwrap();
+        KEY.write_private(&private).unwrap();
+        KEY.public().write_public(&public).unwrap();
+        assert_eq!(std::fs::metadata(&private).unwrap().permissions().mode() & 0o7777, 0o400);
+        assert_eq!(std::fs::metadata(&public).unwrap().permissions().mode() & 0o7777, 0o644);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "no temporary file is left");
+        let loaded = PrivateKey::load(&private).unwrap();
+        assert_eq!(loaded.public(), KEY.public());
+        assert_eq!(&PublicKey::load(&public).unwrap(), KEY.public());
+        assert_eq!(format!("{loaded:?} {:?}", loaded.to_pem()), "PrivateKey(<secret>) <secret>");
+    }
+
+    #[test]
+    fn what_is_no_key_says_so() {
+        let error = PublicKey::from_pem("garbage").unwrap_err().to_string();
+        assert!(error.starts_with("not an RSA public key in PEM form: "), "{error}");
+        assert!(PublicKey::from_pem("").is_err());
+        assert!(PrivateKey::from_pem(KEY.public().clean_pem()).is_err());
+        assert!(matches!(PrivateKey::generate(512), Err(KeyError::Size(512))));
+        let missing = PrivateKey::load(Path::new("/nonexistent/k.pem")).unwrap_err().to_string();
+        assert!(missing.starts_with("key file /nonexistent/k.pem: "), "{missing}");
+    }
+
+    #[test]
+    fn line_ends_and_blanks_do_not_matter() {
+        let pem = KEY.public().to_pem();
+        let dos = format!("  \r\n{}\r\n", pem.replace('\n', "\r\n"));
+        assert_eq!(PublicKey::from_pem(&dos).unwrap().clean_pem(), KEY.public().clean_pem());
+        assert_eq!(clean_pem(&dos), KEY.public().clean_pem());
+        assert_eq!(fingerprint(&dos), KEY.public().fingerprint());
+    }
 }
