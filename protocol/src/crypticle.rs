@@ -226,6 +226,11 @@ impl SerialGuard {
         Self { last: 0 }
     }
 
+    /// The highest serial seen, 0 when there was none.
+    pub const fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Whether the serial is new; if so it is remembered.
     pub const fn accept(&mut self, serial: u64) -> bool {
         if serial > self.last {
