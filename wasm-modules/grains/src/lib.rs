@@ -11,15 +11,15 @@ wit_bindgen::generate!({
 
 mod sanitize;
 
+use brine_guest::Value;
 use brine_guest::host::grains;
-use brine_guest::{Value, text_of};
 
 struct Module;
 
 impl Guest for Module {
     fn items(sanitize: Option<bool>) -> Result<Data, String> {
         let grains = grains::items();
-        if sanitize == Some(true) { Ok(Data::new(&sanitize::sanitized(grains.value()?))) } else { Ok(grains) }
+        if sanitize == Some(true) { Ok(sanitize::sanitized(grains.value()?).into()) } else { Ok(grains) }
     }
 
     fn get(key: String, default: Option<Data>, delimiter: Option<String>) -> Data {
@@ -32,10 +32,10 @@ impl Guest for Module {
         delimiter: Option<String>,
         sanitize: Option<bool>,
     ) -> Result<Data, String> {
-        let names: Vec<String> = args.iter().map(|arg| text_of("the name of a grain", arg)).collect::<Result<_, _>>()?;
+        let names: Vec<String> = args.iter().map(|arg| arg.name("the name of a grain")).collect::<Result<_, _>>()?;
         let get = |name: &String| Self::get(name.clone(), default.clone(), delimiter.clone());
         let grains = Data::dict(names.iter().map(|name| (name.as_str(), get(name))));
-        if sanitize == Some(true) { Ok(Data::new(&sanitize::sanitized(grains.value()?))) } else { Ok(grains) }
+        if sanitize == Some(true) { Ok(sanitize::sanitized(grains.value()?).into()) } else { Ok(grains) }
     }
 
     fn has_value(key: String) -> bool {
@@ -43,10 +43,10 @@ impl Guest for Module {
     }
 
     fn ls() -> Result<Vec<String>, String> {
-        let Value::Map(grains) = grains::items().value()? else {
+        let Value::Dict(grains) = grains::items().value()? else {
             return Err("the minion's grains are no dict".into());
         };
-        let mut names: Vec<String> = grains.iter().filter_map(|(name, _)| name.as_str()).map(str::to_owned).collect();
+        let mut names: Vec<String> = grains.iter().filter_map(|(name, _)| name.text()).map(str::to_owned).collect();
         names.sort();
         Ok(names)
     }

@@ -4,16 +4,16 @@ use brine_guest::Value;
 
 /// The grains without what tells the host's name and serial number.
 pub(crate) fn sanitized(mut grains: Value) -> Value {
-    if let Value::Map(entries) = &mut grains {
+    if let Value::Dict(entries) = &mut grains {
         for (key, value) in entries {
-            let replacement = match (key.as_str(), value.as_str()) {
+            let replacement = match (key.text(), value.text()) {
                 (Some("serialnumber"), Some(serial)) => masked(serial),
                 (Some("domain"), _) => "DOMAINNAME".into(),
                 (Some("fqdn" | "id"), _) => "MINION.DOMAINNAME".into(),
                 (Some("host" | "localhost" | "nodename"), _) => "MINION".into(),
                 _ => continue,
             };
-            *value = Value::from(replacement);
+            *value = Value::Text(replacement);
         }
     }
     grains
@@ -32,14 +32,14 @@ mod tests {
     #[test]
     fn names_and_serial_number_are_replaced() {
         let entry = |key: &str, value: &str| (Value::from(key), Value::from(value));
-        let grains = Value::Map(vec![
+        let grains = Value::Dict(vec![
             entry("os", "Debian"),
             entry("id", "web1.example"),
             entry("nodename", "web1"),
             entry("domain", "example"),
             entry("serialnumber", "ABCDEFGHI"),
         ]);
-        let expected = Value::Map(vec![
+        let expected = Value::Dict(vec![
             entry("os", "Debian"),
             entry("id", "MINION.DOMAINNAME"),
             entry("nodename", "MINION"),

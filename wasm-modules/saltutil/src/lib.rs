@@ -14,7 +14,7 @@ wit_bindgen::generate!({
 mod shapes;
 
 use brine_guest::host::{jobs, modules};
-use brine_guest::{Value, fnmatch, text_of};
+use brine_guest::{Value, fnmatch};
 
 struct Module;
 
@@ -34,27 +34,27 @@ impl Guest for Module {
 
     fn is_running(fun: String) -> Result<Data, String> {
         let running = shapes::jobs(&jobs::running())?;
-        let named = |job: &Value| shapes::texts(&job["fun"]).iter().any(|name| fnmatch(name, &fun));
-        Ok(Data::new(&Value::Array(running.into_iter().filter(named).collect())))
+        let named = |job: &Value| shapes::texts(job.get("fun")).iter().any(|name| fnmatch(name, &fun));
+        Ok(Value::List(running.into_iter().filter(named).collect()).into())
     }
 
     fn find_job(jid: Data) -> Result<Data, String> {
-        Ok(jobs::find(&text_of("jid", &jid)?))
+        Ok(jobs::find(&jid.name("jid")?))
     }
 
     fn kill_job(jid: Data) -> Result<String, String> {
-        Ok(kill(&text_of("jid", &jid)?))
+        Ok(kill(&jid.name("jid")?))
     }
 
     fn kill_all_jobs() -> Result<Vec<String>, String> {
         let running = shapes::jobs(&jobs::running())?;
-        Ok(running.iter().flat_map(|job| shapes::texts(&job["jid"])).map(|jid| kill(&jid)).collect())
+        Ok(running.iter().flat_map(|job| shapes::texts(job.get("jid"))).map(kill).collect())
     }
 }
 
 fn kill(jid: &str) -> String {
     // The pid is the job's as `running` tells it; it is gone once the job is.
-    let pid = jobs::find(jid).value().ok().and_then(|job| job["pid"].as_u64());
+    let pid = jobs::find(jid).value().ok().and_then(|job| shapes::pid(&job));
     if jobs::kill(jid) { shapes::killed(jid, pid) } else { String::new() }
 }
 

@@ -26,15 +26,16 @@ const KINDS: [&str; 18] = [
 
 /// The environments named by a text, with commas between them, or by a list. None where none is named.
 pub(crate) fn saltenv(data: &Data) -> Result<Option<Vec<String>>, String> {
-    let wrong = |value: &Value| format!("saltenv is to be text or a list of texts, not {value}");
-    let names: Vec<String> = match data.value()? {
-        Value::Nil => return Ok(None),
-        Value::Array(items) => {
-            items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(|| wrong(item))).collect::<Result<_, _>>()?
-        }
-        value => value.as_str().ok_or_else(|| wrong(&value))?.split(',').map(|name| name.trim().to_owned()).collect(),
+    let name = |value: &Value| match value {
+        Value::Text(name) => Ok(name.clone()),
+        other => Err(format!("saltenv is to be text or a list of texts; a list with {} is not", other.kind())),
     };
-    Ok(Some(names))
+    match data.value()? {
+        Value::None => Ok(None),
+        Value::Text(names) => Ok(Some(names.split(',').map(|name| name.trim().to_owned()).collect())),
+        Value::List(items) => items.iter().map(name).collect::<Result<_, _>>().map(Some),
+        other => Err(format!("saltenv is to be text or a list of texts, not {}", other.kind())),
+    }
 }
 
 /// What `saltutil.sync_all` returns: every kind that Salt has, so that callers find the keys they look for.
@@ -44,24 +45,29 @@ pub(crate) fn sync_all(modules: Vec<String>) -> Vec<(String, Vec<String>)> {
     KINDS.iter().copied().zip(KINDS.map(changed)).map(|(kind, names)| (kind.into(), names)).collect()
 }
 
-/// The running jobs, of which each is a dict.
+/// The running jobs.
 pub(crate) fn jobs(running: &Data) -> Result<Vec<Value>, String> {
     match running.value()? {
-        Value::Array(jobs) => Ok(jobs.into_iter().filter(Value::is_map).collect()),
-        other => Err(format!("the minion's list of jobs is no list: {other}")),
+        Value::List(jobs) => Ok(jobs),
+        other => Err(format!("the minion's list of jobs is {}", other.kind())),
     }
 }
 
 /// A text, or a list of texts: a job can have several functions.
-pub(crate) fn texts(value: &Value) -> Vec<String> {
+pub(crate) fn texts(value: Option<&Value>) -> Vec<&str> {
     match value {
-        Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        value => value.as_str().map(str::to_owned).into_iter().collect(),
+        Some(Value::List(items)) => items.iter().filter_map(Value::text).collect(),
+        value => value.and_then(Value::text).into_iter().collect(),
     }
 }
 
+/// The process a running job tells of.
+pub(crate) fn pid(job: &Value) -> Option<i64> {
+    if let Some(Value::Int(pid)) = job.get("pid") { Some(*pid) } else { None }
+}
+
 /// Salt's words for a job that was killed.
-pub(crate) fn killed(jid: &str, pid: Option<u64>) -> String {
+pub(crate) fn killed(jid: &str, pid: Option<i64>) -> String {
     match pid {
         Some(pid) => format!("Signal 9 sent to job {jid} at pid {pid}"),
         None => format!("Signal 9 sent to job {jid}"),
@@ -75,13 +81,12 @@ mod tests {
     #[test]
     fn environments_are_a_text_or_a_list() {
         let list = |names: &[&str]| Ok(Some(names.iter().map(|name| name.to_string()).collect::<Vec<_>>()));
-        let array = |items: &[Value]| Data::new(&Value::Array(items.to_vec()));
         assert_eq!(saltenv(&"dev".into()), list(&["dev"]));
         assert_eq!(saltenv(&"base, dev".into()), list(&["base", "dev"]));
-        assert_eq!(saltenv(&array(&["base".into(), "dev".into()])), list(&["base", "dev"]));
-        assert_eq!(saltenv(&Data::new(&Value::Nil)), Ok(None));
-        assert_eq!(saltenv(&Data::new(&1.into())), Err("saltenv is to be text or a list of texts, not 1".into()));
-        assert_eq!(saltenv(&array(&[1.into()])), Err("saltenv is to be text or a list of texts, not 1".into()));
+        assert_eq!(saltenv(&vec!["base", "dev"].into()), list(&["base", "dev"]));
+        assert_eq!(saltenv(&Value::None.into()), Ok(None));
+        assert_eq!(saltenv(&1_i64.into()), Err("saltenv is to be text or a list of texts, not a number".into()));
+        assert!(saltenv(&vec![1_i64].into()).is_err());
     }
 
     #[test]
@@ -95,8 +100,8 @@ mod tests {
 
     #[test]
     fn one_function_or_several() {
-        assert_eq!(texts(&"test.ping".into()), ["test.ping"]);
-        assert_eq!(texts(&Value::Array(vec!["a".into(), 1.into(), "b".into()])), ["a", "b"]);
-        assert!(texts(&Value::Nil).is_empty());
+        assert_eq!(texts(Some(&"test.ping".into())), ["test.ping"]);
+        assert_eq!(texts(Some(&Value::List(vec!["a".into(), 1_i64.into(), "b".into()]))), ["a", "b"]);
+        assert!(texts(None).is_empty());
     }
 }

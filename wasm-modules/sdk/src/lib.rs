@@ -18,10 +18,12 @@ mod bindings;
 mod data;
 mod fnmatch;
 mod panic;
+mod value;
 
 pub use bindings::brine::host;
-pub use data::{Data, Value, text_of};
+pub use data::Data;
 pub use fnmatch::fnmatch;
+pub use value::Value;
 
 /// What a function returns that can fail: the error is the text of the failed return, one line that says what and why.
 pub type Result<T = Data> = core::result::Result<T, String>;

@@ -40,33 +40,29 @@ pub(crate) fn signature(name: &str, function: &Function) -> String {
 /// What may be left out has no default value other than None.
 pub(crate) fn argspec(function: &Function) -> Value {
     let (rest, named): (Vec<_>, Vec<_>) = function.parameters.iter().partition(|p| p.rest);
-    let args = named.iter().map(|p| Value::from(p.name.as_str())).collect();
+    let args: Vec<Value> = named.iter().map(|p| p.name.as_str().into()).collect();
     // Defaults belong to the last parameters.
-    let defaults = named.iter().rev().take_while(|p| p.optional).map(|_| Value::Nil).collect();
-    let takes = |name: &str| if rest.iter().any(|p| p.name == name) { Value::from(true) } else { Value::Nil };
-    dict([("args", some(args)), ("defaults", some(defaults)), ("varargs", takes("args")), ("kwargs", takes("kwargs"))])
+    let defaults: Vec<Value> = named.iter().rev().take_while(|p| p.optional).map(|_| Value::None).collect();
+    let some = |list: Vec<Value>| if list.is_empty() { Value::None } else { Value::List(list) };
+    let takes = |name: &str| if rest.iter().any(|p| p.name == name) { Value::Bool(true) } else { Value::None };
+    Value::dict([
+        ("args", some(args)),
+        ("defaults", some(defaults)),
+        ("varargs", takes("args")),
+        ("kwargs", takes("kwargs")),
+    ])
 }
 
 /// What a module is and asks for.
 pub(crate) fn module(module: &Module) -> Value {
-    let texts = |texts: &[String]| Value::Array(texts.iter().map(|text| Value::from(text.as_str())).collect());
-    let functions: Vec<String> =
-        module.functions.iter().map(|function| signature(&format!("{}.{}", module.name, function.name), function)).collect();
-    dict([
-        ("doc", module.doc.as_deref().map_or(Value::Nil, Value::from)),
-        ("origin", Value::from(module.origin.as_str())),
-        ("sha256", Value::from(module.sha256.as_str())),
-        ("imports", texts(&module.imports)),
-        ("functions", texts(&functions)),
+    let signatures = module.functions.iter().map(|f| signature(&format!("{}.{}", module.name, f.name), f));
+    Value::dict([
+        ("doc", module.doc.clone().into()),
+        ("origin", module.origin.as_str().into()),
+        ("sha256", module.sha256.as_str().into()),
+        ("imports", module.imports.clone().into()),
+        ("functions", Value::List(signatures.map(Value::from).collect())),
     ])
-}
-
-fn some(list: Vec<Value>) -> Value {
-    if list.is_empty() { Value::Nil } else { Value::Array(list) }
-}
-
-fn dict<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::Map(entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
 }
 
 #[cfg(test)]
@@ -92,20 +88,22 @@ mod tests {
 
     #[test]
     fn argspecs_have_the_shape_of_salts() {
+        let texts = |texts: &[&str]| Value::List(texts.iter().map(|&text| text.into()).collect());
         let table = [
-            (function(&[]), "{args: nil, defaults: nil, varargs: nil, kwargs: nil}"),
-            (function(&[("num", "u32", false, false)]), "{args: [num], defaults: nil, varargs: nil, kwargs: nil}"),
+            (function(&[]), [Value::None, Value::None, Value::None, Value::None]),
+            (function(&[("num", "u32", false, false)]), [texts(&["num"]), Value::None, Value::None, Value::None]),
             (
                 function(&[("a", "u32", false, false), ("b", "option<u32>", true, false)]),
-                "{args: [a, b], defaults: [nil], varargs: nil, kwargs: nil}",
+                [texts(&["a", "b"]), Value::List(vec![Value::None]), Value::None, Value::None],
             ),
             (
                 function(&[("args", "list<data>", false, true), ("kwargs", "data", false, true)]),
-                "{args: nil, defaults: nil, varargs: true, kwargs: true}",
+                [Value::None, Value::None, true.into(), true.into()],
             ),
         ];
         for (function, expected) in table {
-            assert_eq!(argspec(&function).to_string().replace('"', ""), expected);
+            let expected = ["args", "defaults", "varargs", "kwargs"].into_iter().zip(expected);
+            assert_eq!(argspec(&function), Value::dict(expected));
         }
     }
 

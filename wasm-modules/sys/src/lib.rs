@@ -16,7 +16,7 @@ mod select;
 use std::collections::BTreeSet;
 
 use brine_guest::host::modules::{self, Function};
-use brine_guest::{Value, fnmatch, text_of};
+use brine_guest::{Value, fnmatch};
 
 struct Module;
 
@@ -47,15 +47,15 @@ impl Guest for Module {
         let name = module.unwrap_or_default();
         let specs: Vec<_> = functions()
             .filter(|(function, _)| name.is_empty() || select::functions(&name, function))
-            .map(|(function, f)| (Value::from(function), describe::argspec(&f)))
+            .map(|(function, f)| (function.into(), describe::argspec(&f)))
             .collect();
-        Data::new(&Value::Map(specs))
+        Value::Dict(specs).into()
     }
 
     fn module_info(module: String) -> Data {
         let selected = modules::names().into_iter().filter(|name| fnmatch(name, &module));
         let described = selected.filter_map(|name| modules::describe(&name));
-        Data::new(&Value::Map(described.map(|m| (Value::from(m.name.as_str()), describe::module(&m))).collect()))
+        Value::Dict(described.map(|m| (m.name.as_str().into(), describe::module(&m))).collect()).into()
     }
 }
 
@@ -73,7 +73,7 @@ fn functions() -> impl Iterator<Item = (String, Function)> {
 }
 
 fn names(args: &[Data]) -> Result<BTreeSet<String>, String> {
-    args.iter().map(|arg| text_of("the name of a module or function", arg)).collect()
+    args.iter().map(|arg| arg.name("the name of a module or function")).collect()
 }
 
 export!(Module);

@@ -54,7 +54,7 @@ impl Guest for Module {
     }
 
     fn sleep(length: f64) -> Result<bool, String> {
-        let length = Duration::try_from_secs_f64(length).map_err(|error| format!("cannot sleep {length} s: {error}"))?;
+        let length = Duration::try_from_secs_f64(length).map_err(|error| format!("cannot sleep that long: {error}"))?;
         // What is too long for the clock outlives the job's time limit anyway.
         subscribe_duration(length.as_nanos().try_into().unwrap_or(u64::MAX)).block();
         Ok(true)

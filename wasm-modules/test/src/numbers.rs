@@ -4,7 +4,7 @@
 pub(crate) fn fib(num: u32) -> Result<u64, String> {
     let (mut current, mut next) = (0_u64, 1_u64);
     for _ in 0..num {
-        (current, next) = (next, current.checked_add(next).unwrap_or(u64::MAX));
+        (current, next) = (next, current.saturating_add(next));
         if current == u64::MAX {
             return Err(format!("the Fibonacci number {num} does not fit in 64 bits; the 93rd is the last that does"));
         }
