@@ -5,7 +5,8 @@
 use crate::crypticle::{AesKey, CryptError, Crypticle, SerialGuard};
 use crate::ids::MinionId;
 use crate::keys::{KeyError, PrivateOps, PublicKey, SignAlg};
-use crate::value::Value;
+use crate::msgpack::{self, Limits};
+use crate::value::{self, Value, ValueExt};
 
 /// The topic of publications that are not for named minions (§5.4).
 pub const BROADCAST: &str = "broadcast";
@@ -26,9 +27,19 @@ pub fn seal(
     signer: &dyn PrivateOps,
     alg: SignAlg,
 ) -> Result<bytes::Bytes, KeyError> {
-    crate::value::ValueExt::insert(&mut load, "serial", serial);
-    let _ = (crypticle, signer, alg);
-    todo!()
+    load.insert("serial", serial);
+    let blob = crypticle.seal(&load, None);
+    let signature = signer.sign(alg, &blob)?;
+    Ok(bytes::Bytes::from(envelope(blob, alg, signature)))
+}
+
+fn envelope(blob: Vec<u8>, alg: SignAlg, signature: Vec<u8>) -> Vec<u8> {
+    msgpack::encode_network(&value::map([
+        ("enc", Value::from("aes")),
+        ("load", Value::Binary(blob)),
+        ("sig_algo", Value::from(alg.as_str())),
+        ("sig", Value::Binary(signature)),
+    ]))
 }
 
 /// Why a publication is dropped.
@@ -68,8 +79,37 @@ pub fn open(
     crypticle: &Crypticle,
     serials: &mut SerialGuard,
 ) -> Result<Value, PublicationError> {
-    let _ = (bytes, master, crypticle, serials);
-    todo!()
+    let envelope =
+        msgpack::decode(bytes, &Limits::PUBLICATION).map_err(|e| PublicationError::Malformed(e.to_string()))?;
+    if envelope.get_text("enc") != Some("aes") {
+        return Err(PublicationError::Malformed("its enc is not aes".to_owned()));
+    }
+    let blob = envelope
+        .get_bytes("load")
+        .ok_or_else(|| PublicationError::Malformed("its load is not bytes".to_owned()))?;
+    let signature = envelope.get_bytes("sig").ok_or(PublicationError::BadSignature)?;
+    let alg = match envelope.get("sig_algo") {
+        None => SignAlg::default(),
+        Some(name) => name.text().unwrap_or_default().parse().map_err(|_| PublicationError::BadSignature)?,
+    };
+    if !master.verify(alg, blob, signature) {
+        return Err(PublicationError::BadSignature);
+    }
+    let mut load = crypticle.open(blob, None, &Limits::PUBLICATION).map_err(|e| match e {
+        CryptError::BadMac => PublicationError::BadMac,
+        other => PublicationError::Content(other),
+    })?;
+    if !matches!(load, Value::Map(_)) {
+        return Err(PublicationError::Content(CryptError::Malformed("it is not a map")));
+    }
+    let serial = load
+        .remove("serial")
+        .and_then(|serial| serial.as_u64())
+        .ok_or(PublicationError::Content(CryptError::Malformed("it has no serial")))?;
+    if !serials.accept(serial) {
+        return Err(PublicationError::Replayed(serial));
+    }
+    Ok(load)
 }
 
 /// Opens a master's publications one after the other, across key rotations.

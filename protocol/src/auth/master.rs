@@ -1,0 +1,288 @@
+//! The master's side of authentication: reading a request and building its replies (§3.1 to §3.3).
+//!
+//! Which reply a key gets is the master's decision; this module knows only how each looks.
+
+use crate::crypticle::AesKey;
+use crate::ids::MinionId;
+use crate::keys::{EncAlg, KeyError, PrivateOps, PublicKey, SignAlg, clean_pem};
+use crate::msgpack;
+use crate::secret::Secret;
+use crate::value::{self, Value, ValueExt};
+
+/// Salt's nonces have 32 characters.
+const MAX_NONCE: usize = 128;
+
+/// A minion's request as the master reads it.
+#[derive(Debug, Clone)]
+pub struct AuthRequest {
+    /// The id that the sender claims.
+    pub id: MinionId,
+    /// The sender's nonce.
+    pub nonce: String,
+    /// The sender's public key, cleaned. It may be no key at all: parse it with [`AuthRequest::key`].
+    pub pub_pem: String,
+    /// How to encrypt to the sender.
+    pub enc_algo: EncAlg,
+    /// How to sign the reply.
+    pub sig_algo: SignAlg,
+    /// The encrypted token, if the sender knows the master's key.
+    pub token: Option<Vec<u8>>,
+    /// Grains for auto-signing, a map.
+    pub autosign_grains: Option<Value>,
+    /// The envelope's version.
+    pub version: u64,
+}
+
+/// A request that is refused before any key is looked at, and what to answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AuthRefusal {
+    /// The id is not valid: answered with a signed `ret: False` (§3.2).
+    #[error("{why}")]
+    InvalidId {
+        /// Why.
+        why: String,
+        /// The sender's nonce.
+        nonce: String,
+        /// How to sign the reply.
+        sig_algo: SignAlg,
+        /// The envelope's version.
+        version: u64,
+    },
+    /// The id has a NUL.
+    #[error("bad load: id contains a null byte")]
+    NulId,
+    /// The id is not text.
+    #[error("bad load: id {0} is not a string")]
+    IdNotText(String),
+    /// An encryption algorithm that does not exist.
+    #[error("unknown encryption algorithm {0:?}")]
+    EncAlgo(String),
+    /// A signing algorithm that does not exist.
+    #[error("unknown signing algorithm {0:?}")]
+    SigAlgo(String),
+    /// The envelope's version is below the configured minimum (CVE-2025-62349).
+    #[error("protocol version {version} is below minimum_auth_version {minimum}")]
+    Version {
+        /// The sender's.
+        version: u64,
+        /// The configured minimum.
+        minimum: u64,
+    },
+    /// A field is missing or has the wrong type.
+    #[error("the auth request is malformed: {0}")]
+    Malformed(&'static str),
+}
+
+impl AuthRefusal {
+    /// The reply to send.
+    ///
+    /// # Errors
+    /// When signing fails.
+    pub fn reply(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        let ret = |why: &str| value::map([("enc", Value::from("clear")), ("load", value::map([("ret", why)]))]);
+        let reply = match self {
+            Self::InvalidId { nonce, sig_algo, version, .. } => {
+                return verdict(Value::Boolean(false), nonce, *sig_algo, *version, signer);
+            }
+            Self::EncAlgo(_) => ret("bad enc algo"),
+            Self::SigAlgo(_) => ret("bad sig algo"),
+            Self::NulId | Self::IdNotText(_) => Value::from(self.to_string()),
+            Self::Version { .. } => Value::from("bad load"),
+            Self::Malformed(_) => Value::from("Some exception handling minion payload"),
+        };
+        Ok(msgpack::encode_network(&reply))
+    }
+}
+
+/// What an accept reply is made of.
+pub struct Accepted<'a> {
+    /// The publish key.
+    pub publish_key: &'a AesKey,
+    /// [`publish_key_signature`] of it; the same for every minion, so made once.
+    pub publish_key_sig: &'a [u8],
+    /// The minion's session key.
+    pub session_key: &'a AesKey,
+    /// The port of publications.
+    pub publish_port: u16,
+    /// The key that signs the master's key (`master_sign_pubkey`), if configured.
+    pub sign_key: Option<&'a dyn PrivateOps>,
+}
+
+/// The X9.31 signature over the publish key that every accept reply carries (§3.3).
+///
+/// # Errors
+/// When the private operation fails.
+pub fn publish_key_signature(signer: &dyn PrivateOps, key: &AesKey) -> Result<Vec<u8>, KeyError> {
+    signer.x931_sign(key.digest().as_bytes())
+}
+
+impl AuthRequest {
+    /// Reads the load of a clear `_auth` envelope; `minimum_version` is `minimum_auth_version`.
+    ///
+    /// # Errors
+    /// A refusal that knows its reply.
+    pub fn parse(load: &Value, version: u64, minimum_version: u64) -> Result<Self, AuthRefusal> {
+        if version < minimum_version {
+            return Err(AuthRefusal::Version { version, minimum: minimum_version });
+        }
+        let id = match load.get("id") {
+            None => return Err(AuthRefusal::Malformed("it has no id")),
+            Some(id) => match id.text() {
+                None => return Err(AuthRefusal::IdNotText(id.python_str().chars().take(80).collect())),
+                Some(id) if id.contains('\0') => return Err(AuthRefusal::NulId),
+                Some(id) => id,
+            },
+        };
+        let sig_algo = match load.get("sig_algo") {
+            None => SignAlg::default(),
+            Some(name) => algorithm(name).map_err(AuthRefusal::SigAlgo)?,
+        };
+        let enc_algo = match load.get("enc_algo") {
+            None => EncAlg::default(),
+            Some(name) => algorithm(name).map_err(AuthRefusal::EncAlgo)?,
+        };
+        let nonce = match load.get("nonce").map(ValueExt::text) {
+            Some(Some(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => nonce.to_owned(),
+            // The first version had none, and none in its replies.
+            None if version < 2 => String::new(),
+            _ => return Err(AuthRefusal::Malformed("it has no usable nonce")),
+        };
+        let id = MinionId::new(id).map_err(|e| AuthRefusal::InvalidId {
+            why: e.to_string(),
+            nonce: nonce.clone(),
+            sig_algo,
+            version,
+        })?;
+        Ok(Self {
+            id,
+            nonce,
+            pub_pem: load.get_text("pub").map(clean_pem).ok_or(AuthRefusal::Malformed("it has no public key"))?,
+            enc_algo,
+            sig_algo,
+            token: load.get_bytes("token").map(<[u8]>::to_vec),
+            autosign_grains: load.get("autosign_grains").filter(|g| matches!(g, Value::Map(_))).cloned(),
+            version,
+        })
+    }
+
+    /// The load as a minion sends it.
+    pub fn to_load(&self) -> Value {
+        let mut load = value::map([
+            ("cmd", Value::from("_auth")),
+            ("id", Value::from(&self.id)),
+            ("nonce", Value::from(self.nonce.as_str())),
+            ("enc_algo", Value::from(self.enc_algo.as_str())),
+            ("sig_algo", Value::from(self.sig_algo.as_str())),
+        ]);
+        if let Some(grains) = &self.autosign_grains {
+            load.insert("autosign_grains", grains.clone());
+        }
+        if let Some(token) = &self.token {
+            load.insert("token", Value::Binary(token.clone()));
+        }
+        load.insert("pub", self.pub_pem.as_str());
+        load
+    }
+
+    /// The sender's public key.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn key(&self) -> Result<PublicKey, KeyError> {
+        PublicKey::from_pem(&self.pub_pem)
+    }
+
+    /// The reply for a key that waits for an operator.
+    ///
+    /// # Errors
+    /// When signing fails.
+    pub fn pending(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        self.verdict(Value::Boolean(true), signer)
+    }
+
+    /// The reply for a key that is rejected or denied.
+    ///
+    /// # Errors
+    /// When signing fails.
+    pub fn rejected(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        self.verdict(Value::Boolean(false), signer)
+    }
+
+    /// The reply when the master has as many minions as it may.
+    ///
+    /// # Errors
+    /// When signing fails.
+    pub fn full(&self, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        self.verdict(Value::from("full"), signer)
+    }
+
+    fn verdict(&self, ret: Value, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+        verdict(ret, &self.nonce, self.sig_algo, self.version, signer)
+    }
+
+    /// The reply for an accepted key. Up to two private operations.
+    ///
+    /// # Errors
+    /// When the sender's key is none, or signing fails.
+    pub fn accepted(&self, signer: &dyn PrivateOps, accepted: &Accepted<'_>) -> Result<Vec<u8>, KeyError> {
+        use base64::Engine as _;
+        let minion = self.key()?;
+        let pem = signer.public().clean_pem();
+        let mut inner = value::map([
+            ("enc", Value::from("pub")),
+            ("pub_key", Value::from(pem)),
+            ("publish_port", Value::from(accepted.publish_port)),
+        ]);
+        if let Some(sign_key) = accepted.sign_key {
+            let signature = sign_key.sign(self.sig_algo, pem.as_bytes())?;
+            let text = base64::engine::general_purpose::STANDARD.encode(signature);
+            // Python's base64 breaks lines after 76 characters and ends with one.
+            let lines: Vec<&str> = text.as_bytes().chunks(76).filter_map(|l| std::str::from_utf8(l).ok()).collect();
+            inner.insert("pub_sig", lines.join("\n") + "\n");
+        }
+        // A token that does not decrypt is left out: the minion will see that this master cannot read it.
+        let token = self.token.as_deref().and_then(|sealed| signer.decrypt(self.enc_algo, sealed).ok()).map(Secret::new);
+        if let Some(sealed) = token.and_then(|token| minion.encrypt(self.enc_algo, token.expose()).ok()) {
+            inner.insert("token", Value::Binary(sealed));
+        }
+        let sealed = |key: &AesKey| minion.encrypt(self.enc_algo, key.text().expose().as_bytes()).map(Value::Binary);
+        inner.insert("aes", sealed(accepted.publish_key)?);
+        inner.insert("session", sealed(accepted.session_key)?);
+        inner.insert("sig", Value::Binary(accepted.publish_key_sig.to_vec()));
+        if self.version < 2 {
+            return Ok(msgpack::encode_network(&inner));
+        }
+        inner.insert("nonce", self.nonce.as_str());
+        signed(&inner, self.sig_algo, signer)
+    }
+}
+
+/// `{ret, nonce}`, signed; the first version had it unsigned.
+fn verdict(
+    ret: Value,
+    nonce: &str,
+    alg: SignAlg,
+    version: u64,
+    signer: &dyn PrivateOps,
+) -> Result<Vec<u8>, KeyError> {
+    if version < 2 {
+        let reply = value::map([("enc", Value::from("clear")), ("load", value::map([("ret", ret)]))]);
+        return Ok(msgpack::encode_network(&reply));
+    }
+    signed(&value::map([("ret", ret), ("nonce", Value::from(nonce))]), alg, signer)
+}
+
+/// The signed form of a reply (§3.3): the signature covers the packed bytes.
+fn signed(inner: &Value, alg: SignAlg, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
+    let load = msgpack::encode_network(inner);
+    let signature = signer.sign(alg, &load)?;
+    Ok(msgpack::encode_network(&value::map([
+        ("enc", Value::from("clear")),
+        ("load", Value::Binary(load)),
+        ("sig", Value::Binary(signature)),
+    ])))
+}
+
+fn algorithm<A: std::str::FromStr>(name: &Value) -> Result<A, String> {
+    name.text().unwrap_or_default().parse().map_err(|_| name.python_str().chars().take(40).collect())
+}

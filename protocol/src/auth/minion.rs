@@ -1,0 +1,305 @@
+//! The minion's side of authentication: what it asks, and what it believes (§3.4).
+
+use base64::Engine as _;
+
+use super::AuthRequest;
+use crate::crypticle::{AesKey, CryptError};
+use crate::envelope::{self, Envelope, into_bytes};
+use crate::ids::MinionId;
+use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps as _, PublicKey, SignAlg, clean_pem};
+use crate::msgpack::{self, Limits};
+use crate::secret::Secret;
+use crate::value::{Value, ValueExt};
+
+/// How a minion authenticates: who it is and what it knows of its master.
+#[derive(Debug, Clone)]
+pub struct MinionAuth<'a> {
+    /// The minion's id.
+    pub id: &'a MinionId,
+    /// The minion's key.
+    pub key: &'a PrivateKey,
+    /// The master's key as it was cached at first contact (`minion_master.pub`), if it was.
+    pub master: Option<&'a PublicKey>,
+    /// `master_finger`: the only fingerprint to be trusted; empty for any.
+    pub master_finger: &'a str,
+    /// `open_mode`: trust any master key.
+    pub open_mode: bool,
+    /// `verify_master_pubkey_sign`: the key (`master_sign.pub`) that must have signed the master's key.
+    pub verify_key: Option<&'a PublicKey>,
+    /// `encryption_algorithm`.
+    pub enc_algo: EncAlg,
+    /// `signing_algorithm`.
+    pub sig_algo: SignAlg,
+    /// Grains for `autosign_grains_dir`, a map, if configured.
+    pub autosign_grains: Option<Value>,
+}
+
+impl<'a> MinionAuth<'a> {
+    /// With Salt's default algorithms, nothing cached and nothing special.
+    pub const fn new(id: &'a MinionId, key: &'a PrivateKey) -> Self {
+        Self {
+            id,
+            key,
+            master: None,
+            master_finger: "",
+            open_mode: false,
+            verify_key: None,
+            enc_algo: EncAlg::OaepSha1,
+            sig_algo: SignAlg::Pkcs1v15Sha1,
+            autosign_grains: None,
+        }
+    }
+
+    /// A new request, with a nonce and (if the master's key is known) a token of its own.
+    ///
+    /// # Errors
+    /// When the token cannot be encrypted to the master's key.
+    pub fn attempt(&self) -> Result<AuthAttempt<'a>, AuthError> {
+        // As Salt's: 32 hex digits and 76 random characters.
+        let nonce = hex::encode(rand::random::<[u8; 16]>());
+        let token = self.master.map(|_| Secret::new(AesKey::generate().text().expose().clone().into_bytes()));
+        self.attempt_with(nonce, token)
+    }
+
+    pub(crate) fn attempt_with(
+        &self,
+        nonce: String,
+        token: Option<Secret<Vec<u8>>>,
+    ) -> Result<AuthAttempt<'a>, AuthError> {
+        let sealed = match (self.master, &token) {
+            (Some(master), Some(token)) => Some(master.encrypt(self.enc_algo, token.expose())?),
+            _ => None,
+        };
+        let request = AuthRequest {
+            id: self.id.clone(),
+            nonce: nonce.clone(),
+            pub_pem: self.key.public().clean_pem().to_owned(),
+            enc_algo: self.enc_algo,
+            sig_algo: self.sig_algo,
+            token: sealed,
+            autosign_grains: self.autosign_grains.clone(),
+            version: envelope::VERSION,
+        };
+        let payload = Envelope::clear(request.to_load()).encode();
+        Ok(AuthAttempt { auth: self.clone(), nonce, token, payload })
+    }
+}
+
+/// One request for authentication on its way, and what its reply must contain.
+#[derive(Debug)]
+pub struct AuthAttempt<'a> {
+    auth: MinionAuth<'a>,
+    nonce: String,
+    token: Option<Secret<Vec<u8>>>,
+    payload: Vec<u8>,
+}
+
+impl AuthAttempt<'_> {
+    /// The message to send to the master.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    /// Checks the master's reply: signature, nonce, master key, token and keys (§3.4).
+    ///
+    /// # Errors
+    /// When the reply proves nothing. The connection, not the minion, is at fault unless [`AuthError::is_permanent`].
+    pub fn verify_reply(&self, reply: &[u8]) -> Result<AuthOutcome, AuthError> {
+        let mut reply = decode(reply)?;
+        if let Some(text) = reply.text().or_else(|| reply.get_text("error")).or_else(|| reply.get_text("msg")) {
+            return Err(AuthError::Refused(shorten(text)));
+        }
+        if let Some(load @ Value::Map(_)) = reply.get("load") {
+            // Unsigned, so it proves nothing, but it tells the operator what is wrong.
+            return Err(AuthError::Refused(shorten(&load.get("ret").map_or_else(String::new, ValueExt::python_str))));
+        }
+        let load = reply.remove("load").and_then(into_bytes).ok_or(AuthError::Malformed("it has no load"))?;
+        // Signed are the load's bytes as they came, not a packing of our own.
+        let signature = reply.get_bytes("sig");
+        let signed_by = |key: &PublicKey| signature.is_some_and(|s| key.verify(self.auth.sig_algo, &load, s));
+        let inner = decode(&load)?;
+
+        if inner.has("pub_key") {
+            let (master, master_is_new) = self.trusted_master(&inner)?;
+            if !signed_by(&master) {
+                return Err(AuthError::BadSignature);
+            }
+            self.check_nonce(&inner)?;
+            return self.credentials(&inner, master, master_is_new).map(|c| AuthOutcome::Accepted(Box::new(c)));
+        }
+        // Before first contact there is no key to check a verdict with; a verdict gives nothing away.
+        if let Some(master) = self.auth.master
+            && !signed_by(master)
+        {
+            return Err(AuthError::BadSignature);
+        }
+        self.check_nonce(&inner)?;
+        match inner.get("ret") {
+            Some(Value::Boolean(true)) => Ok(AuthOutcome::Pending),
+            Some(Value::Boolean(false)) => Ok(AuthOutcome::Rejected),
+            Some(ret) if ret.text() == Some("full") => Ok(AuthOutcome::Full),
+            _ => Err(AuthError::Malformed("it has neither keys nor a verdict")),
+        }
+    }
+
+    fn check_nonce(&self, inner: &Value) -> Result<(), AuthError> {
+        if inner.get_text("nonce") == Some(&self.nonce) { Ok(()) } else { Err(AuthError::WrongNonce) }
+    }
+
+    /// The master's key in the reply, if this minion trusts it, and whether it is another than the cached one.
+    fn trusted_master(&self, inner: &Value) -> Result<(PublicKey, bool), AuthError> {
+        let pem = inner.get_text("pub_key").ok_or(AuthError::Malformed("its pub_key is not text"))?;
+        let master = PublicKey::from_pem(pem)?;
+        let vouched = match (self.auth.verify_key, inner.get_text("pub_sig")) {
+            (None, None) => false,
+            (None, Some(_)) => return Err(AuthError::PubSig("the master signs its key, but this minion does not verify it")),
+            (Some(_), None) => return Err(AuthError::PubSig("the master does not sign its key")),
+            (Some(key), Some(sig)) => {
+                // Python's base64 text has line ends in it.
+                let sig: String = sig.split_ascii_whitespace().collect();
+                let sig = base64::engine::general_purpose::STANDARD
+                    .decode(sig)
+                    .map_err(|_| AuthError::PubSig("the signature is not base64"))?;
+                if !key.verify(self.auth.sig_algo, clean_pem(pem).as_bytes(), &sig) {
+                    return Err(AuthError::PubSig("the signature is not of the configured key"));
+                }
+                true
+            }
+        };
+        let finger = master.fingerprint();
+        let expected = self.auth.master_finger.trim();
+        if !expected.is_empty() && !expected.eq_ignore_ascii_case(&finger) {
+            return Err(AuthError::WrongFinger { got: finger, expected: expected.to_owned() });
+        }
+        match self.auth.master {
+            Some(cached) if *cached == master => Ok((master, false)),
+            Some(cached) if !vouched && !self.auth.open_mode => {
+                Err(AuthError::MasterKeyChanged { got: finger, trusted: cached.fingerprint() })
+            }
+            _ => Ok((master, true)),
+        }
+    }
+
+    fn credentials(&self, inner: &Value, master: PublicKey, master_is_new: bool) -> Result<Credentials, AuthError> {
+        let decrypted = |field: &str, missing: &'static str| {
+            let sealed = inner.get_bytes(field).ok_or(AuthError::Malformed(missing))?;
+            Ok::<_, AuthError>(Secret::new(self.auth.key.decrypt(self.auth.enc_algo, sealed)?))
+        };
+        let publish_key = AesKey::from_bytes(decrypted("aes", "it has no publish key")?.expose())?;
+        let signed = inner.get_bytes("sig").and_then(|sig| master.x931_recover(sig));
+        if signed.as_deref() != Some(publish_key.digest().as_bytes()) {
+            return Err(AuthError::BadKeySignature);
+        }
+        // A master with a new key cannot read a token that was encrypted to its old one.
+        if let Some(token) = &self.token
+            && !master_is_new
+        {
+            let returned = decrypted("token", "it has no token").map_err(|_| AuthError::WrongToken)?;
+            if returned != *token {
+                return Err(AuthError::WrongToken);
+            }
+        }
+        let session_key = AesKey::from_bytes(decrypted("session", "it has no session key")?.expose())?;
+        let publish_port = inner
+            .get_u64("publish_port")
+            .and_then(|port| u16::try_from(port).ok())
+            .filter(|&port| port != 0)
+            .ok_or(AuthError::Malformed("its publish_port is no port"))?;
+        Ok(Credentials { publish_key, session_key, publish_port, master, master_is_new })
+    }
+}
+
+fn decode(bytes: &[u8]) -> Result<Value, AuthError> {
+    msgpack::decode(bytes, &Limits::UNAUTHENTICATED).map_err(|_| AuthError::Malformed("it does not decode"))
+}
+
+/// What a peer says goes to the log: one short line.
+fn shorten(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What the master decided.
+#[derive(Debug)]
+pub enum AuthOutcome {
+    /// Accepted.
+    Accepted(Box<Credentials>),
+    /// The key waits for an operator.
+    Pending,
+    /// The key was rejected or denied.
+    Rejected,
+    /// The master has as many minions as it may (`max_minions`).
+    Full,
+}
+
+/// What an accepted minion works with.
+#[derive(Debug, Clone)]
+pub struct Credentials {
+    /// The key of publications, shared by all minions.
+    pub publish_key: AesKey,
+    /// The key of this minion's requests.
+    pub session_key: AesKey,
+    /// Where the master publishes.
+    pub publish_port: u16,
+    /// The master's key.
+    pub master: PublicKey,
+    /// Whether the master's key is not the cached one and must be written to `minion_master.pub`.
+    pub master_is_new: bool,
+}
+
+/// Why a reply does not authenticate.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// The reply has not the form of one.
+    #[error("the master's reply is malformed: {0}")]
+    Malformed(&'static str),
+    /// The master answered with an error text.
+    #[error("the master refused the request: {0}")]
+    Refused(String),
+    /// The reply's signature is missing or not the master's.
+    #[error("the reply is not signed by the master's key")]
+    BadSignature,
+    /// The reply answers another request.
+    #[error("the reply does not carry the nonce of this request")]
+    WrongNonce,
+    /// The master has another key than before.
+    #[error(
+        "the master's key is not the one this minion trusts (got {got}, trusted {trusted}). If the master was re-keyed on purpose, remove minion_master.pub from pki_dir"
+    )]
+    MasterKeyChanged {
+        /// The fingerprint of the key in the reply.
+        got: String,
+        /// The fingerprint of the cached key.
+        trusted: String,
+    },
+    /// The master's key has not the configured fingerprint.
+    #[error("the master's key has fingerprint {got}, but master_finger is {expected}")]
+    WrongFinger {
+        /// The fingerprint of the key in the reply.
+        got: String,
+        /// The configured one.
+        expected: String,
+    },
+    /// The master's key is not signed as configured, or is signed and not configured.
+    #[error("the signature over the master's key does not fit verify_master_pubkey_sign: {0}")]
+    PubSig(&'static str),
+    /// The publish key is not the one that the master signed.
+    #[error("the publish key in the reply is not signed by the master")]
+    BadKeySignature,
+    /// The token did not come back.
+    #[error("the master did not return the token of this request")]
+    WrongToken,
+    /// A key in the reply does not decrypt or is no key.
+    #[error("a key in the reply is not usable: {0}")]
+    Key(#[from] KeyError),
+    /// A decrypted key is no AES key.
+    #[error("a key in the reply is not usable: {0}")]
+    Aes(#[from] CryptError),
+}
+
+impl AuthError {
+    /// Whether trying again cannot help until someone changes a configuration or a key.
+    pub const fn is_permanent(&self) -> bool {
+        matches!(self, Self::MasterKeyChanged { .. } | Self::WrongFinger { .. } | Self::PubSig(_))
+    }
+}
+
