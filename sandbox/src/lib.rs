@@ -30,7 +30,7 @@ pub use brine_sandbox_wire::{
 };
 pub use broker::Broker;
 pub use name::{BadName, ModuleName};
-pub use policy::{Grants, Policy, Refused};
+pub use policy::{Capability, Entry, Grants, Policy, Refused};
 pub use sandbox::{JobOutcome, Sandbox, StartError};
 pub use settings::{Settings, SettingsError};
 pub use store::{InstallError, Installed, Module};
