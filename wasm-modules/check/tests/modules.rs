@@ -1,0 +1,113 @@
+//! The built modules (`$BRINE_MODULES/*.wasm`) ask for no more than they are meant to, are small, and are documented.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use wit_component::DecodedWasm;
+use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
+
+/// Every standard module with what it may import. An import is a request for rights: one more is a decision, made here and
+/// in the sandbox's policy.
+const STANDARD: [(&str, &[&str]); 4] = [
+    ("grains", &["brine:host/grains", "brine:host/log"]),
+    ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"]),
+    ("sys", &["brine:host/log", "brine:host/modules"]),
+    ("test", &["brine:host/job", "brine:host/log", "wasi:clocks/monotonic-clock", "wasi:io/poll"]),
+];
+
+/// Each is read, compiled and mapped on every minion.
+const MAX_SIZE: usize = 100_000;
+
+fn folder() -> PathBuf {
+    std::env::var_os("BRINE_MODULES").expect("BRINE_MODULES names the folder that tools/build-modules.sh wrote").into()
+}
+
+fn module(path: &Path) -> (usize, Resolve, wit_parser::WorldId) {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    match wit_component::decode(&bytes) {
+        Ok(DecodedWasm::Component(resolve, world)) => (bytes.len(), resolve, world),
+        Ok(DecodedWasm::WitPackage(..)) => panic!("{} is WIT and no component", path.display()),
+        Err(error) => panic!("{}: {error:#}", path.display()),
+    }
+}
+
+#[test]
+fn there_are_the_standard_modules_and_no_others() {
+    let found: BTreeSet<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter_map(|name| name.strip_suffix(".wasm").map(str::to_owned))
+        .collect();
+    assert_eq!(found, STANDARD.iter().map(|(name, _)| name.to_string()).collect());
+}
+
+#[test]
+fn they_import_what_they_are_meant_to() {
+    for (name, expected) in STANDARD {
+        let (_, resolve, world) = module(&folder().join(name).with_extension("wasm"));
+        let imports: BTreeSet<String> = resolve.worlds[world]
+            .imports
+            .iter()
+            .filter(|(_, item)| !types_only(&resolve, item))
+            .map(|(key, _)| without_version(resolve.name_world_key(key)))
+            .collect();
+        assert_eq!(imports, expected.iter().map(|import| import.to_string()).collect(), "{name}");
+    }
+}
+
+/// The linker may write a later version of WASI than was asked for.
+fn without_version(mut name: String) -> String {
+    name.truncate(name.find('@').unwrap_or(name.len()));
+    name
+}
+
+/// Importing types asks for nothing; resources are more than types.
+fn types_only(resolve: &Resolve, item: &WorldItem) -> bool {
+    let resource = |id: &wit_parser::TypeId| matches!(resolve.types[*id].kind, TypeDefKind::Resource);
+    match item {
+        WorldItem::Interface { id, .. } => {
+            let interface = &resolve.interfaces[*id];
+            interface.functions.is_empty() && !interface.types.values().any(resource)
+        }
+        WorldItem::Type { id, .. } => !resource(id),
+        WorldItem::Function(_) => false,
+    }
+}
+
+#[test]
+fn they_are_small() {
+    for (name, _) in STANDARD {
+        let (size, ..) = module(&folder().join(name).with_extension("wasm"));
+        assert!(size <= MAX_SIZE, "{name} has {size} bytes, more than {MAX_SIZE}");
+    }
+}
+
+#[test]
+fn every_function_is_documented_with_an_example() {
+    for (name, _) in STANDARD {
+        let (_, resolve, world) = module(&folder().join(name).with_extension("wasm"));
+        let functions: Vec<&Function> = resolve.worlds[world]
+            .exports
+            .iter()
+            .filter_map(|(key, item)| match (key, item) {
+                (WorldKey::Name(_), WorldItem::Function(function)) => Some(function),
+                _ => None,
+            })
+            .collect();
+        assert!(!functions.is_empty(), "{name}");
+        for function in functions {
+            let full = format!("{name}.{}", function.name.replace('-', "_"));
+            let docs = function.docs.contents.as_deref().unwrap_or_default();
+            let example = format!("    salt '*' {full}");
+            assert!(docs.contains("CLI Example:") && docs.contains(&example), "{full}: {docs}");
+        }
+    }
+}
+
+#[test]
+fn the_version_is_brines() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    let manifest = std::fs::read_to_string(root).unwrap();
+    let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
+    assert!(manifest.lines().any(|line| line == version), "{version} is not the one of the workspace above");
+}
