@@ -52,7 +52,7 @@ if [ "$from" != debian ] && has_std "$own"; then command -v "$own"; exit 0; fi
 
 if [ "$from" != debian ] && command -v rustup >/dev/null && command -v timeout >/dev/null; then
   say "rustup target add $T"
-  if RUSTUP_MAX_RETRIES=0 timeout 120 rustup target add $T >&2 9>&- && has_std "$own"; then command -v "$own"; exit 0; fi
+  if RUSTUP_MAX_RETRIES=0 timeout 60 rustup target add $T >&2 9>&- && has_std "$own"; then command -v "$own"; exit 0; fi
 fi
 command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || die "no std for $T: run 'rustup target add $T'"
 
