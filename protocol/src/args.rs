@@ -1,5 +1,7 @@
 //! Arguments on a command line (§11.1): each word is YAML, `name=value` is a keyword.
 
+use crate::config::yaml;
+use crate::ids::Jid;
 use crate::value::Value;
 
 /// The `arg` list of a job from the words of a command line; keywords go last as the `__kwarg__` map.
@@ -10,24 +12,129 @@ pub fn parse_input(words: &[String]) -> Vec<Value> {
 
 /// As [`parse_input`], keywords apart.
 pub fn split_input(words: &[String]) -> (Vec<Value>, Vec<(String, Value)>) {
-    let _ = words;
-    todo!()
+    let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+    for word in words {
+        match parse_kwarg(word) {
+            Some((name, value)) => crate::job::set(&mut kwargs, name, yamlify(value)),
+            None => args.push(yamlify(word)),
+        }
+    }
+    (args, kwargs)
 }
 
 /// The `arg` list of a job from arguments: jids are text, keywords go last as the `__kwarg__` map.
 pub fn condition_input(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Vec<Value> {
-    let _ = (args, kwargs);
-    todo!()
+    let mut out: Vec<Value> = args.into_iter().map(jid_as_text).collect();
+    if !kwargs.is_empty() {
+        let mark = (Value::from("__kwarg__"), Value::from(true));
+        out.push(Value::Map(
+            std::iter::once(mark).chain(kwargs.into_iter().map(|(key, value)| (Value::from(key), value))).collect(),
+        ));
+    }
+    out
 }
 
 /// Name and value of a word `name=value`; none if it is not one.
 pub fn parse_kwarg(word: &str) -> Option<(&str, &str)> {
-    let _ = word;
-    todo!()
+    let (name, value) = word.split_once('=')?;
+    let mut chars = name.chars();
+    let first = chars.next()?;
+    let is_name = (first.is_alphabetic() || first == '_')
+        && chars.all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
+        && !value.starts_with('=');
+    // As Python's `.*$`: no line end but one at the end, which is not part of the value.
+    let value = value.strip_suffix('\n').unwrap_or(value);
+    (is_name && !value.contains('\n')).then_some((name, value))
+}
+
+fn jid_as_text(value: Value) -> Value {
+    match &value {
+        Value::Integer(n) if Jid::new(n.to_string()).is_ok() => Value::from(n.to_string()),
+        _ => value,
+    }
 }
 
 /// One word as Salt reads it: YAML with exceptions.
 pub fn yamlify(word: &str) -> Value {
-    let _ = word;
-    todo!()
+    let as_it_is = || Value::from(word);
+    let trimmed = word.trim();
+    // YAML would make nothing of these.
+    if matches!(trimmed, "" | "---" | "...") {
+        return as_it_is();
+    }
+    // YAML 1.1 takes underscores out of numbers.
+    if word.contains('_') && trimmed.chars().all(|c| c.is_ascii_digit() || c == '_') {
+        return as_it_is();
+    }
+    // YAML would fold or drop these.
+    if word.contains(['\t', '\r', '\n']) {
+        return as_it_is();
+    }
+    if word == "None" {
+        return Value::Nil;
+    }
+    let Ok(value) = yaml::load(word) else { return as_it_is() };
+    match &value {
+        // What follows a # would be lost.
+        Value::String(_) | Value::Nil if word.contains('#') => as_it_is(),
+        Value::Nil if word == "!" => as_it_is(),
+        Value::String(text) if text.as_bytes().is_empty() && matches!(word, "|" | "!") => as_it_is(),
+        Value::Map(_) if !word.starts_with('{') && !word.contains('#') => as_it_is(),
+        Value::Array(_) if !word.starts_with('[') && !word.contains('#') => as_it_is(),
+        Value::Binary(_) | Value::Ext(..) => as_it_is(),
+        _ => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{list, map, text};
+
+    fn words(words: &[&str]) -> Vec<Value> {
+        parse_input(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn keywords_go_last_and_later_ones_win() {
+        assert_eq!(
+            words(&["a=1", "x", "b=[1, y]", "a=2"]),
+            [
+                text("x"),
+                map([("__kwarg__", Value::from(true)), ("a", Value::from(2)), ("b", list([Value::from(1), text("y")]))])
+            ]
+        );
+    }
+
+    #[test]
+    fn a_keyword_has_a_name() {
+        let cases = [
+            ("a=b", Some(("a", "b"))),
+            ("_a.b-c=", Some(("_a.b-c", ""))),
+            ("é=1", Some(("é", "1"))),
+            ("a=b=c", Some(("a", "b=c"))),
+            ("a=b\n", Some(("a", "b"))),
+            ("a==b", None),
+            ("=b", None),
+            ("1a=b", None),
+            ("-a=b", None),
+            ("a b=c", None),
+            ("a=b\nc", None),
+            ("a", None),
+        ];
+        for (word, expect) in cases {
+            assert_eq!(parse_kwarg(word), expect, "{word:?}");
+        }
+    }
+
+    #[test]
+    fn words_that_yaml_would_spoil_stay() {
+        for word in ["1_000", "#x", "x #y", "a: b", "- a", "a\tb", "---", "  ", "{a", "[a", "!", "|", "=", "*x", "!!binary aGk="] {
+            assert_eq!(yamlify(word), text(word), "{word:?}");
+        }
+        assert_eq!(yamlify("None"), Value::Nil);
+        assert_eq!(yamlify("~"), Value::Nil);
+        assert_eq!(yamlify("0644"), Value::from(644));
+        assert_eq!(yamlify("1:30"), Value::from(90));
+    }
 }

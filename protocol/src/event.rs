@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use bytes::BytesMut;
+use bytes::{Buf as _, BytesMut};
+use tokio::io::AsyncReadExt as _;
 
-use crate::msgpack::DecodeError;
+use crate::msgpack::{self, DecodeError, Limits};
 use crate::value::{self, Value, ValueExt};
 
 /// An event.
@@ -48,7 +49,11 @@ impl Event {
 
     /// Tag, blank line and disk-flavour data.
     pub fn encode(&self) -> Vec<u8> {
-        todo!()
+        let mut out = Vec::with_capacity(256);
+        out.extend_from_slice(self.tag.as_bytes());
+        out.extend_from_slice(TAG_END);
+        msgpack::encode_disk_into(&self.data, &mut out);
+        out
     }
 
     /// Reads what [`Event::encode`] makes.
@@ -56,10 +61,20 @@ impl Event {
     /// # Errors
     /// When it has no tag or its data is no map.
     pub fn decode(bytes: &[u8]) -> Result<Self, EventError> {
-        let _ = bytes;
-        todo!()
+        let end = bytes.windows(TAG_END.len()).position(|w| w == TAG_END).ok_or(EventError::Tag)?;
+        let tag = std::str::from_utf8(&bytes[..end]).map_err(|_| EventError::Tag)?;
+        if tag.is_empty() {
+            return Err(EventError::Tag);
+        }
+        match msgpack::decode_disk(&bytes[end + TAG_END.len()..], &Limits::EVENT)? {
+            data @ Value::Map(_) => Ok(Self { tag: tag.to_owned(), data }),
+            _ => Err(EventError::NotMap),
+        }
     }
 }
+
+/// Stands between an event's tag and its data.
+const TAG_END: &[u8] = b"\n\n";
 
 /// The text of `_stamp` now: `2026-11-20T14:05:28.473197+00:00`.
 pub fn stamp() -> String {
@@ -81,10 +96,24 @@ pub fn frame(event: &Event, framing: Framing) -> Vec<u8> {
     frame_body(&event.encode(), framing)
 }
 
+/// `{"head": {}, "body": …` in the disk flavour.
+const FRAME_START: &[u8] = b"\x82\xa4head\x80\xa4body";
+
 /// One frame of an event that is encoded already.
 pub fn frame_body(body: &[u8], framing: Framing) -> Vec<u8> {
-    let _ = (body, framing);
-    todo!()
+    let mut out = Vec::with_capacity(body.len() + 32);
+    if framing == Framing::Prefixed {
+        out.extend_from_slice(&[0; 4]);
+    }
+    let from = out.len();
+    // The body is written behind the map's start, so that it is copied once only.
+    out.extend_from_slice(FRAME_START);
+    msgpack::encode_disk_bytes_into(body, &mut out);
+    if framing == Framing::Prefixed {
+        let len = u32::try_from(out.len() - from).expect("an event has less than 4 GiB");
+        out[..4].copy_from_slice(&len.to_be_bytes());
+    }
+    out
 }
 
 /// Takes frames from a stream; which framing it is shows the first byte of each.
@@ -119,8 +148,37 @@ impl FrameDecoder {
     /// # Errors
     /// When the stream is not made of frames; it cannot be read on then.
     pub fn next_body(&mut self) -> Result<Option<bytes::Bytes>, EventError> {
-        let _ = self.max_frame;
-        todo!()
+        let Some(&first) = self.buffer.first() else { return Ok(None) };
+        match first {
+            // A map of two: a bare frame.
+            0x82 => {
+                let limits = Limits { max_bytes: self.max_frame, ..FRAME_LIMITS };
+                match msgpack::decode_prefix(&self.buffer, &limits) {
+                    Ok((frame, len)) if len <= self.max_frame => {
+                        self.buffer.advance(len);
+                        body_of(frame).map(Some)
+                    }
+                    Err(DecodeError::Truncated) if self.buffer.len() <= self.max_frame => Ok(None),
+                    Ok(_) | Err(DecodeError::Truncated) => Err(EventError::TooLong(self.max_frame)),
+                    Err(e) => Err(e.into()),
+                }
+            }
+            // A length below 64 MiB begins with one of these.
+            0..=3 => {
+                let Some(&prefix) = self.buffer.first_chunk::<4>() else { return Ok(None) };
+                let len = usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
+                if len > self.max_frame {
+                    return Err(EventError::TooLong(self.max_frame));
+                }
+                if self.buffer.len() < 4 + len {
+                    return Ok(None);
+                }
+                self.buffer.advance(4);
+                let frame = self.buffer.split_to(len);
+                body_of(msgpack::decode_disk(&frame, &FRAME_LIMITS)?).map(Some)
+            }
+            _ => Err(EventError::Frame("neither a length nor a map of two begins it")),
+        }
     }
 
     /// As [`FrameDecoder::next_body`], decoded.
@@ -130,6 +188,14 @@ impl FrameDecoder {
     pub fn next_event(&mut self) -> Result<Option<Event>, EventError> {
         self.next_body()?.map(|body| Event::decode(&body)).transpose()
     }
+}
+
+/// A frame is a map of two with a few headers; what it carries is decoded apart.
+const FRAME_LIMITS: Limits = Limits { max_bytes: MAX_FRAME, max_depth: 8, max_items: 256 };
+
+fn body_of(mut frame: Value) -> Result<bytes::Bytes, EventError> {
+    let body = frame.remove("body").ok_or(EventError::Frame("it has no body"))?;
+    crate::envelope::into_bytes(body).map(bytes::Bytes::from).ok_or(EventError::Frame("its body is not bytes"))
 }
 
 /// Receives every event of a bus.
@@ -153,8 +219,22 @@ impl EventSubscriber {
     /// # Errors
     /// When the connection breaks or is not made of events.
     pub async fn recv(&mut self) -> std::io::Result<Option<Event>> {
-        let _ = (&self.stream, &self.decoder);
-        todo!()
+        let invalid = |e: EventError| std::io::Error::new(std::io::ErrorKind::InvalidData, e);
+        loop {
+            while let Some(body) = self.decoder.next_body().map_err(invalid)? {
+                match Event::decode(&body) {
+                    Ok(event) => return Ok(Some(event)),
+                    // One bad sender must not cut everyone off from the bus.
+                    Err(e) => tracing::debug!("an event was ignored: {e}"),
+                }
+            }
+            if self.stream.read_buf(self.decoder.buffer()).await? == 0 {
+                return match self.decoder.buffer().is_empty() {
+                    true => Ok(None),
+                    false => Err(std::io::ErrorKind::UnexpectedEof.into()),
+                };
+            }
+        }
     }
 }
 
@@ -190,4 +270,112 @@ impl EventPusher {
 /// When nobody listens there or the connection breaks.
 pub async fn push(path: &Path, event: &Event) -> std::io::Result<()> {
     EventPusher::connect(path).await?.push(event).await
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::value::{bytes, list, map, text};
+
+    fn event() -> Event {
+        Event { tag: "salt/job/1/ret/m".to_owned(), data: map([("b", bytes([0xff])), ("t", text("x"))]) }
+    }
+
+    #[test]
+    fn frames_of_both_kinds_come_out_of_any_cuts() {
+        let events: Vec<Event> = (0..5).map(|n| Event { tag: format!("t/{n}"), data: map([("n", n)]) }).collect();
+        let mut stream = Vec::new();
+        for (i, e) in events.iter().enumerate() {
+            stream.extend(frame(e, if i % 2 == 0 { Framing::Bare } else { Framing::Prefixed }));
+        }
+        for cut in [1, 2, 3, 7, stream.len()] {
+            let mut decoder = FrameDecoder::default();
+            let mut seen = Vec::new();
+            for part in stream.chunks(cut) {
+                decoder.buffer().extend_from_slice(part);
+                while let Some(e) = decoder.next_event().unwrap() {
+                    seen.push(e);
+                }
+            }
+            assert_eq!(seen, events, "cut {cut}");
+        }
+    }
+
+    #[test]
+    fn frames_are_bounded() {
+        let mut decoder = FrameDecoder::new(64);
+        decoder.buffer().extend_from_slice(&[0, 0, 1, 0]);
+        assert_eq!(decoder.next_body(), Err(EventError::TooLong(64)));
+        let mut decoder = FrameDecoder::new(64);
+        decoder.buffer().extend_from_slice(&frame_body(&[1; 100], Framing::Bare));
+        assert_eq!(decoder.next_body(), Err(EventError::TooLong(64)));
+        let mut decoder = FrameDecoder::new(64);
+        decoder.buffer().extend_from_slice(&frame_body(&[1; 1000], Framing::Bare)[..100]);
+        assert_eq!(decoder.next_body(), Err(EventError::TooLong(64)), "before the whole has arrived");
+    }
+
+    #[test]
+    fn what_is_no_frame_is_refused() {
+        for bad in [&b"GET / HTTP/1.1"[..], &[0x82, 0xc1], &[0, 0, 0, 1, 0xc0], &[0x82, 0x01, 0x01, 0x02, 0x02]] {
+            let mut decoder = FrameDecoder::default();
+            decoder.buffer().extend_from_slice(bad);
+            assert!(decoder.next_body().is_err(), "{bad:x?}");
+        }
+    }
+
+    #[test]
+    fn an_event_has_a_tag_and_a_map() {
+        assert_eq!(Event::decode(&event().encode()).unwrap(), event());
+        assert_eq!(Event::decode(b"no end"), Err(EventError::Tag));
+        assert_eq!(Event::decode(b"\n\n\x80"), Err(EventError::Tag));
+        assert_eq!(Event::decode(b"\xff\n\n\x80"), Err(EventError::Tag));
+        assert_eq!(Event::decode(b"t\n\n\xc0"), Err(EventError::NotMap));
+        let stamped = Event::new("t", list([1]));
+        assert_eq!(stamped.data.get("data"), Some(&list([1])));
+        assert_eq!(stamped.data.get_text("_stamp").unwrap().len(), "2026-11-20T14:05:28.473197+00:00".len());
+    }
+
+    #[tokio::test]
+    async fn a_subscriber_gets_what_a_pusher_sends_and_survives_one_bad_event() {
+        use tokio::io::AsyncWriteExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("bus.ipc");
+        let listener = tokio::net::UnixListener::bind(&path).unwrap();
+        let pushed = event();
+        let push = tokio::spawn({
+            let (path, pushed) = (path.clone(), pushed.clone());
+            async move { push(&path, &pushed).await }
+        });
+        let (mut incoming, _) = listener.accept().await.unwrap();
+        let mut received = Vec::new();
+        incoming.read_to_end(&mut received).await.unwrap();
+        push.await.unwrap().unwrap();
+
+        let (subscriber, accepted) = tokio::join!(EventSubscriber::connect(&path), listener.accept());
+        let (mut subscriber, (mut bus, _)) = (subscriber.unwrap(), accepted.unwrap());
+        bus.write_all(&frame_body(b"bad", Framing::Bare)).await.unwrap();
+        bus.write_all(&received).await.unwrap();
+        drop(bus);
+        assert_eq!(subscriber.recv().await.unwrap(), Some(pushed));
+        assert_eq!(subscriber.recv().await.unwrap(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_streams_do_not_panic(b in proptest::collection::vec(any::<u8>(), 0..200), first in 0_u8..=0x83) {
+            let mut decoder = FrameDecoder::new(128);
+            decoder.buffer().extend_from_slice(&[first]);
+            decoder.buffer().extend_from_slice(&b);
+            for _ in 0..300 {
+                match decoder.next_event() {
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(EventError::Frame(_) | EventError::TooLong(_)) => break,
+                    Err(_) => {}
+                }
+            }
+            let _ = Event::decode(&b);
+        }
+    }
 }

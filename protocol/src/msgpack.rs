@@ -23,6 +23,9 @@ impl Limits {
     pub const UNAUTHENTICATED: Self = Self { max_bytes: 64 << 10, max_depth: 16, max_items: 4 << 10 };
     /// A request of an accepted minion, or a reply to it: job returns and file chunks. Salt's own ceiling is 100 MB.
     pub const REQUEST: Self = Self { max_bytes: 128 << 20, max_depth: 256, max_items: 2 << 20 };
+    /// An envelope on 4506 from anyone: its load is one byte string, or a clear load with a long target list. The bytes are
+    /// bounded by the transport until the sender is known; this bounds what they may become.
+    pub const ENVELOPE: Self = Self { max_bytes: 128 << 20, max_depth: 64, max_items: 128 << 10 };
     /// A publication: a load with a long target list.
     pub const PUBLICATION: Self = Self { max_bytes: 32 << 20, max_depth: 256, max_items: 1 << 20 };
     /// An event on the local bus (its sender caps it with `max_event_size`).
@@ -269,6 +272,11 @@ pub fn encode_network_bytes(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 5);
     raw(bytes, false, &mut out);
     out
+}
+
+/// Encodes bytes alone in the disk flavour behind what the buffer holds.
+pub fn encode_disk_bytes_into(bytes: &[u8], out: &mut Vec<u8>) {
+    binary(bytes, Flavour::Disk, out);
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -1,6 +1,25 @@
 //! YAML 1.1 as Salt's safe loader reads it, over `saphyr-parser`'s events.
+//!
+//! The events become nodes with tags (as PyYAML's composer and resolver make them), and the nodes become values (as Salt's
+//! constructor makes them): `yes` and `on` are booleans, `0644` is 644 and `1:30` is 90, dates stay text, duplicate keys are
+//! errors, `<<` merges. Text, depth and the number of values are bounded; an alias counts as everything it repeats.
 
-use crate::value::Value;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use base64::Engine as _;
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag as ParsedTag};
+
+use crate::value::{Value, ValueExt};
+
+/// The longest document: Salt's own defaults file has 50 KB.
+pub const MAX_TEXT: usize = 16 << 20;
+/// The deepest nesting.
+pub const MAX_DEPTH: usize = 100;
+/// The most values of one document after aliases are expanded.
+pub const MAX_VALUES: usize = 1 << 20;
+/// The most bytes of text after aliases are expanded.
+pub const MAX_EXPANDED: usize = 64 << 20;
 
 /// Why a text is not YAML.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -19,6 +38,524 @@ pub struct YamlError {
 /// # Errors
 /// When it is not YAML, not one document, or outside the bounds.
 pub fn load(text: &str) -> Result<Value, YamlError> {
-    let _ = text;
-    todo!()
+    let start = Place { line: 1, column: 1 };
+    if text.len() > MAX_TEXT {
+        return Err(start.error(format!("the document has more than {MAX_TEXT} bytes")));
+    }
+    check_characters(text)?;
+    match compose(text)? {
+        Some(root) => Constructor { values_left: MAX_VALUES, bytes_left: MAX_EXPANDED }.value(&root, 0),
+        None => Ok(Value::Nil),
+    }
 }
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    line: usize,
+    column: usize,
+}
+
+impl Place {
+    fn error(self, message: impl Into<String>) -> YamlError {
+        YamlError { line: self.line, column: self.column, message: message.into() }
+    }
+}
+
+impl From<&Marker> for Place {
+    fn from(marker: &Marker) -> Self {
+        Self { line: marker.line(), column: marker.col() + 1 }
+    }
+}
+
+/// YAML has no control characters; what would otherwise end up in logs and terminals is refused here.
+fn check_characters(text: &str) -> Result<(), YamlError> {
+    for (i, line) in text.split('\n').enumerate() {
+        for (j, c) in line.chars().enumerate() {
+            let allowed = matches!(c,
+                '\t' | '\r' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+            if !allowed {
+                let place = Place { line: i + 1, column: j + 1 };
+                return Err(place.error(format!("the character U+{:04X} is not allowed", u32::from(c))));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Tags of YAML 1.1's types; others have no meaning to Salt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tag {
+    Null,
+    Bool,
+    Int,
+    Float,
+    Str,
+    Binary,
+    Seq,
+    Map,
+    Set,
+    Pairs,
+    Merge,
+    Value,
+}
+
+#[derive(Debug)]
+struct Node {
+    place: Place,
+    tag: Tag,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Scalar(String),
+    Seq(Vec<Rc<Node>>),
+    Map(Vec<(Rc<Node>, Rc<Node>)>),
+}
+
+/// A list or map whose items are still coming.
+struct Open {
+    place: Place,
+    tag: Tag,
+    anchor: usize,
+    is_map: bool,
+    items: Vec<Rc<Node>>,
+}
+
+/// The document's root, none if there is nothing in it.
+fn compose(text: &str) -> Result<Option<Rc<Node>>, YamlError> {
+    let mut parser = Parser::new_from_str(text);
+    let mut root = None;
+    let mut documents = 0_usize;
+    let mut open: Vec<Open> = Vec::new();
+    let mut anchors: HashMap<usize, Rc<Node>> = HashMap::new();
+    while let Some(event) = parser.next_event() {
+        let (event, span) = event.map_err(|e| Place::from(e.marker()).error(e.info()))?;
+        let place = Place::from(&span.start);
+        let (node, anchor) = match event {
+            Event::StreamEnd => break,
+            Event::Nothing | Event::StreamStart | Event::DocumentEnd => continue,
+            Event::DocumentStart(_) => {
+                documents += 1;
+                if documents > 1 {
+                    return Err(place.error("expected a single document, but found another"));
+                }
+                continue;
+            }
+            Event::Alias(id) => {
+                let node = anchors.get(&id).ok_or_else(|| place.error("an alias within what it repeats"))?;
+                (Rc::clone(node), 0)
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let tag = match tag.as_deref() {
+                    None if style == ScalarStyle::Plain => resolve(&text),
+                    None => Tag::Str,
+                    // The tag `!` asks for the same as no tag does.
+                    Some(tag) if is_bare(tag) => resolve(&text),
+                    Some(tag) => known_tag(tag, place)?,
+                };
+                (Rc::new(Node { place, tag, kind: Kind::Scalar(text.into_owned()) }), anchor)
+            }
+            Event::SequenceStart(anchor, tag) | Event::MappingStart(anchor, tag) if open.len() >= MAX_DEPTH => {
+                let _ = (anchor, tag);
+                return Err(place.error(format!("more than {MAX_DEPTH} levels")));
+            }
+            Event::SequenceStart(anchor, tag) => {
+                let tag = collection_tag(tag.as_deref(), Tag::Seq, place)?;
+                open.push(Open { place, tag, anchor, is_map: false, items: Vec::new() });
+                continue;
+            }
+            Event::MappingStart(anchor, tag) => {
+                let tag = collection_tag(tag.as_deref(), Tag::Map, place)?;
+                open.push(Open { place, tag, anchor, is_map: true, items: Vec::new() });
+                continue;
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                let done = open.pop().ok_or_else(|| place.error("an end without a start"))?;
+                let kind = if done.is_map {
+                    let mut items = done.items.into_iter();
+                    let mut entries = Vec::new();
+                    while let (Some(key), Some(value)) = (items.next(), items.next()) {
+                        entries.push((key, value));
+                    }
+                    Kind::Map(entries)
+                } else {
+                    Kind::Seq(done.items)
+                };
+                (Rc::new(Node { place: done.place, tag: done.tag, kind }), done.anchor)
+            }
+        };
+        if anchor != 0 {
+            anchors.insert(anchor, Rc::clone(&node));
+        }
+        match open.last_mut() {
+            Some(parent) => parent.items.push(node),
+            None => root = Some(node),
+        }
+    }
+    Ok(root)
+}
+
+fn is_bare(tag: &ParsedTag) -> bool {
+    tag.handle.is_empty() && tag.suffix == "!" || tag.handle == "!" && tag.suffix.is_empty()
+}
+
+fn collection_tag(tag: Option<&ParsedTag>, default: Tag, place: Place) -> Result<Tag, YamlError> {
+    match tag {
+        None => Ok(default),
+        Some(tag) if is_bare(tag) => Ok(default),
+        Some(tag) => known_tag(tag, place),
+    }
+}
+
+fn known_tag(tag: &ParsedTag, place: Place) -> Result<Tag, YamlError> {
+    let full = format!("{}{}", tag.handle, tag.suffix);
+    Ok(match full.strip_prefix("tag:yaml.org,2002:") {
+        Some("null") => Tag::Null,
+        Some("bool") => Tag::Bool,
+        Some("int") => Tag::Int,
+        Some("float") => Tag::Float,
+        Some("str" | "timestamp" | "python/unicode") => Tag::Str,
+        Some("binary") => Tag::Binary,
+        Some("seq") => Tag::Seq,
+        Some("map") => Tag::Map,
+        Some("set") => Tag::Set,
+        Some("pairs" | "omap") => Tag::Pairs,
+        _ => {
+            let shown: String = full.chars().take(80).collect();
+            return Err(place.error(format!("could not determine a constructor for the tag {shown:?}")));
+        }
+    })
+}
+
+/// What a plain scalar is: YAML 1.1's implicit types, as PyYAML's expressions have them.
+fn resolve(text: &str) -> Tag {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Tag::Null,
+        "<<" => Tag::Merge,
+        "=" => Tag::Value,
+        _ if is_bool(text).is_some() => Tag::Bool,
+        _ if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.')) => Tag::Str,
+        _ if is_int(text) => Tag::Int,
+        _ if is_float(text) => Tag::Float,
+        // Timestamps too: Salt leaves them text.
+        _ => Tag::Str,
+    }
+}
+
+fn is_bool(text: &str) -> Option<bool> {
+    match text {
+        "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Some(true),
+        "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Some(false),
+        _ => None,
+    }
+}
+
+fn unsigned(text: &str) -> &str {
+    text.strip_prefix(['-', '+']).unwrap_or(text)
+}
+
+fn all(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
+    text.bytes().all(|b| allowed(b) || b == b'_')
+}
+
+fn some(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
+    !text.is_empty() && all(text, allowed)
+}
+
+/// `(:[0-5]?[0-9])+` behind what came before: the parts of a number in base 60.
+fn sixties<'a>(mut parts: impl Iterator<Item = &'a str>) -> bool {
+    let ok = |part: &str| match part.as_bytes() {
+        [d] => d.is_ascii_digit(),
+        [t, d] => (b'0'..=b'5').contains(t) && d.is_ascii_digit(),
+        _ => false,
+    };
+    parts.next().is_some_and(ok) && parts.all(ok)
+}
+
+fn is_int(text: &str) -> bool {
+    let text = unsigned(text);
+    if let Some(digits) = text.strip_prefix("0b") {
+        return some(digits, |b| matches!(b, b'0' | b'1'));
+    }
+    if let Some(digits) = text.strip_prefix("0x") {
+        return some(digits, |b| b.is_ascii_hexdigit());
+    }
+    if let Some(digits) = text.strip_prefix('0') {
+        return digits.is_empty() || all(digits, |b| (b'0'..=b'7').contains(&b));
+    }
+    let mut parts = text.split(':');
+    let first = parts.next().unwrap_or_default();
+    if !first.starts_with(|c: char| c.is_ascii_digit()) || !all(first, |b| b.is_ascii_digit()) {
+        return false;
+    }
+    first.len() == text.len() || sixties(parts)
+}
+
+fn is_float(text: &str) -> bool {
+    if matches!(text, ".nan" | ".NaN" | ".NAN") || matches!(unsigned(text), ".inf" | ".Inf" | ".INF") {
+        return true;
+    }
+    let exponent = |e: &str| {
+        let digits = e.strip_prefix(['e', 'E']).and_then(|e| e.strip_prefix(['-', '+']));
+        e.is_empty() || digits.is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let split_exponent = |t: &'_ str| t.find(['e', 'E']).unwrap_or(t.len());
+    // A fraction alone has no sign and begins with a digit.
+    if let Some(fraction) = text.strip_prefix('.') {
+        let (digits, e) = fraction.split_at(split_exponent(fraction));
+        return digits.starts_with(|c: char| c.is_ascii_digit()) && all(digits, |b| b.is_ascii_digit()) && exponent(e);
+    }
+    let Some((whole, fraction)) = unsigned(text).split_once('.') else { return false };
+    let mut parts = whole.split(':');
+    let first = parts.next().unwrap_or_default();
+    if !first.starts_with(|c: char| c.is_ascii_digit()) || !all(first, |b| b.is_ascii_digit()) {
+        return false;
+    }
+    if first.len() < whole.len() {
+        return sixties(parts) && all(fraction, |b| b.is_ascii_digit());
+    }
+    let (digits, e) = fraction.split_at(split_exponent(fraction));
+    all(digits, |b| b.is_ascii_digit()) && exponent(e)
+}
+
+struct Constructor {
+    values_left: usize,
+    bytes_left: usize,
+}
+
+impl Constructor {
+    fn value(&mut self, node: &Rc<Node>, depth: usize) -> Result<Value, YamlError> {
+        let place = node.place;
+        if depth > MAX_DEPTH {
+            return Err(place.error(format!("more than {MAX_DEPTH} levels after aliases")));
+        }
+        self.values_left = self
+            .values_left
+            .checked_sub(1)
+            .ok_or_else(|| place.error(format!("more than {MAX_VALUES} values after aliases")))?;
+        match (&node.kind, node.tag) {
+            (Kind::Scalar(text), tag) => {
+                self.bytes_left = self
+                    .bytes_left
+                    .checked_sub(text.len())
+                    .ok_or_else(|| place.error(format!("more than {MAX_EXPANDED} bytes after aliases")))?;
+                scalar(text, tag).map_err(|why| place.error(why))
+            }
+            (Kind::Seq(items), Tag::Seq) => {
+                items.iter().map(|item| self.value(item, depth + 1)).collect::<Result<_, _>>().map(Value::Array)
+            }
+            (Kind::Seq(items), Tag::Pairs) => self.pairs(items, depth),
+            (Kind::Map(entries), Tag::Map) => self.mapping(place, entries, depth),
+            (Kind::Map(entries), Tag::Set) => match self.mapping(place, entries, depth)? {
+                Value::Map(entries) => Ok(Value::Array(entries.into_iter().map(|(key, _)| key).collect())),
+                other => Ok(other),
+            },
+            _ => Err(place.error("the tag does not fit what it stands before")),
+        }
+    }
+
+    fn pairs(&mut self, items: &[Rc<Node>], depth: usize) -> Result<Value, YamlError> {
+        let mut pairs = Vec::new();
+        for item in items {
+            let Kind::Map(entries) = &item.kind else { return Err(item.place.error("expected a mapping of length 1")) };
+            let [(key, value)] = entries.as_slice() else {
+                return Err(item.place.error("expected a mapping of length 1"));
+            };
+            pairs.push(Value::Array(vec![self.value(key, depth + 1)?, self.value(value, depth + 1)?]));
+        }
+        Ok(Value::Array(pairs))
+    }
+
+    fn mapping(&mut self, place: Place, entries: &[(Rc<Node>, Rc<Node>)], depth: usize) -> Result<Value, YamlError> {
+        let entries = self.flatten(entries, depth)?;
+        let mut seen: HashMap<KeyIdentity, ()> = HashMap::with_capacity(entries.len());
+        let mut out = Vec::with_capacity(entries.len());
+        for (key_node, value_node) in &entries {
+            let key = match (&key_node.kind, key_node.tag) {
+                // `=` is a type of its own, and as a key just text.
+                (Kind::Scalar(text), Tag::Value) => Value::from(text.as_str()),
+                (Kind::Scalar(_), _) => self.value(key_node, depth + 1)?,
+                _ => return Err(key_node.place.error("a list or map cannot be a key")),
+            };
+            if seen.insert(KeyIdentity::of(&key), ()).is_some() {
+                let shown: String = key.python_str().chars().take(80).collect();
+                return Err(key_node.place.error(format!(
+                    "the key {shown:?} is there twice in the map that begins in line {}",
+                    place.line
+                )));
+            }
+            out.push((key, self.value(value_node, depth + 1)?));
+        }
+        Ok(Value::Map(out))
+    }
+
+    /// Puts what `<<` brings in before a map's own entries, which win over it.
+    fn flatten(
+        &mut self,
+        entries: &[(Rc<Node>, Rc<Node>)],
+        depth: usize,
+    ) -> Result<Vec<(Rc<Node>, Rc<Node>)>, YamlError> {
+        let (merges, own): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(|(key, _)| key.tag == Tag::Merge);
+        if merges.is_empty() {
+            return Ok(own);
+        }
+        let mut merged = Vec::new();
+        for (_, source) in &merges {
+            match &source.kind {
+                Kind::Map(entries) => merged.extend(self.merge_source(source.place, entries, depth)?),
+                Kind::Seq(maps) => {
+                    // Of several maps the first wins; Salt's loader calls what both have a conflict.
+                    for map in maps.iter().rev() {
+                        let Kind::Map(entries) = &map.kind else {
+                            return Err(map.place.error("expected a mapping for merging"));
+                        };
+                        merged.extend(self.merge_source(map.place, entries, depth)?);
+                    }
+                }
+                Kind::Scalar(_) => {
+                    return Err(source.place.error("expected a mapping or list of mappings for merging"));
+                }
+            }
+        }
+        merged.retain(|(key, _)| !own.iter().any(|(other, _)| same_text(key, other)));
+        merged.extend(own);
+        Ok(merged)
+    }
+
+    fn merge_source(
+        &mut self,
+        place: Place,
+        entries: &[(Rc<Node>, Rc<Node>)],
+        depth: usize,
+    ) -> Result<Vec<(Rc<Node>, Rc<Node>)>, YamlError> {
+        if depth > MAX_DEPTH {
+            return Err(place.error(format!("more than {MAX_DEPTH} levels of merges")));
+        }
+        // Merges of merges repeat entries before they are values: they count as what they repeat.
+        self.values_left = self
+            .values_left
+            .checked_sub(entries.len())
+            .ok_or_else(|| place.error(format!("more than {MAX_VALUES} values after merges")))?;
+        self.flatten(entries, depth + 1)
+    }
+}
+
+fn same_text(a: &Node, b: &Node) -> bool {
+    matches!((&a.kind, &b.kind), (Kind::Scalar(a), Kind::Scalar(b)) if a == b)
+}
+
+/// What makes two keys the same in Python: 1, 1.0 and true are one key.
+#[derive(PartialEq, Eq, Hash)]
+enum KeyIdentity {
+    Nil,
+    Int(i128),
+    Float(u64),
+    Text(Vec<u8>),
+    Bytes(Vec<u8>),
+}
+
+impl KeyIdentity {
+    fn of(key: &Value) -> Self {
+        match key {
+            Value::Boolean(b) => Self::Int(i128::from(*b)),
+            Value::Integer(n) => {
+                Self::Int(n.as_u64().map_or_else(|| i128::from(n.as_i64().unwrap_or_default()), i128::from))
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "checked to be a whole number of that range")]
+            Value::F64(n) if n.fract() == 0.0 && n.abs() < 1e18 => Self::Int(*n as i128),
+            Value::F64(n) => Self::Float(n.to_bits()),
+            Value::String(s) => Self::Text(s.as_bytes().to_vec()),
+            Value::Binary(b) => Self::Bytes(b.clone()),
+            _ => Self::Nil,
+        }
+    }
+}
+
+fn scalar(text: &str, tag: Tag) -> Result<Value, String> {
+    match tag {
+        Tag::Null => Ok(Value::Nil),
+        Tag::Bool => is_bool(text)
+            .or_else(|| is_bool(&text.to_lowercase()))
+            .map(Value::from)
+            .ok_or_else(|| format!("{text:?} is not a boolean")),
+        Tag::Int => int(text).ok_or_else(|| format!("{text:?} is not a whole number")),
+        Tag::Float => float(text).map(Value::F64).ok_or_else(|| format!("{text:?} is not a number")),
+        Tag::Str => Ok(Value::from(text)),
+        Tag::Binary => binary(text),
+        Tag::Merge | Tag::Value => Err(format!("could not determine a constructor for {text:?}")),
+        Tag::Seq | Tag::Map | Tag::Set | Tag::Pairs => Err("expected a list or map, but found a scalar".to_owned()),
+    }
+}
+
+/// A whole number. Salt reads what begins with 0 as decimal, unless a sign is before it. Numbers beyond 64 bits become
+/// their text, as they would on the wire (§2).
+fn int(text: &str) -> Option<Value> {
+    let decimal_zeros = text != "0" && text.starts_with('0') && !text.starts_with("0b") && !text.starts_with("0x");
+    let stripped = if decimal_zeros { text.trim_start_matches('0') } else { text };
+    let stripped = if decimal_zeros && stripped.is_empty() { "0" } else { stripped };
+    let clean = stripped.replace('_', "");
+    let negative = clean.starts_with('-');
+    let digits = unsigned(&clean);
+    let (digits, radix) = match (digits.strip_prefix("0b"), digits.strip_prefix("0x")) {
+        (Some(digits), _) => (digits, 2),
+        (_, Some(digits)) => (digits, 16),
+        _ if digits == "0" => (digits, 10),
+        _ if digits.starts_with('0') => (digits, 8),
+        _ => (digits, 10),
+    };
+    if digits.contains(':') {
+        let mut total = 0_i128;
+        for part in digits.split(':') {
+            total = total.checked_mul(60)?.checked_add(part.parse::<u64>().ok()?.into())?;
+        }
+        return Some(integer(if negative { -total } else { total }));
+    }
+    // Rust's parser would take a second sign.
+    if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
+        return None;
+    }
+    match i128::from_str_radix(digits, radix) {
+        Ok(n) => Some(integer(if negative { -n } else { n })),
+        Err(_) => Some(Value::from(clean.strip_prefix('+').unwrap_or(&clean))),
+    }
+}
+
+fn integer(n: i128) -> Value {
+    match (u64::try_from(n), i64::try_from(n)) {
+        (Ok(n), _) => Value::from(n),
+        (_, Ok(n)) => Value::from(n),
+        _ => Value::from(n.to_string()),
+    }
+}
+
+fn float(text: &str) -> Option<f64> {
+    let clean = text.replace('_', "").to_lowercase();
+    let sign = if clean.starts_with('-') { -1.0 } else { 1.0 };
+    let digits = unsigned(&clean);
+    match digits {
+        ".inf" => return Some(sign * f64::INFINITY),
+        ".nan" => return Some(f64::NAN),
+        _ => {}
+    }
+    let mut total = 0.0;
+    for part in digits.split(':') {
+        if !part.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+            return None;
+        }
+        total = total * 60.0 + part.parse::<f64>().ok()?;
+    }
+    Some(sign * total)
+}
+
+fn binary(text: &str) -> Result<Value, String> {
+    // Python's decoder skips what is not of the alphabet, and Salt adds what padding is missing.
+    let kept: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/')).collect();
+    base64::engine::general_purpose::STANDARD_NO_PAD
+        .decode(kept)
+        .map(Value::Binary)
+        .map_err(|_| "failed to decode base64 data".to_owned())
+}
+
+#[cfg(test)]
+mod tests;
