@@ -1,2 +1,5 @@
 //! `salt-call`.
-fn main() {}
+
+fn main() {
+    std::process::exit(brine_minion::call::main(std::env::args_os()));
+}

@@ -1,2 +1,5 @@
 //! `salt-minion`.
-fn main() {}
+
+fn main() {
+    std::process::exit(brine_minion::daemon::main(std::env::args_os()));
+}

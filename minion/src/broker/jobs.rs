@@ -1,0 +1,30 @@
+//! `brine:host/jobs`: the jobs that run on this minion.
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, empty_map};
+use brine_sandbox::{HostError, JobContext, JobsOp};
+use tracing::info;
+
+use crate::jobs::ProcDir;
+use crate::runtime::Runtime;
+
+pub(super) fn answer(procs: &ProcDir, runtime: &dyn Runtime, job: &JobContext, op: JobsOp) -> Result<Value, HostError> {
+    Ok(match op {
+        JobsOp::Running => Value::Array(procs.running(&job.jid)),
+        JobsOp::Find { jid } => jid_of(&jid).and_then(|jid| procs.find(&jid)).unwrap_or_else(empty_map),
+        JobsOp::Kill { jid } => {
+            let Some(jid) = jid_of(&jid) else { return Ok(Value::from(false)) };
+            if jid.as_str() == job.jid {
+                return Err(HostError::Denied("a job cannot end itself".to_owned()));
+            }
+            let ended = runtime.kill(jid.as_str());
+            info!(%jid, by = job.jid, "{ended} instances were ended");
+            Value::from(ended > 0)
+        }
+    })
+}
+
+/// Jids name files; what is not one names no job.
+fn jid_of(text: &str) -> Option<Jid> {
+    text.parse().ok()
+}

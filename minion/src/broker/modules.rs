@@ -1,0 +1,58 @@
+//! `brine:host/modules`: list, describe and refresh modules.
+
+use std::sync::Arc;
+
+use brine_protocol::ids::Saltenv;
+use brine_protocol::value::{Value, list, map};
+use brine_sandbox::{HostError, Module, ModulesOp, Param, Rest};
+
+use crate::modules::Modules;
+use crate::runtime::Runtime;
+
+/// Environments asked for at once.
+const MAX_ENVIRONMENTS: usize = 64;
+
+pub(super) async fn answer(modules: &Arc<Modules>, runtime: &dyn Runtime, op: ModulesOp) -> Result<Value, HostError> {
+    match op {
+        ModulesOp::Names => Ok(list(runtime.names())),
+        ModulesOp::Describe { name } => Ok(runtime.describe(&name).map_or(Value::Nil, |module| describe(&module))),
+        ModulesOp::Sync { saltenv } => {
+            let asked = saltenv.unwrap_or_default();
+            if asked.len() > MAX_ENVIRONMENTS {
+                return Err(HostError::Denied(format!("at most {MAX_ENVIRONMENTS} environments at once")));
+            }
+            let envs: Result<Vec<Saltenv>, _> = asked.iter().map(|env| env.parse()).collect();
+            let envs = envs.map_err(|e| HostError::Failed(e.to_string()))?;
+            modules.sync(envs).await.map(list).map_err(HostError::Failed)
+        }
+    }
+}
+
+/// A module as `wit/modules.wit` has it.
+fn describe(module: &Module) -> Value {
+    let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
+    let parameter = |p: &Param| {
+        map([
+            ("name", Value::from(p.name.as_str())),
+            ("type", Value::from(p.ty.as_str())),
+            ("optional", Value::from(p.optional)),
+            ("rest", Value::from(!matches!(p.rest, Rest::No))),
+        ])
+    };
+    let functions = module.info.functions.iter().map(|f| {
+        map([
+            ("name", Value::from(f.name.as_str())),
+            ("parameters", list(f.params.iter().map(parameter))),
+            ("result", text(&f.result)),
+            ("doc", text(&f.doc)),
+        ])
+    });
+    map([
+        ("name", Value::from(module.name.as_str())),
+        ("doc", text(&module.info.doc)),
+        ("sha256", Value::from(module.sha256.to_string())),
+        ("origin", Value::from(module.origin.as_str())),
+        ("functions", list(functions)),
+        ("imports", list(module.info.imports.iter().map(String::as_str))),
+    ])
+}

@@ -1,0 +1,35 @@
+//! `salt-call -d`: what modules say about themselves.
+
+use std::fmt::Write as _;
+
+use super::Failure;
+use crate::minion::Base;
+use brine_protocol::exit;
+
+/// Prints signature and documentation of every function whose name begins with `prefix`.
+pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
+    let module = prefix.split('.').next().unwrap_or_default();
+    if !module.is_empty() {
+        // A module that is not here yet is fetched, as for a call.
+        base.modules.ensure(module).await.map_err(|why| Failure::new(exit::GENERIC, format!("salt-call: {why}")))?;
+    }
+    let mut out = String::new();
+    for name in base.runtime.names() {
+        let Some(module) = base.runtime.describe(&name) else { continue };
+        for function in &module.info.functions {
+            let full = format!("{name}.{}", function.name);
+            if full.starts_with(prefix) {
+                let _ = writeln!(out, "{full}:\n\n    {}\n", brine_sandbox::signature(&name, function));
+                for line in function.doc.iter().flat_map(|doc| doc.lines()) {
+                    let _ = writeln!(out, "    {line}");
+                }
+                if function.doc.is_some() {
+                    out.push('\n');
+                }
+            }
+        }
+    }
+    use std::io::Write as _;
+    let _ = std::io::stdout().lock().write_all(out.as_bytes());
+    Ok(exit::OK)
+}

@@ -1,0 +1,59 @@
+//! What the two programs' command lines have in common.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use brine_protocol::config::Config;
+use brine_protocol::{exit, logging};
+use clap::Parser;
+
+/// Salt's folder of configuration files.
+pub(crate) const CONF_DIR: &str = "/etc/salt";
+
+/// Reads the command line. Help and version end well, everything else with Salt's code for misuse.
+pub(crate) fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, i32> {
+    T::try_parse_from(args).map_err(|e| {
+        let _ = e.print();
+        if e.use_stderr() { exit::USAGE } else { exit::OK }
+    })
+}
+
+/// The folder of `-c`, which may also name the file in it.
+pub(crate) fn conf_dir(given: Option<&Path>) -> PathBuf {
+    let dir = given.unwrap_or(Path::new(CONF_DIR));
+    if dir.is_file() { dir.parent().unwrap_or(Path::new("/")).to_owned() } else { dir.to_owned() }
+}
+
+/// The folder of `-c` must be there: with a mistyped one, a minion would start as somebody else.
+pub(crate) fn check_conf_dir(given: Option<&Path>) -> Result<(), String> {
+    match given {
+        Some(dir) if !dir.exists() => {
+            Err(format!("the configuration folder {} does not exist; name another with -c", dir.display()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Starts logging as the command line and the configuration say. A log file that cannot be written is said and left out:
+/// the log is on stderr as well.
+pub(crate) fn start_log(
+    config: &Config,
+    level: Option<&str>,
+    file: Option<(&Path, Option<&str>)>,
+) -> Result<(), String> {
+    let text = |key: &str| config.opt_str(key).ok().flatten();
+    let level = level.map(str::to_owned).or_else(|| text("log_level")).unwrap_or_else(|| "warning".to_owned());
+    let Some((path, file_level)) = file else { return logging::init(&level, None) };
+    let file_level =
+        file_level.map(str::to_owned).or_else(|| text("log_level_logfile")).unwrap_or_else(|| level.clone());
+    if let Some(dir) = path.parent() {
+        let _ = std::fs::create_dir_all(dir);
+    }
+    match std::fs::OpenOptions::new().append(true).create(true).open(path) {
+        Ok(_) => logging::init(&level, Some((path, &file_level))),
+        Err(e) => {
+            eprintln!("the log file {} cannot be written ({e}); logging to the terminal only", path.display());
+            logging::init(&level, None)
+        }
+    }
+}

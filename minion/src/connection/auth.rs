@@ -1,0 +1,202 @@
+//! Authentication until the master accepts (PROTOCOL §3.4).
+
+use std::time::Duration;
+
+use brine_protocol::auth::{AuthError, AuthOutcome, Credentials, MinionAuth};
+use brine_protocol::exit;
+use brine_protocol::keys::KeyError;
+use brine_protocol::value::{Value, map};
+use brine_zmtp::RequestError;
+use tracing::{debug, error, info, warn};
+
+use super::channel::{Channel, Live};
+use crate::pki::{Pki, PkiError};
+use std::sync::Arc;
+
+/// Why the minion is not signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// An operator has to accept the key.
+    #[error(
+        "the master at {master} has the minion's key but has not accepted it; accept it there with: salt-key -a {id}"
+    )]
+    Pending {
+        /// The master.
+        master: String,
+        /// This minion.
+        id: String,
+    },
+    /// An operator rejected the key, or another minion has this id.
+    #[error(
+        "the master at {master} rejected the minion's key; if that was not meant, delete the key there (salt-key -d {id}) and start this minion again"
+    )]
+    Rejected {
+        /// The master.
+        master: String,
+        /// This minion.
+        id: String,
+    },
+    /// `max_minions`
+    #[error("the master at {master} has as many minions as it may (its setting max_minions)")]
+    Full {
+        /// The master.
+        master: String,
+    },
+    /// Nothing came back.
+    #[error("the master does not answer: {0}")]
+    Silent(#[from] RequestError),
+    /// What came back proves nothing.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
+    /// The files of the keys.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// The minion's own key.
+    #[error("the minion's key cannot be used: {0}")]
+    Key(#[from] KeyError),
+}
+
+impl SignInError {
+    /// Salt's exit code for a minion that gives up because of this.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Rejected { .. } => exit::NO_PERMISSION,
+            Self::Auth(e) if e.is_permanent() => exit::OPTION,
+            Self::Pki(_) | Self::Key(_) => exit::GENERIC,
+            _ => exit::STATE_FAILURE, // what salt-call ends with when it is not accepted
+        }
+    }
+
+    /// Whether trying again cannot help before somebody changes something on this host.
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Auth(e) => e.is_permanent(),
+            Self::Pki(_) | Self::Key(_) => true,
+            _ => false,
+        }
+    }
+}
+
+/// How long to go on after a refusal that may be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// At start: end at once when only a change on this host can help.
+    Start,
+    /// Later: an impostor or a mistake on the master must not end a minion that runs, so keep asking.
+    Running,
+}
+
+impl Channel {
+    /// Signs in, however long the operator takes to accept the key. Returns an error only when the minion is to end.
+    pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<Live>, SignInError> {
+        let opts = &self.opts.auth;
+        let mut wait = opts.wait;
+        loop {
+            let error = match self.sign_in().await {
+                Ok(live) => return Ok(live),
+                Err(error) => error,
+            };
+            match &error {
+                SignInError::Pending { .. } => warn!("{error}. Asking again in {wait:?}"),
+                SignInError::Rejected { .. } if !opts.rejected_retry => {
+                    // Wait before ending, so that a service manager that starts us again does not storm the master.
+                    error!("{error}. This minion ends in {wait:?}; with rejected_retry it would keep asking");
+                    tokio::time::sleep(wait).await;
+                    return Err(error);
+                }
+                e if e.is_permanent() && patience == Patience::Start => return Err(error),
+                e => error!("cannot sign in: {e}. Trying again in {wait:?}"),
+            }
+            tokio::time::sleep(wait.mul_f64(rand::random_range(1.0..1.1))).await;
+            if !opts.wait_max.is_zero() {
+                wait = (wait * 2).min(opts.wait_max.max(opts.wait));
+            }
+        }
+    }
+
+    /// Signs in once: as many tries as `auth_tries` while nothing comes back, one answer.
+    pub(crate) async fn sign_in(&self) -> Result<Arc<Live>, SignInError> {
+        let _one_at_a_time = self.signing_in.lock().await;
+        self.sign_in_locked().await
+    }
+
+    /// As [`Channel::sign_in`], unless somebody did since `seen` was made.
+    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<Live>, SignInError> {
+        let _one_at_a_time = self.signing_in.lock().await;
+        if let Some(live) = self.live()
+            && live.generation != seen
+        {
+            return Ok(live);
+        }
+        debug!("authenticating again");
+        self.sign_in_locked().await
+    }
+
+    async fn sign_in_locked(&self) -> Result<Arc<Live>, SignInError> {
+        let credentials = self.ask().await?;
+        if credentials.master_is_new {
+            self.pki.trust_master(&credentials.master)?;
+        }
+        Ok(self.adopt(*credentials)?)
+    }
+
+    async fn ask(&self) -> Result<Box<Credentials>, SignInError> {
+        let opts = &self.opts.auth;
+        let master = self.pki.master()?;
+        let verify_key = opts.verify_key.as_deref().map(Pki::verify_key).transpose()?;
+        let (host, id) = (|| self.endpoint.to_string(), || self.opts.id.to_string());
+        let auth = MinionAuth {
+            master: master.as_ref(),
+            master_finger: &opts.master_finger,
+            open_mode: opts.open_mode,
+            verify_key: verify_key.as_ref(),
+            enc_algo: opts.enc_algo,
+            sig_algo: opts.sig_algo,
+            autosign_grains: self.autosign_grains(),
+            ..MinionAuth::new(&self.opts.id, self.pki.key())
+        };
+        let mut requester = self.new_requester();
+        let mut tries = opts.tries;
+        loop {
+            let attempt = auth.attempt()?;
+            let reply = match requester.request(attempt.payload().to_vec().into(), opts.timeout).await {
+                Ok(reply) => reply,
+                Err(e) => {
+                    tries -= 1;
+                    if tries == 0 {
+                        return Err(e.into());
+                    }
+                    debug!("no answer to the authentication, {tries} tries left: {e}");
+                    tokio::time::sleep(PAUSE_BETWEEN_TRIES).await;
+                    continue;
+                }
+            };
+            return match attempt.verify_reply(&reply)? {
+                AuthOutcome::Accepted(credentials) => Ok(credentials),
+                AuthOutcome::Pending => Err(SignInError::Pending { master: host(), id: id() }),
+                AuthOutcome::Rejected => Err(SignInError::Rejected { master: host(), id: id() }),
+                AuthOutcome::Full => Err(SignInError::Full { master: host() }),
+            };
+        }
+    }
+
+    /// The grains that a master may accept a key by (`autosign_grains`).
+    fn autosign_grains(&self) -> Option<Value> {
+        let names = &self.opts.auth.autosign_grains;
+        if names.is_empty() {
+            return None;
+        }
+        let grains = self.grains.now();
+        let chosen = names.iter().filter_map(|name| Some((name.as_str(), crate::grains::lookup(&grains, name, ":")?)));
+        Some(map(chosen.collect::<Vec<_>>()))
+    }
+
+    fn adopt(&self, credentials: Credentials) -> Result<Arc<Live>, KeyError> {
+        let live = self.put_live(credentials)?;
+        info!("signed in at {} as {}", self.endpoint, self.opts.id);
+        Ok(live)
+    }
+}
+
+/// A connection that breaks at once (a master that is just starting) is not asked again in a tight loop.
+const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(100);

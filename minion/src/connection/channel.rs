@@ -1,0 +1,199 @@
+//! The request channel: sealed requests on 4506, a few connections, authentication again where the master asks for it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use brine_protocol::auth::Credentials;
+use brine_protocol::keys::KeyError;
+use brine_protocol::request::{ReplyError, SealedRequest, Session};
+use brine_protocol::value::Value;
+use brine_zmtp::{Endpoint, ReqConfig, RequestError, Requester};
+use bytes::Bytes;
+use tokio::sync::{Semaphore, watch};
+use tracing::{debug, info};
+
+use super::auth::SignInError;
+use crate::config::MinionOpts;
+use crate::facts::GrainsStore;
+use crate::pki::Pki;
+
+/// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the four senders of
+/// returns, a file transfer, an event and the pillar.
+const MAX_CONNECTIONS: usize = 8;
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// Nobody signed in yet.
+    #[error("not signed in at the master yet")]
+    NotSignedIn,
+    /// The master did not answer.
+    #[error(transparent)]
+    Network(#[from] RequestError),
+    /// The master refused it, also after authenticating again.
+    #[error("the master refused it: {0}")]
+    Refused(String),
+    /// The answer cannot be used.
+    #[error(transparent)]
+    Reply(ReplyError),
+    /// Authenticating again failed.
+    #[error(transparent)]
+    SignIn(#[from] SignInError),
+    /// The minion's key.
+    #[error("the minion's key cannot be used: {0}")]
+    Key(#[from] KeyError),
+}
+
+/// What an accepted minion has, until it authenticates again.
+#[derive(Debug)]
+pub struct Live {
+    /// Counts authentications.
+    pub generation: u64,
+    /// Seals requests.
+    pub session: Session,
+    /// The keys and what else the master said.
+    pub credentials: Credentials,
+}
+
+/// The channel to one master.
+pub struct Channel {
+    pub(super) opts: Arc<MinionOpts>,
+    pub(super) pki: Pki,
+    pub(super) grains: Arc<GrainsStore>,
+    pub(super) endpoint: Endpoint,
+    /// Held while authenticating, so that many failed requests lead to one authentication.
+    pub(super) signing_in: tokio::sync::Mutex<()>,
+    live: watch::Sender<Option<Arc<Live>>>,
+    generations: AtomicU64,
+    idle: Mutex<Vec<Requester>>,
+    places: Semaphore,
+}
+
+impl Channel {
+    /// A channel that is not signed in.
+    pub fn new(opts: Arc<MinionOpts>, pki: Pki, grains: Arc<GrainsStore>) -> Arc<Self> {
+        Arc::new(Self {
+            endpoint: opts.master.request_endpoint(),
+            opts,
+            pki,
+            grains,
+            signing_in: tokio::sync::Mutex::new(()),
+            live: watch::Sender::new(None),
+            generations: AtomicU64::new(0),
+            idle: Mutex::new(Vec::new()),
+            places: Semaphore::new(MAX_CONNECTIONS),
+        })
+    }
+
+    /// What there is since the last authentication.
+    pub fn live(&self) -> Option<Arc<Live>> {
+        self.live.borrow().clone()
+    }
+
+    /// Waits until the minion is signed in.
+    pub async fn signed_in(&self) -> Arc<Live> {
+        let mut watched = self.live.subscribe();
+        loop {
+            if let Some(live) = watched.borrow_and_update().clone() {
+                return live;
+            }
+            if watched.changed().await.is_err() {
+                std::future::pending::<()>().await; // the sender lives as long as `self`
+            }
+        }
+    }
+
+    pub(super) fn put_live(&self, credentials: Credentials) -> Result<Arc<Live>, KeyError> {
+        let auth = &self.opts.auth;
+        let session =
+            Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
+                .signing(auth.sign_messages);
+        let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
+        let live = Arc::new(Live { generation, session, credentials });
+        self.live.send_replace(Some(Arc::clone(&live)));
+        Ok(live)
+    }
+
+    pub(super) fn new_requester(&self) -> Requester {
+        let config = ReqConfig {
+            keepalive: self.opts.net.keepalive,
+            heartbeat: self.opts.net.heartbeat,
+            ..ReqConfig::default()
+        };
+        Requester::new(self.endpoint.clone(), config)
+    }
+
+    /// Sends a load (a map with `cmd`) and returns the master's answer.
+    pub async fn request(&self, load: Value) -> Result<Value, ChannelError> {
+        self.call(load, self.opts.net.request_timeout, Session::open_reply).await
+    }
+
+    /// As [`Channel::request`] with the bytes of the answer left as bytes (`_serve_file`).
+    pub async fn request_raw(&self, load: Value) -> Result<Value, ChannelError> {
+        self.call(load, self.opts.net.request_timeout, Session::open_raw_reply).await
+    }
+
+    /// Sends `_pillar` and returns the pillar.
+    pub async fn request_pillar(&self, load: Value) -> Result<Value, ChannelError> {
+        self.call(load, self.opts.net.request_timeout, Session::open_pillar_reply).await
+    }
+
+    /// Sends a load and opens the reply. A reply that is not for us or says `bad load` leads to one authentication and
+    /// one more try (PROTOCOL §3.5).
+    async fn call(
+        &self,
+        load: Value,
+        timeout: Duration,
+        open: fn(&Session, &[u8], &str) -> Result<Value, ReplyError>,
+    ) -> Result<Value, ChannelError> {
+        let mut live = self.live().ok_or(ChannelError::NotSignedIn)?;
+        let mut load = Some(load);
+        for last in [false, true] {
+            let this = if last { load.take() } else { load.clone() };
+            let SealedRequest { payload, nonce } = live.session.seal_request(this.unwrap_or(Value::Nil))?;
+            let reply = self.exchange(payload.into(), timeout).await?;
+            match open(&live.session, &reply, &nonce) {
+                Ok(value) => return Ok(value),
+                Err(e) if e.wants_reauth() && !last => {
+                    info!("the master did not take a request ({e}); authenticating again");
+                    live = self.renew(live.generation).await?;
+                }
+                Err(ReplyError::Text(text)) => return Err(ChannelError::Refused(text)),
+                Err(e) => return Err(ChannelError::Reply(e)),
+            }
+        }
+        unreachable!("the second pass returns")
+    }
+
+    /// One request and its reply on a connection of its own while it lasts.
+    async fn exchange(&self, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
+        let _place = self.places.acquire().await.expect("the semaphore is never closed");
+        let idle = self.idle().pop();
+        let reused = idle.is_some();
+        let mut requester = idle.unwrap_or_else(|| self.new_requester());
+        let reply = requester.request(payload.clone(), timeout).await;
+        let reply = match reply {
+            // A connection that idled may have been dead already; the master takes a repeated request for what it is.
+            Err(RequestError::Closed { reason, .. }) if reused => {
+                debug!("an idle connection was closed ({reason}); asking on a new one");
+                requester = self.new_requester();
+                requester.request(payload, timeout).await
+            }
+            reply => reply,
+        };
+        if reply.is_ok() {
+            self.idle().push(requester);
+        }
+        reply
+    }
+
+    /// Forgets connections: the network or the master behind them is another one now.
+    pub(crate) fn drop_idle(&self) {
+        self.idle().clear();
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Requester>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

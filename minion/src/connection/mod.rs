@@ -1,0 +1,11 @@
+//! The minion's connection to its master: authentication, the request channel on 4506, the publications on 4505.
+
+mod auth;
+mod channel;
+mod publications;
+mod serials;
+
+pub(crate) use auth::Patience;
+pub use auth::SignInError;
+pub use channel::{Channel, ChannelError, Live};
+pub use publications::{Arrival, Publications};

@@ -1,0 +1,114 @@
+//! Events that the minion sends to its master (PROTOCOL §6.7, §8.5), always in the form that says who sent them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::job::JobLoad;
+use brine_protocol::value::{Value, ValueExt, map};
+use tokio_util::task::TaskTracker;
+use tracing::{debug, warn};
+
+use crate::config::MinionOpts;
+use crate::connection::{Channel, ChannelError};
+use crate::facts::GrainsStore;
+
+/// Events under way at once; one more is dropped with a line in the log. Events tell, they do not carry.
+const MAX_UNDER_WAY: usize = 64;
+const PAUSE_BEFORE_RETRY: Duration = Duration::from_secs(1);
+
+/// Sends events.
+pub struct Events {
+    opts: Arc<MinionOpts>,
+    channel: Arc<Channel>,
+    grains: Arc<GrainsStore>,
+    tasks: TaskTracker,
+}
+
+impl Events {
+    /// Over this channel.
+    pub fn new(opts: Arc<MinionOpts>, channel: Arc<Channel>, grains: Arc<GrainsStore>) -> Arc<Self> {
+        Arc::new(Self { opts, channel, grains, tasks: TaskTracker::new() })
+    }
+
+    /// Says that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
+    pub async fn started(&self) {
+        let id = self.opts.id.as_str();
+        let text = format!("Minion {id} started at {}", jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y"));
+        let mut tags = Vec::with_capacity(2);
+        if self.opts.events.legacy_start {
+            tags.push("minion_start".to_owned());
+        }
+        tags.push(format!("salt/minion/{id}/start"));
+        for tag in tags {
+            if let Err(e) = self.send(&tag, Value::from(text.as_str()), self.start_grains()).await {
+                warn!("the event {tag} could not be sent: {e}");
+            }
+        }
+    }
+
+    /// Says that a job was taken, if the master asked to be told.
+    pub fn job_started(self: &Arc<Self>, job: &JobLoad) {
+        let mut data = map([("id", Value::from(&self.opts.id)), ("jid", Value::from(&job.jid))]);
+        for key in ["fun", "tgt", "tgt_type", "user", "master_id", "metadata"] {
+            if let Some(value) = job.raw.get(key) {
+                data.insert(key, value.clone());
+            }
+        }
+        self.fire(format!("salt/job/{}/start/{}", job.jid, self.opts.id), data);
+    }
+
+    /// A heartbeat (`ping_interval`).
+    pub async fn ping(&self) -> Result<(), ChannelError> {
+        self.send("minion_ping", Value::from("ping"), None).await
+    }
+
+    /// Sends an event in the background.
+    pub fn fire(self: &Arc<Self>, tag: String, data: Value) {
+        if self.tasks.len() >= MAX_UNDER_WAY {
+            warn!("the event {tag} is dropped: {MAX_UNDER_WAY} events are under way");
+            return;
+        }
+        let this = Arc::clone(self);
+        self.tasks.spawn(async move {
+            if let Err(e) = this.send(&tag, data, None).await {
+                warn!("the event {tag} could not be sent: {e}");
+            }
+        });
+    }
+
+    fn start_grains(&self) -> Option<Value> {
+        let names = &self.opts.events.start_grains;
+        if names.is_empty() {
+            return None;
+        }
+        let grains = self.grains.now();
+        let chosen: Vec<(&str, Value)> =
+            names.iter().filter_map(|name| Some((name.as_str(), grains.get(name)?.clone()))).collect();
+        Some(map(chosen))
+    }
+
+    async fn send(&self, tag: &str, data: Value, grains: Option<Value>) -> Result<(), ChannelError> {
+        let mut load = map([
+            ("cmd", Value::from("_minion_event")),
+            ("id", Value::from(&self.opts.id)),
+            ("tag", Value::from(tag)),
+            ("data", data),
+            ("pretag", Value::Nil),
+        ]);
+        if let Some(grains) = grains {
+            load.insert("grains", grains);
+        }
+        let mut tries = self.opts.net.request_tries;
+        loop {
+            match self.channel.request(load.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(e @ ChannelError::Network(_)) if tries > 1 => {
+                    tries -= 1;
+                    debug!("the event {tag} is sent again: {e}");
+                    tokio::time::sleep(PAUSE_BEFORE_RETRY).await;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! Jobs: from a publication that is proved to a return that is kept.
+//!
+//! Is it for this minion? Was it seen before? Is there room? Then it is recorded, waits for its turn, runs in the sandbox
+//! and its return goes to the spool. Everything here is bounded: jobs at once, jobs waiting, and the returns they will need.
+
+mod proc;
+mod run;
+mod seen;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use brine_protocol::job::JobLoad;
+use brine_protocol::target::{Facts, Target, TargetType};
+use brine_protocol::value::{Value, ValueExt, map};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, error, info, warn};
+
+pub use proc::ProcDir;
+pub(crate) use proc::SALT_CALL;
+pub(crate) use run::{Outcomes, Runner, judge, usage};
+
+use crate::config::MinionOpts;
+use crate::events::Events;
+use crate::facts::{GrainsStore, PillarStore};
+use crate::returns::Returns;
+use seen::SeenJids;
+
+/// Jobs that run and wait together. Their loads are in memory; 1,024 is more than any operator sends a minion at once and,
+/// at a usual kilobyte a load, nothing.
+const MAX_JOBS: usize = 1024;
+/// Bytes of the loads of all jobs that run or wait.
+const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
+/// Turns kept for asking after jobs and ending them, so that a minion full of jobs can still be told to stop one.
+pub(crate) const CONTROL_SLOTS: usize = 4;
+const CONTROL: &[&str] =
+    &["saltutil.find_job", "saltutil.running", "saltutil.kill_job", "saltutil.term_job", "saltutil.is_running"];
+
+/// Takes jobs.
+pub struct Jobs {
+    opts: Arc<MinionOpts>,
+    runner: Runner,
+    procs: Arc<ProcDir>,
+    returns: Arc<Returns>,
+    events: Arc<Events>,
+    grains: Arc<GrainsStore>,
+    pillar: Arc<PillarStore>,
+    seen: Mutex<SeenJids>,
+    slots: Semaphore,
+    control: Semaphore,
+    admitted: AtomicUsize,
+    admitted_bytes: AtomicUsize,
+    tasks: TaskTracker,
+}
+
+/// What became of a publication, for tests and the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs or waits for its turn.
+    Admitted,
+    /// It is not for this minion.
+    NotForUs,
+    /// It is no job.
+    Malformed,
+    /// Its jid was seen before.
+    Repeated,
+    /// There is no room; its return says so.
+    Refused,
+}
+
+/// The parts that jobs need.
+pub(crate) struct Parts {
+    pub(crate) opts: Arc<MinionOpts>,
+    pub(crate) runner: Runner,
+    pub(crate) procs: Arc<ProcDir>,
+    pub(crate) returns: Arc<Returns>,
+    pub(crate) events: Arc<Events>,
+    pub(crate) grains: Arc<GrainsStore>,
+    pub(crate) pillar: Arc<PillarStore>,
+    /// Jobs at once, from `process_count_max` or the sandbox's own bound.
+    pub(crate) slots: usize,
+}
+
+impl Jobs {
+    pub(crate) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { opts, runner, procs, returns, events, grains, pillar, slots } = parts;
+        Arc::new(Self {
+            seen: Mutex::new(SeenJids::new(opts.jobs.seen_jids)),
+            slots: Semaphore::new(slots.max(1)),
+            control: Semaphore::new(CONTROL_SLOTS),
+            admitted: AtomicUsize::new(0),
+            admitted_bytes: AtomicUsize::new(0),
+            tasks: TaskTracker::new(),
+            opts,
+            runner,
+            procs,
+            returns,
+            events,
+            grains,
+            pillar,
+        })
+    }
+
+    /// Takes a publication that was proved to be the master's. Does not wait.
+    pub fn accept(self: &Arc<Self>, load: &Value) -> Verdict {
+        let job = match JobLoad::parse(load) {
+            Ok(job) => job,
+            Err(e) => {
+                warn!("a publication is no job: {e}");
+                return Verdict::Malformed;
+            }
+        };
+        if !self.is_for_us(&job) {
+            debug!(jid = %job.jid, "a job for others");
+            return Verdict::NotForUs;
+        }
+        if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(&job.jid) {
+            info!(jid = %job.jid, "a job that was seen before is not run again");
+            return Verdict::Repeated;
+        }
+        info!(jid = %job.jid, user = job.user, "job {}", job.fun());
+        if !job.ret.is_empty() {
+            warn!(jid = %job.jid, "the job names returners ({}); this minion returns to its master only", job.ret);
+        }
+        match self.admit(load) {
+            Ok(place) => {
+                let this = Arc::clone(self);
+                self.tasks.spawn(async move { this.run(job, place).await });
+                Verdict::Admitted
+            }
+            Err(why) => {
+                warn!(jid = %job.jid, "the job is refused: {why}");
+                let load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, &why));
+                self.returns.send_unkept(load);
+                Verdict::Refused
+            }
+        }
+    }
+
+    fn is_for_us(&self, job: &JobLoad) -> bool {
+        let parsed =
+            job.tgt_type.parse::<TargetType>().and_then(|tgt_type| Target::parse(tgt_type, &job.tgt, &job.delimiter));
+        match parsed {
+            Ok(target) => {
+                let (grains, pillar) = (self.grains.now(), self.pillar.now());
+                target.matches(&Facts { id: &self.opts.id, grains: &grains, pillar: &pillar })
+            }
+            Err(e) => {
+                warn!(jid = %job.jid, "the job is taken to be for others: {e}");
+                false
+            }
+        }
+    }
+
+    /// A place among the jobs that run or wait, or why there is none.
+    fn admit(self: &Arc<Self>, load: &Value) -> Result<Place, String> {
+        let bytes = weight(load);
+        let place = Place { jobs: Arc::clone(self), bytes };
+        let before = self.admitted.fetch_add(1, Ordering::Relaxed);
+        let bytes_before = self.admitted_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before >= MAX_JOBS || bytes_before + bytes > MAX_LOAD_BYTES {
+            return Err(format!("this minion has {before} jobs running and waiting; try again when some have ended"));
+        }
+        if !self.returns.has_room(before) {
+            return Err(
+                "this minion's spool is full of returns that the master has not acknowledged; it takes no jobs \
+                        until the master takes returns"
+                    .to_owned(),
+            );
+        }
+        Ok(place)
+    }
+
+    async fn run(self: Arc<Self>, job: JobLoad, _place: Place) {
+        let record = self.procs.record(&job.jid, &job.raw);
+        if job.start_event {
+            self.events.job_started(&job);
+        }
+        let is_control = job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()));
+        let slots = if is_control { &self.control } else { &self.slots };
+        let outcomes = match slots.acquire().await {
+            Ok(_turn) => self.runner.run(&job).await,
+            Err(_closed) => {
+                Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, "The minion ended before it ran this job.")
+            }
+        };
+        let load = self.return_load(&job, outcomes);
+        match self.returns.keep(job.jid.as_str(), load).await {
+            Ok(kept) => {
+                drop(record); // before the return is sent: who asks after it then gets the right answer
+                self.returns.deliver(kept);
+            }
+            Err((e, load)) => {
+                error!(jid = %job.jid, "{e}; the return is sent without being kept");
+                drop(record);
+                self.returns.send_unkept(load);
+            }
+        }
+    }
+
+    /// The load of the `_return` request (PROTOCOL §6.2).
+    fn return_load(&self, job: &JobLoad, outcomes: Outcomes) -> Value {
+        let mut load = map([
+            ("cmd", Value::from("_return")),
+            ("id", Value::from(&self.opts.id)),
+            ("jid", Value::from(&job.jid)),
+            ("fun", job.raw.get("fun").cloned().unwrap_or(Value::Nil)),
+            ("fun_args", job.raw.get("arg").cloned().unwrap_or(Value::Nil)),
+        ]);
+        for (key, value) in outcomes.fields() {
+            load.insert(key, value);
+        }
+        for key in ["user", "master_id", "ret_config", "ret_kwargs"] {
+            if let Some(value) = job.raw.get(key) {
+                load.insert(key, value.clone());
+            }
+        }
+        if let Some(metadata) = job.metadata.as_ref().filter(|m| m.entries().is_some()) {
+            load.insert("metadata", metadata.clone());
+        }
+        load
+    }
+
+    /// Returns a failure for each job that an earlier run of this minion did not finish. `kept` says whether its return
+    /// is in the spool: then it did, and died before it removed the record.
+    pub(crate) async fn answer_for_the_dead(&self, kept: impl Fn(&str) -> bool) {
+        for (jid, mut raw) in self.procs.take_left() {
+            if kept(jid.as_str()) {
+                continue;
+            }
+            let _ = raw.remove("pid");
+            let Ok(job) = JobLoad::parse(&raw) else { continue };
+            warn!(%jid, "the minion ended while this job ran");
+            let why = "The minion ended while this job ran; what it did until then is not known.";
+            let load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, why));
+            match self.returns.keep(jid.as_str(), load).await {
+                Ok(kept) => self.returns.deliver(kept),
+                Err((e, _)) => error!(%jid, "{e}"),
+            }
+        }
+    }
+
+    /// Jobs that run or wait.
+    pub fn count(&self) -> usize {
+        self.tasks.len()
+    }
+
+    /// Waits for the jobs there are, then ends those that go on after `grace`. All their returns are kept when this ends.
+    pub(crate) async fn drain(&self, grace: Duration) {
+        self.tasks.close();
+        if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
+            return;
+        }
+        warn!("ending {} jobs that run on after {grace:?}", self.tasks.len());
+        self.slots.close(); // those that wait for their turn end without one
+        self.control.close();
+        for load in self.procs.running("") {
+            if load.get_u64("pid") == Some(u64::from(std::process::id()))
+                && let Some(jid) = load.get_text("jid")
+            {
+                self.runner.runtime.kill(jid);
+            }
+        }
+        if tokio::time::timeout(KILL_GRACE, self.tasks.wait()).await.is_err() {
+            error!("{} jobs did not end", self.tasks.len());
+        }
+    }
+}
+
+/// Ending an instance and writing its return takes milliseconds.
+const KILL_GRACE: Duration = Duration::from_secs(3);
+
+/// A job's place; given back when this is dropped.
+struct Place {
+    jobs: Arc<Jobs>,
+    bytes: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.jobs.admitted.fetch_sub(1, Ordering::Relaxed);
+        self.jobs.admitted_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// About how many bytes a value takes in memory.
+fn weight(value: &Value) -> usize {
+    const OWN: usize = size_of::<Value>();
+    OWN + match value {
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Map(entries) => entries.iter().map(|(k, v)| weight(k) + weight(v)).sum(),
+        other => other.bytes().map_or(0, <[u8]>::len),
+    }
+}

@@ -1,0 +1,169 @@
+//! `cachedir/proc/<jid>`: one file a running job, the publication's load and the pid (PROTOCOL §9.3).
+//!
+//! The minion and `salt-call` see each other's jobs through it, and a minion that starts again sees which jobs its
+//! predecessor did not finish.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_protocol::ids::Jid;
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, ValueExt};
+use tracing::warn;
+
+/// More jobs at once than any minion is let have; the folder is read at most so far.
+const MAX_RECORDS: usize = 10_000;
+/// Listing jobs reads each record; the load of a job larger than this is left out of the list.
+const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The folder.
+#[derive(Debug)]
+pub struct ProcDir {
+    dir: PathBuf,
+}
+
+/// The file of one running job; gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ProcRecord {
+    path: PathBuf,
+}
+
+impl Drop for ProcRecord {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl ProcDir {
+    /// Opens the folder, making it where there is none.
+    pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        Ok(Arc::new(Self { dir: dir.to_owned() }))
+    }
+
+    /// Records a job that starts now. A record that cannot be written does not keep the job from running.
+    pub(crate) fn record(&self, jid: &Jid, load: &Value) -> ProcRecord {
+        let path = self.dir.join(jid.as_str());
+        let mut with_pid = load.clone();
+        with_pid.insert("pid", std::process::id());
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .and_then(|mut file| file.write_all(&msgpack::encode_network(&with_pid)));
+        if let Err(e) = written {
+            warn!(%jid, "cannot record the job in {}: {e}", path.display());
+        }
+        ProcRecord { path }
+    }
+
+    /// The jobs that run, each its load with `pid`; `except` is left out.
+    pub fn running(&self, except: &str) -> Vec<Value> {
+        self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.live(&jid)).collect()
+    }
+
+    /// One job that runs.
+    pub fn find(&self, jid: &Jid) -> Option<Value> {
+        self.live(jid)
+    }
+
+    /// Takes the records that an earlier run of the minion left, with their loads. Those of `salt-call` processes that
+    /// are gone are removed; those of processes that are alive stay.
+    pub(crate) fn take_left(&self) -> Vec<(Jid, Value)> {
+        let mut left = Vec::new();
+        for jid in self.jids() {
+            let path = self.dir.join(jid.as_str());
+            let load = self.read(&jid);
+            let pid = load.as_ref().and_then(|l| l.get_u64("pid"));
+            // The own pid can be found here in a container, where it is the same at every start.
+            if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
+                continue;
+            }
+            let _ = fs::remove_file(path);
+            if let Some(load) = load
+                && load.get_text("tgt") != Some(SALT_CALL)
+            {
+                left.push((jid, load));
+            }
+        }
+        left
+    }
+
+    fn jids(&self) -> Vec<Jid> {
+        let Ok(items) = fs::read_dir(&self.dir) else { return Vec::new() };
+        let names = items.flatten().take(MAX_RECORDS).filter_map(|item| item.file_name().into_string().ok());
+        let mut jids: Vec<Jid> = names.filter_map(|name| name.parse().ok()).collect();
+        jids.sort();
+        jids
+    }
+
+    fn live(&self, jid: &Jid) -> Option<Value> {
+        let load = self.read(jid)?;
+        let pid = load.get_u64("pid")?;
+        (pid == u64::from(std::process::id()) || is_salt(pid)).then_some(load)
+    }
+
+    fn read(&self, jid: &Jid) -> Option<Value> {
+        let mut bytes = Vec::new();
+        let file = fs::File::open(self.dir.join(jid.as_str())).ok()?;
+        file.take(MAX_RECORD_BYTES + 1).read_to_end(&mut bytes).ok()?;
+        if bytes.len() as u64 > MAX_RECORD_BYTES {
+            return None;
+        }
+        msgpack::decode(&bytes, &msgpack::Limits::DISK).ok().filter(|load| load.entries().is_some())
+    }
+}
+
+/// What `salt-call` writes for `tgt`, as Salt's does.
+pub(crate) const SALT_CALL: &str = "salt-call";
+
+/// Whether a process is alive and one of Salt's, so that a reused pid is not taken for a job.
+fn is_salt(pid: u64) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.windows(4).any(|w| w == b"salt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::value::map;
+
+    #[test]
+    fn a_record_lives_as_long_as_its_job() {
+        let dir = tempfile::tempdir().unwrap();
+        let procs = ProcDir::open(dir.path()).unwrap();
+        let (one, two) = (Jid::now(), Jid::now());
+        let load = map([("fun", "test.ping")]);
+        let record = procs.record(&one, &load);
+        let _other = procs.record(&two, &load);
+        assert_eq!(procs.running(two.as_str()).len(), 1);
+        let found = procs.find(&one).unwrap();
+        assert_eq!(found.get_text("fun"), Some("test.ping"));
+        assert_eq!(found.get_u64("pid"), Some(u64::from(std::process::id())));
+        drop(record);
+        assert!(procs.find(&one).is_none());
+    }
+
+    #[test]
+    fn what_a_dead_minion_left_is_taken_once_and_strange_files_do_no_harm() {
+        let dir = tempfile::tempdir().unwrap();
+        let procs = ProcDir::open(dir.path()).unwrap();
+        let jid = Jid::now();
+        let write = |name: &str, load: &Value| fs::write(dir.path().join(name), msgpack::encode_network(load)).unwrap();
+        write(jid.as_str(), &map([("fun", Value::from("test.sleep")), ("pid", Value::from(u32::MAX))]));
+        let call = map([("tgt", Value::from(SALT_CALL)), ("pid", Value::from(u32::MAX))]);
+        write(Jid::now().as_str(), &call);
+        fs::write(dir.path().join(Jid::now().as_str()), b"\xc1").unwrap();
+        fs::write(dir.path().join("notes"), "x").unwrap();
+        assert!(procs.running("").is_empty());
+        let left = procs.take_left();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].0, jid);
+        assert!(procs.take_left().is_empty());
+        assert!(dir.path().join("notes").exists());
+    }
+}

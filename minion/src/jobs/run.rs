@@ -1,0 +1,200 @@
+//! One job from its load to its return, through the sandbox.
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use brine_sandbox::{JobContext, JobOutcome, Rest};
+
+use crate::modules::Modules;
+use crate::runtime::Runtime;
+
+/// What runs jobs: the sandbox, and where it gets modules that it does not have.
+pub(crate) struct Runner {
+    pub(crate) id: MinionId,
+    pub(crate) runtime: std::sync::Arc<dyn Runtime>,
+    pub(crate) modules: std::sync::Arc<Modules>,
+    /// `test: True` in the configuration.
+    pub(crate) test: bool,
+    pub(crate) multifunc_ordered: bool,
+}
+
+/// What a job led to, one for each function.
+pub(crate) struct Outcomes {
+    pub(crate) multi: bool,
+    ordered: bool,
+    each: Vec<(String, JobOutcome)>,
+}
+
+impl Runner {
+    /// Runs the functions of a job, one after the other. Never fails: what goes wrong is an outcome.
+    pub(crate) async fn run(&self, job: &JobLoad) -> Outcomes {
+        let mut each = Vec::with_capacity(job.calls.len());
+        for call in &job.calls {
+            let mut outcome = self.call(job.jid.as_str(), &job.user, call).await;
+            judge(&mut outcome);
+            each.push((call.fun.clone(), outcome));
+        }
+        Outcomes { multi: job.multi, ordered: self.multifunc_ordered, each }
+    }
+
+    /// Runs one function; its outcome is as the sandbox says, see [`judge`].
+    pub(crate) async fn call(&self, jid: &str, user: &str, call: &FunCall) -> JobOutcome {
+        let trouble = self.modules.ensure(module_of(&call.fun)).await.err();
+        let (args, mut kwargs) = split_kwargs(&call.arg);
+        let asked = kwargs.iter().rev().find(|(name, _)| name == "test").map(|(_, v)| v.truthy());
+        let test = asked.unwrap_or(self.test);
+        if asked.is_some() && !self.takes_keyword(&call.fun, "test") {
+            // `test=True` is for the job; a function that wants to see it asks for its job's context.
+            kwargs.retain(|(name, _)| name != "test");
+        }
+        let context = JobContext {
+            jid: jid.to_owned(),
+            function: call.fun.clone(),
+            user: user.to_owned(),
+            minion_id: self.id.to_string(),
+            test,
+        };
+        let mut outcome = self.runtime.run(context, &call.fun, args, kwargs).await;
+        if let Some(why) = trouble
+            && !outcome.success
+            && let Some(said) = outcome.value.text()
+        {
+            outcome.value = Value::from(format!("{said} {why}"));
+        }
+        outcome
+    }
+
+    fn takes_keyword(&self, fun: &str, keyword: &str) -> bool {
+        let Some((module, function)) = fun.split_once('.') else { return true };
+        let Some(module) = self.runtime.describe(module) else { return true };
+        let Some(function) = module.info.functions.iter().find(|f| f.name == function) else { return true };
+        function.params.iter().any(|p| p.name == keyword || matches!(p.rest, Rest::Kwargs))
+    }
+}
+
+/// The module of a function's name: all before the first dot.
+pub(crate) fn module_of(fun: &str) -> &str {
+    fun.split_once('.').map_or(fun, |(module, _)| module)
+}
+
+/// Salt's verdict: a dict whose `result` or `success` is false is a failure, and a job succeeded when its retcode is 0
+/// (PROTOCOL §6.2).
+pub(crate) fn judge(outcome: &mut JobOutcome) {
+    if outcome.retcode == 0 && outcome.value.entries().is_some() {
+        let denied = |key: &str| outcome.value.get(key).is_some_and(|v| !v.truthy());
+        if denied("result") || denied("success") {
+            outcome.retcode = 1;
+        }
+    }
+    outcome.success &= outcome.retcode == 0;
+}
+
+impl Outcomes {
+    /// One outcome that stands for all functions of a job, which did not run.
+    pub(crate) fn refused(job: &JobLoad, ordered: bool, why: &str) -> Self {
+        let each = job.calls.iter().map(|call| (call.fun.clone(), failed(why))).collect();
+        Self { multi: job.multi, ordered, each }
+    }
+
+    /// `return`, `retcode`, `success`, `usage` and, for a failure, `out` of the return's load.
+    pub(crate) fn fields(self) -> Vec<(&'static str, Value)> {
+        let usage: Vec<Value> = self.each.iter().map(|(_, o)| usage(o)).collect();
+        let failed = self.each.iter().any(|(_, o)| !o.success);
+        let mut fields = if self.multi {
+            let all = |pick: &dyn Fn(&JobOutcome) -> Value| {
+                let values = self.each.iter().map(|(fun, o)| (fun.as_str(), pick(o)));
+                if self.ordered { Value::Array(values.map(|(_, v)| v).collect()) } else { unique(values) }
+            };
+            vec![
+                ("return", all(&|o| o.value.clone())),
+                ("retcode", all(&|o| Value::from(o.retcode))),
+                ("success", all(&|o| Value::from(o.success))),
+                ("usage", Value::Array(usage)),
+            ]
+        } else {
+            let Some((_, outcome)) = self.each.into_iter().next() else { return Vec::new() };
+            vec![
+                ("return", outcome.value),
+                ("retcode", Value::from(outcome.retcode)),
+                ("success", Value::from(outcome.success)),
+                ("usage", usage.into_iter().next().unwrap_or(Value::Nil)),
+            ]
+        };
+        if failed && !self.multi {
+            fields.push(("out", Value::from("nested")));
+        }
+        fields
+    }
+}
+
+/// A dict of function to value; of a function that was called twice the later one stays, as in Salt.
+fn unique<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
+    let mut out = empty_map();
+    values.for_each(|(fun, value)| out.insert(fun, value));
+    out
+}
+
+/// The outcome of something that did not run.
+pub(crate) fn failed(why: &str) -> JobOutcome {
+    JobOutcome { value: Value::from(why), retcode: 1, success: false, usage: None, sha256: None }
+}
+
+/// What the function used and which module it was: Brine's own field of a return; masters hand it on as it is.
+pub(crate) fn usage(outcome: &JobOutcome) -> Value {
+    let mut entries: Vec<(&str, Value)> = Vec::with_capacity(8);
+    if let Some(used) = &outcome.usage {
+        entries.extend([
+            ("wall_us", used.wall_us.into()),
+            ("cpu_us", used.cpu_us.into()),
+            ("memory_peak", used.memory_peak.into()),
+            ("host_calls", Value::from(used.host_calls)),
+            ("bytes_in", used.bytes_in.into()),
+            ("bytes_out", used.bytes_out.into()),
+        ]);
+        if used.log_dropped > 0 {
+            entries.push(("log_dropped", used.log_dropped.into()));
+        }
+    }
+    if let Some(sha256) = &outcome.sha256 {
+        entries.push(("sha256", Value::from(sha256.to_string())));
+    }
+    map(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(value: Value) -> JobOutcome {
+        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None }
+    }
+
+    #[test]
+    fn a_dict_that_says_it_failed_is_a_failure() {
+        for (value, code) in [
+            (map([("result", false)]), 1),
+            (map([("success", Value::Nil)]), 1),
+            (map([("result", true)]), 0),
+            (Value::from(false), 0),
+            (map([("other", false)]), 0),
+        ] {
+            let mut outcome = outcome(value.clone());
+            judge(&mut outcome);
+            assert_eq!((outcome.retcode, outcome.success), (code, code == 0), "{value}");
+        }
+    }
+
+    #[test]
+    fn fields_of_single_and_multi_function_jobs() {
+        let each = |names: &[&str]| names.iter().map(|n| ((*n).to_owned(), outcome(Value::from(*n)))).collect();
+        let single = Outcomes { multi: false, ordered: false, each: each(&["a.b"]) }.fields();
+        assert_eq!(single[0], ("return", Value::from("a.b")));
+        let multi = Outcomes { multi: true, ordered: false, each: each(&["a.b", "c.d", "a.b"]) }.fields();
+        assert_eq!(multi[0].1.entries().unwrap().len(), 2);
+        let ordered = Outcomes { multi: true, ordered: true, each: each(&["a.b", "c.d"]) }.fields();
+        assert_eq!(ordered[1].1, Value::Array(vec![Value::from(0), Value::from(0)]));
+        let refused = failed("no");
+        let fields = Outcomes { multi: false, ordered: false, each: vec![("a.b".into(), refused)] }.fields();
+        assert!(fields.contains(&("out", Value::from("nested"))));
+    }
+}

@@ -1,0 +1,281 @@
+//! A minion's life: get ready, sign in, take jobs, return what they led to, and end in order.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::exit;
+use brine_sandbox::{Broker, Sandbox, SandboxConfig, Settings};
+use futures_util::future::BoxFuture;
+use tokio::task::JoinSet;
+use tracing::{debug, info, warn};
+
+use crate::broker::MinionBroker;
+use crate::config::{MinionOpts, Package};
+use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
+use crate::events::Events;
+use crate::facts::{GrainsStore, PillarStore};
+use crate::jobs::{CONTROL_SLOTS, Jobs, Parts, ProcDir, Runner};
+use crate::modules::{FileClient, Modules};
+use crate::pillar;
+use crate::pki::{Pki, PkiError};
+use crate::returns::{Returns, Spool, SpoolError};
+use crate::runtime::Runtime;
+
+/// How long the last returns may take when the minion ends; what is left is in the spool.
+const LAST_RETURNS: Duration = Duration::from_secs(3);
+
+/// Why a minion cannot start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum MinionError {
+    /// Its keys.
+    #[error(transparent)]
+    Pki(#[from] PkiError),
+    /// Its spool.
+    #[error(transparent)]
+    Spool(#[from] SpoolError),
+    /// Another of its folders.
+    #[error("the folder {path} cannot be used: {source}")]
+    Folder {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The sandbox.
+    #[error("the sandbox cannot start: {0}")]
+    Sandbox(String),
+    /// The master.
+    #[error(transparent)]
+    SignIn(#[from] SignInError),
+}
+
+impl MinionError {
+    /// Salt's exit code.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::SignIn(e) => e.exit_code(),
+            Self::Sandbox(_) => exit::UNAVAILABLE,
+            _ => exit::GENERIC,
+        }
+    }
+}
+
+/// Makes the sandbox, given who answers its modules and how many jobs there are at once.
+pub type MakeRuntime =
+    Box<dyn FnOnce(Arc<dyn Broker>, usize) -> BoxFuture<'static, Result<Arc<dyn Runtime>, MinionError>> + Send>;
+
+/// What a minion is made of, and what `salt-call` has of it.
+pub(crate) struct Base {
+    pub(crate) opts: Arc<MinionOpts>,
+    pub(crate) grains: Arc<GrainsStore>,
+    pub(crate) pillar: Arc<PillarStore>,
+    pub(crate) procs: Arc<ProcDir>,
+    pub(crate) modules: Arc<Modules>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// None for `salt-call --local`.
+    pub(crate) channel: Option<Arc<Channel>>,
+    pub(crate) slots: usize,
+}
+
+/// What the owner's configuration says of the sandbox.
+pub(crate) fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
+    Settings::read(&opts.sandbox).map_err(|e| MinionError::Sandbox(format!("the setting {e}")))
+}
+
+/// The product's sandbox: the programs and standard modules of the package.
+pub fn package_sandbox(opts: &MinionOpts) -> Result<MakeRuntime, MinionError> {
+    let package = Package::find().map_err(|e| MinionError::Sandbox(e.to_string()))?;
+    let settings = sandbox_settings(opts)?;
+    let (cache_dir, modules_dir) = (opts.cachedir.join("sandbox"), opts.modules_dir());
+    Ok(Box::new(move |broker, jobs| {
+        Box::pin(async move {
+            let config = SandboxConfig {
+                executor: package.executor,
+                compiler: package.compiler,
+                cache_dir,
+                standard_dir: package.modules,
+                modules_dir,
+                limits: settings.limits,
+                policy: settings.policy,
+                max_running: jobs,
+                max_queued: settings.max_queued,
+                compile: settings.compile,
+            };
+            let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
+            let runtime: Arc<dyn Runtime> = sandbox;
+            Ok(runtime)
+        })
+    }))
+}
+
+impl Base {
+    /// Gets everything ready that needs no master. `with_master` is false for `salt-call --local`.
+    pub(crate) async fn prepare(
+        opts: MinionOpts,
+        with_master: bool,
+        make_runtime: MakeRuntime,
+    ) -> Result<Self, MinionError> {
+        let opts = Arc::new(opts);
+        let settings = sandbox_settings(&opts)?;
+        let folder = |path: std::path::PathBuf| move |source| MinionError::Folder { path, source };
+        make_private(&opts.cachedir).map_err(folder(opts.cachedir.clone()))?;
+        let proc_dir = opts.cachedir.join("proc");
+        let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
+        let grains = GrainsStore::new(Arc::clone(&opts));
+        let channel = match with_master {
+            false => None,
+            true => {
+                let (dir, size) = (opts.pki_dir.clone(), opts.auth.keysize);
+                let pki = tokio::task::spawn_blocking(move || Pki::open(&dir, size)).await;
+                let pki = pki.expect("making a key neither panics nor is cancelled")?;
+                Some(Channel::new(Arc::clone(&opts), pki, Arc::clone(&grains)))
+            }
+        };
+        let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), settings.compile.module));
+        let modules = Modules::new(client, opts.modules.saltenv.clone(), opts.modules.autoload);
+        let broker =
+            MinionBroker::new(Arc::clone(&opts), Arc::clone(&grains), Arc::clone(&procs), Arc::clone(&modules));
+        let slots = opts.jobs.running_max.unwrap_or(settings.max_running);
+        let answers: Arc<dyn Broker> = broker.clone();
+        let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
+        modules.attach(&runtime);
+        broker.attach(&runtime);
+        Ok(Self { opts, grains, pillar: PillarStore::new(), procs, modules, runtime, channel, slots })
+    }
+
+    pub(crate) fn runner(&self) -> Runner {
+        let flag = |key: &str| self.opts.config.value(key).is_some_and(brine_protocol::value::ValueExt::truthy);
+        Runner {
+            id: self.opts.id.clone(),
+            runtime: Arc::clone(&self.runtime),
+            modules: Arc::clone(&self.modules),
+            test: flag("test"),
+            multifunc_ordered: self.opts.jobs.multifunc_ordered,
+        }
+    }
+}
+
+/// A minion that is ready to sign in.
+pub struct Minion {
+    base: Base,
+    channel: Arc<Channel>,
+    events: Arc<Events>,
+    returns: Arc<Returns>,
+    jobs: Arc<Jobs>,
+}
+
+impl Minion {
+    /// Gets everything ready that needs no master: folders, keys, the spool, the sandbox. What an earlier run left
+    /// unfinished is in the spool when this returns.
+    pub async fn prepare(opts: MinionOpts, make_runtime: MakeRuntime) -> Result<Self, MinionError> {
+        let base = Base::prepare(opts, true, make_runtime).await?;
+        let channel = base.channel.clone().expect("it was asked for");
+        let opts = &base.opts;
+        let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
+        let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
+        let returns = Returns::new(spool, left, Arc::clone(&channel), opts.returns.retry);
+        let events = Events::new(Arc::clone(opts), Arc::clone(&channel), Arc::clone(&base.grains));
+        let jobs = Jobs::new(Parts {
+            opts: Arc::clone(opts),
+            runner: base.runner(),
+            procs: Arc::clone(&base.procs),
+            returns: Arc::clone(&returns),
+            events: Arc::clone(&events),
+            grains: Arc::clone(&base.grains),
+            pillar: Arc::clone(&base.pillar),
+            slots: base.slots,
+        });
+        jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;
+        Ok(Self { base, channel, events, returns, jobs })
+    }
+
+    /// Serves the master until `end` is there; then no more jobs are taken, those that run may end, and their returns
+    /// are sent or stay in the spool.
+    pub async fn run(self, end: impl Future<Output = ()>) -> Result<(), MinionError> {
+        // Dropped, and with that ended, when this function is.
+        let mut tasks = JoinSet::new();
+        tasks.spawn(deliver(Arc::clone(&self.channel), Arc::clone(&self.returns)));
+        if let Some(interval) = self.base.opts.events.ping {
+            tasks.spawn(ping(Arc::clone(&self.events), Arc::clone(&self.channel), interval));
+        }
+        let mut background = JoinSet::new();
+        let ended = tokio::select! {
+            ended = self.serve(&mut background) => ended,
+            () = end => Ok(()),
+        };
+        info!("ending: {} jobs are running, {} returns wait", self.jobs.count(), self.returns.waiting());
+        self.jobs.drain(self.base.opts.jobs.drain).await;
+        if self.channel.live().is_some() && tokio::time::timeout(LAST_RETURNS, self.returns.drained()).await.is_err() {
+            warn!("{} returns stay in the spool and will be sent at the next start", self.returns.waiting());
+        }
+        self.base.runtime.shutdown().await;
+        Ok(ended?)
+    }
+
+    /// Signs in and takes publications; ends only with an error.
+    async fn serve(&self, background: &mut JoinSet<()>) -> Result<(), SignInError> {
+        let live = self.channel.sign_in_until_accepted(Patience::Start).await?;
+        let mut publications = Publications::subscribe(Arc::clone(&self.channel), live);
+        let mut synced = !self.base.opts.modules.autoload;
+        loop {
+            while background.try_join_next().is_some() {}
+            match publications.next().await? {
+                Arrival::Load(load) => {
+                    self.jobs.accept(&load);
+                }
+                Arrival::Ready { again } => {
+                    self.returns.master_is_back();
+                    background.spawn(self.greet(again));
+                    if !std::mem::replace(&mut synced, true) {
+                        let modules = Arc::clone(&self.base.modules);
+                        background.spawn(async move {
+                            if let Err(e) = modules.sync(Vec::new()).await {
+                                warn!("modules could not be synced at start: {e}");
+                            }
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7).
+    fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
+        let (opts, channel, events) =
+            (Arc::clone(&self.base.opts), Arc::clone(&self.channel), Arc::clone(&self.events));
+        let (grains, pillar) = (Arc::clone(&self.base.grains), Arc::clone(&self.base.pillar));
+        async move {
+            if again {
+                let grains = Arc::clone(&grains);
+                let _ = tokio::task::spawn_blocking(move || grains.refresh()).await;
+            }
+            pillar::refresh_or_log(&opts, &channel, &grains, &pillar).await;
+            events.started().await;
+            debug!("the start events are sent");
+        }
+    }
+}
+
+/// Sends returns, from the first time the minion is signed in.
+async fn deliver(channel: Arc<Channel>, returns: Arc<Returns>) {
+    channel.signed_in().await;
+    returns.run().await;
+}
+
+/// `ping_interval`
+async fn ping(events: Arc<Events>, channel: Arc<Channel>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        channel.signed_in().await;
+        if let Err(e) = events.ping().await {
+            warn!("the master does not answer the ping: {e}");
+            channel.drop_idle();
+        }
+    }
+}
+
+fn make_private(dir: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o750).create(dir)
+}

@@ -1,0 +1,169 @@
+//! The minion's key and the master's key that it trusts, on disk (PROTOCOL §3.6).
+//!
+//! Who can write these files can be the minion, or be its master; so nothing is used that others may write.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_protocol::keys::{KeyError, PrivateKey, PublicKey, write_file};
+use tracing::info;
+
+/// Why keys cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PkiError {
+    /// The folder.
+    #[error("the folder {path} of the minion's keys cannot be {what}: {source}")]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Made or read.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Others could have changed it.
+    #[error(
+        "{path} may be written by others (mode {mode:04o}, owner {owner}), so it is not trusted; chown it to the minion's user and chmod {should:04o} it"
+    )]
+    Writable {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+        /// Its owner's uid.
+        owner: u32,
+        /// A mode that would do.
+        should: u32,
+    },
+    /// A key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+}
+
+/// The folder `pki_dir` and the minion's key in it.
+#[derive(Debug, Clone)]
+pub struct Pki {
+    dir: PathBuf,
+    key: Arc<PrivateKey>,
+}
+
+impl Pki {
+    /// Opens `pki_dir`, makes it and a key where there is none. Making a key takes a while.
+    pub fn open(dir: &Path, keysize: usize) -> Result<Self, PkiError> {
+        let fail = |what| move |source| PkiError::Folder { path: dir.to_owned(), what, source };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail("made"))?;
+        refuse_foreign(dir, 0o700)?;
+        let path = dir.join("minion.pem");
+        let key = if path.exists() {
+            refuse_foreign(&path, 0o400)?;
+            let mode = fs::metadata(&path).map_err(fail("read"))?.permissions().mode();
+            if mode & 0o077 != 0 {
+                // An earlier program left it readable by others: mend that and go on.
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).map_err(fail("made private"))?;
+            }
+            PrivateKey::load(&path)?
+        } else {
+            info!("making the minion's key, {keysize} bits");
+            let key = PrivateKey::generate(keysize)?;
+            key.write_private(&path)?;
+            key
+        };
+        let public = dir.join("minion.pub");
+        if fs::read_to_string(&public).ok().as_deref() != Some(key.public().to_pem().as_str()) {
+            key.public().write_public(&public)?;
+        }
+        Ok(Self { dir: dir.to_owned(), key: Arc::new(key) })
+    }
+
+    /// The minion's key.
+    pub fn key(&self) -> &Arc<PrivateKey> {
+        &self.key
+    }
+
+    /// Where the trusted master key is.
+    pub fn master_path(&self) -> PathBuf {
+        self.dir.join("minion_master.pub")
+    }
+
+    /// The master key trusted since first contact.
+    pub fn master(&self) -> Result<Option<PublicKey>, PkiError> {
+        let path = self.master_path();
+        if !path.exists() {
+            return Ok(None);
+        }
+        refuse_foreign(&path, 0o644)?;
+        Ok(Some(PublicKey::load(&path)?))
+    }
+
+    /// Trusts a master key from now on.
+    pub fn trust_master(&self, key: &PublicKey) -> Result<(), PkiError> {
+        let path = self.master_path();
+        info!("trusting the master's key {} from now on ({})", key.fingerprint(), path.display());
+        write_file(&path, key.clean_pem().as_bytes(), 0o644).map_err(|source| PkiError::Folder {
+            path: self.dir.clone(),
+            what: "written to",
+            source,
+        })
+    }
+
+    /// The key that signs master keys (`verify_master_pubkey_sign`).
+    pub fn verify_key(path: &Path) -> Result<PublicKey, PkiError> {
+        if path.exists() {
+            refuse_foreign(path, 0o644)?;
+        }
+        Ok(PublicKey::load(path)?)
+    }
+}
+
+/// Refuses what somebody other than root and this user owns, or what group or others may write.
+fn refuse_foreign(path: &Path, should: u32) -> Result<(), PkiError> {
+    let meta = fs::metadata(path).map_err(|source| PkiError::Folder { path: path.to_owned(), what: "read", source })?;
+    let own = rustix::process::geteuid().as_raw();
+    let mode = meta.permissions().mode() & 0o7777;
+    if mode & 0o022 != 0 || !(meta.uid() == own || meta.uid() == 0) {
+        return Err(PkiError::Writable { path: path.to_owned(), mode, owner: meta.uid(), should });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_key_is_made_once_and_is_private() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("pki");
+        let first = Pki::open(&dir, 2048).unwrap();
+        assert_eq!((mode(&dir), mode(&dir.join("minion.pem"))), (0o700, 0o400));
+        let again = Pki::open(&dir, 2048).unwrap();
+        assert_eq!(first.key().public(), again.key().public());
+        assert!(first.master().unwrap().is_none());
+        first.trust_master(again.key().public()).unwrap();
+        assert_eq!(first.master().unwrap().as_ref(), Some(again.key().public()));
+    }
+
+    #[test]
+    fn what_others_may_write_is_not_trusted() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("pki");
+        let pki = Pki::open(&dir, 2048).unwrap();
+        pki.trust_master(pki.key().public()).unwrap();
+        fs::set_permissions(pki.master_path(), fs::Permissions::from_mode(0o666)).unwrap();
+        assert!(matches!(pki.master(), Err(PkiError::Writable { .. })));
+        fs::set_permissions(dir.join("minion.pem"), fs::Permissions::from_mode(0o420)).unwrap();
+        assert!(matches!(Pki::open(&dir, 2048), Err(PkiError::Writable { .. })));
+        fs::set_permissions(dir.join("minion.pem"), fs::Permissions::from_mode(0o444)).unwrap();
+        Pki::open(&dir, 2048).unwrap();
+        assert_eq!(mode(&dir.join("minion.pem")), 0o400);
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(matches!(Pki::open(&dir, 2048), Err(PkiError::Writable { .. })));
+    }
+}

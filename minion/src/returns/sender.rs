@@ -1,0 +1,290 @@
+//! Sends what the spool holds, a few at a time, until the master acknowledges it.
+//!
+//! A return of a job that just ended goes out at once; one that could not be delivered waits its turn with backoff and
+//! jitter, and all that wait are tried again as soon as the master is heard from.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use brine_protocol::value::{Value, ValueExt};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, error, info, warn};
+
+use super::spool::{Entry, Spool, SpoolError};
+use crate::connection::{Channel, ChannelError};
+
+/// Returns under way at once: enough to hide a round trip, few enough that a master coming back is not stormed.
+const SENDERS: usize = 4;
+/// Loads kept in memory while they wait; more than these are read back from disk.
+const MAX_LOADS_IN_MEMORY: usize = 64;
+/// Refusals under way at once.
+const MAX_UNKEPT: usize = 32;
+/// The longest wait between two tries.
+const MAX_BACKOFF: Duration = Duration::from_secs(60);
+/// A master that answers a return with anything but an acknowledgement is asked again for as long as it keeps jobs by
+/// default (`keep_jobs_seconds`); after that nobody could look the return up.
+const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
+
+/// The returns of this minion.
+pub struct Returns {
+    spool: Arc<Spool>,
+    channel: Arc<Channel>,
+    queue: Mutex<VecDeque<Pending>>,
+    /// Something to do: a return was queued, or the master is there again.
+    work: Notify,
+    /// All was delivered.
+    empty: Notify,
+    retry: (Duration, Duration),
+    unkept: Arc<Semaphore>,
+    tasks: TaskTracker,
+}
+
+/// A return on disk that is not sent yet.
+#[derive(Debug)]
+pub struct Kept {
+    entry: Entry,
+    load: Value,
+}
+
+struct Pending {
+    entry: Entry,
+    /// While few wait; the spool has it in any case.
+    load: Option<Value>,
+    failures: u32,
+    not_before: Instant,
+    since: SystemTime,
+}
+
+impl Returns {
+    /// Takes over an opened spool with what an earlier run left in it. `retry` is the first and the usual longest wait
+    /// (`return_retry_timer`, `return_retry_timer_max`).
+    pub fn new(spool: Spool, left: Vec<Entry>, channel: Arc<Channel>, retry: (Duration, Duration)) -> Arc<Self> {
+        if !left.is_empty() {
+            info!("{} returns of earlier jobs wait to be sent", left.len());
+        }
+        let now = Instant::now();
+        let queue = left
+            .into_iter()
+            .map(|entry| Pending { entry, load: None, failures: 0, not_before: now, since: SystemTime::now() })
+            .collect();
+        Arc::new(Self {
+            spool: Arc::new(spool),
+            channel,
+            queue: Mutex::new(queue),
+            work: Notify::new(),
+            empty: Notify::new(),
+            retry,
+            unkept: Arc::new(Semaphore::new(MAX_UNKEPT)),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// Whether one more job may start beside `running` ones.
+    pub fn has_room(&self, running: usize) -> bool {
+        self.spool.has_room(running)
+    }
+
+    /// Puts a return on disk. When this returns `Ok`, the return will not be lost; [`Returns::deliver`] sends it.
+    pub async fn keep(&self, jid: &str, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
+        let spool = Arc::clone(&self.spool);
+        let name = jid.to_owned();
+        let (entry, load) = tokio::task::spawn_blocking(move || {
+            let entry = spool.put(&name, &mut load);
+            (entry, load)
+        })
+        .await
+        .expect("writing to the spool does not panic, and is not cancelled while the runtime lives");
+        match entry {
+            Ok(entry) => Ok(Kept { entry, load }),
+            Err(e) => Err((e, load)),
+        }
+    }
+
+    /// Hands a return to the senders; it goes out at once.
+    pub fn deliver(&self, kept: Kept) {
+        let Kept { entry, load } = kept;
+        let mut queue = self.queue();
+        let load = (queue.len() < MAX_LOADS_IN_MEMORY).then_some(load);
+        let now = Instant::now();
+        queue.push_front(Pending { entry, load, failures: 0, not_before: now, since: SystemTime::now() });
+        drop(queue);
+        self.work.notify_one();
+    }
+
+    /// Sends a return once, without keeping it: for refusals, when there is no room to keep anything. Further ones are
+    /// dropped while [`MAX_UNKEPT`] are under way.
+    pub fn send_unkept(&self, load: Value) {
+        let Ok(place) = Arc::clone(&self.unkept).try_acquire_owned() else {
+            warn!("a refusal is not sent, since many are under way");
+            return;
+        };
+        let channel = Arc::clone(&self.channel);
+        self.tasks.spawn(async move {
+            let _place = place;
+            if let Err(e) = channel.request(load).await {
+                warn!("a refusal could not be sent: {e}");
+            }
+        });
+    }
+
+    /// Tries everything that waits now: the master was just heard from.
+    pub fn master_is_back(&self) {
+        let now = Instant::now();
+        self.queue().iter_mut().for_each(|p| p.not_before = now);
+        self.work.notify_waiters();
+        self.work.notify_one();
+    }
+
+    /// Returns that are not acknowledged yet.
+    pub fn waiting(&self) -> usize {
+        self.spool.held_now().0
+    }
+
+    /// Waits until every return was acknowledged.
+    pub async fn drained(&self) {
+        loop {
+            let emptied = self.empty.notified();
+            if self.waiting() == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// Sends for ever; ends when it is dropped.
+    pub async fn run(self: Arc<Self>) {
+        let mut senders = JoinSet::new();
+        for _ in 0..SENDERS {
+            senders.spawn(Arc::clone(&self).send_forever());
+        }
+        while senders.join_next().await.is_some() {}
+    }
+
+    async fn send_forever(self: Arc<Self>) {
+        loop {
+            let woken = self.work.notified();
+            let (next, rest) = self.take_due();
+            let Some(pending) = next else {
+                match rest {
+                    Some(due) => {
+                        let _ = tokio::time::timeout_at(due, woken).await;
+                    }
+                    None => woken.await,
+                }
+                continue;
+            };
+            if rest.is_some() {
+                self.work.notify_one(); // another sender can take the next one
+            }
+            self.send(pending).await;
+        }
+    }
+
+    /// The first return that is due, and when another one will be.
+    fn take_due(&self) -> (Option<Pending>, Option<Instant>) {
+        let now = Instant::now();
+        let mut queue = self.queue();
+        let due = queue.iter().position(|p| p.not_before <= now);
+        let taken = due.and_then(|at| queue.remove(at));
+        let next = queue.iter().map(|p| p.not_before).min();
+        (taken, next)
+    }
+
+    async fn send(&self, mut pending: Pending) {
+        let load = match pending.load.take() {
+            Some(load) => load,
+            None => {
+                let (spool, entry) = (Arc::clone(&self.spool), pending.entry.clone());
+                match tokio::task::spawn_blocking(move || spool.read(&entry)).await {
+                    Ok(Some(load)) => load,
+                    _ => return self.tell_if_empty(),
+                }
+            }
+        };
+        let jid = pending.entry.jid().to_owned();
+        match self.channel.request(load).await {
+            Ok(reply) if reply.is_nil() => {
+                debug!(jid, "the master has the return");
+                self.done(pending.entry).await;
+            }
+            Ok(reply) => self.refused(pending, &format!("it answered {}", describe(&reply))).await,
+            Err(e @ ChannelError::Refused(_)) => self.refused(pending, &e.to_string()).await,
+            Err(e) => {
+                warn!(jid, "the return could not be delivered and will be sent again: {e}");
+                self.again(pending);
+            }
+        }
+    }
+
+    async fn refused(&self, pending: Pending, why: &str) {
+        let jid = pending.entry.jid().to_owned();
+        if pending.since.elapsed().unwrap_or_default() > MAX_REFUSED_AGE {
+            error!(jid, "the master has refused the return for a day; it is given up: {why}");
+            self.done(pending.entry).await;
+        } else {
+            warn!(jid, "the master did not take the return; it will be sent again: {why}");
+            self.again(pending);
+        }
+    }
+
+    async fn done(&self, entry: Entry) {
+        let spool = Arc::clone(&self.spool);
+        let _ = tokio::task::spawn_blocking(move || spool.remove(&entry)).await;
+        self.tell_if_empty();
+    }
+
+    fn again(&self, mut pending: Pending) {
+        pending.failures = pending.failures.saturating_add(1);
+        pending.not_before = Instant::now() + backoff(self.retry, pending.failures);
+        self.queue().push_back(pending);
+        self.work.notify_one();
+    }
+
+    fn tell_if_empty(&self) {
+        if self.waiting() == 0 {
+            self.empty.notify_waiters();
+        }
+    }
+
+    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Pending>> {
+        self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// The wait after that many failures: doubling from the first bound, at most [`MAX_BACKOFF`] or the second bound,
+/// anywhere in its upper half.
+fn backoff((first, longest): (Duration, Duration), failures: u32) -> Duration {
+    let longest = longest.max(first).max(MAX_BACKOFF.min(first * 8));
+    let full = first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(longest);
+    full.mul_f64(rand::random_range(0.5..=1.0))
+}
+
+fn describe(reply: &Value) -> String {
+    match reply.text() {
+        Some("") => "an empty text: its handler failed".to_owned(),
+        Some(text) => format!("\"{}\"", text.chars().take(200).collect::<String>()),
+        None => "something else than an acknowledgement".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_grows_is_spread_and_bounded() {
+        let retry = (Duration::from_secs(5), Duration::from_secs(10));
+        for (failures, low, high) in [(1, 2.5, 5.0), (2, 5.0, 10.0), (4, 20.0, 40.0), (40, 20.0, 40.0)] {
+            for _ in 0..50 {
+                let wait = backoff(retry, failures).as_secs_f64();
+                assert!((low..=high).contains(&wait), "{failures}: {wait}");
+            }
+        }
+        let spread: std::collections::HashSet<u128> = (0..20).map(|_| backoff(retry, 3).as_nanos()).collect();
+        assert!(spread.len() > 1);
+    }
+}

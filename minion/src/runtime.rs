@@ -1,0 +1,75 @@
+//! What the minion needs of a sandbox.
+//!
+//! The product has one implementation, [`Sandbox`]: no function runs anywhere else. The trait is there so that what
+//! surrounds it (the connection, admission, the spool, fetching modules) can be tested against a scripted master without
+//! the engine's two programs.
+
+use std::sync::Arc;
+
+use brine_protocol::value::Value;
+use brine_sandbox::{Installed, JobContext, JobOutcome, Module, Sandbox};
+use futures_util::future::BoxFuture;
+
+/// Runs functions of modules and keeps the modules.
+pub trait Runtime: Send + Sync + 'static {
+    /// Names of all modules, sorted.
+    fn names(&self) -> Vec<String>;
+    /// One module.
+    fn describe(&self, name: &str) -> Option<Arc<Module>>;
+    /// Verifies a module and switches it in whole, or says in one line why not; then the last good one stays.
+    fn install<'a>(
+        &'a self,
+        name: &'a str,
+        wasm: &'a [u8],
+        origin: &'a str,
+    ) -> BoxFuture<'a, Result<Installed, String>>;
+    /// Runs a function to its end; whatever goes wrong is an outcome.
+    fn run<'a>(
+        &'a self,
+        job: JobContext,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> BoxFuture<'a, JobOutcome>;
+    /// Ends the instances of a job; says how many there were.
+    fn kill(&self, jid: &str) -> usize;
+    /// Ends everything.
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}
+
+impl Runtime for Sandbox {
+    fn names(&self) -> Vec<String> {
+        Sandbox::names(self)
+    }
+
+    fn describe(&self, name: &str) -> Option<Arc<Module>> {
+        Sandbox::describe(self, name)
+    }
+
+    fn install<'a>(
+        &'a self,
+        name: &'a str,
+        wasm: &'a [u8],
+        origin: &'a str,
+    ) -> BoxFuture<'a, Result<Installed, String>> {
+        Box::pin(async move { Sandbox::install(self, name, wasm, origin).await.map_err(|e| e.to_string()) })
+    }
+
+    fn run<'a>(
+        &'a self,
+        job: JobContext,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> BoxFuture<'a, JobOutcome> {
+        Box::pin(Sandbox::run(self, job, fun, args, kwargs))
+    }
+
+    fn kill(&self, jid: &str) -> usize {
+        Sandbox::kill(self, jid)
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Sandbox::shutdown(self))
+    }
+}
