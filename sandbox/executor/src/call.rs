@@ -1,0 +1,398 @@
+//! One call: an instance with its budget, the function called with the job's arguments, its result or the reason there is none.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Poll, ready};
+use std::time::{Duration, Instant};
+
+use brine_sandbox_wire::{FailKind, FromExecutor, Limits, LogLevel, Outcome, Run, Sender, Usage, WireError};
+use tokio::sync::{Mutex, Semaphore};
+use wasmtime::component::{ComponentNamedList, ComponentType, Func, Instance, InstancePre, Lift, Lower, Val};
+use wasmtime::{Engine, Store};
+
+use crate::guest::{Guest, Line, MAX_RESOURCES};
+use crate::links::{Grants, Links};
+use crate::modules::{Function, Module, Shape, ShapeIn, ShapeOut};
+use crate::outcome;
+use crate::ticker::Ticker;
+use crate::value::lift::{self, Unfit};
+use crate::value::lower::{self, Budget};
+use crate::value::msgpack::Writer;
+use crate::value::show::{one_line, show};
+use crate::value::signature::{Given, Misfit};
+
+/// Characters of a guest's own error. An operator reads it whole; a program that returns megabytes as its error does not mean to.
+const MAX_ERROR: usize = 4_000;
+
+/// Characters of a function's name in a message.
+const MAX_NAME: usize = 100;
+
+/// What all calls share.
+pub struct Host {
+    /// The engine.
+    pub engine: Engine,
+    /// Its linkers.
+    pub links: Links,
+    /// Its clock.
+    pub ticker: Ticker,
+    /// How many guests run at once.
+    pub running: Semaphore,
+    /// To the minion.
+    pub sender: Mutex<Sender<FromExecutor>>,
+}
+
+/// Runs a call from its message to its `Done`. An error means that the minion is gone.
+///
+/// # Errors
+/// Where the socket fails.
+pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Result<(), WireError> {
+    let call = run.call;
+    // Its turn may never come, for those before it may wait for long.
+    let permit = tokio::select! {
+        biased;
+        permit = host.running.acquire() => permit.ok(),
+        () = line.changed.notified() => None,
+    };
+    if permit.is_none() {
+        let name = format!("{}.{}", module.name, one_line(&run.function, MAX_NAME));
+        let outcome = outcome::killed(&name, &line.killed().unwrap_or_default());
+        return send(host, &[FromExecutor::Done { call, outcome, usage: Usage::default() }]).await;
+    }
+    // Dropping the instance unmaps its memory; the answer does not wait for that, the next guest does.
+    let (outcome, usage, instance) = in_instance(host, module, run, &line).await?;
+    let mut last = line.outgoing();
+    if usage.log_dropped > 0 {
+        let message = format!("its log limit is used up, {} more lines were dropped", usage.log_dropped);
+        last.push(FromExecutor::Log { call, level: LogLevel::Warning, message });
+    }
+    last.push(FromExecutor::Done { call, outcome, usage });
+    let sent = send(host, &last).await;
+    drop(instance);
+    drop(permit);
+    sent
+}
+
+async fn send(host: &Host, messages: &[FromExecutor]) -> Result<(), WireError> {
+    let mut sender = host.sender.lock().await;
+    for message in messages {
+        sender.send(message).await?;
+    }
+    Ok(())
+}
+
+/// How a guest's future ended.
+enum End {
+    Returned(Result<Vec<u8>, Failure>),
+    Wall,
+    Killed(String),
+    Panicked,
+}
+
+/// Why a call has no value.
+enum Failure {
+    Misfit(Misfit),
+    Engine(wasmtime::Error),
+    Function(String),
+    Unfit(Unfit),
+}
+
+impl From<Misfit> for Failure {
+    fn from(misfit: Misfit) -> Self {
+        Self::Misfit(misfit)
+    }
+}
+
+impl From<wasmtime::Error> for Failure {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<Unfit> for Failure {
+    fn from(unfit: Unfit) -> Self {
+        Self::Unfit(unfit)
+    }
+}
+
+type Finished = (Outcome, Usage, Option<Box<Store<Guest>>>);
+
+async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line>) -> Result<Finished, WireError> {
+    let started = Instant::now();
+    run.limits.output = run.limits.output.min(Limits::MAX_OUTPUT);
+    let nothing = |kind, message| Ok((outcome::failed(kind, message), Usage::default(), None));
+    let function = match module.function(&run.function) {
+        Ok(function) => function,
+        Err(message) => return nothing(FailKind::Unknown, message),
+    };
+    let pre = match module.linked(&host.links, Grants::new(&run.imports_granted)) {
+        Ok(pre) => pre,
+        Err(message) => return nothing(FailKind::Refused, message),
+    };
+    let (limits, name) = (&run.limits, &function.signature.name);
+    let mut store = Box::new(store(host, &run, line));
+    let mut meter = Meter { cpu: Duration::ZERO };
+    let end = {
+        let mut guest = pin!(call(&mut store, &pre, &function, &run));
+        let _running = host.ticker.running();
+        drive(host, guest.as_mut(), line, started, limits, &mut meter).await?
+    };
+    store.data_mut().flush_stdio();
+    let retcode = store.data().retcode;
+    let outcome = match end {
+        End::Returned(Ok(value)) => Outcome::Returned { value, retcode: retcode.unwrap_or(0) },
+        End::Returned(Err(Failure::Misfit(misfit))) => {
+            outcome::failed(FailKind::Arguments, function.signature.refusal(&misfit))
+        }
+        End::Returned(Err(Failure::Engine(error))) => outcome::engine(name, &error, store.data(), limits),
+        End::Returned(Err(Failure::Function(message))) => {
+            let retcode = retcode.filter(|code| *code != 0).unwrap_or(1);
+            Outcome::Failed { kind: FailKind::Function, message, retcode }
+        }
+        End::Returned(Err(Failure::Unfit(Unfit::Full(crate::value::msgpack::Full::Bytes(_))))) => {
+            outcome::output(name, limits)
+        }
+        End::Returned(Err(Failure::Unfit(unfit @ Unfit::Full(_)))) => {
+            outcome::failed(FailKind::Output, format!("{name} was stopped: its return is too large: {unfit}"))
+        }
+        End::Returned(Err(Failure::Unfit(unfit))) => {
+            outcome::failed(FailKind::Trap, format!("{name} returned no Salt value: {unfit}"))
+        }
+        End::Wall => outcome::wall(name, limits),
+        End::Killed(reason) => outcome::killed(name, &reason),
+        End::Panicked => {
+            outcome::failed(FailKind::Internal, format!("{name} failed: the executor has a bug, its log says where"))
+        }
+    };
+    let guest = store.data();
+    let (logged, log_dropped) = line.logged();
+    let returned = if let Outcome::Returned { value, .. } = &outcome { wide(value.len()) } else { 0 };
+    let usage = Usage {
+        wall_us: micros(started.elapsed()),
+        cpu_us: micros(meter.cpu),
+        memory_peak: guest.memory.peak(),
+        host_calls: guest.host_calls,
+        bytes_in: wide(run.args.len()) + wide(run.kwargs.len()) + guest.host_bytes,
+        bytes_out: returned + logged,
+        log_dropped,
+    };
+    Ok((outcome, usage, Some(store)))
+}
+
+fn store(host: &Host, run: &Run, line: &Arc<Line>) -> Store<Guest> {
+    let guest = Guest::new(Arc::clone(line), run.context.clone(), &run.limits);
+    let mut store = Store::new(&host.engine, guest);
+    store.limiter(|guest| &mut guest.memory);
+    store.set_hostcall_fuel(usize::try_from(run.limits.host_bytes).unwrap_or(usize::MAX));
+    store.set_max_component_handles(MAX_RESOURCES);
+    // A guest that has run for a tick lets others run; whether it may go on is decided there, in `drive`.
+    store.epoch_deadline_async_yield_and_update(1);
+    store.set_epoch_deadline(1);
+    store
+}
+
+fn wide(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+struct Meter {
+    cpu: Duration,
+}
+
+/// CPU time of this thread so far. A guest is on one thread for the length of one poll.
+fn thread_cpu() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+/// Polls the guest until it ends, measuring it, sending what it has to say, and stopping it when its time is up or the minion says
+/// so. A guest that computes comes back here at every tick; one that waits is found here too.
+async fn drive(
+    host: &Host,
+    mut guest: Pin<&mut impl Future<Output = Result<Vec<u8>, Failure>>>,
+    line: &Line,
+    started: Instant,
+    limits: &Limits,
+    meter: &mut Meter,
+) -> Result<End, WireError> {
+    let deadline = started.checked_add(Duration::from_millis(limits.wall_ms));
+    let mut expired = pin!(async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+    });
+    loop {
+        if let Some(reason) = line.killed() {
+            return Ok(End::Killed(reason));
+        }
+        let mut changed = pin!(line.changed.notified());
+        let step = std::future::poll_fn(|context| {
+            let before = thread_cpu();
+            let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(context)));
+            meter.cpu += thread_cpu().saturating_sub(before);
+            match polled {
+                Err(_) => return Poll::Ready(Some(End::Panicked)),
+                Ok(Poll::Ready(result)) => return Poll::Ready(Some(End::Returned(result))),
+                Ok(Poll::Pending) => {}
+            }
+            // The timer alone would come late where all threads are busy.
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) || expired.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Some(End::Wall));
+            }
+            ready!(changed.as_mut().poll(context));
+            Poll::Ready(None)
+        });
+        match step.await {
+            Some(end) => return Ok(end),
+            None => send(host, &line.outgoing()).await?,
+        }
+    }
+}
+
+async fn call(
+    store: &mut Store<Guest>,
+    pre: &InstancePre<Guest>,
+    function: &Function,
+    run: &Run,
+) -> Result<Vec<u8>, Failure> {
+    // Wrong arguments need no instance.
+    let signature = &function.signature;
+    let given = signature.bind(&run.args, &run.kwargs)?;
+    let mut out = Writer::new(usize::try_from(run.limits.output).unwrap_or(usize::MAX));
+    if let Some(shape) = function.shape {
+        return with_static_types(store, pre, function, shape, &given, out).await;
+    }
+    let mut budget = Budget::new(usize::try_from(run.limits.host_bytes).unwrap_or(usize::MAX));
+    let params = lower::lower_all(signature, &given, &mut budget)?;
+    let func = instantiate(store, pre, function).await?;
+    let mut results = vec![Val::Bool(false); usize::from(signature.result.is_some())];
+    func.call_async(&mut *store, &params, &mut results).await?;
+    match (results.first(), &signature.result) {
+        (Some(Val::Result(Err(error))), Some(crate::value::ty::Ty::Result(_, ty))) => {
+            return Err(Failure::Function(match (error, ty) {
+                (Some(error), Some(ty)) => error_text(error, ty)?,
+                _ => format!("{} failed and does not say why", signature.name),
+            }));
+        }
+        (Some(Val::Result(Ok(value))), Some(crate::value::ty::Ty::Result(ty, _))) => {
+            lift::optional(value.as_deref(), ty.as_deref(), &mut out)?;
+        }
+        (value, ty) => lift::optional(value, ty.as_ref(), &mut out)?,
+    }
+    Ok(out.into_bytes())
+}
+
+/// What a function's error says: a text as it is, anything else as it is written.
+fn error_text(error: &Val, ty: &crate::value::ty::Ty) -> Result<String, Unfit> {
+    if let Val::String(text) = error {
+        return Ok(one_line(text, MAX_ERROR));
+    }
+    let mut out = Writer::new(MAX_ERROR);
+    lift::lift(error, ty, &mut out)?;
+    Ok(show(&out.into_bytes()))
+}
+
+async fn instantiate(store: &mut Store<Guest>, pre: &InstancePre<Guest>, function: &Function) -> Result<Func, Failure> {
+    let instance: Instance = pre.instantiate_async(&mut *store).await?;
+    let func = instance.get_func(&mut *store, function.export);
+    func.ok_or_else(|| Failure::Engine(wasmtime::Error::msg("the function is not where it was")))
+}
+
+#[derive(ComponentType, Lower)]
+#[component(record)]
+struct DataIn<'a> {
+    msgpack: &'a [u8],
+}
+
+#[derive(ComponentType, Lift)]
+#[component(record)]
+struct DataOut {
+    msgpack: Vec<u8>,
+}
+
+fn data_list<'a>(given: Option<&Given<'a>>) -> Vec<DataIn<'a>> {
+    match given {
+        Some(Given::Args(values)) => values.iter().map(|value| DataIn { msgpack: value }).collect(),
+        _ => Vec::new(),
+    }
+}
+
+async fn with_static_types(
+    store: &mut Store<Guest>,
+    pre: &InstancePre<Guest>,
+    function: &Function,
+    shape: Shape,
+    given: &[Given<'_>],
+    out: Writer,
+) -> Result<Vec<u8>, Failure> {
+    match shape.takes {
+        ShapeIn::Nothing => returning(store, pre, function, shape.returns, (), out).await,
+        ShapeIn::Text => {
+            let mut budget = Budget::new(usize::MAX);
+            match lower::lower(&function.signature.params[0], &given[0], &mut budget)? {
+                Val::String(text) => returning(store, pre, function, shape.returns, (text,), out).await,
+                _ => Err(Failure::Engine(wasmtime::Error::msg("text was expected"))),
+            }
+        }
+        ShapeIn::Data => {
+            let map;
+            let value = match &given[0] {
+                Given::Value(value) => value,
+                Given::Kwargs(pairs) => {
+                    map = lower::map_of(pairs)?;
+                    map.as_slice()
+                }
+                _ => &[0xc0],
+            };
+            returning(store, pre, function, shape.returns, (DataIn { msgpack: value },), out).await
+        }
+        ShapeIn::Args => returning(store, pre, function, shape.returns, (data_list(given.first()),), out).await,
+        ShapeIn::ArgsKwargs => {
+            let map = match given.get(1) {
+                Some(Given::Kwargs(pairs)) => lower::map_of(pairs)?,
+                _ => vec![0x80],
+            };
+            let params = (data_list(given.first()), DataIn { msgpack: &map });
+            returning(store, pre, function, shape.returns, params, out).await
+        }
+    }
+}
+
+async fn returning<P: ComponentNamedList + Lower + Send + Sync>(
+    store: &mut Store<Guest>,
+    pre: &InstancePre<Guest>,
+    function: &Function,
+    returns: ShapeOut,
+    params: P,
+    mut out: Writer,
+) -> Result<Vec<u8>, Failure> {
+    let func = instantiate(store, pre, function).await?;
+    match returns {
+        ShapeOut::Bool => {
+            let (value,) = func.typed::<P, (bool,)>(&*store)?.call_async(store, params).await?;
+            out.bool(value).map_err(Unfit::from)?;
+        }
+        ShapeOut::Text => {
+            let (value,) = func.typed::<P, (String,)>(&*store)?.call_async(store, params).await?;
+            out.str(&value).map_err(Unfit::from)?;
+        }
+        ShapeOut::Data => {
+            let (value,) = func.typed::<P, (DataOut,)>(&*store)?.call_async(store, params).await?;
+            lift::data(&value.msgpack, &mut out)?;
+        }
+        ShapeOut::DataOrText => {
+            let func = func.typed::<P, (Result<DataOut, String>,)>(&*store)?;
+            match func.call_async(store, params).await?.0 {
+                Ok(value) => lift::data(&value.msgpack, &mut out)?,
+                Err(error) => return Err(Failure::Function(one_line(&error, MAX_ERROR))),
+            }
+        }
+    }
+    Ok(out.into_bytes())
+}

@@ -1,0 +1,340 @@
+//! What one instance has: its budget, its context, its way to the minion.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel};
+use tokio::sync::{Notify, oneshot};
+use wasmtime::ResourceLimiter;
+use wasmtime::component::ResourceTable;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+use crate::host::wasi::{MAX_RANDOM, Stdio};
+use crate::outcome::HostFailure;
+use crate::ticker::Hurry;
+use crate::value::show;
+
+/// Core instances of one component: Rust, C and JavaScript need 3, Python, which links dynamically, up to 40.
+const MAX_INSTANCES: usize = 64;
+/// Memories and tables of one component: languages use one or two.
+const MAX_MEMORIES: usize = 4;
+const MAX_TABLES: usize = 16;
+/// What an element of a table counts for: a pointer, and the function it may point to being made ready.
+const TABLE_ELEMENT: u64 = 16;
+/// Resources of the host that a guest may hold (streams, pollables), and of its own.
+pub const MAX_RESOURCES: usize = 1_000;
+
+/// A log line's longest, in bytes; the rest of it is "…".
+const MAX_LINE: usize = 1_024;
+/// What a line counts for beside its text, so that empty ones are bounded too.
+const LINE_OVERHEAD: u64 = 32;
+/// Of the last line, what an error shows.
+const LAST_LINE: usize = 200;
+
+/// Memory of an instance: everything together.
+#[derive(Debug)]
+pub struct Memory {
+    limit: u64,
+    held: u64,
+    peak: u64,
+    last_grown: u64,
+    refused: bool,
+}
+
+impl Memory {
+    /// Of so many bytes.
+    #[must_use]
+    pub fn new(limit: u64) -> Self {
+        Self { limit, held: 0, peak: 0, last_grown: 0, refused: false }
+    }
+
+    /// The most that was held at once.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.peak
+    }
+
+    /// Whether more was asked for than there is.
+    #[must_use]
+    pub fn refused(&self) -> bool {
+        self.refused
+    }
+
+    fn grow(&mut self, more: u64) -> bool {
+        match self.held.checked_add(more) {
+            Some(held) if held <= self.limit => {
+                self.held = held;
+                self.last_grown = more;
+                self.peak = self.peak.max(held);
+                true
+            }
+            _ => {
+                self.refused = true;
+                false
+            }
+        }
+    }
+
+    fn undo(&mut self) {
+        self.held -= self.last_grown;
+        self.last_grown = 0;
+    }
+}
+
+fn wide(size: usize) -> u64 {
+    u64::try_from(size).unwrap_or(u64::MAX)
+}
+
+impl ResourceLimiter for Memory {
+    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        // What its own maximum forbids is not the budget's business; it fails by itself.
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            self.last_grown = 0;
+            return Ok(true);
+        }
+        Ok(self.grow(wide(desired.saturating_sub(current))))
+    }
+
+    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.undo();
+        Ok(())
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
+        if maximum.is_some_and(|maximum| desired > maximum) {
+            self.last_grown = 0;
+            return Ok(true);
+        }
+        Ok(self.grow(wide(desired.saturating_sub(current)).saturating_mul(TABLE_ELEMENT)))
+    }
+
+    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
+        self.undo();
+        Ok(())
+    }
+
+    fn instances(&self) -> usize {
+        MAX_INSTANCES
+    }
+
+    fn tables(&self) -> usize {
+        MAX_TABLES
+    }
+
+    fn memories(&self) -> usize {
+        MAX_MEMORIES
+    }
+}
+
+/// What a call and the socket's loop share.
+#[derive(Debug)]
+pub struct Line {
+    call: u64,
+    /// Something in `state` changed that the call has to see to.
+    pub changed: Notify,
+    state: Mutex<LineState>,
+}
+
+#[derive(Debug, Default)]
+struct LineState {
+    killed: Option<(String, Hurry)>,
+    /// Messages on their way to the minion, in order: bounded by the log's budget and one request at a time.
+    outgoing: Vec<FromExecutor>,
+    waiting: Option<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
+    log_left: u64,
+    log_written: u64,
+    log_dropped: u64,
+    last_line: String,
+}
+
+impl Line {
+    /// For a call with so many bytes of log.
+    #[must_use]
+    pub fn new(call: u64, log: u64) -> Self {
+        let state = LineState { log_left: log, ..LineState::default() };
+        Self { call, changed: Notify::new(), state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, LineState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The minion wants the call to end, and the clock to hurry until it has.
+    pub fn kill(&self, reason: String, hurry: Hurry) {
+        self.state().killed.get_or_insert((reason, hurry));
+        self.changed.notify_one();
+    }
+
+    /// Why the call is to end, if it is.
+    #[must_use]
+    pub fn killed(&self) -> Option<String> {
+        self.state().killed.as_ref().map(|(reason, _)| reason.clone())
+    }
+
+    /// The minion answered. What nobody waits for (the call ended, or never asked) is dropped.
+    pub fn reply(&self, request: u64, result: Result<ByteBuf, HostError>) {
+        let mut state = self.state();
+        if let Some((number, waiting)) = state.waiting.take() {
+            if number == request {
+                let _ = waiting.send(result);
+            } else {
+                state.waiting = Some((number, waiting));
+            }
+        }
+    }
+
+    fn ask(&self, request: u64, op: HostOp) -> oneshot::Receiver<Result<ByteBuf, HostError>> {
+        let (sender, receiver) = oneshot::channel();
+        let mut state = self.state();
+        state.waiting = Some((request, sender));
+        state.outgoing.push(FromExecutor::HostCall { call: self.call, request, op });
+        drop(state);
+        self.changed.notify_one();
+        receiver
+    }
+
+    /// What is to be sent now.
+    #[must_use]
+    pub fn outgoing(&self) -> Vec<FromExecutor> {
+        std::mem::take(&mut self.state().outgoing)
+    }
+
+    /// Logs a text: a message for each line of it, within the budget.
+    pub fn log(&self, level: LogLevel, text: &str) {
+        let mut state = self.state();
+        for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
+            let mut message = String::new();
+            let cut = line.floor_char_boundary(MAX_LINE);
+            show::line(line[..cut].chars(), &mut message);
+            if cut < line.len() {
+                message.push('…');
+            }
+            let cost = wide(message.len()).saturating_add(LINE_OVERHEAD);
+            let Some(left) = state.log_left.checked_sub(cost) else {
+                state.log_dropped += 1;
+                // Once over is over: what comes after would be out of order.
+                state.log_left = 0;
+                continue;
+            };
+            state.log_left = left;
+            state.log_written += wide(message.len());
+            if !message.trim().is_empty() {
+                state.last_line = show::one_line(&message, LAST_LINE);
+            }
+            state.outgoing.push(FromExecutor::Log { call: self.call, level, message });
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// The last line logged, for the error of a guest that gave up after it.
+    #[must_use]
+    pub fn last_line(&self) -> String {
+        self.state().last_line.clone()
+    }
+
+    /// Bytes of log written and lines dropped.
+    #[must_use]
+    pub fn logged(&self) -> (u64, u64) {
+        let state = self.state();
+        (state.log_written, state.log_dropped)
+    }
+}
+
+/// The data of an instance's store.
+pub struct Guest {
+    /// The way to the minion.
+    pub line: Arc<Line>,
+    /// The job.
+    pub context: JobContext,
+    /// Memory.
+    pub memory: Memory,
+    /// The host's resources that it holds.
+    pub table: ResourceTable,
+    /// What `set-retcode` set.
+    pub retcode: Option<i32>,
+    /// Calls to the broker so far.
+    pub host_calls: u64,
+    /// Bytes of the broker's answers.
+    pub host_bytes: u64,
+    max_host_calls: u32,
+    /// Made when the guest first asks for something of it: most modules never do.
+    wasi: Option<(WasiCtx, Stdio, Stdio)>,
+}
+
+impl Guest {
+    /// For one call.
+    #[must_use]
+    pub fn new(line: Arc<Line>, context: JobContext, limits: &Limits) -> Self {
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(MAX_RESOURCES);
+        Self {
+            line,
+            context,
+            memory: Memory::new(limits.memory),
+            table,
+            retcode: None,
+            host_calls: 0,
+            host_bytes: 0,
+            max_host_calls: limits.host_calls,
+            wasi: None,
+        }
+    }
+
+    /// Asks the minion's broker and waits for its answer: one MessagePack value, not checked.
+    ///
+    /// # Errors
+    /// Why there is no answer; `Denied` and what went over a limit end the guest, the caller decides about `Failed`.
+    pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
+        if self.host_calls >= u64::from(self.max_host_calls) {
+            return Err(HostFailure::TooManyCalls(self.max_host_calls));
+        }
+        self.host_calls += 1;
+        let answer = self.line.ask(self.host_calls, op).await;
+        match answer {
+            Ok(Ok(value)) => {
+                self.host_bytes += wide(value.len());
+                Ok(Ok(value.into_vec()))
+            }
+            Ok(Err(HostError::Failed(error))) => Ok(Err(error)),
+            Ok(Err(HostError::Denied(error))) => Err(HostFailure::Denied { what, error }),
+            Err(_) => Err(HostFailure::Failed { what, error: "the minion gave no answer".into() }),
+        }
+    }
+
+    /// As [`Guest::ask`], for functions that have no error to return: the guest ends.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn ask_or_end(&mut self, what: &'static str, op: HostOp) -> Result<Vec<u8>, HostFailure> {
+        self.ask(what, op).await?.map_err(|error| HostFailure::Failed { what, error })
+    }
+
+    /// Logs what stands on the standard streams without a line's end.
+    pub fn flush_stdio(&mut self) {
+        if let Some((_, out, err)) = &self.wasi {
+            out.finish();
+            err.finish();
+        }
+    }
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let line = &self.line;
+        let (ctx, ..) = self.wasi.get_or_insert_with(|| {
+            let out = Stdio::new(Arc::clone(line), LogLevel::Info);
+            let err = Stdio::new(Arc::clone(line), LogLevel::Warning);
+            let mut builder = WasiCtx::builder();
+            builder
+                .stdout(out.clone())
+                .stderr(err.clone())
+                .max_random_size(MAX_RANDOM)
+                .allow_tcp(false)
+                .allow_udp(false)
+                .allow_ip_name_lookup(false)
+                .allow_blocking_current_thread(false);
+            (builder.build(), out, err)
+        });
+        WasiCtxView { ctx, table: &mut self.table }
+    }
+}

@@ -1,0 +1,20 @@
+//! `brine:host/grains`: facts about this host, asked of the broker.
+
+use brine_sandbox_wire::{GrainsOp, HostOp};
+
+use super::bindings::brine::host::grains::{Data, Host};
+use crate::guest::Guest;
+
+impl Host for Guest {
+    async fn items(&mut self) -> wasmtime::Result<Data> {
+        let what = "grains.items";
+        let value = self.ask_or_end(what, HostOp::Grains(GrainsOp::Items)).await?;
+        Ok(super::data(what, value)?)
+    }
+
+    async fn get(&mut self, key: String, delimiter: Option<String>) -> wasmtime::Result<Option<Data>> {
+        let what = "grains.get";
+        let value = self.ask_or_end(what, HostOp::Grains(GrainsOp::Get { key, delimiter })).await?;
+        Ok(super::optional(what, value)?)
+    }
+}

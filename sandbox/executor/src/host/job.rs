@@ -1,0 +1,22 @@
+//! `brine:host/job`: the job that the instance runs, and its retcode.
+
+use super::bindings::brine::host::job::{Context, Host};
+use crate::guest::Guest;
+
+impl Host for Guest {
+    fn current(&mut self) -> wasmtime::Result<Context> {
+        let job = &self.context;
+        Ok(Context {
+            jid: job.jid.clone(),
+            function: job.function.clone(),
+            user: job.user.clone(),
+            minion_id: job.minion_id.clone(),
+            test: job.test,
+        })
+    }
+
+    fn set_retcode(&mut self, code: i32) -> wasmtime::Result<()> {
+        self.retcode = Some(code);
+        Ok(())
+    }
+}

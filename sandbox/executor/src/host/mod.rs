@@ -1,0 +1,76 @@
+//! What the host does for a guest: one file an interface of `wit/`, of the same name, and [`wasi`].
+//!
+//! `log` and `job` are answered here. The others ask the minion's broker, which checks every argument again.
+
+pub mod config;
+pub mod grains;
+pub mod job;
+pub mod jobs;
+pub mod log;
+pub mod modules;
+pub mod wasi;
+
+use crate::outcome::HostFailure;
+use crate::value::msgpack::{self, Item, Reader};
+
+/// The interfaces of `wit/`, as traits that [`crate::guest::Guest`] implements.
+#[expect(missing_docs, reason = "made from WIT, which documents them")]
+pub mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "
+            package brine:executor;
+            world host {
+                import brine:host/log@1.0.0;
+                import brine:host/job@1.0.0;
+                import brine:host/grains@1.0.0;
+                import brine:host/config@1.0.0;
+                import brine:host/modules@1.0.0;
+                import brine:host/jobs@1.0.0;
+            }
+        ",
+        imports: {
+            "brine:host/log@1.0.0": trappable,
+            "brine:host/job@1.0.0": trappable,
+            default: async | trappable,
+        },
+    });
+}
+
+use bindings::brine::host::types::Data;
+
+impl bindings::brine::host::types::Host for crate::guest::Guest {}
+
+/// The broker's answer as `data`. Checked, for the guest is told that it is one value.
+fn data(what: &'static str, value: Vec<u8>) -> Result<Data, HostFailure> {
+    checked(what, &value)?;
+    Ok(Data { msgpack: value })
+}
+
+/// The broker's answer as `data`, nil as none.
+fn optional(what: &'static str, value: Vec<u8>) -> Result<Option<Data>, HostFailure> {
+    if value == [0xc0] { Ok(None) } else { data(what, value).map(Some) }
+}
+
+/// The broker's answer as a truth value.
+fn truth(what: &'static str, value: &[u8]) -> Result<bool, HostFailure> {
+    match Reader::new(value).item() {
+        Ok(Item::Bool(truth)) if value.len() == 1 => Ok(truth),
+        _ => Err(HostFailure::Failed { what, error: "the minion's answer is not a truth value".into() }),
+    }
+}
+
+/// The broker's answer as what serde makes of it.
+fn parsed<T: serde::de::DeserializeOwned>(what: &'static str, value: &[u8]) -> Result<T, HostFailure> {
+    checked(what, value)?;
+    let odd = |error: rmp_serde::decode::Error| HostFailure::Failed {
+        what,
+        error: format!("the minion's answer has another shape: {error}"),
+    };
+    rmp_serde::from_slice(value).map_err(odd)
+}
+
+fn checked(what: &'static str, value: &[u8]) -> Result<(), HostFailure> {
+    let odd = |error| HostFailure::Failed { what, error: format!("the minion's answer is malformed: {error}") };
+    msgpack::check(value).map(drop).map_err(odd)
+}

@@ -1,0 +1,28 @@
+//! Runs module instances: wasmtime's runtime and no compiler, no privileges, nothing to open.
+//!
+//! The executor is a child of the minion. It gets compiled modules as open files and calls to make over the socket that is its fd 0
+//! (`brine-sandbox-wire`), gives every call an instance of its own with its budget, and answers what the guest asks either by
+//! itself (`log`, `job`, WASI's clocks, randomness and standard streams) or by asking the minion's broker.
+//!
+//! - [`serve`]: the socket's loop: modules come and go, calls start, are killed, get replies
+//! - [`load`], [`modules`]: compiled code, its functions and their types
+//! - [`value`]: Salt's values and the component's
+//! - [`links`], [`host`]: what a guest can import, one file an interface
+//! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use
+//! - [`outcome`]: how a failure reads
+//! - [`ticker`]: the clock by which running guests are interrupted
+//!
+//! Two runtimes: the socket has the main thread, guests have threads of their own, so that a busy guest delays neither.
+
+pub mod call;
+pub mod guest;
+pub mod host;
+pub mod links;
+pub mod load;
+pub mod modules;
+pub mod outcome;
+pub mod serve;
+pub mod ticker;
+pub mod value;
+
+pub use serve::{ServeError, Settings, serve};

@@ -1,0 +1,123 @@
+//! What a module may import: the interfaces everyone has, and those of this call's grants. One linker for each set of grants.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::Engine;
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
+
+use crate::guest::Guest;
+use crate::host::bindings::brine::host as wit;
+use crate::host::wasi;
+use crate::value::show::one_line;
+
+/// Interfaces that need a grant, in the order of [`Grants`]' bits.
+const GRANTABLE: [&str; 4] = ["brine:host/grains", "brine:host/config", "brine:host/modules", "brine:host/jobs"];
+
+/// Interfaces that every module may import, beside WASI's.
+const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job"];
+
+/// Names of imports in a message, in characters.
+const MAX_NAMES: usize = 300;
+
+/// A set of granted interfaces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Grants(u8);
+
+impl Grants {
+    /// From the names, with or without `@version`. Names that this executor does not know grant nothing.
+    #[must_use]
+    pub fn new(names: &[String]) -> Self {
+        Self(names.iter().filter_map(|name| bit(unversioned(name))).fold(0, |set, bit| set | bit))
+    }
+
+    fn has(self, interface: &str) -> bool {
+        bit(interface).is_some_and(|bit| self.0 & bit != 0)
+    }
+}
+
+fn bit(interface: &str) -> Option<u8> {
+    GRANTABLE.iter().position(|name| *name == interface).map(|index| 1 << index)
+}
+
+fn unversioned(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(name, _)| name)
+}
+
+/// The linkers made so far.
+pub struct Links {
+    engine: Engine,
+    linkers: Mutex<HashMap<Grants, Arc<Linker<Guest>>>>,
+}
+
+impl Links {
+    /// None yet.
+    #[must_use]
+    pub fn new(engine: &Engine) -> Self {
+        Self { engine: engine.clone(), linkers: Mutex::default() }
+    }
+
+    /// Links a component with what it was granted. The error is the operator's line.
+    pub fn link(&self, module: &str, component: &Component, grants: Grants) -> Result<InstancePre<Guest>, String> {
+        let linker = self.linker(grants).map_err(|error| format!("the executor's linker is broken: {error:#}"))?;
+        let (mut withheld, mut unknown) = (Vec::new(), Vec::new());
+        for (name, import) in component.component_type().imports(&self.engine) {
+            let interface = unversioned(name);
+            let asks = match &import.ty {
+                ComponentItem::ComponentInstance(instance) => {
+                    instance.exports(&self.engine).any(|(_, export)| !matches!(export.ty, ComponentItem::Type(_)))
+                }
+                ComponentItem::Type(_) => false,
+                _ => true,
+            };
+            let given = ALWAYS.contains(&interface)
+                || grants.has(interface)
+                || wasi::PACKAGES.iter().any(|package| interface.starts_with(package));
+            if asks && !given {
+                let grantable = bit(interface).is_some() || interface.starts_with("wasi:");
+                if grantable { &mut withheld } else { &mut unknown }.push(interface.to_owned());
+            }
+        }
+        let names = |names: &[String]| one_line(&names.join(", "), MAX_NAMES);
+        match (withheld.as_slice(), unknown.as_slice()) {
+            ([], []) => linker.instantiate_pre(component).map_err(|error| {
+                let why = one_line(&format!("{error:#}"), MAX_NAMES);
+                format!("module '{module}' imports what this minion has in another form: {why}")
+            }),
+            (withheld, []) => Err(format!("module '{module}' was not granted {}, which it imports", names(withheld))),
+            (_, unknown) => Err(format!("module '{module}' imports {}, which this minion does not have", names(unknown))),
+        }
+    }
+
+    fn linker(&self, grants: Grants) -> wasmtime::Result<Arc<Linker<Guest>>> {
+        let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(linker) = linkers.get(&grants) {
+            return Ok(Arc::clone(linker));
+        }
+        let linker = Arc::new(self.make(grants)?);
+        linkers.insert(grants, Arc::clone(&linker));
+        Ok(linker)
+    }
+
+    fn make(&self, grants: Grants) -> wasmtime::Result<Linker<Guest>> {
+        let mut linker = Linker::new(&self.engine);
+        wasi::link(&mut linker)?;
+        wit::types::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        wit::log::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        wit::job::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        if grants.has("brine:host/grains") {
+            wit::grains::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        }
+        if grants.has("brine:host/config") {
+            wit::config::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        }
+        if grants.has("brine:host/modules") {
+            wit::modules::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        }
+        if grants.has("brine:host/jobs") {
+            wit::jobs::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        }
+        Ok(linker)
+    }
+}

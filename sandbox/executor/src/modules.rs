@@ -1,0 +1,186 @@
+//! A loaded module: its code, its functions with their types, and the instances-to-be of it, one for each set of grants.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::Engine;
+use wasmtime::component::types::{ComponentFunc, ComponentItem};
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
+
+use crate::guest::Guest;
+use crate::links::{Grants, Links};
+use crate::value::show::one_line;
+use crate::value::signature::{Param, Signature, Takes};
+use crate::value::ty::{MAX_TYPES, Ty, snake};
+
+/// Functions of one module; the compiler's cage refuses more.
+const MAX_FUNCTIONS: usize = 1_000;
+
+/// Names of functions in a message, in characters.
+const MAX_NAMES: usize = 300;
+
+/// One function.
+pub struct Function {
+    /// Its name, parameters and result.
+    pub signature: Signature,
+    /// Where it is in an instance.
+    pub export: ComponentExportIndex,
+    /// Whether it can be called without dynamic values.
+    pub shape: Option<Shape>,
+}
+
+/// Parameters and result of a function that is called with static types: those of functions for whatever Salt passes, whose
+/// bytes would be dear as dynamic values, and of the simplest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// What it takes.
+    pub takes: ShapeIn,
+    /// What it returns.
+    pub returns: ShapeOut,
+}
+
+/// Parameters of a [`Shape`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShapeIn {
+    /// `()`
+    Nothing,
+    /// `(string)`
+    Text,
+    /// `(data)`; a `kwargs` too
+    Data,
+    /// `(args: list<data>)`
+    Args,
+    /// `(args: list<data>, kwargs: data)`
+    ArgsKwargs,
+}
+
+/// Result of a [`Shape`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShapeOut {
+    /// `bool`
+    Bool,
+    /// `string`
+    Text,
+    /// `data`
+    Data,
+    /// `result<data, string>`
+    DataOrText,
+}
+
+impl Shape {
+    /// The shape of a function, where it has one.
+    #[must_use]
+    pub fn of(signature: &Signature) -> Option<Self> {
+        let params: Vec<_> = signature.params.iter().map(|param| (param.takes, &param.ty)).collect();
+        let takes = match params.as_slice() {
+            [] => ShapeIn::Nothing,
+            [(Takes::One, Ty::Text)] => ShapeIn::Text,
+            [(Takes::One | Takes::Kwargs, Ty::Data)] => ShapeIn::Data,
+            [(Takes::Args, _)] => ShapeIn::Args,
+            [(Takes::Args, _), (Takes::Kwargs, _)] => ShapeIn::ArgsKwargs,
+            _ => return None,
+        };
+        let returns = match signature.result.as_ref()? {
+            Ty::Bool => ShapeOut::Bool,
+            Ty::Text => ShapeOut::Text,
+            Ty::Data => ShapeOut::Data,
+            Ty::Result(Some(ok), Some(err)) if **ok == Ty::Data && **err == Ty::Text => ShapeOut::DataOrText,
+            _ => return None,
+        };
+        Some(Self { takes, returns })
+    }
+}
+
+/// Ready to be instantiated, or why not.
+type Linked = Result<InstancePre<Guest>, String>;
+
+/// One module.
+pub struct Module {
+    /// What operators call it.
+    pub name: String,
+    component: Component,
+    functions: BTreeMap<String, Arc<Function>>,
+    linked: Mutex<Vec<(Grants, Linked)>>,
+}
+
+impl Module {
+    /// Reads a component's functions: those at its root, then those of its exported interfaces, where names are free.
+    ///
+    /// # Errors
+    /// One line: its types are too large.
+    pub fn new(engine: &Engine, name: &str, component: Component) -> Result<Self, String> {
+        let mut module =
+            Self { name: name.to_owned(), component, functions: BTreeMap::new(), linked: Mutex::default() };
+        let mut types = MAX_TYPES;
+        let exports = module.component.component_type();
+        for (export, item) in exports.exports(engine) {
+            if let ComponentItem::ComponentFunc(function) = &item.ty {
+                let index = module.component.get_export_index(None, export);
+                module.add(export, function, index, &mut types)?;
+            }
+        }
+        for (export, item) in exports.exports(engine) {
+            let ComponentItem::ComponentInstance(interface) = &item.ty else { continue };
+            let Some(index) = module.component.get_export_index(None, export) else { continue };
+            for (export, item) in interface.exports(engine) {
+                if let ComponentItem::ComponentFunc(function) = &item.ty {
+                    let index = module.component.get_export_index(Some(&index), export);
+                    module.add(export, function, index, &mut types)?;
+                }
+            }
+        }
+        Ok(module)
+    }
+
+    fn add(
+        &mut self,
+        export: &str,
+        function: &ComponentFunc,
+        index: Option<ComponentExportIndex>,
+        types: &mut usize,
+    ) -> Result<(), String> {
+        let Some(index) = index else { return Ok(()) };
+        // `[method]…` and the like belong to resources, which no job can have.
+        if export.starts_with('[') || function.async_() {
+            return Ok(());
+        }
+        if self.functions.len() >= MAX_FUNCTIONS {
+            return Err(format!("it exports more than {MAX_FUNCTIONS} functions"));
+        }
+        let name = snake(export);
+        let too_large = || format!("the types of {name} are too large");
+        let mut read = |ty| Ty::read(&ty, types).ok_or_else(too_large);
+        let params = function
+            .params()
+            .map(|(name, ty)| Ok(Param::new(name, read(ty)?)))
+            .collect::<Result<Vec<_>, String>>()?;
+        let result = function.results().next().map(&mut read).transpose()?;
+        let signature = Signature { name: format!("{}.{name}", self.name), params, result };
+        if let Entry::Vacant(free) = self.functions.entry(name) {
+            let shape = Shape::of(&signature);
+            free.insert(Arc::new(Function { signature, export: index, shape }));
+        }
+        Ok(())
+    }
+
+    /// A function by its name without the module's. The error is Salt's line for it, and what there is.
+    pub fn function(&self, name: &str) -> Result<Arc<Function>, String> {
+        self.functions.get(name).map(Arc::clone).ok_or_else(|| {
+            let known: Vec<&str> = self.functions.keys().map(String::as_str).collect();
+            let known = one_line(&known.join(", "), MAX_NAMES);
+            format!("'{}.{}' is not available. {} has: {known}", self.name, one_line(name, 60), self.name)
+        })
+    }
+
+    /// Ready to be instantiated with these grants. The error is the operator's line.
+    pub fn linked(&self, links: &Links, grants: Grants) -> Linked {
+        let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, result)) = linked.iter().find(|(known, _)| *known == grants) {
+            return result.clone();
+        }
+        let result = links.link(&self.name, &self.component, grants);
+        linked.push((grants, result.clone()));
+        result
+    }
+}

@@ -1,0 +1,129 @@
+//! How a call that failed reads: one line that says which limit or whose fault, as an operator puts it.
+
+use brine_sandbox_wire::{FailKind, Limits, Outcome};
+use wasmtime::Trap;
+
+use crate::guest::Guest;
+use crate::value::show::one_line;
+
+/// Characters of an error that comes from somewhere else.
+const MAX_REASON: usize = 400;
+
+/// What wasmtime says when a call between guest and host holds more than its hostcall fuel. Its type is private.
+const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// Why the host ended a guest that asked for something.
+#[derive(Debug, thiserror::Error)]
+pub enum HostFailure {
+    /// The broker says no.
+    #[error("{what} was refused: {error}")]
+    Denied {
+        /// The function, as in `grains.items`.
+        what: &'static str,
+        /// The broker's reason.
+        error: String,
+    },
+    /// It went wrong.
+    #[error("{what} failed: {error}")]
+    Failed {
+        /// The function, as in `grains.items`.
+        what: &'static str,
+        /// What happened.
+        error: String,
+    },
+    /// Over [`Limits::host_calls`].
+    #[error("its limit of {0} calls to the host is used up")]
+    TooManyCalls(u32),
+}
+
+/// A failed call. `name` is the function's whole name, as everywhere here.
+#[must_use]
+pub fn failed(kind: FailKind, message: String) -> Outcome {
+    Outcome::Failed { kind, message, retcode: 1 }
+}
+
+/// The wall clock limit.
+#[must_use]
+pub fn wall(name: &str, limits: &Limits) -> Outcome {
+    let limit = duration(limits.wall_ms);
+    failed(FailKind::Wall, format!("{name} was stopped: its wall clock limit of {limit} is used up"))
+}
+
+/// The minion ended it.
+#[must_use]
+pub fn killed(name: &str, reason: &str) -> Outcome {
+    failed(FailKind::Killed, format!("{name} was stopped: {}", one_line(reason, MAX_REASON)))
+}
+
+/// The return is too large.
+#[must_use]
+pub fn output(name: &str, limits: &Limits) -> Outcome {
+    let limit = size(limits.output);
+    failed(FailKind::Output, format!("{name} was stopped: its return is larger than its output limit of {limit}"))
+}
+
+/// The engine's error. Which it is stands in its chain or in what the guest's budget has seen.
+#[must_use]
+pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
+    if let Some(failure) = error.downcast_ref::<HostFailure>() {
+        return failed(FailKind::Host, format!("{name} was stopped: {}", one_line(&failure.to_string(), MAX_REASON)));
+    }
+    if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
+        let last = last_line(guest);
+        return failed(FailKind::Trap, format!("{name} exited with status {} and returned nothing{last}", exit.0));
+    }
+    if guest.memory.refused() {
+        let limit = size(limits.memory);
+        return failed(FailKind::Memory, format!("{name} was stopped: its memory limit of {limit} is used up"));
+    }
+    if let Some(trap) = error.downcast_ref::<Trap>() {
+        let last = last_line(guest);
+        return failed(FailKind::Trap, format!("{name} trapped: {}{last}", reason(*trap)));
+    }
+    let root = error.root_cause().to_string();
+    if root.contains(FUEL_EXHAUSTED) {
+        let limit = size(limits.host_bytes);
+        let line = format!("{name} was stopped: it hands over more than its limit of {limit} at once");
+        return failed(FailKind::Output, line);
+    }
+    failed(FailKind::Trap, format!("{name} cannot go on: {}", one_line(&root, MAX_REASON)))
+}
+
+fn reason(trap: Trap) -> String {
+    match trap {
+        Trap::StackOverflow => "stack overflow".to_owned(),
+        Trap::UnreachableCodeReached => "it gave up (`unreachable` was executed)".to_owned(),
+        other => {
+            let text = other.to_string();
+            text.strip_prefix("wasm trap: ").unwrap_or(&text).to_owned()
+        }
+    }
+}
+
+/// Panics and the like are logged last.
+fn last_line(guest: &Guest) -> String {
+    match guest.line.last_line() {
+        line if line.is_empty() => String::new(),
+        line => format!("; its last log line: {line}"),
+    }
+}
+
+/// `64 MiB`, `100 KiB`, `1000 bytes`
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        _ if bytes > 0 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        _ if bytes > 0 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
+/// `60 s`, `1.5 s`, `200 ms`
+#[must_use]
+pub fn duration(ms: u64) -> String {
+    match ms {
+        _ if ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
+        _ if ms > 1_000 => format!("{}.{} s", ms / 1_000, format!("{:03}", ms % 1_000).trim_end_matches('0')),
+        _ => format!("{ms} ms"),
+    }
+}

@@ -1,0 +1,238 @@
+//! The socket's loop: modules come and go, calls start, are killed, get replies.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brine_sandbox_wire::{
+    Connection, FailKind, FromExecutor, Received, Receiver, Run, Sha256Hex, ToExecutor, Usage, VERSION, WireError,
+};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::Semaphore;
+
+use crate::call::{self, Host};
+use crate::guest::Line;
+use crate::links::Links;
+use crate::load;
+use crate::modules::Module;
+use crate::outcome;
+use crate::ticker::Ticker;
+use crate::value::show::one_line;
+
+/// Modules held at once. A minion has some dozens; each costs address space and the pages that were used.
+const MAX_MODULES: usize = 4_096;
+
+/// Calls that are running or wait for their turn. The minion queues jobs itself and sends far fewer.
+const MAX_CALLS: usize = 4_096;
+
+/// Characters of an error in a message.
+const MAX_ERROR: usize = 400;
+
+/// How much the kernel prefers every other thread to guests.
+const GUEST_NICENESS: i32 = 5;
+
+/// What the command line sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Threads for guests. Instances share the process's address space, in which mapping and unmapping take turns, so that small jobs
+    /// gain nothing from more.
+    pub guest_threads: usize,
+    /// Guests that run at once; others wait.
+    pub max_running: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { guest_threads: 2, max_running: 64 }
+    }
+}
+
+/// Why the executor ends.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// fd 0 is no socket, so it was not the minion that started this.
+    #[error("fd 0 is not the minion's socket: {0}; salt-minion starts this program, it is of no use by itself")]
+    NoSocket(io::Error),
+    /// This host cannot run it.
+    #[error("cannot start: {0}")]
+    Start(String),
+    /// What came over the socket makes no sense.
+    #[error("the minion's socket: {0}")]
+    Wire(WireError),
+}
+
+/// Serves the minion at the other end of the socket until it closes it.
+///
+/// # Errors
+/// [`ServeError`]; the ordinary end is none.
+pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
+    let start = |error: &dyn std::fmt::Display| ServeError::Start(one_line(&error.to_string(), MAX_ERROR));
+    let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
+    let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
+    let guests = guest_runtime(settings).map_err(|error| start(&error))?;
+    let engine = brine_engine::engine().map_err(|error| start(&error.root_cause()))?;
+    let (sender, receiver) = connection.executor();
+    let host = Host {
+        links: Links::new(&engine),
+        ticker: Ticker::start(&engine).map_err(|error| start(&error))?,
+        running: Semaphore::new(settings.max_running.max(1)),
+        sender: tokio::sync::Mutex::new(sender),
+        engine,
+    };
+    let executor = Executor {
+        host: Arc::new(host),
+        guests: guests.handle().clone(),
+        modules: HashMap::new(),
+        calls: Arc::default(),
+    };
+    let result = main.block_on(executor.serve(receiver));
+    // Guests that still run have nobody to answer to; the process ends with them.
+    guests.shutdown_background();
+    match result {
+        WireError::Closed => Ok(()),
+        // The minion died in the middle of something.
+        WireError::Truncated => Ok(()),
+        WireError::Io(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
+            Ok(())
+        }
+        error => Err(ServeError::Wire(error)),
+    }
+}
+
+fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
+    Builder::new_multi_thread()
+        .worker_threads(settings.guest_threads.max(1))
+        // wasmtime-wasi moves only what concerns files to threads that may block, and there are no files here.
+        .max_blocking_threads(1)
+        .thread_name("guest")
+        .on_thread_start(|| {
+            // Not being nice is no reason not to run.
+            let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), GUEST_NICENESS);
+        })
+        .enable_time()
+        .build()
+}
+
+type Calls = Arc<Mutex<HashMap<u64, Arc<Line>>>>;
+
+struct Executor {
+    host: Arc<Host>,
+    guests: Handle,
+    modules: HashMap<Sha256Hex, Arc<Module>>,
+    calls: Calls,
+}
+
+impl Executor {
+    /// Until the connection ends.
+    async fn serve(mut self, mut receiver: Receiver<ToExecutor>) -> WireError {
+        if let Err(error) = self.send(FromExecutor::Ready { version: VERSION, pid: std::process::id() }).await {
+            return error;
+        }
+        loop {
+            let result = match receiver.recv().await {
+                Ok(received) => self.on_message(received).await,
+                Err(error) => return error,
+            };
+            if let Err(error) = result {
+                return error;
+            }
+        }
+    }
+
+    async fn send(&self, message: FromExecutor) -> Result<(), WireError> {
+        self.host.sender.lock().await.send(&message).await
+    }
+
+    async fn on_message(&mut self, received: Received<ToExecutor>) -> Result<(), WireError> {
+        match received.message {
+            ToExecutor::Load { module, name } => {
+                let answer = match self.load(module, &name, received.file) {
+                    Ok(()) => FromExecutor::Loaded { module },
+                    Err(error) => FromExecutor::LoadFailed { module, error: one_line(&error, MAX_ERROR) },
+                };
+                self.send(answer).await
+            }
+            ToExecutor::Unload { module } => {
+                self.modules.remove(&module);
+                Ok(())
+            }
+            ToExecutor::Run(run) => self.start(*run).await,
+            ToExecutor::Kill { call, reason } => {
+                let line = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
+                if let Some(line) = line {
+                    line.kill(reason, self.host.ticker.hurry());
+                }
+                Ok(())
+            }
+            ToExecutor::HostReply { call, request, result } => {
+                let line = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
+                if let Some(line) = line {
+                    line.reply(request, result);
+                }
+                Ok(())
+            }
+            ToExecutor::Ping { n } => self.send(FromExecutor::Pong { n }).await,
+        }
+    }
+
+    fn load(&mut self, hash: Sha256Hex, name: &str, file: Option<OwnedFd>) -> Result<(), String> {
+        self.modules.remove(&hash);
+        if self.modules.len() >= MAX_MODULES {
+            return Err(format!("{MAX_MODULES} modules are loaded already"));
+        }
+        let file = file.ok_or("it came without its file")?;
+        let engine = &self.host.engine;
+        let component = load::load(engine, file).map_err(|error| error.root_cause().to_string())?;
+        let module = Module::new(engine, name, component)?;
+        self.modules.insert(hash, Arc::new(module));
+        Ok(())
+    }
+
+    async fn start(&mut self, run: Run) -> Result<(), WireError> {
+        let call = run.call;
+        let refuse = |kind, message| FromExecutor::Done {
+            call,
+            outcome: outcome::failed(kind, message),
+            usage: Usage::default(),
+        };
+        let Some(module) = self.modules.get(&run.module).cloned() else {
+            return self.send(refuse(FailKind::Unknown, format!("no module {} is loaded", run.module))).await;
+        };
+        let line = Arc::new(Line::new(call, run.limits.log));
+        let full = {
+            let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+            if calls.contains_key(&call) {
+                return Err(WireError::Malformed(format!("call {call} runs already")));
+            }
+            let full = calls.len() >= MAX_CALLS;
+            if !full {
+                calls.insert(call, Arc::clone(&line));
+            }
+            full
+        };
+        if full {
+            return self.send(refuse(FailKind::Internal, format!("{MAX_CALLS} calls run or wait already"))).await;
+        }
+        let registered = Registered { calls: Arc::clone(&self.calls), call };
+        let host = Arc::clone(&self.host);
+        drop(self.guests.spawn(async move {
+            let _registered = registered;
+            // Where the socket fails the loop comes to know by itself.
+            let _ = call::run(&host, &module, run, line).await;
+        }));
+        Ok(())
+    }
+}
+
+/// A call is known while this lives.
+struct Registered {
+    calls: Calls,
+    call: u64,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
+    }
+}

@@ -1,0 +1,106 @@
+//! The clock by which running guests are interrupted: a thread that advances the engine's epoch while calls run and sleeps
+//! while none do, so that an idle minion wakes for nothing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use wasmtime::{Engine, EngineWeak};
+
+/// How long a guest runs before others get their turn, and how late a deadline can be noticed.
+const TICK: Duration = Duration::from_millis(10);
+
+/// While a call is to be killed: with many busy guests each has to have its turn before the call comes to know.
+const FAST_TICK: Duration = Duration::from_millis(1);
+
+/// Ticks without a call before the thread sleeps. Calls that follow one another closely do not pay for waking it.
+const LINGER: u32 = 100;
+
+/// Counts calls and wakes the thread.
+#[derive(Debug)]
+pub struct Ticker {
+    counts: Arc<Counts>,
+    thread: Thread,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    running: AtomicUsize,
+    killed: AtomicUsize,
+    /// 1 while the thread sleeps until it is woken.
+    asleep: AtomicUsize,
+}
+
+impl Ticker {
+    /// Starts the thread; it ends with the engine.
+    ///
+    /// # Errors
+    /// Where the thread cannot be made.
+    pub fn start(engine: &Engine) -> std::io::Result<Self> {
+        let counts = Arc::new(Counts::default());
+        let (engine, shared) = (engine.weak(), Arc::clone(&counts));
+        let handle = thread::Builder::new().name("epochs".into()).spawn(move || tick(&engine, &shared))?;
+        Ok(Self { counts, thread: handle.thread().clone() })
+    }
+
+    /// A call runs until this is dropped.
+    #[must_use]
+    pub fn running(&self) -> Running {
+        self.counts.running.fetch_add(1, Ordering::SeqCst);
+        if self.counts.asleep.swap(0, Ordering::SeqCst) == 1 {
+            self.thread.unpark();
+        }
+        Running(Arc::clone(&self.counts))
+    }
+
+    /// Ticks fast until this is dropped.
+    #[must_use]
+    pub fn hurry(&self) -> Hurry {
+        self.counts.killed.fetch_add(1, Ordering::SeqCst);
+        self.counts.asleep.store(0, Ordering::SeqCst);
+        self.thread.unpark();
+        Hurry(Arc::clone(&self.counts))
+    }
+}
+
+/// One running call.
+#[derive(Debug)]
+pub struct Running(Arc<Counts>);
+
+/// A call that has to end now.
+#[derive(Debug)]
+pub struct Hurry(Arc<Counts>);
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        self.0.killed.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn tick(engine: &EngineWeak, counts: &Counts) {
+    let mut idle = 0;
+    loop {
+        let fast = counts.killed.load(Ordering::SeqCst) > 0;
+        thread::park_timeout(if fast { FAST_TICK } else { TICK });
+        let Some(engine) = engine.upgrade() else { return };
+        engine.increment_epoch();
+        drop(engine);
+        idle = if counts.running.load(Ordering::SeqCst) > 0 { 0 } else { idle + 1 };
+        if idle > LINGER {
+            counts.asleep.store(1, Ordering::SeqCst);
+            // A call that came between the two is seen here; one that comes later finds us asleep and wakes us.
+            if counts.running.load(Ordering::SeqCst) == 0 {
+                thread::park();
+            }
+            counts.asleep.store(0, Ordering::SeqCst);
+            idle = 0;
+        }
+    }
+}

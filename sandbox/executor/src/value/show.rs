@@ -1,0 +1,93 @@
+//! A value as an error message shows it: one short line, written as Salt's operators know values, whatever is in it.
+
+use std::fmt::Write;
+
+use super::msgpack::{Item, Reader};
+
+/// Characters of a value in a message; the rest is "…".
+const MAX_SHOWN: usize = 60;
+
+/// Nested values shown; deeper ones are "…".
+const MAX_LEVELS: usize = 3;
+
+/// `'abc'`, `5`, `True`, `None`, `b'\x00'`, `[1, 2]`, `{'a': 1}`.
+#[must_use]
+pub fn show(value: &[u8]) -> String {
+    let mut out = String::new();
+    let whole = write(&mut Reader::new(value), &mut out, 0).is_some();
+    if let Some((cut, _)) = out.char_indices().nth(MAX_SHOWN) {
+        out.truncate(cut);
+        out.push('…');
+    } else if !whole {
+        out.push('…');
+    }
+    out
+}
+
+/// None where it became long enough.
+fn write(reader: &mut Reader<'_>, out: &mut String, level: usize) -> Option<()> {
+    if out.len() > MAX_SHOWN * 4 {
+        return None;
+    }
+    match reader.item().ok()? {
+        Item::Nil => out.push_str("None"),
+        Item::Bool(value) => out.push_str(if value { "True" } else { "False" }),
+        Item::Int(value) => write!(out, "{value}").ok()?,
+        Item::Float(value) => write!(out, "{value:?}").ok()?,
+        Item::Str(text) => {
+            out.push('\'');
+            line(text.chars().take(MAX_SHOWN), out);
+            out.push('\'');
+        }
+        Item::Bin(bytes) => write!(out, "b'{}'", bytes[..bytes.len().min(MAX_SHOWN)].escape_ascii()).ok()?,
+        Item::Ext(kind, bytes) => write!(out, "an extension {kind} of {} bytes", bytes.len()).ok()?,
+        Item::Array(_) | Item::Map(_) if level == MAX_LEVELS => return None,
+        Item::Array(length) => {
+            out.push('[');
+            for index in 0..length {
+                out.push_str(if index > 0 { ", " } else { "" });
+                write(reader, out, level + 1)?;
+            }
+            out.push(']');
+        }
+        Item::Map(length) => {
+            out.push('{');
+            for index in 0..length {
+                out.push_str(if index > 0 { ", " } else { "" });
+                write(reader, out, level + 1)?;
+                out.push_str(": ");
+                write(reader, out, level + 1)?;
+            }
+            out.push('}');
+        }
+    }
+    Some(())
+}
+
+/// Appends characters such that they stay on one line and do nothing to a terminal.
+pub fn line(text: impl Iterator<Item = char>, out: &mut String) {
+    for character in text {
+        match character {
+            '\t' => out.push(' '),
+            // Controls, and what reorders or hides the rest of a line.
+            c if c.is_control()
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}') =>
+            {
+                out.extend(c.escape_default());
+            }
+            c => out.push(c),
+        }
+    }
+}
+
+/// [`line()`] of a text, cut at so many characters.
+#[must_use]
+pub fn one_line(text: &str, max: usize) -> String {
+    let mut out = String::new();
+    let text = text.trim();
+    line(text.chars().take(max), &mut out);
+    if text.chars().nth(max).is_some() {
+        out.push('…');
+    }
+    out
+}

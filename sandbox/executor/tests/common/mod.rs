@@ -1,0 +1,232 @@
+//! An executor as a process, and the minion's side of its socket.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
+
+use std::io::{Read, Seek, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use brine_sandbox_wire::{
+    Connection, FailKind, FromExecutor, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender, Sha256Hex, ToExecutor,
+    Usage, WireError,
+};
+use serde_json::Value;
+
+pub struct Executor {
+    pub child: Child,
+    pub sender: Sender<ToExecutor>,
+    pub receiver: Receiver<FromExecutor>,
+    /// Log lines since they were last taken.
+    pub log: Vec<(u64, LogLevel, String)>,
+    next_call: u64,
+    next_module: u8,
+}
+
+/// Longer than anything takes, on a busy machine too.
+pub async fn deadline<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
+}
+
+pub fn command(stdin: impl Into<Stdio>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brine-executor"));
+    command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Code as the minion's compiler makes it.
+pub fn compile(wat: &str) -> Vec<u8> {
+    let wasm = wat::parse_str(wat).unwrap();
+    brine_engine::engine().unwrap().precompile_component(&wasm).unwrap_or_else(|error| panic!("{error:?}\n{wat}"))
+}
+
+pub fn file(content: &[u8]) -> std::fs::File {
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(content).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+pub fn pack(value: &Value) -> Vec<u8> {
+    rmp_serde::to_vec(value).unwrap()
+}
+
+pub fn unpack(bytes: &[u8]) -> Value {
+    rmp_serde::from_slice(bytes).unwrap_or_else(|error| panic!("{error} in {bytes:02x?}"))
+}
+
+impl Executor {
+    pub async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    pub async fn with(options: &[&str]) -> Self {
+        let (connection, other) = Connection::pair().unwrap();
+        let child = command(other).args(options).spawn().unwrap();
+        let (sender, mut receiver) = connection.minion();
+        let ready = deadline(receiver.recv()).await.unwrap().message;
+        assert!(matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid } if pid == child.id()));
+        Self { child, sender, receiver, log: Vec::new(), next_call: 0, next_module: 0 }
+    }
+
+    /// Loads a component that is called `test`.
+    pub async fn load(&mut self, wat: &str) -> Sha256Hex {
+        self.load_code(&compile(wat)).await.unwrap()
+    }
+
+    pub async fn load_code(&mut self, code: &[u8]) -> Result<Sha256Hex, String> {
+        self.next_module += 1;
+        let hash = Sha256Hex::from([self.next_module; 32]);
+        let load = ToExecutor::Load { module: hash, name: "test".into() };
+        self.sender.send_with_file(&load, file(code).into()).await.unwrap();
+        match deadline(self.receiver.recv()).await.unwrap().message {
+            FromExecutor::Loaded { module } if module == hash => Ok(hash),
+            FromExecutor::LoadFailed { module, error } if module == hash => Err(error),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn run(&mut self, module: Sha256Hex, function: &str) -> Run {
+        self.next_call += 1;
+        Run {
+            call: self.next_call,
+            module,
+            function: function.into(),
+            args: vec![0x90],
+            kwargs: vec![0x80],
+            context: JobContext {
+                jid: "20261120120000000000".into(),
+                function: format!("test.{function}"),
+                user: "root".into(),
+                minion_id: "minion".into(),
+                test: false,
+            },
+            limits: Limits::default(),
+            imports_granted: Vec::new(),
+        }
+    }
+
+    pub async fn send(&mut self, message: ToExecutor) {
+        self.sender.send(&message).await.unwrap();
+    }
+
+    pub async fn recv(&mut self) -> Result<FromExecutor, WireError> {
+        Ok(deadline(self.receiver.recv()).await?.message)
+    }
+
+    /// The next message that is no log line.
+    pub async fn next(&mut self) -> FromExecutor {
+        loop {
+            match self.recv().await.unwrap() {
+                FromExecutor::Log { call, level, message } => self.log.push((call, level, message)),
+                other => return other,
+            }
+        }
+    }
+
+    pub async fn done(&mut self, call: u64) -> (Outcome, Usage) {
+        match self.next().await {
+            FromExecutor::Done { call: done, outcome, usage } if done == call => (outcome, usage),
+            other => panic!("{other:?} in place of the end of {call}"),
+        }
+    }
+
+    pub async fn finish(&mut self, run: Run) -> (Outcome, Usage) {
+        let call = run.call;
+        self.send(ToExecutor::Run(Box::new(run))).await;
+        self.done(call).await
+    }
+
+    /// Calls a function with these arguments.
+    pub async fn call(&mut self, module: Sha256Hex, function: &str, args: &Value, kwargs: &Value) -> Outcome {
+        let mut run = self.run(module, function);
+        (run.args, run.kwargs) = (pack(args), pack(kwargs));
+        self.finish(run).await.0
+    }
+
+    /// Loads a component and calls its `f` with these limits.
+    pub async fn f(&mut self, wat: &str, limits: Limits) -> (Outcome, Usage) {
+        let module = self.load(wat).await;
+        let mut run = self.run(module, "f");
+        run.limits = limits;
+        self.finish(run).await
+    }
+
+    /// That the process is well: another job is answered.
+    pub async fn still_works(&mut self) {
+        let module = self.load(PING).await;
+        let run = self.run(module, "ping");
+        assert_eq!(returned(&self.finish(run).await.0), Value::Bool(true));
+    }
+
+    /// Waits for the process to end; its exit code and what it said.
+    pub async fn ended(mut self) -> (Option<i32>, String) {
+        while self.recv().await.is_ok() {}
+        drop((self.sender, self.receiver));
+        let mut child = self.child;
+        let end = move || {
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            (child.wait().unwrap().code(), said)
+        };
+        deadline(tokio::task::spawn_blocking(end)).await.unwrap()
+    }
+}
+
+pub fn returned(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Returned { value, retcode: 0 } => unpack(value),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+pub fn assert_failed(outcome: &Outcome, expected: FailKind, text: &str) {
+    match outcome {
+        Outcome::Failed { kind, message, retcode: 1 } => {
+            assert_eq!((*kind, message.as_str()), (expected, text));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+pub const PING: &str = r#"
+    (component
+        (core module $m (func (export "ping") (result i32) i32.const 1))
+        (core instance $i (instantiate $m))
+        (func (export "ping") (result bool) (canon lift (core func $i "ping"))))"#;
+
+/// A component around a core module that exports `f`, a `memory` and a bump allocator `realloc`. `types` come before, `ty` is the
+/// function's parameters and result.
+pub fn component(types: &str, ty: &str, core: &str) -> String {
+    format!(
+        r#"(component
+            {types}
+            (core module $m
+                (memory (export "memory") 1)
+                (global $top (mut i32) (i32.const 1024))
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+                    (local $at i32)
+                    (local.set $at (i32.and (i32.add (global.get $top) (i32.const 15)) (i32.const -16)))
+                    (global.set $top (i32.add (local.get $at) (local.get 3)))
+                    (block $enough
+                        (loop $more
+                            (br_if $enough (i32.le_u (global.get $top) (i32.mul (memory.size) (i32.const 65536))))
+                            (drop (memory.grow (i32.const 16)))
+                            (br $more)))
+                    (local.get $at))
+                {core})
+            (core instance $i (instantiate $m))
+            (func (export "f") {ty}
+                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))"#
+    )
+}
+
+/// A component whose `f` takes nothing and returns nothing, with this core module beside.
+pub fn bare(core: &str) -> String {
+    format!(
+        r#"(component
+            (core module $m {core})
+            (core instance $i (instantiate $m))
+            (func (export "f") (canon lift (core func $i "f"))))"#
+    )
+}
