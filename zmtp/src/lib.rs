@@ -13,13 +13,24 @@
 //! a rule loses its connection, costs one counter and one line of log, and nobody else notices.
 
 mod backoff;
+mod budget;
+mod connect;
+mod connection;
 mod endpoint;
 pub mod frame;
+mod handshake;
+mod heartbeat;
 mod limits;
+mod listener;
 mod publisher;
 mod requester;
+mod ring;
 mod router;
+mod stream;
 mod subscriber;
+mod subscriptions;
+mod task;
+mod throttle;
 
 pub use backoff::Backoff;
 pub use endpoint::{Endpoint, EndpointError};

@@ -4,31 +4,31 @@ use std::time::Duration;
 
 /// The first request of any Salt peer is an `_auth` of 2 to 4 KB or a sealed request; 1 MiB takes the largest return
 /// or pillar seen from a peer that opens a new connection for it, and keeps strangers cheap.
-pub const MAX_MESSAGE_UNAUTHENTICATED: usize = 1 << 20;
+pub(crate) const MAX_MESSAGE_UNAUTHENTICATED: usize = 1 << 20;
 /// Returns of large states and file pushes are a few MB; above 64 MiB something is wrong.
-pub const MAX_MESSAGE: usize = 64 << 20;
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 /// Salt's messages have 1 to 3 frames; 64 leaves room for routing envelopes of proxies.
-pub const MAX_FRAMES: usize = 64;
+pub(crate) const MAX_FRAMES: usize = 64;
 /// A minion subscribes to "" or to three topics; a proxy for a rack of them to some hundreds.
-pub const MAX_SUBSCRIPTIONS: usize = 1024;
+pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 /// Topics are 40 hex digits; READY and every other command have the same bound.
-pub const MAX_SUBSCRIPTION_LEN: usize = 4096;
+pub(crate) const MAX_SUBSCRIPTION_LEN: usize = 4096;
 /// Above what one master serves (10,000 minions, two connections each), below what exhausts memory.
-pub const MAX_CONNECTIONS: usize = 32_768;
+pub(crate) const MAX_CONNECTIONS: usize = 32_768;
 /// A handshake takes one or two round trips, so even a site behind one address rarely has this many at a time.
-pub const MAX_HALF_OPEN_PER_ADDRESS: usize = 64;
+pub(crate) const MAX_HALF_OPEN_PER_ADDRESS: usize = 64;
 /// Greeting and READY are 100 bytes; who takes longer than this has no intention of finishing.
-pub const HANDSHAKE: Duration = Duration::from_secs(10);
+pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// A REQ has one request in flight. Peers that pipeline (DEALER) wait, unread, beyond this.
-pub const MAX_PIPELINE: usize = 16;
+pub(crate) const MAX_PIPELINE: usize = 16;
 /// Requests read and not yet taken by `recv`, all connections together: one second of a busy master's work.
-pub const MAX_QUEUED: usize = 1024;
+pub(crate) const MAX_QUEUED: usize = 1024;
 /// Bytes of requests that all unauthenticated connections may hold together, above the first 16 KiB of each.
-pub const MAX_BUFFERED_UNAUTHENTICATED: usize = 128 << 20;
+pub(crate) const MAX_BUFFERED_UNAUTHENTICATED: usize = 128 << 20;
 /// The same for authenticated connections.
-pub const MAX_BUFFERED: usize = 1 << 30;
+pub(crate) const MAX_BUFFERED: usize = 1 << 30;
 /// A peer that takes not one byte for this long is gone or hostile, whatever its TCP says.
-pub const WRITE_STALL: Duration = Duration::from_secs(60);
+pub(crate) const WRITE_STALL: Duration = Duration::from_secs(60);
 
 /// Bounds of one socket. `Default` holds the constants of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,39 @@
-//! PUB.
-use crate::{BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits};
-use std::time::Duration;
+//! PUB (RFC 29): sends to every peer what it subscribed to, never waits for one.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
+use tracing::{debug, warn};
+
+use crate::{
+    BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    connection::{Closed, Connection, ConnectionConfig, Event},
+    frame::DecoderLimits,
+    handshake::SocketType,
+    listener::{Counters, ListenerConfig, Peer, bind},
+    ring::{Publication, Reader, Ring},
+    subscriptions::Subscriptions,
+    task::AbortOnDrop,
+    throttle::Throttle,
+};
+
+/// Bytes of publications kept for slow peers, however few they are: 1,000 of 64 KiB, or one of any size.
+const MAX_RING_BYTES: usize = 64 << 20;
+/// Publications taken from the ring at once for one peer, beyond which the ring is the queue.
+const MAX_BATCH: usize = 64;
+/// The same in bytes.
+const MAX_BATCH_BYTES: usize = 256 << 10;
+/// The name of SUBSCRIBE and its length, on top of the subscription.
+const SUBSCRIBE_OVERHEAD: usize = 10;
 
 /// Settings of a [`Publisher`].
 #[derive(Debug, Clone)]
@@ -16,6 +49,7 @@ pub struct PubConfig {
     /// The listen backlog (`zmq_backlog`).
     pub backlog: u32,
 }
+
 impl Default for PubConfig {
     fn default() -> PubConfig {
         PubConfig {
@@ -27,6 +61,7 @@ impl Default for PubConfig {
         }
     }
 }
+
 /// Counters of a [`Publisher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PubStats {
@@ -47,32 +82,242 @@ pub struct PubStats {
     /// Connections closed for breaking a rule of the protocol or a limit.
     pub violations: u64,
 }
-/// A PUB socket; clones send to the same peers.
+
+/// A PUB socket; clones send to the same peers. The last one to be dropped closes it.
 #[derive(Debug, Clone)]
-pub struct Publisher {}
+pub struct Publisher {
+    handle: Arc<Handle>,
+}
+
+/// What ends with the last [`Publisher`].
+#[derive(Debug)]
+struct Handle {
+    core: Arc<Core>,
+    endpoint: Endpoint,
+    stop: watch::Sender<bool>,
+    listener: Mutex<Option<AbortOnDrop>>,
+}
+
+/// What the connections share.
+#[derive(Debug)]
+struct Core {
+    config: PubConfig,
+    ring: Arc<Ring>,
+    counters: Arc<Counters>,
+    subscribers: watch::Sender<usize>,
+    sent: AtomicU64,
+    delivered: AtomicU64,
+    dropped: AtomicU64,
+    complaints: Mutex<Throttle>,
+}
+
 impl Publisher {
-    /// Binds and starts accepting.
-    pub async fn bind(_endpoint: &Endpoint, _config: PubConfig) -> Result<Publisher, BindError> {
-        todo!()
+    /// Binds and starts accepting. Must be called in a tokio runtime.
+    pub async fn bind(endpoint: &Endpoint, config: PubConfig) -> Result<Publisher, BindError> {
+        let bound = bind(endpoint, config.backlog).await?;
+        let endpoint = bound.endpoint.clone();
+        let listener =
+            ListenerConfig { socket_type: SocketType::Pub, limits: config.limits.clone(), keepalive: config.keepalive };
+        let core = Arc::new(Core {
+            ring: Ring::new(config.hwm, MAX_RING_BYTES),
+            config,
+            counters: Arc::default(),
+            subscribers: watch::Sender::new(0),
+            sent: AtomicU64::new(0),
+            delivered: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            complaints: Mutex::default(),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let serve = {
+            let (core, stopped) = (Arc::clone(&core), stopped.clone());
+            move |peer| serve(Arc::clone(&core), peer, stopped.clone())
+        };
+        let listener = bound.run(listener, Arc::clone(&core.counters), stopped, serve);
+        let listener = Mutex::new(Some(AbortOnDrop(tokio::spawn(listener))));
+        Ok(Publisher { handle: Arc::new(Handle { core, endpoint, stop, listener }) })
     }
+
     /// Where it is bound, with the real port.
     pub fn endpoint(&self) -> &Endpoint {
-        todo!()
+        &self.handle.endpoint
     }
-    /// Sends to every peer with a matching subscription. Never blocks.
-    pub fn send(&self, _message: Frames) {
-        todo!()
+
+    /// Sends to every peer with a matching subscription. Never blocks: a peer that is more than `hwm` messages behind
+    /// loses its oldest, which [`PubStats::dropped`] counts. A message without frames is nothing.
+    #[expect(clippy::needless_pass_by_value, reason = "as every send: the message is gone")]
+    pub fn send(&self, message: Frames) {
+        if message.is_empty() {
+            return;
+        }
+        let core = &self.handle.core;
+        core.sent.fetch_add(1, Ordering::Relaxed);
+        core.ring.push(Publication::new(&message));
     }
+
     /// The counters.
     pub fn stats(&self) -> PubStats {
-        todo!()
+        let core = &self.handle.core;
+        PubStats {
+            connections: core.counters.connections.load(Ordering::Relaxed),
+            subscribers: *core.subscribers.borrow(),
+            sent: core.sent.load(Ordering::Relaxed),
+            delivered: core.delivered.load(Ordering::Relaxed),
+            dropped: core.dropped.load(Ordering::Relaxed),
+            accepted: core.counters.accepted.load(Ordering::Relaxed),
+            refused: core.counters.refused.load(Ordering::Relaxed),
+            violations: core.counters.violations.load(Ordering::Relaxed),
+        }
     }
-    /// Resolves when at least `count` peers have a subscription.
-    pub async fn wait_for_subscribers(&self, _count: usize) {
-        todo!()
+
+    /// Waits until at least `count` peers have a subscription. Cancel-safe.
+    pub async fn wait_for_subscribers(&self, count: usize) {
+        // The sender lives as long as `self`.
+        let _ = self.handle.core.subscribers.subscribe().wait_for(|subscribers| *subscribers >= count).await;
     }
+
     /// Stops accepting, gives peers `grace` to take what waits for them, and closes. Clones send into nothing then.
-    pub async fn close(self, _grace: Duration) {
-        todo!()
+    pub async fn close(self, grace: Duration) {
+        let listener = self.handle.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // No receiver is left when it is closed already.
+        let _ = self.handle.stop.send(true);
+        if let Some(mut listener) = listener {
+            // What is not done by then is aborted by the drop.
+            let _ = timeout_at(Instant::now() + grace, &mut listener.0).await;
+        }
+    }
+}
+
+/// Serves one peer to its end.
+async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
+    let name = peer.name();
+    let limits = &core.config.limits;
+    let decoder = DecoderLimits {
+        // Nobody has anything to say to a PUB but subscriptions.
+        max_message: limits.max_subscription_len.saturating_add(1),
+        max_frames: limits.max_frames,
+        max_command: limits.max_subscription_len.saturating_add(SUBSCRIBE_OVERHEAD),
+    };
+    let config = ConnectionConfig { decoder, heartbeat: core.config.heartbeat, write_stall: limits.write_stall };
+    let connection = Connection::new(peer.established, config);
+    let subscriber = Subscriber {
+        reader: core.ring.reader(),
+        core: &core,
+        connection,
+        subscriptions: Subscriptions::default(),
+        name: &name,
+    };
+    let Err(closed) = subscriber.run(stop).await else { return };
+    if closed.is_violation() {
+        core.counters.violations.fetch_add(1, Ordering::Relaxed);
+    }
+    debug!("{name} left: {closed}");
+}
+
+/// One peer.
+struct Subscriber<'a> {
+    core: &'a Core,
+    connection: Connection,
+    reader: Reader,
+    subscriptions: Subscriptions,
+    name: &'a str,
+}
+
+impl Subscriber<'_> {
+    /// Until the peer leaves (an error says why) or the publisher stopped and everything is written.
+    async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
+        let mut stopping = false;
+        let mut batch = Vec::new();
+        loop {
+            if !self.connection.has_messages() {
+                self.queue(&mut batch);
+            }
+            let idle = !self.connection.has_messages();
+            if idle && !self.reader.is_at_end() {
+                // Nothing of that batch was for this peer.
+                tokio::task::coop::consume_budget().await;
+                continue;
+            }
+            if stopping && idle {
+                return self.connection.drain().await;
+            }
+            tokio::select! {
+                event = self.connection.next(true) => self.handle(event?)?,
+                () = self.reader.wait(), if idle => {}
+                _ = stop.wait_for(|stop| *stop), if !stopping => stopping = true,
+            }
+        }
+    }
+
+    /// Moves the next publications from the ring to the connection.
+    fn queue(&mut self, batch: &mut Vec<Publication>) {
+        let lost = self.reader.read(batch, MAX_BATCH, MAX_BATCH_BYTES);
+        if lost > 0 && !self.subscriptions.is_empty() {
+            self.core.dropped.fetch_add(lost, Ordering::Relaxed);
+            let pass = self.core.complaints.lock().unwrap_or_else(PoisonError::into_inner).pass();
+            if pass.is_some() {
+                warn!("{} is too slow and has lost {lost} publications", self.name);
+            }
+        }
+        for publication in batch.drain(..) {
+            if self.subscriptions.matches(&publication.topic) {
+                self.connection.push_message(publication.wire);
+            }
+        }
+        batch.shrink_to(8);
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), Closed> {
+        match event {
+            Event::Wrote(count) => {
+                self.core.delivered.fetch_add(count as u64, Ordering::Relaxed);
+            }
+            Event::Subscribe(prefix) => self.subscribe(&prefix)?,
+            Event::Cancel(prefix) => self.cancel(&prefix),
+            // ZMTP 3.0 subscribes by message (RFC 23); anything else an XSUB may send is not for us.
+            Event::Message(frames) => {
+                if let [frame] = frames.as_slice() {
+                    match frame.split_first() {
+                        Some((1, prefix)) => self.subscribe(prefix)?,
+                        Some((0, prefix)) => self.cancel(prefix),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn subscribe(&mut self, prefix: &[u8]) -> Result<(), Closed> {
+        let limits = &self.core.config.limits;
+        if prefix.len() > limits.max_subscription_len {
+            return Err(Closed::Protocol("the peer sent a subscription that is too long"));
+        }
+        let first = self.subscriptions.is_empty();
+        if !self.subscriptions.subscribe(prefix, limits.max_subscriptions) {
+            return Err(Closed::Subscriptions(limits.max_subscriptions));
+        }
+        if first {
+            self.core.subscribers.send_modify(|count| *count += 1);
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, prefix: &[u8]) {
+        if self.subscriptions.is_empty() {
+            return;
+        }
+        self.subscriptions.cancel(prefix);
+        if self.subscriptions.is_empty() {
+            self.core.subscribers.send_modify(|count| *count -= 1);
+        }
+    }
+}
+
+impl Drop for Subscriber<'_> {
+    fn drop(&mut self) {
+        if !self.subscriptions.is_empty() {
+            self.core.subscribers.send_modify(|count| *count -= 1);
+        }
     }
 }

@@ -1,14 +1,31 @@
-//! REQ.
-use crate::{Backoff, Endpoint, Heartbeat, Keepalive, Limits};
-use bytes::Bytes;
+//! REQ (RFC 28): one request at a time, each under a deadline, over a connection that is kept and watched.
+//!
+//! A task owns the connection, so that PINGs are answered, and the end of the connection seen, between requests. A
+//! reply that does not come in time ends the connection: there is no way it could be taken for the next one's.
+
 use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::{
+    Backoff, Endpoint, Heartbeat, Keepalive, Limits,
+    connect::Connector,
+    connection::{Closed, Connection, Event},
+    frame::encode_message,
+    handshake::SocketType,
+    task::AbortOnDrop,
+};
 
 /// Settings of a [`Requester`].
 #[derive(Debug, Clone)]
 pub struct ReqConfig {
     /// What the peer may make it hold.
     pub limits: Limits,
-    /// The wait before connecting again.
+    /// The wait before connecting again, within one request.
     pub backoff: Backoff,
     /// TCP keepalive.
     pub keepalive: Keepalive,
@@ -19,11 +36,13 @@ pub struct ReqConfig {
     /// The socket's identity, at most 255 bytes.
     pub identity: Option<Bytes>,
 }
+
 impl Default for ReqConfig {
+    /// Reconnects after 0.1 to 5 seconds: Salt's REQ has libzmq's first wait of 100 ms and RECONNECT_IVL_MAX 5000.
     fn default() -> ReqConfig {
         ReqConfig {
             limits: Limits::default(),
-            backoff: Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(5), randomize: true },
+            backoff: Backoff { initial: Duration::from_millis(100), max: Duration::from_secs(5), randomize: false },
             keepalive: Keepalive::default(),
             heartbeat: Heartbeat::default(),
             connect_timeout: Duration::from_secs(5),
@@ -31,10 +50,11 @@ impl Default for ReqConfig {
         }
     }
 }
+
 /// Why a request has no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Nothing came in time; the reason says how far it got.
+    /// Nothing came in time.
     #[error("no reply from {endpoint} within {timeout:?}: {reason}")]
     Timeout {
         /// Who was asked.
@@ -45,7 +65,7 @@ pub enum RequestError {
         reason: String,
     },
     /// The connection was lost after the request had been sent. It may have been carried out.
-    #[error("{endpoint} closed the connection before it replied: {reason}")]
+    #[error("no reply from {endpoint}: {reason}")]
     Closed {
         /// Who was asked.
         endpoint: Endpoint,
@@ -53,17 +73,144 @@ pub enum RequestError {
         reason: String,
     },
 }
+
 /// A REQ socket that connects when needed.
 #[derive(Debug)]
-pub struct Requester {}
+pub struct Requester {
+    endpoint: Endpoint,
+    calls: mpsc::Sender<Call>,
+    _task: AbortOnDrop,
+}
+
+/// One request on its way to the task.
+#[derive(Debug)]
+struct Call {
+    payload: Bytes,
+    deadline: Instant,
+    outcome: oneshot::Sender<Result<Bytes, Failure>>,
+}
+
+/// Why the task has no reply.
+#[derive(Debug)]
+enum Failure {
+    Timeout(String),
+    Closed(String),
+}
+
 impl Requester {
     /// Makes the socket; it connects with the first request. Must be called in a tokio runtime.
-    pub fn new(_endpoint: Endpoint, _config: ReqConfig) -> Requester {
-        todo!()
+    pub fn new(endpoint: Endpoint, config: ReqConfig) -> Requester {
+        let (calls, incoming) = mpsc::channel(1);
+        let connector = Connector {
+            endpoint: endpoint.clone(),
+            socket_type: SocketType::Req,
+            identity: config.identity,
+            limits: config.limits,
+            heartbeat: config.heartbeat,
+            keepalive: config.keepalive,
+            connect_timeout: config.connect_timeout,
+        };
+        let task = Requests { connector, backoff: config.backoff, connection: None }.run(incoming);
+        Requester { endpoint, calls, _task: AbortOnDrop(tokio::spawn(task)) }
     }
-    /// Sends a request and waits for its reply. A request that timed out, or whose future was dropped, closes the
-    /// connection, so that its late reply reaches nobody.
-    pub async fn request(&mut self, _payload: Bytes, _timeout: Duration) -> Result<Bytes, RequestError> {
-        todo!()
+
+    /// Who is asked.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Sends a request and waits for its reply, connecting as often as it takes. A request that timed out, or whose
+    /// future was dropped, closes the connection, so that its late reply reaches nobody.
+    pub async fn request(&mut self, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
+        let (outcome, answer) = oneshot::channel();
+        let call = Call { payload, deadline: Instant::now() + timeout, outcome };
+        let endpoint = || self.endpoint.clone();
+        let stopped = || RequestError::Closed { endpoint: endpoint(), reason: "the runtime is shutting down".into() };
+        self.calls.send(call).await.map_err(|_| stopped())?;
+        match answer.await {
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(Failure::Timeout(reason))) => Err(RequestError::Timeout { endpoint: endpoint(), timeout, reason }),
+            Ok(Err(Failure::Closed(reason))) => Err(RequestError::Closed { endpoint: endpoint(), reason }),
+            Err(_) => Err(stopped()),
+        }
+    }
+}
+
+/// The task behind a [`Requester`].
+struct Requests {
+    connector: Connector,
+    backoff: Backoff,
+    /// Kept only while nothing is owed on it.
+    connection: Option<Connection>,
+}
+
+impl Requests {
+    async fn run(mut self, mut calls: mpsc::Receiver<Call>) {
+        loop {
+            let call = match &mut self.connection {
+                None => calls.recv().await,
+                Some(connection) => tokio::select! {
+                    // First see whether the connection has ended, then use it.
+                    biased;
+                    event = connection.next(true) => {
+                        if !matches!(event, Ok(Event::Wrote(_))) {
+                            // It ended, or says what nobody asked.
+                            self.connection = None;
+                        }
+                        continue;
+                    }
+                    call = calls.recv() => call,
+                },
+            };
+            let Some(Call { payload, deadline, mut outcome }) = call else { return };
+            let mut progress = String::from("not connected");
+            let result = tokio::select! {
+                result = timeout_at(deadline, self.exchange(payload, &mut progress)) => Some(result),
+                () = outcome.closed() => None,
+            };
+            let result = match result {
+                Some(Ok(Ok((reply, connection)))) => {
+                    self.connection = Some(connection);
+                    Ok(reply)
+                }
+                Some(Ok(Err(closed))) => Err(Failure::Closed(closed.to_string())),
+                Some(Err(_)) => Err(Failure::Timeout(progress)),
+                None => continue,
+            };
+            // Whoever asked may have left just now; the reply is then nobody's.
+            let _ = outcome.send(result);
+        }
+    }
+
+    /// Sends the request and waits for the reply. The connection is in here while it is owed one: dropping this
+    /// future closes it.
+    async fn exchange(&mut self, payload: Bytes, progress: &mut String) -> Result<(Bytes, Connection), Closed> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connect(progress).await,
+        };
+        *progress = String::from("connected, but the request was not answered");
+        connection.push_message(encode_message(&[Bytes::new(), payload]));
+        loop {
+            if let Event::Message(mut frames) = connection.next(true).await? {
+                return match (frames.pop(), frames.as_slice()) {
+                    (Some(reply), [empty]) if empty.is_empty() => Ok((reply, connection)),
+                    _ => Err(Closed::Protocol("the reply does not consist of an empty frame and one payload")),
+                };
+            }
+        }
+    }
+
+    /// Tries until it is connected; the caller has the deadline.
+    async fn connect(&self, progress: &mut String) -> Connection {
+        let mut failures = 0;
+        loop {
+            match self.connector.connect().await {
+                Ok(connection) => return connection,
+                Err(error) => *progress = error.to_string(),
+            }
+            failures += 1;
+            sleep(self.backoff.wait(failures)).await;
+        }
     }
 }

@@ -1,7 +1,36 @@
-//! ROUTER.
-use crate::{BindError, Endpoint, Heartbeat, Keepalive, Limits};
+//! ROUTER (RFC 28), as Salt uses it: requests come in, each with a way back that is bound to its connection.
+//!
+//! Replies are routed by connection and never by identity, so peers may reuse identities, or lie about them.
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
 use bytes::Bytes;
-use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, timeout_at},
+};
+use tracing::debug;
+
+use crate::{
+    BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    budget::Budget,
+    connection::{Closed, Connection, ConnectionConfig, Event},
+    frame::{DecoderLimits, encode_message},
+    handshake::SocketType,
+    listener::{Counters, ListenerConfig, Peer, bind},
+    task::AbortOnDrop,
+};
+
+/// The longest command a requester has for us; PING and its context are 21 bytes.
+const MAX_COMMAND_LEN: usize = 4096;
 
 /// Settings of a [`Router`].
 #[derive(Debug, Clone)]
@@ -15,6 +44,7 @@ pub struct RouterConfig {
     /// The listen backlog (`zmq_backlog`).
     pub backlog: u32,
 }
+
 impl Default for RouterConfig {
     fn default() -> RouterConfig {
         RouterConfig {
@@ -25,6 +55,7 @@ impl Default for RouterConfig {
         }
     }
 }
+
 /// Counters of a [`Router`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouterStats {
@@ -43,31 +74,29 @@ pub struct RouterStats {
     /// Connections closed for breaking a rule of the protocol or a limit.
     pub violations: u64,
 }
+
 /// A ROUTER socket.
 #[derive(Debug)]
-pub struct Router {}
-impl Router {
-    /// Binds and starts accepting.
-    pub async fn bind(_endpoint: &Endpoint, _config: RouterConfig) -> Result<Router, BindError> {
-        todo!()
-    }
-    /// Where it is bound, with the real port.
-    pub fn endpoint(&self) -> &Endpoint {
-        todo!()
-    }
-    /// The next request. Cancel-safe.
-    pub async fn recv(&mut self) -> Option<Incoming> {
-        todo!()
-    }
-    /// The counters.
-    pub fn stats(&self) -> RouterStats {
-        todo!()
-    }
-    /// Stops accepting and reading, gives replies `grace` to be made and written, and closes.
-    pub async fn close(self, _grace: Duration) {
-        todo!()
-    }
+pub struct Router {
+    core: Arc<Core>,
+    endpoint: Endpoint,
+    requests: mpsc::Receiver<Incoming>,
+    stop: watch::Sender<bool>,
+    listener: AbortOnDrop,
 }
+
+/// What the connections share.
+#[derive(Debug)]
+struct Core {
+    config: RouterConfig,
+    counters: Arc<Counters>,
+    unauthenticated: Arc<Budget>,
+    authenticated: Arc<Budget>,
+    requests: AtomicU64,
+    replies: AtomicU64,
+    malformed: AtomicU64,
+}
+
 /// One request.
 #[derive(Debug)]
 pub struct Incoming {
@@ -76,32 +105,285 @@ pub struct Incoming {
     /// The way back.
     pub reply: Reply,
 }
+
 /// Who sent a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerInfo {
-    /// Unique in this process.
+    /// Unique in this process, never reused.
     pub connection: u64,
     /// The peer's address; `None` over `ipc://`.
     pub address: Option<SocketAddr>,
 }
-/// The way back to the connection a request came from.
+
+/// The way back to the connection a request came from. Dropped, the request stays without an answer, which leaves a REQ
+/// peer waiting until it gives up: say no instead.
 #[derive(Debug)]
-pub struct Reply {}
+pub struct Reply {
+    peer: Arc<ConnectedPeer>,
+    /// Has room for one answer to each request that is out.
+    answers: mpsc::Sender<Answer>,
+    request_len: usize,
+    answered: bool,
+}
+
+/// What an application and a connection both know of a peer.
+#[derive(Debug)]
+struct ConnectedPeer {
+    info: PeerInfo,
+    authenticated: AtomicBool,
+}
+
+/// The end of one request; without a payload if its [`Reply`] was dropped.
+#[derive(Debug)]
+struct Answer {
+    payload: Option<Bytes>,
+    request_len: usize,
+}
+
 /// The connection a reply was meant for is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer closed the connection before its reply")]
 pub struct Gone;
+
+impl Router {
+    /// Binds and starts accepting. Must be called in a tokio runtime.
+    pub async fn bind(endpoint: &Endpoint, config: RouterConfig) -> Result<Router, BindError> {
+        let bound = bind(endpoint, config.backlog).await?;
+        let endpoint = bound.endpoint.clone();
+        let listener = ListenerConfig {
+            socket_type: SocketType::Router,
+            limits: config.limits.clone(),
+            keepalive: config.keepalive,
+        };
+        let (queue, requests) = mpsc::channel(config.limits.max_queued.max(1));
+        let core = Arc::new(Core {
+            unauthenticated: Budget::new(config.limits.max_buffered_unauthenticated),
+            authenticated: Budget::new(config.limits.max_buffered),
+            config,
+            counters: Arc::default(),
+            requests: AtomicU64::new(0),
+            replies: AtomicU64::new(0),
+            malformed: AtomicU64::new(0),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let serve = {
+            let (core, stopped) = (Arc::clone(&core), stopped.clone());
+            move |peer| serve(Arc::clone(&core), peer, queue.clone(), stopped.clone())
+        };
+        let listener = bound.run(listener, Arc::clone(&core.counters), stopped, serve);
+        Ok(Router { core, endpoint, requests, stop, listener: AbortOnDrop(tokio::spawn(listener)) })
+    }
+
+    /// Where it is bound, with the real port.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The next request. Cancel-safe. `None` only when the runtime shuts down.
+    pub async fn recv(&mut self) -> Option<Incoming> {
+        let incoming = self.requests.recv().await?;
+        self.core.requests.fetch_add(1, Ordering::Relaxed);
+        Some(incoming)
+    }
+
+    /// The counters.
+    pub fn stats(&self) -> RouterStats {
+        let core = &self.core;
+        RouterStats {
+            connections: core.counters.connections.load(Ordering::Relaxed),
+            requests: core.requests.load(Ordering::Relaxed),
+            replies: core.replies.load(Ordering::Relaxed),
+            malformed: core.malformed.load(Ordering::Relaxed),
+            accepted: core.counters.accepted.load(Ordering::Relaxed),
+            refused: core.counters.refused.load(Ordering::Relaxed),
+            violations: core.counters.violations.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Stops accepting and reading, drops what `recv` has not taken, gives the replies to what it has taken `grace` to
+    /// be made and written, and closes.
+    pub async fn close(mut self, grace: Duration) {
+        // The listener holds a receiver unless it is gone already.
+        let _ = self.stop.send(true);
+        self.requests.close();
+        while self.requests.try_recv().is_ok() {}
+        // What is not done by then is aborted by the drop.
+        let _ = timeout_at(Instant::now() + grace, &mut self.listener.0).await;
+    }
+}
+
 impl Reply {
     /// Who asked.
     pub fn peer(&self) -> &PeerInfo {
-        todo!()
+        &self.peer.info
     }
-    /// The layer above knows who this is: raises the connection's limit to `max_message`.
+
+    /// The layer above knows who this is: raises the connection's limit on messages to
+    /// [`Limits::max_message`], from the next message on.
     pub fn authenticated(&self) {
-        todo!()
+        self.peer.authenticated.store(true, Ordering::Release);
     }
-    /// Sends the reply.
-    pub async fn send(self, _payload: Bytes) -> Result<(), Gone> {
-        todo!()
+
+    /// Sends the reply: hands it to the connection, which has room for it.
+    pub async fn send(mut self, payload: Bytes) -> Result<(), Gone> {
+        self.answered = true;
+        let answer = Answer { payload: Some(payload), request_len: self.request_len };
+        self.answers.try_send(answer).map_err(|_| Gone)
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        if !self.answered {
+            // A closed connection needs no answer.
+            let _ = self.answers.try_send(Answer { payload: None, request_len: self.request_len });
+        }
+    }
+}
+
+/// Serves one peer to its end.
+async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop: watch::Receiver<bool>) {
+    let name = peer.name();
+    let limits = &core.config.limits;
+    let decoder = DecoderLimits {
+        max_message: limits.max_message_unauthenticated,
+        max_frames: limits.max_frames,
+        max_command: MAX_COMMAND_LEN,
+    };
+    let config = ConnectionConfig { decoder, heartbeat: core.config.heartbeat, write_stall: limits.write_stall };
+    let info = PeerInfo { connection: peer.connection, address: peer.address };
+    let (answers, answered) = mpsc::channel(limits.max_pipeline.max(1));
+    let requests = Requests {
+        core: &core,
+        connection: Connection::new(peer.established, config),
+        peer: Arc::new(ConnectedPeer { info, authenticated: AtomicBool::new(false) }),
+        raised: false,
+        answers,
+        pending: VecDeque::new(),
+        out: 0,
+        writing: 0,
+    };
+    let Err(closed) = requests.run(answered, queue, stop).await else { return };
+    if closed.is_violation() {
+        core.counters.violations.fetch_add(1, Ordering::Relaxed);
+    }
+    debug!("{name} left: {closed}");
+}
+
+/// One peer. A request is first pending, then out with the application, then its reply is being written; the three
+/// together never exceed `max_pipeline`.
+struct Requests<'a> {
+    core: &'a Core,
+    connection: Connection,
+    peer: Arc<ConnectedPeer>,
+    /// Whether the limits are those of an authenticated peer.
+    raised: bool,
+    answers: mpsc::Sender<Answer>,
+    pending: VecDeque<Bytes>,
+    out: usize,
+    writing: usize,
+}
+
+impl Requests<'_> {
+    async fn run(
+        mut self,
+        mut answered: mpsc::Receiver<Answer>,
+        queue: mpsc::Sender<Incoming>,
+        mut stop: watch::Receiver<bool>,
+    ) -> Result<(), Closed> {
+        let max_pipeline = self.core.config.limits.max_pipeline.max(1);
+        let mut stopping = *stop.borrow();
+        if !self.connection.set_share(self.core.unauthenticated.share()) {
+            return Err(Closed::Budget);
+        }
+        loop {
+            self.raise_limits()?;
+            if stopping {
+                for payload in self.pending.drain(..) {
+                    self.connection.release(payload.len());
+                }
+                if self.out == 0 {
+                    return self.connection.drain().await;
+                }
+            }
+            let read = !stopping && self.pending.len() + self.out + self.writing < max_pipeline;
+            tokio::select! {
+                Some(answer) = answered.recv() => self.answer(answer),
+                permit = queue.reserve(), if !self.pending.is_empty() => match permit {
+                    Ok(permit) => {
+                        if let Some(payload) = self.pending.pop_front() {
+                            self.out += 1;
+                            permit.send(self.incoming(payload));
+                        }
+                    }
+                    // The router is closing.
+                    Err(_) => stopping = true,
+                },
+                event = self.connection.next(read) => match event {
+                    Ok(Event::Message(frames)) => self.message(frames),
+                    Ok(Event::Wrote(count)) => {
+                        self.writing -= count;
+                        self.core.replies.fetch_add(count as u64, Ordering::Relaxed);
+                    }
+                    // Not for a ROUTER; harmless.
+                    Ok(Event::Subscribe(_) | Event::Cancel(_)) => {}
+                    Err(closed) => {
+                        self.hand_over(&queue);
+                        return Err(closed);
+                    }
+                },
+                _ = stop.wait_for(|stop| *stop), if !stopping => stopping = true,
+            }
+        }
+    }
+
+    fn raise_limits(&mut self) -> Result<(), Closed> {
+        if !self.raised && self.peer.authenticated.load(Ordering::Acquire) {
+            self.raised = true;
+            self.connection.set_max_message(self.core.config.limits.max_message);
+            if !self.connection.set_share(self.core.authenticated.share()) {
+                return Err(Closed::Budget);
+            }
+        }
+        Ok(())
+    }
+
+    fn message(&mut self, mut frames: Frames) {
+        let len = frames.iter().map(Bytes::len).sum();
+        match (frames.pop(), frames.as_slice()) {
+            (Some(payload), [empty]) if empty.is_empty() => self.pending.push_back(payload),
+            _ => {
+                self.connection.release(len);
+                self.core.malformed.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// What a peer asked before it left is still asked, as far as there is room.
+    fn hand_over(&mut self, queue: &mpsc::Sender<Incoming>) {
+        while let Some(payload) = self.pending.pop_front() {
+            if queue.try_send(self.incoming(payload)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn incoming(&self, payload: Bytes) -> Incoming {
+        let reply = Reply {
+            peer: Arc::clone(&self.peer),
+            answers: self.answers.clone(),
+            request_len: payload.len(),
+            answered: false,
+        };
+        Incoming { payload, reply }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        self.out -= 1;
+        self.connection.release(answer.request_len);
+        if let Some(payload) = answer.payload {
+            self.writing += 1;
+            self.connection.push_message(encode_message(&[Bytes::new(), payload]));
+        }
     }
 }

@@ -1,7 +1,24 @@
-//! SUB.
-use crate::{Backoff, Endpoint, Frames, Heartbeat, Keepalive, Limits};
+//! SUB (RFC 29): stays connected, subscribes again after every reconnect, and answers PINGs while nobody receives.
+
+use std::{sync::Arc, time::Duration};
+
 use bytes::Bytes;
-use std::time::Duration;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::sleep,
+};
+
+use crate::{
+    Backoff, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    connect::Connector,
+    connection::{Closed, Connection, Event},
+    frame::{Command, encode_message},
+    handshake::SocketType,
+    task::AbortOnDrop,
+};
+
+/// Messages that wait to be received count in units of this, so that the count fits a semaphore.
+const UNIT: usize = 1024;
 
 /// Settings of a [`Subscriber`].
 #[derive(Debug, Clone)]
@@ -21,6 +38,7 @@ pub struct SubConfig {
     /// The deadline of one attempt to connect, before the handshake.
     pub connect_timeout: Duration,
 }
+
 impl Default for SubConfig {
     fn default() -> SubConfig {
         SubConfig {
@@ -34,6 +52,7 @@ impl Default for SubConfig {
         }
     }
 }
+
 /// What happened on a [`Subscriber`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubEvent {
@@ -47,16 +66,122 @@ pub enum SubEvent {
     /// A message.
     Message(Frames),
 }
-/// A SUB socket that stays connected.
+
+/// A SUB socket that stays connected until it is dropped.
 #[derive(Debug)]
-pub struct Subscriber {}
+pub struct Subscriber {
+    events: mpsc::Receiver<Queued>,
+    _task: AbortOnDrop,
+}
+
+/// An event, and its share of what may be queued.
+type Queued = (SubEvent, Option<OwnedSemaphorePermit>);
+
 impl Subscriber {
-    /// Starts connecting; must be called in a tokio runtime.
-    pub fn connect(_endpoint: Endpoint, _config: SubConfig) -> Subscriber {
-        todo!()
+    /// Starts connecting. Must be called in a tokio runtime.
+    pub fn connect(endpoint: Endpoint, config: SubConfig) -> Subscriber {
+        let (queue, events) = mpsc::channel(config.limits.max_queued.max(1));
+        let feed = Feed {
+            // Two of the longest: one being taken, one waiting.
+            room: Arc::new(Semaphore::new(2 * units(config.limits.max_message))),
+            queue,
+            subscriptions: config.subscriptions,
+        };
+        let connector = Connector {
+            endpoint,
+            socket_type: SocketType::Sub,
+            identity: config.identity,
+            limits: config.limits,
+            heartbeat: config.heartbeat,
+            keepalive: config.keepalive,
+            connect_timeout: config.connect_timeout,
+        };
+        let task = tokio::spawn(feed.run(connector, config.backoff));
+        Subscriber { events, _task: AbortOnDrop(task) }
     }
+
     /// The next event. Cancel-safe.
     pub async fn recv(&mut self) -> SubEvent {
-        todo!()
+        match self.events.recv().await {
+            Some((event, _room)) => event,
+            // The task only ends with the runtime.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn units(len: usize) -> usize {
+    // What a semaphore counts to is far above what memory holds.
+    (len / UNIT + 1).min(u32::MAX as usize / 2)
+}
+
+/// The task behind a [`Subscriber`].
+struct Feed {
+    queue: mpsc::Sender<Queued>,
+    room: Arc<Semaphore>,
+    subscriptions: Vec<Bytes>,
+}
+
+impl Feed {
+    async fn run(self, connector: Connector, backoff: Backoff) {
+        let mut failures = 0;
+        loop {
+            let reason = match connector.connect().await {
+                Err(error) => error.to_string(),
+                Ok(connection) => {
+                    failures = 0;
+                    match self.feed(connection).await {
+                        Err(closed) => closed.to_string(),
+                        Ok(()) => return,
+                    }
+                }
+            };
+            failures += 1;
+            if self.queue.send((SubEvent::Disconnected { reason }, None)).await.is_err() {
+                return;
+            }
+            sleep(backoff.wait(failures)).await;
+        }
+    }
+
+    /// Subscribes and passes on messages until the connection ends (an error says why) or nobody receives any more.
+    async fn feed(&self, mut connection: Connection) -> Result<(), Closed> {
+        for prefix in &self.subscriptions {
+            if connection.knows_3_1() {
+                connection.push_command(&Command::Subscribe(prefix.clone()));
+            } else {
+                connection.push_message(encode_message(&[[&[1], &prefix[..]].concat().into()]));
+            }
+        }
+        connection.drain().await?;
+        if self.queue.send((SubEvent::Connected, None)).await.is_err() {
+            return Ok(());
+        }
+        let mut waiting = None;
+        loop {
+            let read = waiting.is_none();
+            let len = waiting.as_ref().map_or(0, |frames: &Frames| frames.iter().map(Bytes::len).sum());
+            tokio::select! {
+                event = connection.next(read) => {
+                    if let Event::Message(frames) = event? {
+                        waiting = Some(frames);
+                    }
+                }
+                room = self.enqueue(len), if !read => {
+                    let Some((slot, permit)) = room else { return Ok(()) };
+                    if let Some(frames) = waiting.take() {
+                        slot.send((SubEvent::Message(frames), Some(permit)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Room for a message of `len` bytes; `None` when nobody receives any more. Cancel-safe.
+    async fn enqueue(&self, len: usize) -> Option<(mpsc::Permit<'_, Queued>, OwnedSemaphorePermit)> {
+        let units = u32::try_from(units(len)).unwrap_or(u32::MAX);
+        let permit = Arc::clone(&self.room).acquire_many_owned(units).await.ok()?;
+        let slot = self.queue.reserve().await.ok()?;
+        Some((slot, permit))
     }
 }

@@ -1,0 +1,357 @@
+//! One peer that is through the handshake: what came from it, what waits for it, and whether it is still there.
+//!
+//! A connection is driven by calling [`Connection::next`] in a loop, which reads, writes, answers PINGs and watches the
+//! clock. It waits only on readiness and on a timer, so it may be dropped at any await.
+
+use std::{collections::VecDeque, io, pin::Pin, time::Duration};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::{
+    io::Interest,
+    time::{Instant, Sleep, sleep_until},
+};
+
+use crate::{
+    Frames, Heartbeat,
+    budget::Share,
+    frame::{Command, Decoded, Decoder, DecoderLimits, FrameError, encode_command},
+    handshake::Established,
+    heartbeat::{Due, Liveness},
+    stream::Stream,
+};
+
+/// How much is read at once; freed again when it has been decoded, so that an idle peer costs no buffer.
+const READ_LEN: usize = 16 << 10;
+/// The same in the middle of a long frame.
+const READ_LONG_LEN: usize = 128 << 10;
+/// Pieces handed to one vectored write.
+const MAX_SLICES: usize = 64;
+/// PONGs and PINGs that may wait for a peer that does not read: beyond it the peer is not read either.
+const MAX_CONTROL: usize = 16;
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Closed {
+    #[error("the peer closed the connection")]
+    Eof,
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("{0}")]
+    Frame(#[from] FrameError),
+    #[error("nothing came from the peer for {0:?}")]
+    Silent(Duration),
+    #[error("the peer took nothing for {0:?}")]
+    Stalled(Duration),
+    #[error("all peers together hold too much; this one wanted more")]
+    Budget,
+    #[error("the peer has more than {0} subscriptions")]
+    Subscriptions(usize),
+    #[error("the peer refused: {0}")]
+    Refused(String),
+    #[error("{0}")]
+    Protocol(&'static str),
+}
+
+impl Closed {
+    /// Whether the peer broke a rule or a limit.
+    pub(crate) fn is_violation(&self) -> bool {
+        !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_))
+    }
+}
+
+/// What happened on a connection.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Message(Frames),
+    Subscribe(Bytes),
+    Cancel(Bytes),
+    /// So many messages are now wholly written.
+    Wrote(usize),
+}
+
+/// Settings of a connection.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionConfig {
+    pub(crate) decoder: DecoderLimits,
+    pub(crate) heartbeat: Heartbeat,
+    pub(crate) write_stall: Duration,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Stream,
+    knows_3_1: bool,
+    decoder: Decoder,
+    decoder_limits: DecoderLimits,
+    /// Read and not yet decoded.
+    input: BytesMut,
+    /// Whole encoded messages and commands.
+    outgoing: VecDeque<Outgoing>,
+    /// Bytes of the first one that are written.
+    written: usize,
+    /// Commands in `outgoing`.
+    control: usize,
+    liveness: Liveness,
+    write_stall: Duration,
+    /// Since when the peer takes nothing of what waits for it.
+    stalled: Option<Instant>,
+    timer: Pin<Box<Sleep>>,
+    /// Whether the last call of `next` was allowed to read.
+    reading: bool,
+    /// The bound that this connection's unfinished and unanswered messages count against.
+    share: Option<Share>,
+    /// Bytes of messages handed out and not yet released.
+    held: usize,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    bytes: Bytes,
+    control: bool,
+}
+
+impl Connection {
+    pub(crate) fn new(peer: Established, config: ConnectionConfig) -> Connection {
+        let now = Instant::now();
+        Connection {
+            stream: peer.stream,
+            knows_3_1: peer.knows_3_1,
+            decoder: Decoder::new(config.decoder),
+            decoder_limits: config.decoder,
+            input: peer.input,
+            outgoing: VecDeque::new(),
+            written: 0,
+            control: 0,
+            liveness: Liveness::new(config.heartbeat, peer.knows_3_1, now),
+            write_stall: config.write_stall,
+            stalled: None,
+            timer: Box::pin(sleep_until(now)),
+            reading: true,
+            share: None,
+            held: 0,
+        }
+    }
+
+    /// Whether the peer knows SUBSCRIBE as a command.
+    pub(crate) fn knows_3_1(&self) -> bool {
+        self.knows_3_1
+    }
+
+    /// Changes the longest message, for messages that have not begun.
+    pub(crate) fn set_max_message(&mut self, max_message: usize) {
+        self.decoder_limits.max_message = max_message;
+        self.decoder.set_limits(self.decoder_limits);
+    }
+
+    /// From now on what it holds counts against `share`; false when that is spent.
+    #[must_use]
+    pub(crate) fn set_share(&mut self, share: Share) -> bool {
+        self.share = Some(share);
+        self.cover()
+    }
+
+    /// A message handed out, of `len` bytes, no longer counts.
+    pub(crate) fn release(&mut self, len: usize) {
+        self.held -= len;
+        // Giving back cannot fail.
+        let _ = self.cover();
+    }
+
+    fn cover(&mut self) -> bool {
+        let held = self.held + self.decoder.buffered();
+        self.share.as_mut().is_none_or(|share| share.cover(held))
+    }
+
+    /// Queues an encoded message; the caller bounds how many.
+    pub(crate) fn push_message(&mut self, bytes: Bytes) {
+        if !bytes.is_empty() {
+            self.outgoing.push_back(Outgoing { bytes, control: false });
+        }
+    }
+
+    /// Queues a command.
+    pub(crate) fn push_command(&mut self, command: &Command) {
+        self.outgoing.push_back(Outgoing { bytes: encode_command(command), control: true });
+        self.control += 1;
+    }
+
+    /// Whether messages wait to be written.
+    pub(crate) fn has_messages(&self) -> bool {
+        self.outgoing.len() > self.control
+    }
+
+    /// The next event. Reads only if `read`: without it nothing is asked of the peer's liveness either. Cancel-safe.
+    pub(crate) async fn next(&mut self, read: bool) -> Result<Event, Closed> {
+        if read && !self.reading {
+            self.liveness.seen(Instant::now());
+        }
+        self.reading = read;
+        loop {
+            let read = read && self.control < MAX_CONTROL;
+            if read && let Some(event) = self.decode()? {
+                return Ok(event);
+            }
+            let wrote = self.flush()?;
+            if wrote > 0 {
+                return Ok(Event::Wrote(wrote));
+            }
+            let interest = match (read, !self.outgoing.is_empty()) {
+                (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
+                (true, false) => Some(Interest::READABLE),
+                (false, true) => Some(Interest::WRITABLE),
+                (false, false) => None,
+            };
+            let deadline = self.deadline(read);
+            // Reset only when it must ring earlier: a deadline that moved is looked at again when it rings.
+            if let Some(deadline) = deadline
+                && (self.timer.is_elapsed() || deadline < self.timer.deadline())
+            {
+                self.timer.as_mut().reset(deadline);
+            }
+            let stream = &self.stream;
+            let ready = async {
+                match interest {
+                    Some(interest) => stream.ready(interest).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                ready = ready => {
+                    if ready?.is_readable() && read {
+                        self.fill()?;
+                    }
+                }
+                () = &mut self.timer, if deadline.is_some() => self.on_timer(read)?,
+            }
+            // A peer that always has something for us must not keep the others waiting.
+            tokio::task::coop::consume_budget().await;
+        }
+    }
+
+    fn deadline(&self, read: bool) -> Option<Instant> {
+        let stall = self.stalled.map(|since| since + self.write_stall);
+        let silence = if read { self.liveness.deadline() } else { None };
+        stall.into_iter().chain(silence).min()
+    }
+
+    fn on_timer(&mut self, read: bool) -> Result<(), Closed> {
+        let now = Instant::now();
+        if self.stalled.is_some_and(|since| now >= since + self.write_stall) {
+            return Err(Closed::Stalled(self.write_stall));
+        }
+        if read {
+            match self.liveness.due(now) {
+                Due::Nothing => {}
+                Due::Ping => self.push_command(&Command::Ping { ttl: 0, context: Bytes::new() }),
+                Due::Dead(silent) => return Err(Closed::Silent(silent)),
+            }
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Result<(), Closed> {
+        let max = if self.decoder.expects_more_than(READ_LEN) { READ_LONG_LEN } else { READ_LEN };
+        match self.stream.try_read(&mut self.input, max)? {
+            Some(0) => Err(Closed::Eof),
+            Some(_) => {
+                self.liveness.seen(Instant::now());
+                Ok(())
+            }
+            None => {
+                self.input = BytesMut::new();
+                Ok(())
+            }
+        }
+    }
+
+    /// The next event of what has been read; answers PINGs on the way.
+    fn decode(&mut self) -> Result<Option<Event>, Closed> {
+        while !self.input.is_empty() && self.control < MAX_CONTROL {
+            let mut bytes = &self.input[..];
+            let item = self.decoder.decode(&mut bytes)?;
+            let used = self.input.len() - bytes.len();
+            self.input.advance(used);
+            match item {
+                None => {
+                    if !self.cover() {
+                        return Err(Closed::Budget);
+                    }
+                }
+                Some(Decoded::Message(frames)) => {
+                    if self.share.is_some() {
+                        self.held += frames.iter().map(Bytes::len).sum::<usize>();
+                        if !self.cover() {
+                            return Err(Closed::Budget);
+                        }
+                    }
+                    return Ok(Some(Event::Message(frames)));
+                }
+                Some(Decoded::Command(command)) => match command {
+                    Command::Ping { ttl, context } => {
+                        self.liveness.peer_ttl(ttl);
+                        self.push_command(&Command::Pong { context });
+                    }
+                    Command::Subscribe(prefix) => return Ok(Some(Event::Subscribe(prefix))),
+                    Command::Cancel(prefix) => return Ok(Some(Event::Cancel(prefix))),
+                    Command::Error(reason) => return Err(Closed::Refused(reason.escape_ascii().to_string())),
+                    Command::Ready(_) => return Err(Closed::Protocol("the peer sent READY twice")),
+                    Command::Pong { .. } | Command::Unknown => {}
+                },
+            }
+        }
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+        }
+        Ok(None)
+    }
+
+    /// Writes what the peer takes; how many messages were finished.
+    fn flush(&mut self) -> Result<usize, Closed> {
+        let mut finished = 0;
+        while !self.outgoing.is_empty() {
+            let mut slices = [io::IoSlice::new(&[]); MAX_SLICES];
+            let mut skip = self.written;
+            for (slice, out) in slices.iter_mut().zip(&self.outgoing) {
+                *slice = io::IoSlice::new(&out.bytes[skip..]);
+                skip = 0;
+            }
+            let count = self.outgoing.len().min(MAX_SLICES);
+            let Some(mut wrote) = self.stream.try_write(&slices[..count])? else {
+                self.stalled.get_or_insert_with(Instant::now);
+                return Ok(finished);
+            };
+            if self.stalled.take().is_some() {
+                // It had taken nothing and now does: somebody is there.
+                self.liveness.seen(Instant::now());
+            }
+            while let Some(first) = self.outgoing.front() {
+                let rest = first.bytes.len() - self.written;
+                if wrote < rest {
+                    self.written += wrote;
+                    break;
+                }
+                wrote -= rest;
+                self.written = 0;
+                if first.control {
+                    self.control -= 1;
+                } else {
+                    finished += 1;
+                }
+                self.outgoing.pop_front();
+            }
+        }
+        if finished > 0 {
+            // A burst must not leave its queue behind in every idle connection.
+            self.outgoing.shrink_to(8);
+        }
+        Ok(finished)
+    }
+
+    /// Writes everything that waits. The caller sets the deadline.
+    pub(crate) async fn drain(&mut self) -> Result<(), Closed> {
+        while !self.outgoing.is_empty() {
+            self.next(false).await?;
+        }
+        Ok(())
+    }
+}

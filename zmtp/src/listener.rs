@@ -1,0 +1,396 @@
+//! Binding and accepting: what holds before a peer has said who it is.
+//!
+//! A listener owns the tasks of its connections. It closes at once what is over the limits, so that a flood costs one
+//! accept each, and it pauses when the system is out of files or memory instead of spinning.
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    net::{TcpListener, TcpSocket, UnixListener, lookup_host},
+    sync::watch,
+    task::JoinSet,
+    time::sleep,
+};
+use tracing::{debug, warn};
+
+use crate::{
+    BindError, Endpoint, Keepalive, Limits,
+    handshake::{Established, SocketType, handshake},
+    stream::Stream,
+    throttle::Throttle,
+};
+
+/// How long accepting rests when the system has no file or memory for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// Connection ids, unique in the process.
+static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
+
+/// A bound socket.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    acceptor: Acceptor,
+    /// With the real port.
+    pub(crate) endpoint: Endpoint,
+}
+
+#[derive(Debug)]
+enum Acceptor {
+    Tcp(TcpListener),
+    Unix(UnixListener, #[expect(dead_code, reason = "removes the file when dropped")] SocketFile),
+}
+
+/// The file of a Unix socket; removed on drop if it is still this one.
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+/// Counters that listener and connections share.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) connections: AtomicUsize,
+    pub(crate) accepted: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) violations: AtomicU64,
+}
+
+/// What the listener needs to know of the socket it accepts for.
+#[derive(Debug, Clone)]
+pub(crate) struct ListenerConfig {
+    pub(crate) socket_type: SocketType,
+    pub(crate) limits: Limits,
+    pub(crate) keepalive: Keepalive,
+}
+
+/// A peer that is through the handshake.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) established: Established,
+    pub(crate) connection: u64,
+    pub(crate) address: Option<SocketAddr>,
+}
+
+impl Peer {
+    /// Who it is, for a log.
+    pub(crate) fn name(&self) -> String {
+        name(self.address)
+    }
+}
+
+fn name(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "a local peer".to_owned(), |address| address.to_string())
+}
+
+/// Binds and listens.
+pub(crate) async fn bind(endpoint: &Endpoint, backlog: u32) -> Result<Bound, BindError> {
+    let failed = |source| BindError::Io { endpoint: endpoint.to_string(), source };
+    match endpoint {
+        Endpoint::Tcp { host, port, .. } => {
+            let host = if host == "*" { "0.0.0.0" } else { host.as_str() };
+            let unresolved =
+                |source| BindError::Resolve { endpoint: endpoint.to_string(), host: host.to_owned(), source };
+            let mut error = io::Error::from(io::ErrorKind::AddrNotAvailable);
+            for address in lookup_host((host, *port)).await.map_err(unresolved)? {
+                match bind_tcp(address, backlog) {
+                    Ok(listener) => {
+                        let port = listener.local_addr().map_err(failed)?.port();
+                        let endpoint = Endpoint::tcp(host, port);
+                        return Ok(Bound { acceptor: Acceptor::Tcp(listener), endpoint });
+                    }
+                    Err(refused) => error = refused,
+                }
+            }
+            Err(failed(error))
+        }
+        Endpoint::Ipc(path) => {
+            let (listener, file) = bind_unix(path, backlog).map_err(failed)?;
+            Ok(Bound { acceptor: Acceptor::Unix(listener, file), endpoint: endpoint.clone() })
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restarted master must not wait for the last one's connections to time out.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(backlog)
+}
+
+fn bind_unix(path: &Path, backlog: u32) -> io::Result<(UnixListener, SocketFile)> {
+    // A socket that nobody listens on is what a killed process left behind. Anything else stays.
+    if fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
+        match std::os::unix::net::UnixStream::connect(path) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
+            _ => return Err(io::ErrorKind::AddrInUse.into()),
+        }
+    }
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    // Before listening: nobody connects under other permissions than these.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    let file = fs::symlink_metadata(path)?;
+    let file = SocketFile { path: path.to_owned(), id: (file.dev(), file.ino()) };
+    socket.set_nonblocking(true)?;
+    socket.listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+    Ok((UnixListener::from_std(socket.into())?, file))
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let still_this = fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.id);
+        if still_this {
+            // Left behind it does no harm: the next bind removes it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Acceptor {
+    async fn accept(&self, keepalive: &Keepalive) -> io::Result<Stream> {
+        match self {
+            Acceptor::Tcp(listener) => Stream::tcp(listener.accept().await?.0, keepalive),
+            Acceptor::Unix(listener, _) => Ok(Stream::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+impl Bound {
+    /// Accepts until `stop` says true, then waits for the connections to end. `serve` runs one connection and watches
+    /// `stop` itself. Dropping this future ends everything.
+    pub(crate) async fn run<F>(
+        self,
+        config: ListenerConfig,
+        counters: Arc<Counters>,
+        mut stop: watch::Receiver<bool>,
+        serve: impl Fn(Peer) -> F + Clone + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let half_open = HalfOpen::default();
+        let mut tasks = JoinSet::new();
+        let mut refusals = Throttle::default();
+        loop {
+            let stream = tokio::select! {
+                accepted = self.acceptor.accept(&config.keepalive) => accepted,
+                Some(_) = tasks.join_next() => continue,
+                // A sender that is gone says stop too.
+                _ = stop.wait_for(|stop| *stop) => break,
+            };
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) if is_out_of_resources(&error) => {
+                    warn!("{}: accepting pauses: {error}", self.endpoint);
+                    tokio::select! {
+                        () = sleep(ACCEPT_PAUSE) => continue,
+                        _ = stop.wait_for(|stop| *stop) => break,
+                    }
+                }
+                // The peer was gone before it was accepted.
+                Err(_) => continue,
+            };
+            while tasks.try_join_next().is_some() {}
+            let address = stream.peer_addr();
+            let admission = if tasks.len() >= config.limits.max_connections {
+                Err("there are as many connections as its limit allows")
+            } else {
+                half_open
+                    .enter(address, config.limits.max_half_open_per_address)
+                    .ok_or("its address has too many unfinished handshakes")
+            };
+            let guard = match admission {
+                Ok(guard) => guard,
+                Err(why) => {
+                    counters.refused.fetch_add(1, Ordering::Relaxed);
+                    if let Some(more) = refusals.pass() {
+                        warn!("{}: refused {}: {why} (and {more} more)", self.endpoint, name(address));
+                    }
+                    continue;
+                }
+            };
+            counters.accepted.fetch_add(1, Ordering::Relaxed);
+            let (socket_type, deadline) = (config.socket_type, config.limits.handshake);
+            let (counters, serve, mut stop) = (Arc::clone(&counters), serve.clone(), stop.clone());
+            tasks.spawn(async move {
+                let established = tokio::select! {
+                    established = handshake(stream, socket_type, None, deadline) => established,
+                    _ = stop.wait_for(|stop| *stop) => return,
+                };
+                drop(guard);
+                match established {
+                    Ok(established) => {
+                        let _connected = Connected::new(&counters);
+                        let connection = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
+                        serve(Peer { established, connection, address }).await;
+                    }
+                    Err(error) => {
+                        if error.is_violation() {
+                            counters.violations.fetch_add(1, Ordering::Relaxed);
+                        }
+                        debug!("{}: {error}", name(address));
+                    }
+                }
+            });
+        }
+        drop(self.acceptor);
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+/// Errors that trying again at once would only repeat (accept(2)): out of files, buffers or memory.
+fn is_out_of_resources(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errors = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM].map(Errno::raw_os_error);
+    error.raw_os_error().is_some_and(|error| errors.contains(&error))
+}
+
+/// Counts a connection while it lives.
+struct Connected<'a>(&'a Counters);
+
+impl<'a> Connected<'a> {
+    fn new(counters: &'a Counters) -> Connected<'a> {
+        counters.connections.fetch_add(1, Ordering::Relaxed);
+        Connected(counters)
+    }
+}
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Connections by address that are not through the handshake.
+#[derive(Debug, Default, Clone)]
+struct HalfOpen(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// One of them; ends its count on drop.
+#[derive(Debug)]
+struct HalfOpenGuard {
+    half_open: HalfOpen,
+    /// `None` if exempt.
+    key: Option<IpAddr>,
+}
+
+impl HalfOpen {
+    fn enter(&self, address: Option<SocketAddr>, max: usize) -> Option<HalfOpenGuard> {
+        let key = address.and_then(|address| key(address.ip()));
+        if let Some(key) = key {
+            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = counts.entry(key).or_insert(0);
+            if *count >= max {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(HalfOpenGuard { half_open: self.clone(), key })
+    }
+}
+
+impl Drop for HalfOpenGuard {
+    fn drop(&mut self) {
+        let Some(key) = self.key else { return };
+        let mut counts = self.half_open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&key);
+            }
+        }
+    }
+}
+
+/// Who an address stands for: of IPv6 a whole /64, because one host has as many as it likes; loopback nobody.
+fn key(address: IpAddr) -> Option<IpAddr> {
+    let address = address.to_canonical();
+    if address.is_loopback() {
+        return None;
+    }
+    Some(match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let mut segments = address.segments();
+            segments[4..].fill(0);
+            IpAddr::V6(Ipv6Addr::from(segments))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> Option<SocketAddr> {
+        Some(SocketAddr::new(text.parse().unwrap(), 1))
+    }
+
+    #[test]
+    fn unfinished_handshakes_are_capped_by_address() {
+        let half_open = HalfOpen::default();
+        let one = half_open.enter(address("192.0.2.1"), 2).unwrap();
+        let two = half_open.enter(address("::ffff:192.0.2.1"), 2).unwrap();
+        assert!(half_open.enter(address("192.0.2.1"), 2).is_none());
+        assert!(half_open.enter(address("192.0.2.2"), 2).is_some());
+        drop(one);
+        let three = half_open.enter(address("192.0.2.1"), 2).unwrap();
+        drop((two, three));
+        assert!(half_open.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn one_ipv6_network_counts_as_one_address() {
+        let half_open = HalfOpen::default();
+        let _one = half_open.enter(address("2001:db8::1"), 1).unwrap();
+        assert!(half_open.enter(address("2001:db8::ffff:2"), 1).is_none());
+        assert!(half_open.enter(address("2001:db8:0:1::1"), 1).is_some());
+    }
+
+    #[test]
+    fn loopback_and_unix_peers_are_exempt() {
+        let half_open = HalfOpen::default();
+        for address in [address("127.0.0.1"), address("127.9.9.9"), address("::1"), address("::ffff:127.0.0.1"), None] {
+            assert!(half_open.enter(address, 0).is_some());
+        }
+    }
+
+    #[test]
+    fn pauses_only_when_the_system_is_short() {
+        for (error, pauses) in [
+            (rustix::io::Errno::MFILE, true),
+            (rustix::io::Errno::NOMEM, true),
+            (rustix::io::Errno::CONNABORTED, false),
+        ] {
+            assert_eq!(is_out_of_resources(&error.into()), pauses);
+        }
+    }
+
+    #[tokio::test]
+    async fn takes_over_a_socket_that_nobody_listens_on_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.ipc");
+        let endpoint = Endpoint::ipc(&path);
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let bound = bind(&endpoint, 1).await.unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        let error = bind(&endpoint, 1).await.unwrap_err().to_string();
+        assert!(error.contains("in use"), "{error}");
+        drop(bound);
+        assert!(!path.exists());
+        fs::write(&path, "a file").unwrap();
+        assert!(bind(&endpoint, 1).await.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"a file");
+    }
+}

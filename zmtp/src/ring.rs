@@ -1,0 +1,286 @@
+//! The publications that peers have not all taken: one ring for all of them, so that a slow peer costs a cursor and not
+//! a queue. When it is full the oldest goes, and whoever had not taken it has lost it.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use bytes::Bytes;
+use tokio::sync::watch;
+
+use crate::{Frames, frame::encode_message};
+
+/// A message as every peer gets it, and the part of it that subscriptions are compared with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Publication {
+    pub(crate) topic: Bytes,
+    pub(crate) wire: Bytes,
+}
+
+impl Publication {
+    pub(crate) fn new(message: &Frames) -> Publication {
+        let wire = encode_message(message);
+        let len = message.first().map_or(0, Bytes::len);
+        // A slice of the same bytes, so that the message is held once.
+        let start = if len <= usize::from(u8::MAX) { 2 } else { 9 };
+        let topic = if wire.is_empty() { Bytes::new() } else { wire.slice(start..start + len) };
+        Publication { topic, wire }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Ring {
+    inner: Mutex<Inner>,
+    /// The number of the next publication; readers wait on it.
+    head: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    slots: VecDeque<Slot>,
+    /// The number of `slots[0]`.
+    first: u64,
+    readers: usize,
+    max_len: usize,
+    max_bytes: usize,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+struct Slot {
+    publication: Publication,
+    /// Readers that have not taken it. At 0 it is emptied, whatever still stands before it.
+    awaited: usize,
+}
+
+/// One peer's place in the ring.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    ring: Arc<Ring>,
+    next: u64,
+    head: watch::Receiver<u64>,
+}
+
+impl Ring {
+    /// A ring of at most `max_len` publications and, unless there is only one, `max_bytes` bytes.
+    pub(crate) fn new(max_len: usize, max_bytes: usize) -> Arc<Ring> {
+        let inner =
+            Inner { slots: VecDeque::new(), first: 0, readers: 0, max_len: max_len.max(1), max_bytes, bytes: 0 };
+        Arc::new(Ring { inner: Mutex::new(inner), head: watch::Sender::new(0) })
+    }
+
+    pub(crate) fn push(&self, publication: Publication) {
+        let head = {
+            let mut inner = self.lock();
+            let len = publication.wire.len();
+            while inner.slots.len() >= inner.max_len
+                || (!inner.slots.is_empty() && inner.bytes.saturating_add(len) > inner.max_bytes)
+            {
+                inner.pop();
+            }
+            if inner.readers == 0 {
+                inner.first += 1;
+            } else {
+                inner.bytes += len;
+                let awaited = inner.readers;
+                inner.slots.push_back(Slot { publication, awaited });
+            }
+            inner.head()
+        };
+        self.head.send_replace(head);
+    }
+
+    /// A reader of what is pushed from now on.
+    pub(crate) fn reader(self: &Arc<Ring>) -> Reader {
+        let mut inner = self.lock();
+        inner.readers += 1;
+        Reader { ring: Arc::clone(self), next: inner.head(), head: self.head.subscribe() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        // Nothing in here panics half-way.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn head(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    fn pop(&mut self) {
+        if let Some(slot) = self.slots.pop_front() {
+            self.bytes -= slot.publication.wire.len();
+            self.first += 1;
+        }
+    }
+
+    /// One reader is done with the publication at `index`.
+    fn take(&mut self, index: usize) -> Publication {
+        let slot = &mut self.slots[index];
+        slot.awaited -= 1;
+        if slot.awaited > 0 {
+            return slot.publication.clone();
+        }
+        let publication = std::mem::take(&mut slot.publication);
+        self.bytes -= publication.wire.len();
+        publication
+    }
+
+    fn drop_taken(&mut self) {
+        while self.slots.front().is_some_and(|slot| slot.awaited == 0) {
+            self.pop();
+        }
+    }
+}
+
+impl Reader {
+    /// Appends what this reader has not seen, up to `max_len` publications or the first that passes `max_bytes`;
+    /// returns how many it has lost since the last time.
+    pub(crate) fn read(&mut self, batch: &mut Vec<Publication>, max_len: usize, max_bytes: usize) -> u64 {
+        let mut inner = self.ring.lock();
+        let lost = inner.first.saturating_sub(self.next);
+        self.next = self.next.max(inner.first);
+        let start = usize::try_from(self.next - inner.first).unwrap_or(usize::MAX);
+        let mut bytes = 0;
+        for index in start..inner.slots.len().min(start.saturating_add(max_len)) {
+            let publication = inner.take(index);
+            self.next += 1;
+            bytes += publication.wire.len();
+            batch.push(publication);
+            if bytes >= max_bytes {
+                break;
+            }
+        }
+        inner.drop_taken();
+        lost
+    }
+
+    /// Waits until there is something to read. Cancel-safe.
+    pub(crate) async fn wait(&mut self) {
+        let next = self.next;
+        // The sender lives in the ring that this reader holds.
+        let _ = self.head.wait_for(|head| *head > next).await;
+    }
+
+    /// Whether it has seen everything.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.next >= self.ring.lock().head()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut inner = self.ring.lock();
+        inner.readers -= 1;
+        let start = usize::try_from(self.next.saturating_sub(inner.first)).unwrap_or(usize::MAX);
+        for index in start..inner.slots.len() {
+            inner.take(index);
+        }
+        inner.drop_taken();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publication(number: u8, len: usize) -> Publication {
+        Publication { topic: Bytes::new(), wire: Bytes::from(vec![number; len]) }
+    }
+
+    fn read(reader: &mut Reader) -> (u64, Vec<u8>) {
+        let mut batch = Vec::new();
+        let lost = reader.read(&mut batch, 100, usize::MAX);
+        (lost, batch.iter().map(|publication| publication.wire[0]).collect())
+    }
+
+    /// Publications and bytes in the ring.
+    fn held(ring: &Ring) -> (usize, usize) {
+        let inner = ring.lock();
+        (inner.slots.len(), inner.bytes)
+    }
+
+    #[test]
+    fn the_topic_is_the_first_frame() {
+        for len in [0, 1, 255, 256, 70_000] {
+            let first = Bytes::from(vec![7; len]);
+            let publication = Publication::new(&vec![first.clone(), Bytes::from("x")]);
+            assert_eq!(publication.topic, first);
+        }
+        assert!(Publication::new(&Vec::new()).topic.is_empty());
+    }
+
+    #[test]
+    fn the_slow_reader_loses_its_oldest_and_the_others_get_all() {
+        let ring = Ring::new(3, usize::MAX);
+        ring.push(publication(0, 1));
+        let (mut fast, mut slow) = (ring.reader(), ring.reader());
+        for number in 1..=5 {
+            ring.push(publication(number, 1));
+            assert_eq!(read(&mut fast), (0, vec![number]));
+        }
+        assert_eq!(read(&mut slow), (2, vec![3, 4, 5]));
+        assert_eq!(read(&mut slow), (0, vec![]));
+        assert!(ring.lock().slots.is_empty());
+    }
+
+    #[test]
+    fn what_everybody_took_is_freed_at_once() {
+        let ring = Ring::new(10, usize::MAX);
+        let (mut one, two) = (ring.reader(), ring.reader());
+        ring.push(publication(1, 100));
+        let late = ring.reader();
+        ring.push(publication(2, 100));
+        assert_eq!(read(&mut one), (0, vec![1, 2]));
+        drop(two);
+        assert_eq!(held(&ring), (1, 100));
+        drop(late);
+        assert_eq!(held(&ring), (0, 0));
+        drop(one);
+        ring.push(publication(3, 100));
+        assert_eq!(held(&ring), (0, 0));
+        assert_eq!(ring.lock().head(), 3);
+    }
+
+    #[test]
+    fn bytes_are_bounded_too() {
+        let ring = Ring::new(10, 250);
+        let mut reader = ring.reader();
+        for number in 1..=4 {
+            ring.push(publication(number, 100));
+        }
+        assert_eq!(ring.lock().bytes, 200);
+        assert_eq!(read(&mut reader), (2, vec![3, 4]));
+        ring.push(publication(5, 1000));
+        assert_eq!(read(&mut reader), (0, vec![5]));
+    }
+
+    #[test]
+    fn a_batch_is_bounded() {
+        let ring = Ring::new(10, usize::MAX);
+        let mut reader = ring.reader();
+        for number in 1..=5 {
+            ring.push(publication(number, 100));
+        }
+        let mut batch = Vec::new();
+        assert_eq!(reader.read(&mut batch, 2, usize::MAX), 0);
+        assert_eq!(batch.len(), 2);
+        assert_eq!(reader.read(&mut batch, 10, 150), 0);
+        assert_eq!(batch.len(), 4);
+        assert!(!reader.is_at_end());
+    }
+
+    #[tokio::test]
+    async fn waits_for_what_is_new() {
+        let ring = Ring::new(10, usize::MAX);
+        let mut reader = ring.reader();
+        let waiting = tokio::spawn(async move {
+            reader.wait().await;
+            read(&mut reader)
+        });
+        ring.push(publication(1, 1));
+        assert_eq!(waiting.await.unwrap(), (0, vec![1]));
+    }
+}

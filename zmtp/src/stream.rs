@@ -1,0 +1,80 @@
+//! A connected byte stream, TCP or Unix, used by readiness: nothing is reserved for a peer that is silent.
+
+use std::{io, net::SocketAddr};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{Interest, Ready},
+    net::{TcpStream, UnixStream},
+};
+
+use crate::Keepalive;
+
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Wraps a TCP stream, with its options set.
+    pub(crate) fn tcp(stream: TcpStream, keepalive: &Keepalive) -> io::Result<Stream> {
+        // Messages are written whole: waiting to fill a segment only delays them.
+        stream.set_nodelay(true)?;
+        if keepalive.enabled {
+            let mut settings = socket2::TcpKeepalive::new();
+            if let Some(idle) = keepalive.idle {
+                settings = settings.with_time(idle);
+            }
+            if let Some(interval) = keepalive.interval {
+                settings = settings.with_interval(interval);
+            }
+            if let Some(count) = keepalive.count {
+                settings = settings.with_retries(count);
+            }
+            socket2::SockRef::from(&stream).set_tcp_keepalive(&settings)?;
+        }
+        Ok(Stream::Tcp(stream))
+    }
+
+    /// The peer's address; `None` for a Unix socket.
+    pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
+        match self {
+            Stream::Tcp(stream) => stream.peer_addr().ok(),
+            Stream::Unix(_) => None,
+        }
+    }
+
+    /// Waits until the stream is ready. Cancel-safe.
+    pub(crate) async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        match self {
+            Stream::Tcp(stream) => stream.ready(interest).await,
+            Stream::Unix(stream) => stream.ready(interest).await,
+        }
+    }
+
+    /// Reads what is there, at most `max` bytes; `None` when nothing is.
+    pub(crate) fn try_read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<Option<usize>> {
+        buffer.reserve(max);
+        would_block(match self {
+            Stream::Tcp(stream) => stream.try_read_buf(buffer),
+            Stream::Unix(stream) => stream.try_read_buf(buffer),
+        })
+    }
+
+    /// Writes what fits; `None` when nothing does.
+    pub(crate) fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<Option<usize>> {
+        would_block(match self {
+            Stream::Tcp(stream) => stream.try_write_vectored(slices),
+            Stream::Unix(stream) => stream.try_write_vectored(slices),
+        })
+    }
+}
+
+fn would_block(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Ok(count) => Ok(Some(count)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

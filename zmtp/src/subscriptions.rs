@@ -1,0 +1,91 @@
+//! The subscriptions of one peer: bounded, and matched in time that does not grow with their number.
+
+use std::{collections::BTreeMap, ops::Bound};
+
+/// Prefixes, and how often each was subscribed.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    prefixes: BTreeMap<Box<[u8]>, u32>,
+}
+
+impl Subscriptions {
+    /// Adds one; false when there would be more than `max` different ones.
+    #[must_use]
+    pub(crate) fn subscribe(&mut self, prefix: &[u8], max: usize) -> bool {
+        if let Some(count) = self.prefixes.get_mut(prefix) {
+            *count = count.saturating_add(1);
+        } else if self.prefixes.len() >= max {
+            return false;
+        } else {
+            self.prefixes.insert(prefix.into(), 1);
+        }
+        true
+    }
+
+    /// Takes back one; one that was never made is ignored.
+    pub(crate) fn cancel(&mut self, prefix: &[u8]) {
+        if let Some(count) = self.prefixes.get_mut(prefix) {
+            *count -= 1;
+            if *count == 0 {
+                self.prefixes.remove(prefix);
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.prefixes.is_empty()
+    }
+
+    /// Whether one is a prefix of `topic`.
+    ///
+    /// The greatest prefix not above `topic` either matches or differs from it at some byte; whatever matches must then
+    /// be a prefix of what the two have in common. So the topic shrinks with every step.
+    pub(crate) fn matches(&self, topic: &[u8]) -> bool {
+        let mut topic = topic;
+        loop {
+            let below = (Bound::Unbounded, Bound::Included(topic));
+            let Some((greatest, _)) = self.prefixes.range::<[u8], _>(below).next_back() else { return false };
+            let common = greatest.iter().zip(topic).take_while(|(a, b)| a == b).count();
+            if common == greatest.len() {
+                return true;
+            }
+            topic = &topic[..common];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn counts_and_bounds() {
+        let mut subscriptions = Subscriptions::default();
+        assert!(subscriptions.is_empty() && !subscriptions.matches(b"") && !subscriptions.matches(b"a"));
+        assert!(subscriptions.subscribe(b"a", 2) && subscriptions.subscribe(b"a", 2));
+        assert!(subscriptions.subscribe(b"b", 2) && !subscriptions.subscribe(b"c", 2));
+        subscriptions.cancel(b"a");
+        assert!(subscriptions.matches(b"abc"));
+        subscriptions.cancel(b"a");
+        subscriptions.cancel(b"a");
+        assert!(!subscriptions.matches(b"abc") && subscriptions.matches(b"b"));
+        assert!(subscriptions.subscribe(b"", 2) && subscriptions.matches(b"") && subscriptions.matches(b"x"));
+    }
+
+    proptest! {
+        #[test]
+        fn matches_as_a_linear_search_does(
+            prefixes in prop::collection::vec(prop::collection::vec(0u8..3, 0..6), 0..20),
+            topic in prop::collection::vec(0u8..3, 0..8),
+        ) {
+            let mut subscriptions = Subscriptions::default();
+            for prefix in &prefixes {
+                prop_assert!(subscriptions.subscribe(prefix, 100));
+            }
+            let expected = prefixes.iter().any(|prefix| topic.starts_with(prefix));
+            prop_assert_eq!(subscriptions.matches(&topic), expected);
+        }
+    }
+}

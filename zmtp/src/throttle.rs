@@ -1,0 +1,39 @@
+//! A log line a stranger can cause is written at most once in a while.
+
+use std::time::{Duration, Instant};
+
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Lets one through per [`PERIOD`].
+#[derive(Debug, Default)]
+pub(crate) struct Throttle {
+    last: Option<Instant>,
+    suppressed: u64,
+}
+
+impl Throttle {
+    /// How many were held back since the last, if this one may pass.
+    pub(crate) fn pass(&mut self) -> Option<u64> {
+        let now = Instant::now();
+        if self.last.is_some_and(|last| now - last < PERIOD) {
+            self.suppressed += 1;
+            return None;
+        }
+        self.last = Some(now);
+        Some(std::mem::take(&mut self.suppressed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_passes_and_says_how_many_did_not() {
+        let mut throttle = Throttle::default();
+        assert_eq!(throttle.pass(), Some(0));
+        assert_eq!((throttle.pass(), throttle.pass()), (None, None));
+        throttle.last = None;
+        assert_eq!(throttle.pass(), Some(2));
+    }
+}
