@@ -1,1 +1,34 @@
-//! salt-master: requests, publishing, keys, jobs, file server and the event bus.
+//! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
+//!
+//! * [`config`]: the settings, read and checked once
+//! * [`server`]: starting and ending a master, and the process around it
+//! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
+//! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
+//! * `publish`, `publisher`: a job on its way out, and the one task that signs and sends it on 4505 (§5)
+//! * [`jobs`]: the job store: a return is acknowledged when it is on disk
+//! * [`bus`]: events to everyone who listens, here and on the two local sockets (§8)
+//! * `fileserver`: `file_roots` (§6.5); `runners`: functions that run here (§7.3); `maintenance`: what has to be done now and then
+//!
+//! Who sent a request is what its channel proved: handlers get a [`brine_protocol::ids::MinionId`] that was proved with the minion's session
+//! key and its accepted key, and never look at an id in a payload.
+
+mod auth;
+pub mod bus;
+pub mod config;
+mod files;
+mod fileserver;
+pub mod jobs;
+pub mod keys;
+pub mod log;
+mod maintenance;
+mod master;
+mod private_ops;
+mod publish;
+mod publisher;
+mod requests;
+mod runners;
+pub mod server;
+mod sessions;
+
+pub use config::MasterOpts;
+pub use server::{Server, StartError};

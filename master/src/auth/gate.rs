@@ -1,0 +1,312 @@
+//! The decision (§3.2): a pure function of the key folders, the settings and the request.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brine_protocol::auth::AuthRequest;
+use brine_protocol::keys::{PublicKey, clean_pem};
+
+use super::autosign::{Autosign, Signed};
+use crate::config::AuthOpts;
+use crate::keys::{KeyError, KeyState, KeyStore, MinionKey, PENDING_MAX};
+
+/// What becomes of a key.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Let in.
+    Accept(PublicKey),
+    /// Kept for an operator.
+    Pending,
+    /// Turned away by an operator's decision.
+    Rejected,
+    /// Not the key that is stored for this id.
+    Denied,
+    /// No room.
+    Full,
+    /// The request cannot be used; never stored.
+    Unusable(String),
+}
+
+/// Decides, one request at a time, so that two requests for one id cannot both be the first.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    opts: AuthOpts,
+    keys: Arc<KeyStore>,
+    autosign: Autosign,
+    deciding: Mutex<()>,
+}
+
+impl Gate {
+    pub(crate) fn new(opts: AuthOpts, keys: Arc<KeyStore>) -> Self {
+        let autosign = Autosign::new(&opts, keys.pki());
+        Self { opts, keys, autosign, deciding: Mutex::new(()) }
+    }
+
+    /// Decides on a request; `live` is how many minions work with this master now.
+    pub(crate) fn decide(&self, request: &AuthRequest, live: usize) -> Result<Verdict, KeyError> {
+        let id = &request.id;
+        if id.as_str().starts_with('.') {
+            // A dot file in the key folders is Salt's own, and no tool would list it.
+            return Ok(Verdict::Unusable("an id that starts with a dot cannot be accepted".to_owned()));
+        }
+        let _one_at_a_time = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = self.keys.find(KeyState::Accepted, id)?;
+        if self.opts.max_minions > 0 && live > self.opts.max_minions && accepted.is_none() {
+            return Ok(Verdict::Full);
+        }
+        // Before anything is stored: what is no key never lies in a key folder.
+        let key = match request.key() {
+            Ok(key) => key,
+            Err(error) => return Ok(Verdict::Unusable(error.to_string())),
+        };
+        if self.opts.open_mode {
+            if !accepted.is_some_and(|stored| same(&stored, &key, &request.pub_pem)) {
+                self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;
+            }
+            return Ok(Verdict::Accept(key));
+        }
+        if self.keys.find(KeyState::Rejected, id)?.is_some() {
+            return Ok(Verdict::Rejected);
+        }
+        if let Some(stored) = accepted {
+            if same(&stored, &key, &request.pub_pem) {
+                return Ok(Verdict::Accept(key));
+            }
+            return self.deny(request);
+        }
+        let pending = self.keys.find(KeyState::Pending, id)?;
+        if self.autosign.rejects(id) {
+            self.keys.remove(KeyState::Pending, id)?;
+            if self.has_room(KeyState::Rejected)? {
+                self.keys.put(KeyState::Rejected, id, &request.pub_pem)?;
+            }
+            return Ok(Verdict::Rejected);
+        }
+        if pending.as_ref().is_some_and(|stored| !same(stored, &key, &request.pub_pem)) {
+            return self.deny(request);
+        }
+        match self.autosign.signs(id, request.autosign_grains.as_ref()) {
+            Signed::No => {}
+            signed => {
+                self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;
+                self.keys.remove(KeyState::Pending, id)?;
+                tracing::info!("the key of {id} was accepted by {signed}");
+                return Ok(Verdict::Accept(key));
+            }
+        }
+        if pending.is_none() {
+            if !self.has_room(KeyState::Pending)? {
+                return Ok(Verdict::Full);
+            }
+            self.keys.put(KeyState::Pending, id, &request.pub_pem)?;
+        }
+        Ok(Verdict::Pending)
+    }
+
+    fn deny(&self, request: &AuthRequest) -> Result<Verdict, KeyError> {
+        // One for each known id, so its number is bounded by theirs. Unchanged ones are not written again and again.
+        let known = self.keys.find(KeyState::Denied, &request.id)?;
+        if !known.is_some_and(|stored| stored.pem == clean_pem(&request.pub_pem)) {
+            self.keys.put(KeyState::Denied, &request.id, &request.pub_pem)?;
+        }
+        Ok(Verdict::Denied)
+    }
+
+    fn has_room(&self, state: KeyState) -> Result<bool, KeyError> {
+        let room = self.keys.list(state)?.len() < PENDING_MAX;
+        if !room {
+            tracing::error!(
+                "{} holds {PENDING_MAX} keys, no more are taken: remove some with salt-key -d",
+                state.dir()
+            );
+        }
+        Ok(room)
+    }
+}
+
+fn same(stored: &MinionKey, key: &PublicKey, pem: &str) -> bool {
+    stored.pem == clean_pem(pem) || stored.public.as_ref() == Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::ids::MinionId;
+    use brine_protocol::keys::{EncAlg, SignAlg};
+    use brine_protocol::value::{Value, map};
+    use std::path::Path;
+    use std::sync::LazyLock;
+    use std::time::Duration;
+
+    static PEMS: LazyLock<[String; 2]> =
+        LazyLock::new(|| [(); 2].map(|()| crate::private_ops::generate(2048).unwrap().public().clean_pem().to_owned()));
+
+    struct Fixture {
+        _dir: tempfile::TempDir,
+        keys: Arc<KeyStore>,
+        gate: Gate,
+    }
+
+    fn opts() -> AuthOpts {
+        AuthOpts {
+            auto_accept: false,
+            open_mode: false,
+            max_minions: 0,
+            autosign_file: None,
+            autoreject_file: None,
+            autosign_timeout: Duration::from_secs(7_200),
+            autosign_grains_dir: None,
+            permissive_pki_access: false,
+            auth_events: true,
+            minimum_auth_version: 3,
+        }
+    }
+
+    fn fixture(change: impl FnOnce(&mut AuthOpts, &Path)) -> Fixture {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = Arc::new(KeyStore::open(&dir.path().join("pki")).unwrap());
+        let mut opts = opts();
+        change(&mut opts, dir.path());
+        Fixture { gate: Gate::new(opts, Arc::clone(&keys)), keys, _dir: dir }
+    }
+
+    impl Fixture {
+        fn ask(&self, id: &str, pem: &str) -> &'static str {
+            self.ask_with(id, pem, None)
+        }
+
+        fn ask_with(&self, id: &str, pem: &str, autosign_grains: Option<Value>) -> &'static str {
+            let request = AuthRequest {
+                id: MinionId::try_from(id).unwrap(),
+                nonce: "0".repeat(32),
+                pub_pem: pem.to_owned(),
+                enc_algo: EncAlg::OaepSha1,
+                sig_algo: SignAlg::Pkcs1v15Sha1,
+                token: None,
+                autosign_grains,
+                version: 3,
+            };
+            match self.gate.decide(&request, 5).unwrap() {
+                Verdict::Accept(_) => "accept",
+                Verdict::Pending => "pend",
+                Verdict::Rejected => "reject",
+                Verdict::Denied => "denied",
+                Verdict::Full => "full",
+                Verdict::Unusable(_) => "error",
+            }
+        }
+
+        fn lists(&self) -> String {
+            KeyState::ALL
+                .map(|state| {
+                    let ids = self.keys.list(state).unwrap();
+                    ids.iter().map(MinionId::as_str).collect::<Vec<_>>().join(",")
+                })
+                .join(" ")
+        }
+    }
+
+    #[test]
+    fn a_key_waits_is_accepted_and_others_are_denied() {
+        let f = fixture(|_, _| ());
+        let id = MinionId::try_from("a").unwrap();
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[0])), ("pend", "pend"));
+        assert_eq!(f.ask("a", &PEMS[1]), "denied", "another key while one is pending");
+        assert_eq!(f.lists(), " a  a");
+        f.keys.move_to(KeyState::Pending, KeyState::Accepted, &id).unwrap();
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1])), ("accept", "denied"));
+        assert_eq!(
+            f.ask("a", &format!("{}\r\n\n", PEMS[0].replace('\n', "\r\n"))),
+            "accept",
+            "line ends do not matter"
+        );
+        f.keys.move_to(KeyState::Accepted, KeyState::Rejected, &id).unwrap();
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1])), ("reject", "reject"));
+    }
+
+    #[test]
+    fn what_is_no_key_is_never_stored() {
+        for change in
+            [|_: &mut AuthOpts| (), |o: &mut AuthOpts| o.auto_accept = true, |o: &mut AuthOpts| o.open_mode = true]
+        {
+            let f = fixture(|o, _| change(o));
+            for rubbish in ["", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"] {
+                assert_eq!(f.ask("a", rubbish), "error");
+            }
+            assert_eq!(f.ask(".key_cache", &PEMS[0]), "error");
+            assert_eq!(f.lists(), "   ");
+        }
+    }
+
+    #[test]
+    fn open_mode_takes_any_key_and_auto_accept_the_first() {
+        let f = fixture(|o, _| o.open_mode = true);
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1]), f.lists().as_str()), ("accept", "accept", "a   "));
+        let f = fixture(|o, _| o.auto_accept = true);
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1])), ("accept", "denied"));
+    }
+
+    #[test]
+    fn the_fleet_is_bounded_for_newcomers_only() {
+        let f = fixture(|o, _| o.max_minions = 4);
+        f.keys.put(KeyState::Accepted, &MinionId::try_from("old").unwrap(), &PEMS[0]).unwrap();
+        assert_eq!((f.ask("new", &PEMS[0]), f.ask("old", &PEMS[0])), ("full", "accept"));
+        let f = fixture(|o, _| o.max_minions = 5);
+        assert_eq!(f.ask("new", &PEMS[0]), "pend", "as in Salt, one more than max_minions gets in");
+    }
+
+    #[test]
+    fn lists_of_ids_sign_and_reject() {
+        let f = fixture(|o, dir| {
+            std::fs::write(dir.join("sign"), "# ours\nweb*\n\nh[0-9]+\\.example\n").unwrap();
+            std::fs::write(dir.join("reject"), "web-old\n").unwrap();
+            o.autosign_file = Some(dir.join("sign"));
+            o.autoreject_file = Some(dir.join("reject"));
+        });
+        assert_eq!((f.ask("web1", &PEMS[0]), f.ask("h12.example", &PEMS[0])), ("accept", "accept"));
+        assert_eq!((f.ask("h12.example.org", &PEMS[0]), f.ask("# ours", &PEMS[0])), ("pend", "pend"));
+        assert_eq!(f.ask("web-old", &PEMS[0]), "reject");
+        assert_eq!(f.lists(), "h12.example,web1 # ours,h12.example.org web-old ");
+    }
+
+    #[test]
+    fn a_list_others_may_write_is_ignored() {
+        use std::os::unix::fs::PermissionsExt;
+        for (mode, permissive, verdict) in
+            [(0o646, true, "pend"), (0o664, false, "pend"), (0o664, true, "accept"), (0o644, false, "accept")]
+        {
+            let f = fixture(|o, dir| {
+                std::fs::write(dir.join("sign"), "*\n").unwrap();
+                std::fs::set_permissions(dir.join("sign"), std::fs::Permissions::from_mode(mode)).unwrap();
+                o.autosign_file = Some(dir.join("sign"));
+                o.permissive_pki_access = permissive;
+            });
+            assert_eq!(f.ask("a", &PEMS[0]), verdict, "{mode:o} {permissive}");
+        }
+    }
+
+    #[test]
+    fn a_stub_signs_once_and_not_for_ever() {
+        let f = fixture(|_, _| ());
+        let stub = f.keys.pki().join("minions_autosign/a");
+        std::fs::write(&stub, "").unwrap();
+        assert_eq!(f.ask("b", &PEMS[0]), "pend");
+        assert_eq!(f.ask("a", &PEMS[0]), "accept");
+        assert!(!stub.exists());
+        let f = fixture(|o, _| o.autosign_timeout = Duration::ZERO);
+        std::fs::write(f.keys.pki().join("minions_autosign/a"), "").unwrap();
+        assert_eq!(f.ask("a", &PEMS[0]), "pend");
+    }
+
+    #[test]
+    fn grains_sign_by_files_named_by_the_operator() {
+        let f = fixture(|o, dir| {
+            std::fs::create_dir(dir.join("grains")).unwrap();
+            std::fs::write(dir.join("grains/uuid"), "# known\n123\n").unwrap();
+            std::fs::write(dir.join("secret"), "x\n").unwrap();
+            o.autosign_grains_dir = Some(dir.join("grains"));
+        });
+        assert_eq!(f.ask_with("a", &PEMS[0], Some(map([("uuid", Value::from(124))]))), "pend");
+        assert_eq!(f.ask_with("a", &PEMS[0], Some(map([("../secret", Value::from("x"))]))), "pend");
+        assert_eq!(f.ask_with("a", &PEMS[0], Some(map([("uuid", Value::from(123))]))), "accept");
+    }
+}

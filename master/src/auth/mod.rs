@@ -1,0 +1,89 @@
+//! Authentication (§3): who may work with this master, and the signed reply that says so.
+
+mod autosign;
+mod gate;
+
+use std::sync::Arc;
+
+use brine_protocol::auth::{Accepted, AuthRefusal, AuthRequest};
+use brine_protocol::keys::{KeyError, PublicKey};
+use brine_protocol::value::{Value, map};
+
+pub(crate) use gate::{Gate, Verdict};
+
+use crate::master::Master;
+use crate::requests::Fault;
+
+/// Answers an `_auth` request.
+pub(crate) async fn answer(master: &Master, load: &Value, version: u64) -> Result<Vec<u8>, Fault> {
+    let request = match AuthRequest::parse(load, version, master.opts.auth.minimum_auth_version) {
+        Ok(request) => request,
+        Err(AuthRefusal::Malformed(why)) => return Err(Fault::new(format!("a malformed auth request: {why}"))),
+        Err(refusal) => {
+            tracing::warn!("an auth request was refused: {refusal}");
+            return Ok(master.private.run(move |ops| refusal.reply(ops)).await?);
+        }
+    };
+    let verdict = master.gate.decide(&request, master.sessions.live())?;
+    report(master, &request, &verdict);
+    let request = Arc::new(request);
+    Ok(match verdict {
+        Verdict::Accept(key) => accept(master, request, key).await?,
+        Verdict::Pending => master.private.run(move |ops| request.pending(ops)).await?,
+        Verdict::Full => master.private.run(move |ops| request.full(ops)).await?,
+        Verdict::Rejected | Verdict::Denied | Verdict::Unusable(_) => {
+            master.private.run(move |ops| request.rejected(ops)).await?
+        }
+    })
+}
+
+async fn accept(master: &Master, request: Arc<AuthRequest>, key: PublicKey) -> Result<Vec<u8>, Fault> {
+    // Only now is the id one that an operator knows: nothing is kept for strangers.
+    let session = master.sessions.for_auth(&request.id).map_err(|e| Fault::new(e.to_string()))?;
+    let publish_key = master.publish_key.current();
+    let publish_port = master.publish_port;
+    let sign_key = master.sign_key.clone();
+    debug_assert_eq!(request.key().ok().as_ref().map(PublicKey::clean_pem), Some(key.clean_pem()));
+    let reply = move |ops: &dyn brine_protocol::keys::PrivateOps| -> Result<Vec<u8>, KeyError> {
+        let accepted = Accepted {
+            publish_key: &publish_key.key,
+            publish_key_sig: &publish_key.signature,
+            session_key: &session.key,
+            publish_port,
+            sign_key: sign_key.as_ref().map(|key| &**key.ops()),
+        };
+        request.accepted(ops, &accepted)
+    };
+    Ok(master.private.run(reply).await?)
+}
+
+fn report(master: &Master, request: &AuthRequest, verdict: &Verdict) {
+    let id = &request.id;
+    let (result, act) = match verdict {
+        Verdict::Accept(_) => (true, "accept"),
+        Verdict::Pending => (true, "pend"),
+        Verdict::Rejected => (false, "reject"),
+        Verdict::Denied => (false, "denied"),
+        Verdict::Full => (false, "full"),
+        Verdict::Unusable(_) => (false, "error"),
+    };
+    match verdict {
+        Verdict::Accept(_) => tracing::info!("authentication of {id} accepted"),
+        Verdict::Pending => tracing::info!("the key of {id} waits to be accepted: salt-key -a {id}"),
+        Verdict::Rejected => tracing::warn!("authentication of {id} refused: its key is rejected"),
+        Verdict::Denied => tracing::error!(
+            "authentication of {id} refused: another key is stored for this id. If the host was reinstalled, remove the old one with salt-key -d {id}"
+        ),
+        Verdict::Full => tracing::error!("authentication of {id} refused: there are max_minions minions already"),
+        Verdict::Unusable(why) => tracing::warn!("authentication of {id} refused: {why}"),
+    }
+    if master.opts.auth.auth_events {
+        let data = map([
+            ("result", Value::from(result)),
+            ("act", Value::from(act)),
+            ("id", Value::from(id.as_str())),
+            ("pub", Value::from(request.pub_pem.as_str())),
+        ]);
+        master.bus.fire("salt/auth", data);
+    }
+}

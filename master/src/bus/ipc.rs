@@ -1,0 +1,213 @@
+//! The bus's two sockets in `sock_dir` (§1.5, §8.1), in Salt's framing.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::event::{Event, FrameDecoder, frame};
+use brine_protocol::ids::EventTag;
+use brine_protocol::value::{Value, map};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+use super::{Bus, Next, Origin, Subscription};
+
+/// A subscriber that takes not one byte for this long is gone, as in Salt.
+const STALL: Duration = Duration::from_secs(60);
+/// Connections that send events at a time.
+const SENDERS_MAX: usize = 256;
+/// How much larger than `max_event_size` a pushed event may be before its sender is cut off; it is trimmed on the way through.
+const PUSHED_FACTOR: usize = 16;
+/// The wait after a failed accept (descriptors used up): no busy loop, and soon enough for a waiting command.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A socket of the bus cannot be made.
+#[derive(Debug, thiserror::Error)]
+#[error("the event bus cannot use {path}: {why}", path = path.display())]
+pub struct SocketError {
+    path: PathBuf,
+    why: io::Error,
+}
+
+/// Where subscribers connect. Accepting by hand, without the runtime's readiness, is what [`Bus::settle`] needs.
+pub(super) struct PubListener {
+    listener: AsyncFd<StdListener>,
+}
+
+impl PubListener {
+    pub(super) fn bind(path: &Path) -> Result<Arc<Self>, SocketError> {
+        let listener = bind(path, 0o660)?;
+        let listener = AsyncFd::register(listener).map_err(|why| SocketError { path: path.to_owned(), why })?;
+        Ok(Arc::new(Self { listener }))
+    }
+
+    /// Takes in everyone whose connection is waiting. False if accepting failed for another reason than that none is.
+    pub(super) fn accept_waiting(&self, bus: &Bus) -> bool {
+        loop {
+            match self.listener.get_ref().accept() {
+                Ok((stream, _)) => admit(bus, stream),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
+                Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
+                Err(e) => {
+                    tracing::error!("the event bus cannot accept a subscriber: {e}");
+                    return false;
+                }
+            }
+        }
+    }
+}
+
+fn admit(bus: &Bus, stream: std::os::unix::net::UnixStream) {
+    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+    match (stream, bus.subscribe()) {
+        (Ok(stream), Some(subscription)) => {
+            bus.shared.tasks.spawn(serve(stream, subscription));
+        }
+        (Ok(_), None) => tracing::warn!("the event bus has as many subscribers as it may; one was turned away"),
+        (Err(e), _) => tracing::error!("the event bus cannot use a connection: {e}"),
+    }
+}
+
+pub(super) async fn accept_subscribers(bus: Bus, listener: Arc<PubListener>) {
+    loop {
+        let ready = tokio::select! {
+            ready = listener.listener.readable() => ready,
+            () = bus.shared.stop.cancelled() => return,
+        };
+        match ready {
+            Ok(mut guard) => {
+                guard.clear_ready();
+                // After clear_ready: who connects from here on makes the listener ready again.
+                if !listener.accept_waiting(&bus) {
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    // Nobody new may come to raise readiness again for those who wait.
+                    listener.accept_waiting(&bus);
+                }
+            }
+            Err(e) => {
+                tracing::error!("the event bus stops accepting subscribers: {e}");
+                return;
+            }
+        }
+    }
+}
+
+/// Writes events to one subscriber until it goes, stalls, or the bus closes.
+async fn serve(stream: UnixStream, subscription: Subscription) {
+    let (mut reader, mut writer) = stream.into_split();
+    let mut discard = [0; 64];
+    loop {
+        let next = tokio::select! {
+            next = subscription.next() => next,
+            // Subscribers say nothing; this sees them leave.
+            read = reader.read(&mut discard) => match read {
+                Ok(n) if n > 0 => continue,
+                _ => return,
+            },
+        };
+        let written = match next {
+            None => return,
+            Some(Next::Event(event)) => tokio::time::timeout(STALL, writer.write_all(&event.frame)).await,
+            Some(Next::Lost(n)) => {
+                tracing::warn!("a subscriber of the event bus was too slow and lost {n} events");
+                let note = Event::new("brine/events/lost", map([("lost", Value::from(n))]));
+                let bytes = frame(&note, subscription.framing());
+                tokio::time::timeout(STALL, writer.write_all(&bytes)).await
+            }
+        };
+        if !matches!(written, Ok(Ok(()))) {
+            return;
+        }
+    }
+}
+
+pub(super) async fn accept_senders(bus: Bus, listener: UnixListener) {
+    let places = Arc::new(tokio::sync::Semaphore::new(SENDERS_MAX));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = bus.shared.stop.cancelled() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+                let bus = bus.clone();
+                bus.shared.tasks.clone().spawn(async move {
+                    tokio::select! {
+                        () = receive(&bus, stream) => {}
+                        () = bus.shared.stop.cancelled() => {}
+                    }
+                    drop(place);
+                });
+            }
+            Err(e) => {
+                tracing::error!("the event bus cannot accept a sender: {e}");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Fires what one sender pushes. Who can open this socket is the master's own user.
+async fn receive(bus: &Bus, mut stream: UnixStream) {
+    let mut decoder = FrameDecoder::new(bus.shared.max_event_size.saturating_mul(PUSHED_FACTOR));
+    loop {
+        loop {
+            match decoder.next_event() {
+                Ok(Some(event)) if EventTag::new(event.tag.as_str()).is_ok() => {
+                    bus.fire_from(event.tag, event.data, Origin::Pushed);
+                }
+                Ok(Some(event)) => tracing::warn!("an event with an unusable tag was pushed: {:?}", event.tag),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!("an event sender was cut off: {error}");
+                    return;
+                }
+            }
+        }
+        if !matches!(stream.read_buf(decoder.buffer()).await, Ok(n) if n > 0) {
+            return;
+        }
+    }
+}
+
+/// A socket that only the master's own user may open.
+pub(super) fn bind_private(path: &Path) -> Result<UnixListener, SocketError> {
+    let listener = bind(path, 0o600)?;
+    UnixListener::from_std(listener).map_err(|why| SocketError { path: path.to_owned(), why })
+}
+
+/// Binds beside the final name and moves it there once its mode is right, so that it never stands open to others.
+fn bind(path: &Path, mode: u32) -> Result<StdListener, SocketError> {
+    let failed = |why| SocketError { path: path.to_owned(), why };
+    let new = path.with_extension("new");
+    let make = || -> io::Result<StdListener> {
+        match std::fs::remove_file(&new) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        let listener = StdListener::bind(&new)?;
+        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(mode))?;
+        std::fs::rename(&new, path)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    make().map_err(failed)
+}
+
+/// An empty file that Python's LocalClient and netapi look for, where older masters have a socket.
+pub(super) fn make_marker(path: &Path) -> Result<(), SocketError> {
+    use std::os::unix::fs::FileTypeExt;
+    let make = || -> io::Result<()> {
+        // A socket that a Python master left behind cannot be opened as a file.
+        if std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
+            std::fs::remove_file(path)?;
+        }
+        crate::files::touch_private(path)
+    };
+    make().map_err(|why| SocketError { path: path.to_owned(), why })
+}

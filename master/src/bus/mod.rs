@@ -1,0 +1,166 @@
+//! The event bus (§8): every event goes to every subscriber, in one order, in this process and on `master_event_pub.ipc`.
+//!
+//! Firing never waits. Each subscriber has a bounded queue of its own; one that falls behind loses its oldest events and is told how
+//! many, and nobody else notices.
+
+mod ipc;
+mod queue;
+mod trim;
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brine_protocol::event::{Event, Framing};
+use brine_protocol::value::Value;
+use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use ipc::SocketError;
+use queue::Queue;
+pub use queue::{Next, Subscription};
+
+/// Subscribers of all kinds together. Each `salt` command is one while it waits.
+const SUBSCRIBERS_MAX: usize = 1_024;
+
+/// Where an event came from. Only what the master's own host sent may move the master itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The master.
+    Master,
+    /// `master_event_pull.ipc`: a program of the master's user.
+    Pushed,
+    /// A minion.
+    Minion,
+}
+
+/// An event on the bus.
+#[derive(Debug)]
+pub struct BusEvent {
+    /// Tag and data.
+    pub event: Event,
+    /// Who fired it.
+    pub origin: Origin,
+    /// The event as it goes over the pub socket.
+    frame: Bytes,
+}
+
+/// The bus. Clones share it.
+#[derive(Clone)]
+pub struct Bus {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    framing: Framing,
+    max_event_size: usize,
+    /// Firing happens under this lock, which is what makes one order for all.
+    subscribers: Mutex<HashMap<u64, Arc<Queue>>>,
+    next: AtomicU64,
+    listener: Mutex<Option<Arc<ipc::PubListener>>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Bus {
+    /// A bus without sockets.
+    pub fn new(framing: Framing, max_event_size: usize) -> Self {
+        let shared = Shared {
+            framing,
+            max_event_size,
+            subscribers: Mutex::default(),
+            next: AtomicU64::new(0),
+            listener: Mutex::default(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Opens `master_event_pub.ipc` (0660), `master_event_pull.ipc` (0600) and the empty files that Python's clients look for.
+    ///
+    /// # Errors
+    /// When a socket cannot be made.
+    pub fn listen(&self, sock_dir: &Path) -> Result<(), SocketError> {
+        let listener = ipc::PubListener::bind(&sock_dir.join("master_event_pub.ipc"))?;
+        *lock(&self.shared.listener) = Some(Arc::clone(&listener));
+        self.shared.tasks.spawn(ipc::accept_subscribers(self.clone(), listener));
+        let pull = ipc::bind_private(&sock_dir.join("master_event_pull.ipc"))?;
+        self.shared.tasks.spawn(ipc::accept_senders(self.clone(), pull));
+        for marker in ["publish_pull.ipc", "workers.ipc"] {
+            ipc::make_marker(&sock_dir.join(marker))?;
+        }
+        Ok(())
+    }
+
+    /// Fires an event of the master's; `_stamp` is added.
+    pub fn fire(&self, tag: impl Into<String>, data: Value) {
+        self.send(Event::new(tag, data), Origin::Master);
+    }
+
+    /// Fires an event of somebody else's; `_stamp` is added unless it has one.
+    pub fn fire_from(&self, tag: impl Into<String>, data: Value, origin: Origin) {
+        use brine_protocol::value::ValueExt;
+        let event = if data.has("_stamp") { Event { tag: tag.into(), data } } else { Event::new(tag, data) };
+        self.send(event, origin);
+    }
+
+    /// Takes in every subscriber that has connected by now. To be called before the first event of something that a subscriber
+    /// connected for: whoever connected and only then asked for a job must see all of that job.
+    pub fn settle(&self) {
+        let listener = lock(&self.shared.listener).clone();
+        if let Some(listener) = listener {
+            listener.accept_waiting(self);
+        }
+    }
+
+    /// Receives every event from now on.
+    pub fn subscribe(&self) -> Option<Subscription> {
+        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let queue = Arc::new(Queue::default());
+        let mut subscribers = lock(&self.shared.subscribers);
+        if subscribers.len() >= SUBSCRIBERS_MAX {
+            return None;
+        }
+        subscribers.insert(id, Arc::clone(&queue));
+        drop(subscribers);
+        Some(Subscription::new(self.clone(), id, queue))
+    }
+
+    /// How many receive events.
+    pub fn subscribers(&self) -> usize {
+        lock(&self.shared.subscribers).len()
+    }
+
+    /// Gives subscribers `grace` to take what waits for them and ends.
+    pub async fn close(&self, grace: std::time::Duration) {
+        self.shared.stop.cancel();
+        for queue in lock(&self.shared.subscribers).values() {
+            queue.close();
+        }
+        self.shared.tasks.close();
+        let _ = tokio::time::timeout(grace, self.shared.tasks.wait()).await;
+    }
+
+    fn send(&self, mut event: Event, origin: Origin) {
+        trim::to_size(&mut event.data, self.shared.max_event_size);
+        let frame = Bytes::from(brine_protocol::event::frame(&event, self.shared.framing));
+        let event = Arc::new(BusEvent { event, origin, frame });
+        for queue in lock(&self.shared.subscribers).values() {
+            queue.push(Arc::clone(&event));
+        }
+    }
+
+    fn unsubscribe(&self, id: u64) {
+        lock(&self.shared.subscribers).remove(&id);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! What the master does, as its configuration says: Salt's keys and defaults (§12), read and checked once at the start.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::event::Framing;
+use brine_protocol::ids::Saltenv;
+use brine_protocol::keys::SignAlg;
+use brine_protocol::value::{Value, ValueExt};
+use brine_zmtp::{Heartbeat, Keepalive};
+
+pub use crate::fileserver::HashType;
+
+/// A return of more bytes is not stored; what comes instead says so. Brine's own key, `max_return_size`.
+const RETURN_BYTES_MAX: u64 = 16 << 20;
+/// Requests of more bytes lose their connection. Brine's own key, `max_request_size`; a file pushed by cp.push is in chunks.
+const REQUEST_BYTES_MAX: u64 = 64 << 20;
+
+/// The master's settings.
+#[derive(Debug, Clone)]
+pub struct MasterOpts {
+    /// `id`: the master's name, which the dropfile must hold.
+    pub id: String,
+    /// `user`: whom the master runs as.
+    pub user: String,
+    /// `interface`.
+    pub interface: String,
+    /// `publish_port`; 0 lets the system choose.
+    pub publish_port: u16,
+    /// `ret_port`; 0 lets the system choose.
+    pub ret_port: u16,
+    /// `zmq_backlog`.
+    pub backlog: u32,
+    /// `pub_hwm`.
+    pub pub_hwm: usize,
+    /// `zmq_filtering`.
+    pub zmq_filtering: bool,
+    /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
+    pub heartbeat: Heartbeat,
+    /// `tcp_keepalive*`.
+    pub keepalive: Keepalive,
+    /// `max_request_size`.
+    pub max_request_size: usize,
+    /// `max_return_size`.
+    pub max_return_size: usize,
+
+    /// `pki_dir`.
+    pub pki_dir: PathBuf,
+    /// `cachedir`.
+    pub cachedir: PathBuf,
+    /// `sock_dir`.
+    pub sock_dir: PathBuf,
+    /// `pidfile`.
+    pub pidfile: PathBuf,
+    /// `keysize`.
+    pub keysize: usize,
+
+    /// Who is let in, and how.
+    pub auth: AuthOpts,
+    /// `publish_session`: how long a session key is used.
+    pub publish_session: Duration,
+    /// `rotate_aes_key`.
+    pub rotate_aes_key: bool,
+    /// `publish_signing_algorithm`.
+    pub publish_signing_algorithm: SignAlg,
+    /// `request_server_ttl`, seconds; 0 is off.
+    pub request_server_ttl: u64,
+    /// `master_sign_pubkey`.
+    pub master_sign_pubkey: bool,
+    /// `master_sign_key_name`.
+    pub master_sign_key_name: String,
+    /// `allow_minion_key_revoke`.
+    pub allow_minion_key_revoke: bool,
+
+    /// `loop_interval`.
+    pub loop_interval: Duration,
+    /// `keep_jobs_seconds`; none keeps jobs for ever.
+    pub keep_jobs: Option<Duration>,
+    /// `job_cache`.
+    pub job_cache: bool,
+    /// `minion_data_cache`.
+    pub minion_data_cache: bool,
+    /// `minion_data_cache_events`.
+    pub minion_data_cache_events: bool,
+
+    /// `event_publisher_framing`: how events stand on `master_event_pub.ipc` (§0.2). Brine's own key.
+    pub event_framing: Framing,
+    /// `max_event_size`.
+    pub max_event_size: usize,
+
+    /// The file server.
+    pub files: FileOpts,
+    /// What `_master_opts` tells minions (§6.1), by key.
+    pub told_to_minions: Value,
+}
+
+/// Who is let in (§3.2, §3.7).
+#[derive(Debug, Clone)]
+pub struct AuthOpts {
+    /// `auto_accept`.
+    pub auto_accept: bool,
+    /// `open_mode`.
+    pub open_mode: bool,
+    /// `max_minions`; 0 is no bound.
+    pub max_minions: usize,
+    /// `autosign_file`.
+    pub autosign_file: Option<PathBuf>,
+    /// `autoreject_file`.
+    pub autoreject_file: Option<PathBuf>,
+    /// `autosign_timeout`.
+    pub autosign_timeout: Duration,
+    /// `autosign_grains_dir`.
+    pub autosign_grains_dir: Option<PathBuf>,
+    /// `permissive_pki_access`.
+    pub permissive_pki_access: bool,
+    /// `auth_events`.
+    pub auth_events: bool,
+    /// `minimum_auth_version` (CVE-2025-62349).
+    pub minimum_auth_version: u64,
+}
+
+/// The file server's settings.
+#[derive(Debug, Clone)]
+pub struct FileOpts {
+    /// `file_roots`: each environment's folders, the first that has a path wins.
+    pub roots: Vec<(Saltenv, Vec<PathBuf>)>,
+    /// `file_buffer_size`: bytes of a chunk.
+    pub buffer_size: usize,
+    /// `hash_type`.
+    pub hash_type: HashType,
+    /// `fileserver_followsymlinks`.
+    pub follow_symlinks: bool,
+    /// `file_ignore_glob`.
+    pub ignore_glob: Vec<String>,
+    /// `file_ignore_regex`.
+    pub ignore_regex: Vec<String>,
+    /// `file_recv`.
+    pub recv: bool,
+    /// `file_recv_max_size`, in bytes.
+    pub recv_max: u64,
+}
+
+/// Keys of `_master_opts` that are told without `env_only` only.
+const TOLD: [&str; 12] = [
+    "renderer",
+    "failhard",
+    "state_top",
+    "state_top_saltenv",
+    "nodegroups",
+    "state_auto_order",
+    "state_events",
+    "state_aggregate",
+    "jinja_env",
+    "jinja_sls_env",
+    "jinja_lstrip_blocks",
+    "jinja_trim_blocks",
+];
+
+impl MasterOpts {
+    /// Reads and checks the settings.
+    ///
+    /// # Errors
+    /// When an option has a value of a wrong type or form; the error names option, file and what is expected.
+    pub fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        let keep_seconds = u64_or(c, "keep_jobs_seconds", 86_400)?;
+        Ok(Self {
+            id: c.opt_str("id")?.unwrap_or_else(default_id),
+            user: c.opt_str("user")?.unwrap_or_else(|| "root".to_owned()),
+            interface: c.get_str("interface")?,
+            publish_port: c.get_port("publish_port")?,
+            ret_port: c.get_port("ret_port")?,
+            backlog: u32::try_from(u64_or(c, "zmq_backlog", 1_000)?)
+                .map_err(|_| c.wrong("zmq_backlog", "a small number"))?,
+            pub_hwm: to_usize(c, "pub_hwm", u64_or(c, "pub_hwm", 1_000)?.max(1))?,
+            zmq_filtering: bool_or(c, "zmq_filtering", false)?,
+            heartbeat: heartbeat(c)?,
+            keepalive: keepalive(c)?,
+            max_request_size: to_usize(c, "max_request_size", u64_or(c, "max_request_size", REQUEST_BYTES_MAX)?)?,
+            max_return_size: to_usize(c, "max_return_size", u64_or(c, "max_return_size", RETURN_BYTES_MAX)?)?,
+            pki_dir: c.get_path("pki_dir")?,
+            cachedir: c.get_path("cachedir")?,
+            sock_dir: c.get_path("sock_dir")?,
+            pidfile: path_or(c, "pidfile", "/var/run/salt-master.pid")?,
+            keysize: match u64_or(c, "keysize", 2_048)? {
+                bits @ 2_048..=8_192 => to_usize(c, "keysize", bits)?,
+                _ => return Err(c.wrong("keysize", "a number of bits from 2048 to 8192")),
+            },
+            auth: auth(c)?,
+            publish_session: duration_or(c, "publish_session", 86_400)?,
+            rotate_aes_key: bool_or(c, "rotate_aes_key", true)?,
+            publish_signing_algorithm: match c.opt_str("publish_signing_algorithm")? {
+                Some(name) => name
+                    .parse()
+                    .map_err(|_| c.wrong("publish_signing_algorithm", "PKCS1v15-SHA1 or PKCS1v15-SHA224"))?,
+                None => SignAlg::default(),
+            },
+            request_server_ttl: u64_or(c, "request_server_ttl", 0)?,
+            master_sign_pubkey: bool_or(c, "master_sign_pubkey", false)?,
+            master_sign_key_name: c.opt_str("master_sign_key_name")?.unwrap_or_else(|| "master_sign".to_owned()),
+            allow_minion_key_revoke: bool_or(c, "allow_minion_key_revoke", true)?,
+            loop_interval: duration_or(c, "loop_interval", 60)?.max(Duration::from_secs(1)),
+            keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
+            job_cache: bool_or(c, "job_cache", true)?,
+            minion_data_cache: bool_or(c, "minion_data_cache", true)?,
+            minion_data_cache_events: bool_or(c, "minion_data_cache_events", true)?,
+            event_framing: match c.opt_str("event_publisher_framing")?.as_deref() {
+                None | Some("bare") => Framing::Bare,
+                Some("prefixed") => Framing::Prefixed,
+                Some(_) => {
+                    return Err(c.wrong("event_publisher_framing", "bare (3007, 3008 clients) or prefixed (3006)"));
+                }
+            },
+            max_event_size: to_usize(c, "max_event_size", u64_or(c, "max_event_size", 1_048_576)?)?,
+            files: files(c)?,
+            told_to_minions: Value::Map(
+                ["top_file_merging_strategy", "env_order", "default_top"]
+                    .iter()
+                    .chain(&TOLD)
+                    .map(|key| (Value::from(*key), c.opts().get(key).cloned().unwrap_or(Value::Nil)))
+                    .collect(),
+            ),
+        })
+    }
+
+    /// The keys of [`MasterOpts::told_to_minions`] that a request with `env_only` does not get.
+    pub(crate) fn not_env(key: &str) -> bool {
+        TOLD.contains(&key)
+    }
+}
+
+fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
+    Ok(AuthOpts {
+        auto_accept: bool_or(c, "auto_accept", false)?,
+        open_mode: bool_or(c, "open_mode", false)?,
+        max_minions: to_usize(c, "max_minions", u64_or(c, "max_minions", 0)?)?,
+        autosign_file: opt_path(c, "autosign_file")?,
+        autoreject_file: opt_path(c, "autoreject_file")?,
+        autosign_timeout: Duration::from_secs(u64_or(c, "autosign_timeout", 120)?.saturating_mul(60)),
+        autosign_grains_dir: opt_path(c, "autosign_grains_dir")?,
+        permissive_pki_access: bool_or(c, "permissive_pki_access", false)?,
+        auth_events: bool_or(c, "auth_events", true)?,
+        minimum_auth_version: u64_or(c, "minimum_auth_version", 3)?,
+    })
+}
+
+fn files(c: &Config) -> Result<FileOpts, ConfigError> {
+    let mut roots = Vec::new();
+    for (env, paths) in c.get_map_of_lists("file_roots")? {
+        let env =
+            Saltenv::try_from(env.as_str()).map_err(|_| c.wrong("file_roots", "a map of environments to folders"))?;
+        let dir = c.dir().to_owned();
+        roots.push((env, paths.into_iter().map(|path| dir.join(path)).collect()));
+    }
+    Ok(FileOpts {
+        roots,
+        buffer_size: match u64_or(c, "file_buffer_size", 1_048_576)? {
+            // Above, a chunk would not fit into a peer's message limit.
+            bytes @ 1..=16_777_216 => to_usize(c, "file_buffer_size", bytes)?,
+            _ => return Err(c.wrong("file_buffer_size", "a number of bytes from 1 to 16777216")),
+        },
+        hash_type: match c.opt_str("hash_type")? {
+            Some(name) => {
+                HashType::parse(&name).ok_or_else(|| c.wrong("hash_type", "sha224, sha256, sha384 or sha512"))?
+            }
+            None => HashType::Sha256,
+        },
+        follow_symlinks: bool_or(c, "fileserver_followsymlinks", true)?,
+        ignore_glob: list_or_empty(c, "file_ignore_glob")?,
+        ignore_regex: list_or_empty(c, "file_ignore_regex")?,
+        recv: bool_or(c, "file_recv", false)?,
+        recv_max: u64_or(c, "file_recv_max_size", 100)?.saturating_mul(1 << 20),
+    })
+}
+
+fn heartbeat(c: &Config) -> Result<Heartbeat, ConfigError> {
+    let interval = u64_or(c, "zmq_heartbeat_ivl", 10_000)?;
+    let timeout = u64_or(c, "zmq_heartbeat_timeout", 30_000)?;
+    Ok(Heartbeat {
+        interval: (interval > 0).then(|| Duration::from_millis(interval)),
+        timeout: Duration::from_millis(timeout),
+    })
+}
+
+fn keepalive(c: &Config) -> Result<Keepalive, ConfigError> {
+    // -1 leaves it to the system.
+    let seconds = |key: &'static str, default: i64| -> Result<Option<Duration>, ConfigError> {
+        let value = if c.value(key).is_some() { c.get_i64(key)? } else { default };
+        Ok(u64::try_from(value).ok().filter(|s| *s > 0).map(Duration::from_secs))
+    };
+    let count = if c.value("tcp_keepalive_cnt").is_some() { c.get_i64("tcp_keepalive_cnt")? } else { -1 };
+    Ok(Keepalive {
+        enabled: bool_or(c, "tcp_keepalive", true)?,
+        idle: seconds("tcp_keepalive_idle", 300)?,
+        interval: seconds("tcp_keepalive_intvl", -1)?,
+        count: u32::try_from(count).ok().filter(|n| *n > 0),
+    })
+}
+
+fn default_id() -> String {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{host}_master")
+}
+
+fn bool_or(c: &Config, key: &str, default: bool) -> Result<bool, ConfigError> {
+    if c.value(key).is_some() { c.get_bool(key) } else { Ok(default) }
+}
+
+fn u64_or(c: &Config, key: &str, default: u64) -> Result<u64, ConfigError> {
+    if c.value(key).is_some() { c.get_u64(key) } else { Ok(default) }
+}
+
+fn duration_or(c: &Config, key: &str, default_seconds: u64) -> Result<Duration, ConfigError> {
+    if c.value(key).is_some() { c.get_duration(key) } else { Ok(Duration::from_secs(default_seconds)) }
+}
+
+fn path_or(c: &Config, key: &str, default: &str) -> Result<PathBuf, ConfigError> {
+    Ok(opt_path(c, key)?.unwrap_or_else(|| PathBuf::from(default)))
+}
+
+fn opt_path(c: &Config, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+    c.opt_str(key)?.map(|_| c.get_path(key)).transpose()
+}
+
+fn list_or_empty(c: &Config, key: &str) -> Result<Vec<String>, ConfigError> {
+    if c.value(key).is_some() { c.get_list(key) } else { Ok(Vec::new()) }
+}
+
+fn to_usize(c: &Config, key: &str, value: u64) -> Result<usize, ConfigError> {
+    usize::try_from(value).map_err(|_| c.wrong(key, "a smaller number"))
+}

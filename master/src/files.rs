@@ -1,0 +1,129 @@
+//! Files and folders with exact modes: nothing the master writes is ever readable by others, not even for a moment.
+
+use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+/// Writes the whole file or nothing: a reader sees the old content or the new one, with exactly `mode`.
+pub(crate) fn write_atomic(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    let dir = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
+    // The leading dot keeps it out of every listing of keys while it exists.
+    let mut file =
+        tempfile::Builder::new().prefix(".new-").permissions(Permissions::from_mode(mode)).tempfile_in(dir)?;
+    file.write_all(content)?;
+    // The umask may have taken bits away.
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    file.persist(path).map_err(|e| e.error)?;
+    Ok(())
+}
+
+/// As [`write_atomic`], and on disk when it returns: for what cannot be made again, such as keys.
+pub(crate) fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
+    write_atomic(path, content, mode)?;
+    File::open(path)?.sync_all()?;
+    match path.parent() {
+        Some(dir) => File::open(dir)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// Reads a regular file of at most `max` bytes that is not a symlink; `None` if there is none.
+pub(crate) fn read_regular(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, Metadata)>> {
+    // NONBLOCK: opening somebody's FIFO must not wait for its other end.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Err(io::Error::other("it is a symlink, which is not followed here"));
+        }
+        Err(e) => return Err(e),
+    };
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    if metadata.len() > max {
+        return Err(io::Error::other(format!("it has {} bytes, more than the {max} that can be", metadata.len())));
+    }
+    let mut content = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    file.take(max + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > max {
+        return Err(io::Error::other(format!("it has more than the {max} bytes that can be")));
+    }
+    Ok(Some((content, metadata)))
+}
+
+/// Makes a folder and its parents; new ones get mode 0700.
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a folder and its parents if need be, and gives the folder itself exactly `mode` if it was made here.
+pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Makes an empty file of mode 0600 if there is none.
+pub(crate) fn touch_private(path: &Path) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(drop)
+}
+
+/// The folders in a folder, not following symlinks; none if it is not there.
+pub(crate) fn subdirectories(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_exact() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("key");
+        write_durable(&path, b"x", 0o400).unwrap();
+        write_atomic(&path, b"y", 0o400).unwrap();
+        let (content, metadata) = read_regular(&path, 10).unwrap().unwrap();
+        assert_eq!((content.as_slice(), metadata.permissions().mode() & 0o7777), (b"y".as_slice(), 0o400));
+    }
+
+    #[test]
+    fn only_small_regular_files_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("big"), [0; 11]).unwrap();
+        std::os::unix::fs::symlink("big", dir.path().join("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            dir.path().join("fifo"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        assert!(read_regular(&dir.path().join("none"), 10).unwrap().is_none());
+        for (name, why) in [("big", "11 bytes"), ("link", "symlink"), ("fifo", "regular")] {
+            let error = read_regular(&dir.path().join(name), 10).unwrap_err().to_string();
+            assert!(error.contains(why), "{name}: {error}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Hashes of served files, made once for a file that does not change.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+use super::root::Found;
+
+/// Hashes that are remembered; all are forgotten when there are more.
+const REMEMBERED_MAX: usize = 65_536;
+/// A file changed this recently may change again without looking different, so its hash is not remembered.
+const SETTLED: Duration = Duration::from_millis(100);
+
+/// `hash_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the algorithms'")]
+pub enum HashType {
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl HashType {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "sha224" => Self::Sha224,
+            "sha256" => Self::Sha256,
+            "sha384" => Self::Sha384,
+            "sha512" => Self::Sha512,
+            _ => return None,
+        })
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Sha224 => "sha224",
+            Self::Sha256 => "sha256",
+            Self::Sha384 => "sha384",
+            Self::Sha512 => "sha512",
+        }
+    }
+}
+
+/// A file's content, as far as the file system tells.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+/// A hash that is known, or that somebody is making.
+type Slot = Arc<OnceLock<Option<Arc<str>>>>;
+
+#[derive(Debug)]
+pub(super) struct HashCache {
+    kind: HashType,
+    known: Mutex<HashMap<Key, Slot>>,
+}
+
+impl HashCache {
+    pub(super) fn new(kind: HashType) -> Self {
+        Self { kind, known: Mutex::default() }
+    }
+
+    pub(super) const fn kind(&self) -> HashType {
+        self.kind
+    }
+
+    /// The hash of an open file, or nothing if it cannot be read. Who asks while another hashes the same file waits for it.
+    pub(super) fn of(&self, found: &Found) -> Option<Arc<str>> {
+        let m = &found.metadata;
+        let settled =
+            m.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()).is_some_and(|age| age > SETTLED);
+        if !settled {
+            return self.make(found);
+        }
+        let key = Key {
+            dev: m.dev(),
+            ino: m.ino(),
+            size: m.size(),
+            mtime: (m.mtime(), m.mtime_nsec()),
+            ctime: (m.ctime(), m.ctime_nsec()),
+        };
+        let slot = {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= REMEMBERED_MAX {
+                known.clear();
+            }
+            Arc::clone(known.entry(key.clone()).or_default())
+        };
+        let hash = slot.get_or_init(|| self.make(found)).clone();
+        if hash.is_none() {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+        }
+        hash
+    }
+
+    fn make(&self, found: &Found) -> Option<Arc<str>> {
+        match self.kind {
+            HashType::Sha224 => digest::<Sha224>(found),
+            HashType::Sha256 => digest::<Sha256>(found),
+            HashType::Sha384 => digest::<Sha384>(found),
+            HashType::Sha512 => digest::<Sha512>(found),
+        }
+    }
+}
+
+fn digest<D: Digest>(found: &Found) -> Option<Arc<str>> {
+    let mut digest = D::new();
+    super::read_through(&found.file, |piece| digest.update(piece)).ok()?;
+    Some(hex::encode(digest.finalize()).into())
+}

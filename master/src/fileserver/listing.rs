@@ -1,0 +1,154 @@
+//! What lies under an environment's roots.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use brine_protocol::ids::SafePath;
+use brine_protocol::target::fnmatch;
+use regex::Regex;
+use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+
+use super::root::Root;
+
+/// Entries of one environment. Above, the list is cut and the log says so.
+const ENTRIES_MAX: usize = 500_000;
+/// Folders in folders.
+const DEPTH_MAX: usize = 64;
+
+/// Every name of an environment, sorted.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) files: BTreeSet<String>,
+    /// With whether it is empty.
+    pub(super) dirs: BTreeMap<String, bool>,
+    pub(super) links: BTreeMap<String, String>,
+}
+
+/// `file_ignore_glob` and `file_ignore_regex`.
+#[derive(Debug)]
+pub(super) struct Ignore {
+    globs: Vec<String>,
+    regexes: Vec<Regex>,
+}
+
+impl Ignore {
+    pub(super) fn new(globs: &[String], regexes: &[String]) -> Result<Self, String> {
+        let compile = |text: &String| {
+            Regex::new(text)
+                .map_err(|_| format!("the option file_ignore_regex has {text:?}, which is not a regular expression"))
+        };
+        Ok(Self { globs: globs.to_vec(), regexes: regexes.iter().map(compile).collect::<Result<_, _>>()? })
+    }
+
+    pub(super) fn matches(&self, path: &str) -> bool {
+        self.regexes.iter().any(|regex| regex.is_match(path)) || self.globs.iter().any(|glob| fnmatch(glob, path))
+    }
+}
+
+/// Lists an environment, once for all who ask at the same time.
+#[derive(Debug, Default)]
+pub(super) struct Lister {
+    last: Mutex<Option<(Instant, Arc<Listing>)>>,
+}
+
+impl Lister {
+    /// What is there now: a walk that began after the request arrived. Who waited while another walked shares the next walk.
+    pub(super) fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
+        let asked = Instant::now();
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((began, listing)) = &*last
+            && *began >= asked
+        {
+            return Arc::clone(listing);
+        }
+        let began = Instant::now();
+        let mut listing = Listing::default();
+        for root in roots {
+            if let Some(dir) = root.open() {
+                let mut walk = Walk { root, top: dir.as_fd(), ignore, found: &mut listing, above: Vec::new() };
+                walk.folder(dir.as_fd(), "");
+            }
+        }
+        let listing = Arc::new(listing);
+        *last = Some((began, Arc::clone(&listing)));
+        listing
+    }
+}
+
+struct Walk<'a> {
+    root: &'a Root,
+    top: BorrowedFd<'a>,
+    ignore: &'a Ignore,
+    found: &'a mut Listing,
+    /// The folders above, by device and inode: a link to one of them would go round for ever.
+    above: Vec<(u64, u64)>,
+}
+
+impl Walk<'_> {
+    /// Lists a folder; whether it has anything in it.
+    fn folder(&mut self, dir: BorrowedFd<'_>, path: &str) -> bool {
+        let Ok(stat) = rustix::fs::fstat(dir) else { return false };
+        let this = (stat.st_dev, stat.st_ino);
+        if self.above.len() >= DEPTH_MAX || self.above.contains(&this) {
+            return true;
+        }
+        let Ok(entries) = Dir::read_from(dir) else { return true };
+        self.above.push(this);
+        let mut any = false;
+        for entry in entries.flatten() {
+            // A name that is not UTF-8 cannot be asked for either.
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if matches!(name, "." | "..") {
+                continue;
+            }
+            any = true;
+            if self.found.files.len() + self.found.dirs.len() >= ENTRIES_MAX {
+                tracing::warn!("file_roots has more than {ENTRIES_MAX} entries; the rest is not listed");
+                break;
+            }
+            let path = if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
+            if !self.ignore.matches(&path) && SafePath::try_from(path.as_str()).is_ok() {
+                self.entry(dir, name, path);
+            }
+        }
+        self.above.pop();
+        any
+    }
+
+    fn entry(&mut self, dir: BorrowedFd<'_>, name: &str, path: String) {
+        let Ok(stat) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else { return };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {
+                self.found.files.insert(path);
+            }
+            FileType::Directory => self.descend(path),
+            FileType::Symlink => {
+                // Only what the link leads to below the root counts, and only such a link is shown.
+                let Ok(target) = self.root.open_beneath(self.top, &path, OFlags::PATH) else { return };
+                let Ok(stat) = rustix::fs::fstat(&target) else { return };
+                if let Ok(text) = rustix::fs::readlinkat(dir, name, Vec::new())
+                    && let Ok(text) = text.into_string()
+                {
+                    self.found.links.insert(path.clone(), text);
+                }
+                match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::RegularFile => {
+                        self.found.files.insert(path);
+                    }
+                    FileType::Directory => self.descend(path),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn descend(&mut self, path: String) {
+        let opened = self.root.open_beneath(self.top, &path, OFlags::RDONLY | OFlags::DIRECTORY);
+        let any = opened.is_ok_and(|dir| self.folder(dir.as_fd(), &path));
+        let empty = self.found.dirs.entry(path).or_insert(true);
+        *empty &= !any;
+    }
+}

@@ -1,0 +1,198 @@
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use super::*;
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    inner: Inner,
+}
+
+fn fixture() -> Fixture {
+    let dir = tempfile::tempdir().unwrap();
+    let top = dir.path();
+    for (path, text) in
+        [("one/a.txt", "first"), ("one/sub/b", "b"), ("two/a.txt", "second"), ("two/c", "c"), ("secret", "!")]
+    {
+        std::fs::create_dir_all(top.join(path).parent().unwrap()).unwrap();
+        std::fs::write(top.join(path), text).unwrap();
+    }
+    std::fs::create_dir(top.join("one/empty")).unwrap();
+    symlink("a.txt", top.join("one/inside")).unwrap();
+    symlink("../one/a.txt", top.join("one/out_and_in")).unwrap();
+    symlink("../secret", top.join("one/outside")).unwrap();
+    symlink(top.join("secret"), top.join("one/absolute")).unwrap();
+    symlink("/proc/self/root", top.join("one/magic")).unwrap();
+    symlink("..", top.join("one/sub/loop")).unwrap();
+    let opts = FileOpts {
+        roots: vec![(Saltenv::base(), vec![top.join("one"), top.join("two"), top.join("none")])],
+        buffer_size: 4,
+        hash_type: HashType::Sha256,
+        follow_symlinks: true,
+        ignore_glob: vec!["*.swp".to_owned()],
+        ignore_regex: vec!["/\\.git($|/)".to_owned()],
+        recv: true,
+        recv_max: 10,
+    };
+    let inner = Arc::into_inner(FileServer::new(&opts, top.join("cache")).unwrap().inner).unwrap();
+    Fixture { dir, inner }
+}
+
+fn ask(f: &Fixture, what: FileRequest, fields: &[(&str, Value)]) -> Value {
+    let mut load = map([("saltenv", "base")]);
+    for (name, value) in fields {
+        load.insert(name, value.clone());
+    }
+    f.inner.answer(what, &load)
+}
+
+fn content(f: &Fixture, path: &str) -> Option<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let reply = ask(f, FileRequest::Serve, &[("path", path.into()), ("loc", whole.len().into())]);
+        if reply.get_text("dest") == Some("") {
+            return None;
+        }
+        match reply.get_bytes("data").unwrap() {
+            [] => return Some(whole),
+            piece => whole.extend_from_slice(piece),
+        }
+    }
+}
+
+#[test]
+fn files_are_served_in_pieces_and_the_first_root_wins() {
+    let f = fixture();
+    assert_eq!(content(&f, "a.txt").unwrap(), b"first");
+    for path in ["c", "salt://c", "./c", "salt://c?saltenv=base", "sub/../c"] {
+        let found = content(&f, path);
+        assert_eq!(found.is_some(), !path.contains(".."), "{path}");
+    }
+    assert!(content(&f, "c?saltenv=dev").is_none());
+    for loc in [Value::from(-1), Value::from("0"), Value::Nil, Value::from(u64::MAX)] {
+        let reply = ask(&f, FileRequest::Serve, &[("path", "c".into()), ("loc", loc)]);
+        assert_eq!(reply.get_bytes("data"), Some(b"".as_slice()));
+    }
+}
+
+#[test]
+fn pieces_are_compressed_each_for_itself() {
+    let f = fixture();
+    let reply = ask(&f, FileRequest::Serve, &[("path", "a.txt".into()), ("loc", 0.into()), ("gzip", 5.into())]);
+    assert_eq!(reply.get_i64("gzip"), Some(5));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(reply.get_bytes("data").unwrap()).read_to_string(&mut text).unwrap();
+    assert_eq!(text, "firs");
+    let end = ask(&f, FileRequest::Serve, &[("path", "a.txt".into()), ("loc", 5.into()), ("gzip", 5.into())]);
+    assert_eq!((end.has("gzip"), end.get_bytes("data")), (false, Some(b"".as_slice())));
+}
+
+#[test]
+fn nothing_leads_out_of_a_root() {
+    let f = fixture();
+    let absolute = f.dir.path().join("secret").display().to_string();
+    for path in [
+        "../secret",
+        "sub/../../secret",
+        "outside",
+        "absolute",
+        "magic/etc/passwd",
+        absolute.as_str(),
+        "/etc/passwd",
+        "//etc/passwd",
+        "salt:///etc/passwd",
+        "salt://../secret",
+        "..",
+        ".",
+        "",
+        "sub",
+        "a.txt\0",
+        "a.txt/",
+        "..\\secret",
+        "sub/loop/../../secret",
+    ] {
+        let found = content(&f, path);
+        assert!(found.is_none() || path == "a.txt/", "{path}: {found:?}");
+        if path != "a.txt/" {
+            assert_eq!(ask(&f, FileRequest::Hash, &[("path", path.into())]), Value::from(""), "{path}");
+            let found = ask(&f, FileRequest::Find, &[("path", path.into())]);
+            assert_eq!(found.get_text("path"), Some(""), "{path}");
+        }
+    }
+    for env in ["..", "base/../..", "none", "", "/"] {
+        let reply = ask(&f, FileRequest::Serve, &[("path", "c".into()), ("loc", 0.into()), ("saltenv", env.into())]);
+        assert_eq!(reply.get_text("dest"), Some(""), "{env}");
+        assert_eq!(ask(&f, FileRequest::List, &[("saltenv", env.into())]), Value::Array(Vec::new()));
+    }
+    assert_eq!(content(&f, "inside").unwrap(), b"first");
+}
+
+#[test]
+fn lists_are_sorted_and_show_only_what_can_be_had() {
+    let f = fixture();
+    std::fs::write(f.dir.path().join("one/x.swp"), "").unwrap();
+    std::fs::create_dir_all(f.dir.path().join("one/sub/.git")).unwrap();
+    let names = |what| {
+        let list = ask(&f, what, &[("prefix", "".into())]);
+        list.list().unwrap().iter().map(|v| v.text().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(FileRequest::List), ["a.txt", "c", "inside", "sub/b"]);
+    assert_eq!(names(FileRequest::DirList), ["empty", "sub", "sub/loop"]);
+    assert_eq!(names(FileRequest::EmptyDirs), ["empty"]);
+    let links = ask(&f, FileRequest::Symlinks, &[]);
+    assert_eq!(links, map([("inside", "a.txt"), ("sub/loop", "..")]));
+    let sub = ask(&f, FileRequest::List, &[("prefix", "sub/".into())]);
+    assert_eq!(sub, Value::Array(vec!["sub/b".into()]));
+    // at once, not after some cache's time
+    std::fs::write(f.dir.path().join("two/new"), "").unwrap();
+    assert!(names(FileRequest::List).contains(&"new".to_owned()));
+}
+
+#[test]
+fn hashes_follow_changes() {
+    let f = fixture();
+    let hash = || ask(&f, FileRequest::Hash, &[("path", "c".into())]).get_text("hsum").map(str::to_owned);
+    let of = |text: &str| Some(hex::encode(<sha2::Sha256 as sha2::Digest>::digest(text)));
+    for text in ["c", "d", "e", "longer"] {
+        std::fs::write(f.dir.path().join("two/c"), text).unwrap();
+        assert_eq!(hash(), of(text));
+    }
+    let both = ask(&f, FileRequest::HashAndStat, &[("path", "c".into())]);
+    assert_eq!(both.list().unwrap()[1].list().unwrap()[6], Value::from(6));
+    let none = ask(&f, FileRequest::HashAndStat, &[("path", "none".into())]);
+    assert_eq!(none, Value::Array(vec!["".into(), Value::Nil]));
+}
+
+#[test]
+fn pushed_files_stay_in_their_minions_folder() {
+    let f = fixture();
+    let id = MinionId::try_from("web1").unwrap();
+    let push = |path: &[&str], at: i64, data: &str| {
+        let path = Value::Array(path.iter().map(|p| Value::from(*p)).collect());
+        f.inner.received.store(&id, &map([("path", path), ("loc", at.into()), ("data", data.into())]))
+    };
+    let at = |path: &str| f.dir.path().join("cache/minions/web1/files").join(path);
+    push(&["var", "log", "x"], 0, "abc").unwrap();
+    push(&["var", "log", "x"], 3, "def").unwrap();
+    assert_eq!(std::fs::read(at("var/log/x")).unwrap(), b"abcdef");
+    push(&["var", "log", "x"], 0, "z").unwrap();
+    assert_eq!(std::fs::read(at("var/log/x")).unwrap(), b"z");
+    for (path, offset, data) in [
+        (&["..", "x"][..], 0, "x"),
+        (&["a/../../x"], 0, "x"),
+        (&["/etc/x"], 0, "x"),
+        (&[""], 0, "x"),
+        (&[], 0, "x"),
+        (&["y"], -1, "x"),
+        (&["y"], 3, "a gap"),
+        (&["y"], 0, "more than ten bytes"),
+    ] {
+        assert!(push(path, offset, data).is_err(), "{path:?} {offset}");
+    }
+    symlink(f.dir.path(), at("link")).unwrap();
+    assert!(push(&["link", "secret"], 0, "x").is_err());
+    symlink(f.dir.path().join("secret"), at("file")).unwrap();
+    assert!(push(&["file"], 0, "x").is_err());
+    assert_eq!(std::fs::read(f.dir.path().join("secret")).unwrap(), b"!");
+    assert!(!Path::new("/etc/x").exists());
+}

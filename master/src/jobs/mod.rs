@@ -1,0 +1,27 @@
+//! The job store: what was published and what came back.
+//!
+//! One SQLite file, written by one thread that commits whatever has queued up while the last commit was on its way to the
+//! disk (group commit), and read beside it through a connection of its own. A return is acknowledged to its minion only
+//! after the commit that holds it: [`JobStore::add_return`] resolves then and not earlier.
+//!
+//! Why SQLite: 10,000 returns of 300 bytes on a 2-core machine, every commit on disk (WAL, `synchronous=FULL`), against redb 4:
+//!
+//! | returns a commit | rusqlite | redb | database |
+//! |---|---|---|---|
+//! | 1 | 7,991/s | 4,835/s | 9.2 MB / 5.3 MB |
+//! | 16 | 54,944/s | 28,875/s | |
+//! | 128 | 203,721/s | 160,820/s | 8.3 MB / 4.2 MB |
+//! | 1,000 | 312,306/s | 396,872/s | |
+//!
+//! Reading one job's 1,000 returns takes 0.20 to 0.35 ms with either. SQLite is the faster where it counts (small commits), has
+//! indices by minion, function and time, and an operator looks into it while the master runs:
+//! `sqlite3 jobs.db "select minion, retcode, success from returns where jid = '…'"`; redb locks its file and has no such tool.
+
+mod python_files;
+mod query;
+mod schema;
+mod store;
+
+pub use python_files::PythonJobFiles;
+pub use query::{Job, JobFilter, JobReturn};
+pub use store::{Added, JobStore, NewReturn, StoreError};

@@ -1,0 +1,91 @@
+//! The two job cache files that Python's LocalClient looks for on the master's host (§7.2, §9.2).
+//!
+//! It reads `cachedir/jobs/…/.load.p` itself before it waits for returns, and gives up on a job that has none. Returns are not
+//! written there: they are in the job store, and reach a client as events.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, list};
+use sha2::{Digest, Sha256};
+
+use crate::files;
+
+/// Entries one clean-up removes at most; the next one goes on.
+const CLEAN_MAX: usize = 50_000;
+
+/// Writer of `cachedir/jobs`.
+#[derive(Debug, Clone)]
+pub struct PythonJobFiles {
+    root: PathBuf,
+}
+
+impl PythonJobFiles {
+    /// The folder, usually `cachedir/jobs`.
+    pub const fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    /// Writes the published load (already without secrets) and the expected minions.
+    pub fn write(&self, jid: &Jid, load: &Value, minions: &[MinionId]) -> io::Result<()> {
+        let dir = self.dir(jid);
+        files::make_private_dir(&dir)?;
+        files::write_atomic(&dir.join("jid"), jid.as_str().as_bytes(), 0o600)?;
+        let minions = list(minions.iter().map(|id| Value::from(id.as_str())));
+        files::write_atomic(&dir.join(".minions.p"), &msgpack::encode_disk(&minions), 0o600)?;
+        // Last: this is the one whose presence says that the job is known.
+        files::write_atomic(&dir.join(".load.p"), &msgpack::encode_disk(load), 0o600)
+    }
+
+    /// Removes jobs older than `keep`.
+    pub fn clean(&self, keep: Duration) -> io::Result<usize> {
+        let Some(before) = SystemTime::now().checked_sub(keep) else { return Ok(0) };
+        let mut removed = 0;
+        for outer in files::subdirectories(&self.root)? {
+            for dir in files::subdirectories(&outer)? {
+                let old = match std::fs::metadata(dir.join("jid")).and_then(|m| m.modified()) {
+                    Ok(at) => at < before,
+                    Err(_) => std::fs::metadata(&dir).and_then(|m| m.modified()).is_ok_and(|at| at < before),
+                };
+                if old && std::fs::remove_dir_all(&dir).is_ok() {
+                    removed += 1;
+                }
+                if removed >= CLEAN_MAX {
+                    return Ok(removed);
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn dir(&self, jid: &Jid) -> PathBuf {
+        let hash = hex::encode(Sha256::digest(jid.as_str().as_bytes()));
+        let (first, rest) = hash.split_at(2);
+        self.root.join(first).join(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_lie_where_python_looks() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = PythonJobFiles::new(dir.path().join("jobs"));
+        let jid = Jid::try_from("20261120134740245008").unwrap();
+        let load = brine_protocol::value::map([("fun", "test.ping")]);
+        files.write(&jid, &load, &[MinionId::try_from("a").unwrap()]).unwrap();
+        // sha256("20261120134740245008"), as `hash_type` says
+        let hash = hex::encode(Sha256::digest(b"20261120134740245008"));
+        let at = dir.path().join("jobs").join(&hash[..2]).join(&hash[2..]);
+        assert_eq!(std::fs::read(at.join("jid")).unwrap(), b"20261120134740245008");
+        assert_eq!(std::fs::read(at.join(".load.p")).unwrap(), b"\x81\xa3fun\xa9test.ping");
+        assert_eq!(files.clean(Duration::from_secs(3600)).unwrap(), 0);
+        assert_eq!(files.clean(Duration::ZERO).unwrap(), 1);
+        assert!(!at.exists());
+    }
+}

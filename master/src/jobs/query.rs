@@ -1,0 +1,167 @@
+//! Reading: one job, its returns, and lists of jobs.
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, ValueExt, list};
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+
+use super::StoreError;
+
+/// Jobs a list answers at most, so that a runner's reply stays an event of reasonable size.
+const FIND_MAX: u32 = 10_000;
+/// What the store reads back it wrote itself, from loads that were bounded on arrival; this only guards a damaged file.
+const STORED: msgpack::Limits = msgpack::Limits::EVENT;
+
+/// A published job.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// Its id.
+    pub jid: Jid,
+    /// The function, several joined by commas.
+    pub fun: String,
+    /// Who asked.
+    pub user: String,
+    /// The target as text.
+    pub tgt: String,
+    /// How the target is read.
+    pub tgt_type: String,
+    /// When it was published, unix ms.
+    pub started_ms: i64,
+    /// Who was expected to answer, sorted.
+    pub minions: Vec<MinionId>,
+    /// The published load, disk flavour of msgpack.
+    pub load: Vec<u8>,
+}
+
+impl Job {
+    /// The published load.
+    pub fn load(&self) -> Value {
+        msgpack::decode(&self.load, &STORED).unwrap_or(Value::Nil)
+    }
+}
+
+/// A return as it was stored.
+#[derive(Debug, Clone)]
+pub struct JobReturn {
+    /// Who returned.
+    pub minion: MinionId,
+    /// When, unix ms.
+    pub at_ms: i64,
+    /// The job's exit code.
+    pub retcode: i64,
+    /// Whether it succeeded.
+    pub success: bool,
+    /// The whole return, disk flavour of msgpack.
+    pub load: Vec<u8>,
+}
+
+impl JobReturn {
+    /// The whole return as a value.
+    pub fn load(&self) -> Value {
+        msgpack::decode(&self.load, &STORED).unwrap_or(Value::Nil)
+    }
+}
+
+/// Which jobs to list. Everything that is set must hold.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter {
+    /// Jobs this minion returned for.
+    pub minion: Option<MinionId>,
+    /// Jobs of this function.
+    pub fun: Option<String>,
+    /// Published at or after, unix ms.
+    pub since_ms: Option<i64>,
+    /// Published before, unix ms.
+    pub until_ms: Option<i64>,
+    /// At most so many, newest first.
+    pub limit: Option<u32>,
+}
+
+const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
+
+pub(super) fn job(connection: &Connection, jid: &Jid) -> Result<Option<Job>, StoreError> {
+    let sql = format!("select {COLUMNS} from jobs where jid = ?1");
+    Ok(connection.prepare_cached(&sql)?.query_row([jid.as_str()], to_job).optional()?)
+}
+
+pub(super) fn returns(connection: &Connection, jid: &Jid) -> Result<Vec<JobReturn>, StoreError> {
+    let mut statement = connection
+        .prepare_cached("select minion, at, retcode, success, load from returns where jid = ?1 order by minion")?;
+    let rows = statement.query_map([jid.as_str()], |row| {
+        Ok(JobReturn {
+            minion: parsed(row, 0)?,
+            at_ms: row.get(1)?,
+            retcode: row.get(2)?,
+            success: row.get(3)?,
+            load: row.get(4)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn find(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+    let mut sql = format!("select {COLUMNS} from jobs where 1 = 1");
+    let mut values: Vec<Sql> = Vec::new();
+    let mut also = |clause: &str, value: Sql| {
+        values.push(value);
+        sql.push_str(&clause.replace('?', &format!("?{}", values.len())));
+    };
+    if let Some(minion) = &filter.minion {
+        also(" and jid in (select jid from returns where minion = ?)", Sql::Text(minion.as_str().to_owned()));
+    }
+    if let Some(fun) = &filter.fun {
+        also(" and fun = ?", Sql::Text(fun.clone()));
+    }
+    if let Some(since) = filter.since_ms {
+        also(" and started >= ?", Sql::Integer(since));
+    }
+    if let Some(until) = filter.until_ms {
+        also(" and started < ?", Sql::Integer(until));
+    }
+    also(" order by started desc limit ?", Sql::Integer(filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX).into()));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), to_job)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+pub(super) fn minions_of(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<Vec<MinionId>>> {
+    connection
+        .prepare_cached("select minions from jobs where jid = ?1")?
+        .query_row([jid.as_str()], |row| Ok(unpack_minions(&row.get::<_, Vec<u8>>(0)?)))
+        .optional()
+}
+
+pub(super) fn pack_minions(minions: &[MinionId]) -> Vec<u8> {
+    msgpack::encode_disk(&list(minions.iter().map(|id| Value::from(id.as_str()))))
+}
+
+fn unpack_minions(packed: &[u8]) -> Vec<MinionId> {
+    let value = msgpack::decode(packed, &STORED).unwrap_or(Value::Nil);
+    let items = value.list().unwrap_or_default();
+    items.iter().filter_map(|item| MinionId::try_from(item.text()?).ok()).collect()
+}
+
+fn to_job(row: &Row<'_>) -> rusqlite::Result<Job> {
+    Ok(Job {
+        jid: parsed(row, 0)?,
+        fun: row.get(1)?,
+        user: row.get(2)?,
+        tgt: row.get(3)?,
+        tgt_type: row.get(4)?,
+        started_ms: row.get(5)?,
+        minions: unpack_minions(&row.get::<_, Vec<u8>>(6)?),
+        load: row.get(7)?,
+    })
+}
+
+fn parsed<T>(row: &Row<'_>, column: usize) -> rusqlite::Result<T>
+where
+    T: for<'a> TryFrom<&'a str>,
+{
+    let text: String = row.get(column)?;
+    T::try_from(&text).map_err(|_| {
+        let why = format!("{text:?} is not valid here");
+        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, why.into())
+    })
+}

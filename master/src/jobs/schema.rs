@@ -1,0 +1,94 @@
+//! The database file: how it is opened, and its tables.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::StoreError;
+
+/// "Brin", so that `file` and a mistaken path can tell whose database it is.
+const APPLICATION_ID: i32 = 0x4272_696e;
+const SCHEMA_VERSION: i32 = 1;
+/// How long a connection waits for another's lock, in ms. Only an operator's `sqlite3` could hold one that long.
+const BUSY_TIMEOUT_MS: u64 = 5_000;
+/// The log is cut back to this many bytes after a checkpoint.
+const WAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
+
+const TABLES: &str = "
+create table jobs (
+    jid       text primary key not null,
+    fun       text not null,
+    user      text not null,
+    tgt       text not null,     -- for reading; the exact target is in load
+    tgt_type  text not null,
+    started   integer not null,  -- unix time, ms
+    minions   blob not null,     -- msgpack: the ids that were expected to answer
+    load      blob not null      -- msgpack: the published load
+) without rowid;
+create index jobs_by_start on jobs (started);
+
+create table returns (
+    jid       text not null,
+    minion    text not null,
+    fun       text not null,
+    at        integer not null,  -- unix time, ms
+    retcode   integer not null,
+    success   integer not null,
+    load      blob not null      -- msgpack: the whole return, as its event shows it
+);
+create unique index returns_once on returns (jid, minion);
+create index returns_by_minion on returns (minion, at);
+create index returns_by_fun on returns (fun, at);
+create index returns_by_time on returns (at);
+";
+
+/// Opens the database for writing and makes its tables if it is new.
+pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+    let at = |why: String| StoreError::Open { path: path.to_owned(), why };
+    // Made here so that it never exists with a mode of the umask's choosing: it holds what jobs returned.
+    crate::files::touch_private(path).map_err(|e| at(e.to_string()))?;
+    let connection = Connection::open(path).map_err(|e| at(e.to_string()))?;
+    prepare(&connection).map_err(|e| at(e.to_string()))?;
+    let id: i32 = connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(|e| at(e.to_string()))?;
+    let version: i32 =
+        connection.pragma_query_value(None, "user_version", |r| r.get(0)).map_err(|e| at(e.to_string()))?;
+    match (id, version) {
+        (0, 0) => {
+            let sql = format!(
+                "begin immediate; {TABLES} pragma application_id = {APPLICATION_ID}; pragma user_version = {SCHEMA_VERSION}; commit;"
+            );
+            connection.execute_batch(&sql).map_err(|e| at(e.to_string()))?;
+        }
+        (APPLICATION_ID, SCHEMA_VERSION) => {}
+        (APPLICATION_ID, other) => {
+            return Err(at(format!(
+                "it has version {other}, this salt-master writes version {SCHEMA_VERSION}; move it away"
+            )));
+        }
+        _ => return Err(at("it is a database of another program".to_owned())),
+    }
+    Ok(connection)
+}
+
+/// Opens the database beside its writer.
+pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(std::time::Duration::from_millis(BUSY_TIMEOUT_MS))?;
+        Ok(connection)
+    };
+    open().map_err(|e| StoreError::Open { path: path.to_owned(), why: e.to_string() })
+}
+
+fn prepare(connection: &Connection) -> rusqlite::Result<()> {
+    connection.busy_timeout(std::time::Duration::from_millis(BUSY_TIMEOUT_MS))?;
+    // Must come before the first table; gives the space of deleted jobs back to the disk in small steps.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // FULL: a commit is on disk when it returns. A return is acknowledged on the strength of this.
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX)?;
+    connection.pragma_update(None, "trusted_schema", false)?;
+    Ok(())
+}

@@ -1,0 +1,334 @@
+//! The minions' keys, in Salt's `pki_dir` layout (§3.6): one folder a state, one file an id.
+//!
+//! The folder is the truth: `salt-key`, Brine's or Python's, edits it while the master runs. What is read is cached with what
+//! `lstat` said, and used again only while `lstat` says the same, so an edit counts from the next request on.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{PublicKey, clean_pem};
+
+use crate::files;
+
+/// Bytes of a public key's PEM text. 16,384 bits take 2,900.
+pub const PEM_MAX: u64 = 8 * 1024;
+/// Keys that may wait for an operator. Anyone can send one, so the folder needs a bound.
+pub const PENDING_MAX: usize = 65_536;
+/// A file changed this recently may change again within the clock's grain without looking different, so it is not cached yet.
+const SETTLED: Duration = Duration::from_millis(50);
+
+/// What an operator decided about a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KeyState {
+    /// May do what minions do.
+    Accepted,
+    /// Waits for the operator.
+    Pending,
+    /// Turned away by the operator.
+    Rejected,
+    /// Another key than the one stored for its id: an impostor, or a reinstalled host.
+    Denied,
+}
+
+impl KeyState {
+    /// Every state, in the order of `salt-key -L`'s JSON.
+    pub const ALL: [Self; 4] = [Self::Accepted, Self::Pending, Self::Rejected, Self::Denied];
+
+    /// The folder's name in `pki_dir`.
+    pub const fn dir(self) -> &'static str {
+        match self {
+            Self::Accepted => "minions",
+            Self::Pending => "minions_pre",
+            Self::Rejected => "minions_rejected",
+            Self::Denied => "minions_denied",
+        }
+    }
+}
+
+/// A key file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("the key file {path} cannot be {what}: {why}", path = path.display())]
+pub struct KeyError {
+    path: PathBuf,
+    what: &'static str,
+    why: io::Error,
+}
+
+/// A minion's public key as it lies in a folder.
+pub struct MinionKey {
+    /// The PEM text, cleaned.
+    pub pem: String,
+    /// The key itself; `None` if the text is no key.
+    pub public: Option<PublicKey>,
+}
+
+impl fmt::Debug for MinionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MinionKey").field("parses", &self.public.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl MinionKey {
+    fn new(text: &str) -> Self {
+        let public = PublicKey::from_pem(text).ok();
+        Self { pem: clean_pem(text), public }
+    }
+}
+
+/// What `lstat` says about a file that did not change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    dev: u64,
+    ino: u64,
+    size: u64,
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+}
+
+impl Stamp {
+    fn of(m: &std::fs::Metadata) -> Self {
+        Self {
+            dev: m.dev(),
+            ino: m.ino(),
+            size: m.size(),
+            mtime: (m.mtime(), m.mtime_nsec()),
+            ctime: (m.ctime(), m.ctime_nsec()),
+        }
+    }
+}
+
+/// Whether a change could hide behind the same stamp, because the clock has not moved on since the last one.
+fn settled(m: &std::fs::Metadata) -> bool {
+    let changed = SystemTime::UNIX_EPOCH
+        + Duration::new(u64::try_from(m.ctime()).unwrap_or(0), 0)
+        + Duration::from_nanos(u64::try_from(m.ctime_nsec()).unwrap_or(0));
+    SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED)
+}
+
+#[derive(Default)]
+struct Cache {
+    keys: HashMap<(KeyState, MinionId), (Stamp, Arc<MinionKey>)>,
+    lists: HashMap<KeyState, (Stamp, Arc<Vec<MinionId>>)>,
+}
+
+/// The key folders. Calls are short file operations.
+pub struct KeyStore {
+    pki: PathBuf,
+    cache: Mutex<Cache>,
+}
+
+impl fmt::Debug for KeyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyStore").field("pki", &self.pki).finish_non_exhaustive()
+    }
+}
+
+impl KeyStore {
+    /// Makes the folders that are missing.
+    pub fn open(pki: &Path) -> Result<Self, KeyError> {
+        for dir in KeyState::ALL.map(KeyState::dir).into_iter().chain(["minions_autosign"]) {
+            let path = pki.join(dir);
+            files::make_dir(&path, 0o700).map_err(|why| KeyError { path, what: "made", why })?;
+        }
+        Ok(Self { pki: pki.to_owned(), cache: Mutex::default() })
+    }
+
+    /// The key of `id` in `state`.
+    pub fn find(&self, state: KeyState, id: &MinionId) -> Result<Option<Arc<MinionKey>>, KeyError> {
+        let path = self.path(state, id);
+        let Some(now) = lstat(&path)? else {
+            lock(&self.cache).keys.remove(&(state, id.clone()));
+            return Ok(None);
+        };
+        if let Some((stamp, key)) = lock(&self.cache).keys.get(&(state, id.clone()))
+            && *stamp == Stamp::of(&now)
+        {
+            return Ok(Some(Arc::clone(key)));
+        }
+        let read = files::read_regular(&path, PEM_MAX).map_err(|why| KeyError { path, what: "read", why })?;
+        let Some((content, metadata)) = read else { return Ok(None) };
+        let key = Arc::new(MinionKey::new(&String::from_utf8_lossy(&content)));
+        // Only accepted keys are asked for again and again, and their number is the operator's choice.
+        if state == KeyState::Accepted && settled(&metadata) {
+            lock(&self.cache).keys.insert((state, id.clone()), (Stamp::of(&metadata), Arc::clone(&key)));
+        }
+        Ok(Some(key))
+    }
+
+    /// The accepted key of `id`, if it is one that can be used.
+    pub fn accepted(&self, id: &MinionId) -> Option<Arc<MinionKey>> {
+        match self.find(KeyState::Accepted, id) {
+            Ok(key) => key.filter(|key| key.public.is_some()),
+            Err(error) => {
+                tracing::error!("{error}");
+                None
+            }
+        }
+    }
+
+    /// The ids in `state`, sorted.
+    pub fn list(&self, state: KeyState) -> Result<Arc<Vec<MinionId>>, KeyError> {
+        let path = self.pki.join(state.dir());
+        let failed = |why| KeyError { path: path.clone(), what: "listed", why };
+        let metadata = std::fs::metadata(&path).map_err(failed)?;
+        let stamp = Stamp::of(&metadata);
+        if let Some((known, ids)) = lock(&self.cache).lists.get(&state)
+            && *known == stamp
+        {
+            return Ok(Arc::clone(ids));
+        }
+        let mut ids = Vec::new();
+        for entry in std::fs::read_dir(&path).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // Salt's own files (.key_cache) and ours on their way start with a dot; symlinks are not read, so not listed.
+            if let Some(name) = entry.file_name().to_str()
+                && !name.starts_with('.')
+                && entry.file_type().map_err(failed)?.is_file()
+                && let Ok(id) = MinionId::try_from(name)
+            {
+                ids.push(id);
+            }
+        }
+        ids.sort();
+        let ids = Arc::new(ids);
+        let mut cache = lock(&self.cache);
+        if settled(&metadata) {
+            cache.lists.insert(state, (stamp, Arc::clone(&ids)));
+        } else {
+            cache.lists.remove(&state);
+        }
+        Ok(ids)
+    }
+
+    /// Stores a key's cleaned text under `id`. Whether it is a key was checked before.
+    pub fn put(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), KeyError> {
+        let path = self.path(state, id);
+        files::write_durable(&path, clean_pem(pem).as_bytes(), 0o600).map_err(|why| KeyError {
+            path,
+            what: "written",
+            why,
+        })?;
+        self.forget(state, id);
+        Ok(())
+    }
+
+    /// Moves a key from one state to another, replacing what is there. False if there is none.
+    pub fn move_to(&self, from: KeyState, to: KeyState, id: &MinionId) -> Result<bool, KeyError> {
+        let path = self.path(from, id);
+        // Never a symlink: after the move it would be one in a folder that must not have any.
+        if lstat(&path)?.is_none_or(|m| !m.is_file()) {
+            return Ok(false);
+        }
+        match std::fs::rename(&path, self.path(to, id)) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(why) => return Err(KeyError { path, what: "moved", why }),
+        }
+        self.forget(from, id);
+        self.forget(to, id);
+        Ok(true)
+    }
+
+    /// Deletes a key. False if there was none.
+    pub fn remove(&self, state: KeyState, id: &MinionId) -> Result<bool, KeyError> {
+        let path = self.path(state, id);
+        self.forget(state, id);
+        match std::fs::remove_file(&path) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(why) => Err(KeyError { path, what: "deleted", why }),
+        }
+    }
+
+    /// `pki_dir`.
+    pub fn pki(&self) -> &Path {
+        &self.pki
+    }
+
+    fn path(&self, state: KeyState, id: &MinionId) -> PathBuf {
+        self.pki.join(state.dir()).join(id.as_str())
+    }
+
+    fn forget(&self, state: KeyState, id: &MinionId) {
+        let mut cache = lock(&self.cache);
+        cache.keys.remove(&(state, id.clone()));
+        cache.lists.remove(&state);
+    }
+}
+
+fn lstat(path: &Path) -> Result<Option<std::fs::Metadata>, KeyError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) => Ok(Some(metadata)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(KeyError { path: path.to_owned(), what: "looked at", why }),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn id(text: &str) -> MinionId {
+        MinionId::try_from(text).unwrap()
+    }
+
+    fn store() -> (tempfile::TempDir, KeyStore) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = KeyStore::open(&dir.path().join("pki")).unwrap();
+        (dir, store)
+    }
+
+    #[test]
+    fn an_edit_by_hand_counts_at_once() {
+        let (_dir, store) = store();
+        let (a, b) = (id("a"), id("b"));
+        store.put(KeyState::Pending, &a, "one").unwrap();
+        for round in 0..50 {
+            // as salt-key does it: a rename behind the master's back
+            std::fs::rename(store.path(KeyState::Pending, &a), store.path(KeyState::Accepted, &a)).unwrap();
+            assert_eq!(store.list(KeyState::Accepted).unwrap().as_slice(), std::slice::from_ref(&a), "round {round}");
+            assert!(store.find(KeyState::Accepted, &a).unwrap().is_some());
+            // as Python does it: written in place
+            std::fs::write(store.path(KeyState::Accepted, &a), format!("text {round}")).unwrap();
+            assert_eq!(store.find(KeyState::Accepted, &a).unwrap().unwrap().pem, format!("text {round}"));
+            std::fs::write(store.path(KeyState::Accepted, &b), "two").unwrap();
+            assert_eq!(store.list(KeyState::Accepted).unwrap().len(), 2, "round {round}");
+            std::fs::remove_file(store.path(KeyState::Accepted, &b)).unwrap();
+            std::fs::rename(store.path(KeyState::Accepted, &a), store.path(KeyState::Pending, &a)).unwrap();
+            assert!(store.find(KeyState::Accepted, &a).unwrap().is_none());
+            assert!(store.list(KeyState::Accepted).unwrap().is_empty(), "round {round}");
+        }
+    }
+
+    #[test]
+    fn keys_are_written_for_the_master_alone() {
+        let (_dir, store) = store();
+        store.put(KeyState::Pending, &id("a"), "one\n").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&store.path(KeyState::Pending, &id("a"))), 0o600);
+        assert_eq!(mode(&store.pki.join("minions")), 0o700);
+    }
+
+    #[test]
+    fn symlinks_and_dot_files_are_not_keys() {
+        let (dir, store) = store();
+        std::fs::write(dir.path().join("outside"), "x").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("outside"), store.path(KeyState::Accepted, &id("a"))).unwrap();
+        std::fs::write(store.pki.join("minions/.key_cache"), "x").unwrap();
+        assert!(store.list(KeyState::Accepted).unwrap().is_empty());
+        assert!(store.find(KeyState::Accepted, &id("a")).unwrap_err().to_string().contains("symlink"));
+        assert!(store.accepted(&id("a")).is_none());
+        assert!(!store.move_to(KeyState::Accepted, KeyState::Pending, &id("a")).unwrap());
+    }
+}

@@ -1,0 +1,170 @@
+//! What has to be done now and then: rotating the publish key (§3.5), forgetting old jobs (§9.2).
+
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_protocol::value::map;
+use tokio::time::MissedTickBehavior;
+use tokio_util::sync::CancellationToken;
+
+use crate::bus::{BusEvent, Next, Origin, Subscription};
+use crate::files;
+use crate::master::{Master, now_ms};
+
+/// Old jobs are looked for this often at most, however short `loop_interval` is.
+const CLEAN_EVERY: Duration = Duration::from_secs(60);
+/// Bytes of the dropfile: the master's id.
+const DROPFILE_MAX: u64 = 1_024;
+
+/// Works until `stop`.
+pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(master.opts.loop_interval);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut events = master.bus.subscribe();
+    let mut cleaned: Option<Instant> = None;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {
+                look_for_dropfile(&master).await;
+                if cleaned.is_none_or(|at| at.elapsed() >= CLEAN_EVERY) {
+                    clean(&master).await;
+                    cleaned = Some(Instant::now());
+                }
+            }
+            () = master.rotate.notified() => rotate(&master, "a key was deleted").await,
+            event = next(&mut events) => {
+                if event.is_some_and(|event| asks_to_look(&event)) {
+                    look_for_dropfile(&master).await;
+                }
+            }
+        }
+    }
+}
+
+/// Waits for ever once there is no bus to listen to.
+async fn next(events: &mut Option<Subscription>) -> Option<Arc<BusEvent>> {
+    match events {
+        Some(subscription) => match subscription.next().await {
+            Some(Next::Event(event)) => return Some(event),
+            Some(Next::Lost(_)) => return None,
+            None => *events = None,
+        },
+        None => std::future::pending().await,
+    }
+    None
+}
+
+/// salt-key says what it did; what it wants rotated it left in the dropfile. Only this host's own programs are listened to.
+fn asks_to_look(event: &BusEvent) -> bool {
+    event.origin == Origin::Pushed && matches!(event.event.tag.as_str(), "salt/key" | "key")
+}
+
+async fn look_for_dropfile(master: &Master) {
+    let path = master.opts.cachedir.join(".dfn");
+    match take_dropfile(&path, &master.opts.id) {
+        Ok(false) => {}
+        Ok(true) => rotate(master, "salt-key asked for it").await,
+        Err(error) => tracing::error!("the dropfile {} is ignored: {error}", path.display()),
+    }
+}
+
+/// Whether there was a valid dropfile; it is gone then.
+fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
+    let Some((content, metadata)) = files::read_regular(path, DROPFILE_MAX)? else { return Ok(false) };
+    let mode = metadata.permissions().mode() & 0o7777;
+    if mode != 0o400 {
+        return Err(io::Error::other(format!("its mode is {mode:o}, not 400")));
+    }
+    let owner = metadata.uid();
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    if content.trim_ascii() != id.as_bytes() {
+        return Err(io::Error::other(format!("its content is not this master's id, {id}")));
+    }
+    std::fs::remove_file(path)?;
+    Ok(true)
+}
+
+async fn rotate(master: &Master, why: &str) {
+    if let Err(error) = master.publish_key.rotate().await {
+        tracing::error!("the publish key was not replaced: {error}");
+        return;
+    }
+    tracing::info!("the publish key was replaced: {why}");
+    forget_sessions_without_keys(master);
+    master.bus.fire("key", map([("rotate_aes_key", true)]));
+}
+
+/// salt-key deletes keys, not sessions.
+fn forget_sessions_without_keys(master: &Master) {
+    for id in master.sessions.ids() {
+        if master.keys.accepted(&id).is_none() {
+            master.sessions.forget(&id);
+        }
+    }
+}
+
+async fn clean(master: &Arc<Master>) {
+    let Some(keep) = master.opts.keep_jobs else { return };
+    let before = now_ms().saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+    match master.jobs.clean(before).await {
+        Ok(0) => {}
+        Ok(jobs) => tracing::info!("{jobs} jobs older than keep_jobs_seconds were forgotten"),
+        Err(error) => tracing::error!("old jobs stay: {error}"),
+    }
+    let files = master.python_jobs.clone();
+    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || files.clean(keep)).await {
+        tracing::warn!("old files of the job cache stay: {error}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bus::Bus;
+    use brine_protocol::event::Framing;
+
+    #[tokio::test]
+    async fn only_programs_of_this_host_make_the_master_look() {
+        let bus = Bus::new(Framing::Bare, 1 << 20);
+        let events = bus.subscribe().unwrap();
+        for (origin, tag, looks) in [
+            (Origin::Pushed, "salt/key", true),
+            (Origin::Pushed, "key", true),
+            (Origin::Pushed, "salt/keys", false),
+            (Origin::Minion, "salt/key", false),
+            (Origin::Minion, "key", false),
+            (Origin::Master, "key", false),
+        ] {
+            bus.fire_from(tag, map([("act", "delete"), ("id", "a")]), origin);
+            let Some(Next::Event(event)) = events.next().await else { panic!() };
+            assert_eq!(asks_to_look(&event), looks, "{tag} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn a_dropfile_counts_only_in_its_exact_form() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".dfn");
+        let put = |content: &str, mode: u32| {
+            let _ = std::fs::remove_file(&path);
+            files::write_atomic(&path, content.as_bytes(), mode).unwrap();
+        };
+        assert!(!take_dropfile(&path, "m").unwrap());
+        for (content, mode) in [("m", 0o600), ("m", 0o444), ("", 0o400), ("other", 0o400)] {
+            put(content, mode);
+            assert!(take_dropfile(&path, "m").is_err(), "{content} {mode:o}");
+            assert!(path.exists());
+        }
+        put("m\n", 0o400);
+        assert!(take_dropfile(&path, "m").unwrap());
+        assert!(!path.exists());
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert!(take_dropfile(&path, "m").is_err());
+    }
+}

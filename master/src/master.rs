@@ -1,0 +1,42 @@
+//! What the parts of the master share.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::auth::Gate;
+use crate::bus::Bus;
+use crate::config::MasterOpts;
+use crate::fileserver::FileServer;
+use crate::jobs::{JobStore, PythonJobFiles};
+use crate::keys::{KeyStore, LocalKeys, MasterKey};
+use crate::private_ops::PrivatePool;
+use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::sessions::Sessions;
+
+/// A running master's parts. Every request handler gets this and nothing else.
+pub(crate) struct Master {
+    pub(crate) opts: MasterOpts,
+    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) local_keys: LocalKeys,
+    pub(crate) gate: Gate,
+    pub(crate) private: PrivatePool,
+    /// The key that signs the master's key (`master_sign_pubkey`).
+    pub(crate) sign_key: Option<MasterKey>,
+    pub(crate) sessions: Sessions,
+    pub(crate) publish_key: CurrentKey,
+    pub(crate) publisher: PublisherHandle,
+    /// The port that was bound, which minions are told.
+    pub(crate) publish_port: u16,
+    pub(crate) bus: Bus,
+    pub(crate) jobs: JobStore,
+    pub(crate) python_jobs: PythonJobFiles,
+    pub(crate) files: FileServer,
+    /// Wakes the maintenance: something may have to be rotated.
+    pub(crate) rotate: tokio::sync::Notify,
+}
+
+/// Now, unix ms.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,283 @@
+//! `publish` (§7.2): a local caller's job, resolved, stored, published.
+
+use std::sync::Arc;
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::msgpack;
+use brine_protocol::target::{Resolved, Target, TargetType};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use crate::jobs::Job;
+use crate::keys::KeyState;
+use crate::master::{Master, now_ms};
+use crate::publisher::Topics;
+use crate::requests::{Fault, check_local_caller, fun_text, strip_secrets};
+
+/// What of the caller's `kwargs` goes into the published load (§5.2).
+const PASSED_ON: [&str; 9] = [
+    "delimiter",
+    "ret_config",
+    "ret_kwargs",
+    "metadata",
+    "module_executors",
+    "executor_opts",
+    "start_event",
+    "master_id",
+    "id",
+];
+/// Characters of a target that the job list shows.
+const TARGET_TEXT_MAX: usize = 1_024;
+
+/// Answers a `publish` request.
+pub(crate) async fn answer(master: &Arc<Master>, mut load: Value) -> Result<Value, Fault> {
+    if let Err(error) = check_local_caller(master, &load) {
+        return Ok(refused(master, load, &error));
+    }
+    strip_secrets(&mut load);
+    match dispatch(master, &load).await? {
+        Dispatched::Job(Published { jid, minions, missing }) => {
+            let list = |ids: Vec<Value>| Value::Array(ids);
+            let load = map([
+                ("jid", Value::from(&jid)),
+                ("minions", list(minions.iter().map(Value::from).collect())),
+                ("missing", list(missing.into_iter().map(Value::from).collect())),
+            ]);
+            Ok(map([("enc", Value::from("clear")), ("load", load)]))
+        }
+        Dispatched::Nobody => Ok(unresolved(&load)),
+        Dispatched::BadJid => Ok(map([("error", "Master failed to assign jid")])),
+    }
+}
+
+/// A job that is on its way.
+pub(crate) struct Published {
+    pub(crate) jid: Jid,
+    pub(crate) minions: Vec<MinionId>,
+    missing: Vec<String>,
+}
+
+enum Dispatched {
+    Job(Published),
+    Nobody,
+    BadJid,
+}
+
+/// A job of the master's own, for every accepted minion.
+pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published, Fault> {
+    let load = map([
+        ("tgt", Value::from("*")),
+        ("tgt_type", Value::from("glob")),
+        ("fun", Value::from(fun)),
+        ("arg", Value::Array(Vec::new())),
+        ("user", Value::from(master.opts.user.as_str())),
+    ]);
+    match dispatch(master, &load).await? {
+        Dispatched::Job(published) => Ok(published),
+        Dispatched::Nobody | Dispatched::BadJid => Err(Fault::new("there are no minions")),
+    }
+}
+
+async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Fault> {
+    let missing_field = ["tgt", "fun", "arg"].into_iter().find(|field| !load.has(field));
+    if let Some(field) = missing_field {
+        return Err(Fault::new(format!("a publish request has no {field}")));
+    }
+    if !is_callable(load) {
+        return Err(Fault::new("a publish request's fun or arg has a wrong type"));
+    }
+    // Salt's clients send an empty one; a batch of 3008 publishes the same one again.
+    let jid = match load.get("jid").filter(|jid| jid.truthy()) {
+        None => Jid::now(),
+        Some(given) => match Jid::try_from(given) {
+            Ok(jid) => jid,
+            Err(_) => return Ok(Dispatched::BadJid),
+        },
+    };
+    let tgt_type = load.get_text("tgt_type").unwrap_or("glob").to_owned();
+    let delimiter = load.get("kwargs").and_then(|k| k.get_text("delimiter")).unwrap_or(":").to_owned();
+    let Resolved { matched, missing } = resolve(master, &tgt_type, load, &delimiter)?;
+    if matched.is_empty() {
+        return Ok(Dispatched::Nobody);
+    }
+
+    let published = published(load, &jid, &tgt_type);
+    let mut stored = load.clone();
+    stored.insert("jid", jid.as_str());
+    record(master, &jid, load, &stored, &tgt_type, &matched).await?;
+
+    // Who connected to the bus before asking gets every event of the job.
+    master.bus.settle();
+    let minions = Value::Array(matched.iter().map(Value::from).collect());
+    let field = |name: &str| load.get(name).cloned().unwrap_or(Value::Nil);
+    let new = map([
+        ("jid", Value::from(&jid)),
+        ("tgt_type", Value::from(tgt_type.as_str())),
+        ("tgt", field("tgt")),
+        ("user", field("user")),
+        ("fun", field("fun")),
+        ("arg", field("arg")),
+        ("minions", minions),
+        ("missing", Value::Array(missing.iter().map(|id| Value::from(id.as_str())).collect())),
+    ]);
+    master.bus.fire(format!("salt/job/{jid}/new"), new);
+    master.bus.fire(format!("salt/job/{jid}/publish"), published.clone());
+    let topics = match tgt_type.as_str() {
+        _ if !master.opts.zmq_filtering => Topics::Everyone,
+        "glob" | "pcre" | "list" => Topics::Minions(matched.clone()),
+        _ => Topics::Broadcast,
+    };
+    master.publisher.publish(published, topics).await?;
+    tracing::info!("published {} as {jid}", fun_text(load));
+    Ok(Dispatched::Job(Published { jid, minions: matched, missing }))
+}
+
+/// `fun` is text with a list, or a list of texts with a list of lists.
+fn is_callable(load: &Value) -> bool {
+    match (load.get("fun"), load.get("arg")) {
+        (Some(Value::String(fun)), Some(Value::Array(_))) => fun.as_str().is_some_and(|fun| !fun.is_empty()),
+        (Some(Value::Array(funs)), Some(Value::Array(args))) => {
+            !funs.is_empty()
+                && funs.iter().all(|fun| fun.text().is_some())
+                && args.iter().all(|arg| arg.list().is_some())
+        }
+        _ => false,
+    }
+}
+
+fn resolve(master: &Master, tgt_type: &str, load: &Value, delimiter: &str) -> Result<Resolved, Fault> {
+    let tgt = load.get("tgt").unwrap_or(&Value::Nil);
+    let target = tgt_type.parse::<TargetType>().and_then(|kind| Target::parse(kind, tgt, delimiter));
+    match target {
+        Ok(target) => Ok(target.resolve(master.keys.list(KeyState::Accepted)?.iter())),
+        Err(error) => {
+            tracing::warn!("a target was not resolved: {error}");
+            Ok(Resolved::default())
+        }
+    }
+}
+
+fn published(load: &Value, jid: &Jid, tgt_type: &str) -> Value {
+    let field = |name: &str| load.get(name).cloned().unwrap_or(Value::Nil);
+    let mut published = map([
+        ("fun", field("fun")),
+        ("arg", field("arg")),
+        ("tgt", field("tgt")),
+        ("jid", Value::from(jid)),
+        ("ret", load.get("ret").cloned().unwrap_or(Value::from(""))),
+        ("tgt_type", Value::from(tgt_type)),
+        ("user", load.get("user").cloned().unwrap_or(Value::from("root"))),
+    ]);
+    if let Some(kwargs) = load.get("kwargs") {
+        for name in PASSED_ON {
+            match kwargs.get(name) {
+                Some(Value::Nil) | None => {}
+                Some(delimiter) if name == "delimiter" && delimiter.text() == Some(":") => {}
+                Some(value) => published.insert(name, value.clone()),
+            }
+        }
+    }
+    published
+}
+
+/// On disk before anyone hears of it: a return can then never come for a job that a crash made the master forget.
+async fn record(
+    master: &Arc<Master>,
+    jid: &Jid,
+    load: &Value,
+    stored: &Value,
+    tgt_type: &str,
+    minions: &[MinionId],
+) -> Result<(), Fault> {
+    if !master.opts.job_cache {
+        return Ok(());
+    }
+    let job = Job {
+        jid: jid.clone(),
+        fun: fun_text(load),
+        user: load.get_text("user").unwrap_or("root").chars().take(64).collect(),
+        tgt: load.get("tgt").map(ValueExt::python_str).unwrap_or_default().chars().take(TARGET_TEXT_MAX).collect(),
+        tgt_type: tgt_type.to_owned(),
+        started_ms: now_ms(),
+        minions: minions.to_vec(),
+        load: msgpack::encode_disk(stored),
+    };
+    let files = master.python_jobs.clone();
+    let (jid, stored, ids) = (jid.clone(), stored.clone(), minions.to_vec());
+    let written = tokio::task::spawn_blocking(move || files.write(&jid, &stored, &ids));
+    master.jobs.add_job(job).await?;
+    if let Ok(Err(error)) = written.await {
+        tracing::warn!("the job cache for Python's clients cannot be written: {error}");
+    }
+    Ok(())
+}
+
+fn unresolved(load: &Value) -> Value {
+    let tgt = load.get("tgt").map(ValueExt::python_str).unwrap_or_default();
+    let load = map([
+        ("jid", Value::Nil),
+        ("minions", Value::Array(Vec::new())),
+        ("error", Value::from(format!("Master could not resolve minions for target {tgt}"))),
+    ]);
+    map([("enc", Value::from("clear")), ("load", load)])
+}
+
+/// The caller learns that it may not, the bus learns who tried what, and neither learns a secret.
+fn refused(master: &Master, mut load: Value, why: &Value) -> Value {
+    let message = why.get_text("message").unwrap_or_default().to_owned();
+    tracing::warn!("a publish request was refused: {message}");
+    strip_secrets(&mut load);
+    if let Some(jid) = load.get("jid") {
+        let tag = match Jid::try_from(jid) {
+            Ok(jid) => format!("salt/job/{jid}/error"),
+            Err(_) => "salt/job/error".to_owned(),
+        };
+        load.insert("error", message);
+        master.bus.fire(tag, load);
+    }
+    let error = map([("name", "AuthenticationError"), ("message", "Authentication error occurred.")]);
+    let mut reply = empty_map();
+    reply.insert("error", error);
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_has_what_minions_expect_and_no_more() {
+        let kwargs = map([
+            ("delimiter", Value::from(":")),
+            ("show_timeout", Value::from(true)),
+            ("metadata", map([("a", 1)])),
+            ("id", Value::Nil),
+        ]);
+        let load = map([
+            ("cmd", Value::from("publish")),
+            ("tgt", Value::from("*")),
+            ("fun", Value::from("test.ping")),
+            ("arg", Value::Array(Vec::new())),
+            ("user", Value::from("root")),
+            ("ret", Value::from("")),
+            ("kwargs", kwargs),
+        ]);
+        let jid = Jid::try_from("20261120134740245008").unwrap();
+        let published = published(&load, &jid, "glob");
+        let keys: Vec<_> = published.entries().unwrap().iter().filter_map(|(k, _)| k.text()).collect();
+        assert_eq!(keys, ["fun", "arg", "tgt", "jid", "ret", "tgt_type", "user", "metadata"]);
+    }
+
+    #[test]
+    fn functions_and_arguments_fit_together() {
+        let call = |fun: Value, arg: Value| is_callable(&map([("fun", fun), ("arg", arg)]));
+        let none = || Value::Array(Vec::new());
+        let list = |v: Value| Value::Array(vec![v]);
+        assert!(call("test.ping".into(), none()));
+        assert!(call(list("test.ping".into()), list(none())));
+        assert!(!call("".into(), none()));
+        assert!(!call("test.ping".into(), "x".into()));
+        assert!(!call(none(), none()));
+        assert!(!call(list(1.into()), list(none())));
+        assert!(!call(list("test.ping".into()), list("x".into())));
+    }
+}

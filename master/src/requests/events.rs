@@ -1,0 +1,158 @@
+//! `_minion_event` (§8.5): which events a minion may put on the master's bus.
+//!
+//! Salt lets a minion fire nearly any tag, and its reactor believes the tag (CVE-2025-22239). Here Salt's own namespaces are an
+//! allow-list in which the sender's id stands at its place; tags outside of them are the operator's to give meaning to.
+
+use brine_protocol::ids::{EventTag, Jid, MinionId};
+use brine_protocol::value::{Value, ValueExt, map};
+
+use crate::bus::Origin;
+use crate::master::Master;
+
+/// Events of one request.
+const EVENTS_MAX: usize = 1_024;
+
+/// First words of tags that the master, its tools or its clients act on.
+const RESERVED: [&str; 12] = [
+    "salt",
+    "key",
+    "minion",
+    "resource",
+    "syndic",
+    "brine",
+    "minion_start",
+    "minion_ping",
+    "new_job",
+    "auth",
+    "_salt_error",
+    "fire_master",
+];
+
+/// Fires what a minion sent, as far as it may.
+pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
+    if let Some(events) = load.get_list("events") {
+        let pretag = load.get_text("pretag").filter(|pretag| !pretag.is_empty());
+        if events.len() > EVENTS_MAX {
+            refuse(master, id, "", "there are too many events in one request");
+        }
+        for event in events.iter().take(EVENTS_MAX) {
+            let Some(tag) = event.get_text("tag") else {
+                refuse(master, id, "", "an event has no tag");
+                continue;
+            };
+            let data = bound(id, event.get("data").unwrap_or(event).clone());
+            if let Some(pretag) = pretag {
+                fire(master, id, &format!("{pretag}/{tag}"), data.clone());
+            }
+            fire(master, id, tag, data);
+        }
+    } else if let Some(tag) = load.get_text("tag") {
+        // The single form shows the whole load, in which `id` is the sender's (it was checked with the envelope).
+        fire(master, id, tag, load.clone());
+    } else {
+        refuse(master, id, "", "the request has neither a tag nor events");
+    }
+    Value::Nil
+}
+
+/// The data of a batch is bare: an `id` in it is the sender's, or a reactor would take it for somebody else's.
+fn bound(id: &MinionId, mut data: Value) -> Value {
+    if data.has("id") {
+        data.insert("id", id.as_str());
+    }
+    data
+}
+
+fn fire(master: &Master, id: &MinionId, tag: &str, data: Value) {
+    match check(tag, id) {
+        Ok(()) => master.bus.fire_from(tag, data, Origin::Minion),
+        Err(why) => refuse(master, id, tag, why),
+    }
+}
+
+fn refuse(master: &Master, id: &MinionId, tag: &str, why: &str) {
+    let tag: String = tag.chars().take(128).collect();
+    tracing::warn!("an event {tag:?} of {id} was refused: {why}");
+    master.bus.fire(format!("brine/refused/event/{id}"), map([("id", id.as_str()), ("tag", &tag), ("error", why)]));
+}
+
+/// Whether the minion `id` may fire `tag`.
+fn check(tag: &str, id: &MinionId) -> Result<(), &'static str> {
+    EventTag::try_from(tag).map_err(|e| e.why)?;
+    // It would read like the tag behind the slash, and is not.
+    if tag.starts_with('/') {
+        return Err("it starts with a slash");
+    }
+    let id = id.as_str();
+    // An id may itself have no slash, so parts can be compared with it.
+    let parts: Vec<&str> = tag.split('/').collect();
+    let allowed = match parts.as_slice() {
+        ["minion_start" | "minion_ping"] => true,
+        ["salt", "minion" | "beacon", who, _, ..] => *who == id,
+        ["salt", "job", jid, "prog" | "sub", who, _, ..] => *who == id && Jid::try_from(*jid).is_ok(),
+        ["salt", "job", jid, "start", who] => *who == id && Jid::try_from(*jid).is_ok(),
+        [first, ..] => !RESERVED.contains(first) && Jid::try_from(*first).is_err(),
+        [] => false,
+    };
+    if allowed { Ok(()) } else { Err("the tag is not one that this minion may fire") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_bound_to_their_sender() {
+        let id = MinionId::try_from("web1").unwrap();
+        for tag in [
+            "minion_start",
+            "minion_ping",
+            "salt/minion/web1/start",
+            "salt/beacon/web1/load/",
+            "salt/beacon/web1/inotify//etc",
+            "salt/job/20261120134740245008/prog/web1/3",
+            "salt/job/20261120134740245008/start/web1",
+            "deploy/done",
+            "myapp",
+            "salty/thing",
+        ] {
+            assert_eq!(check(tag, &id), Ok(()), "{tag}");
+        }
+        for tag in [
+            "",
+            "salt",
+            "salt/",
+            "salt/auth",
+            "salt/key",
+            "key",
+            "key/x",
+            "salt/job/20261120134740245008/new",
+            "salt/job/20261120134740245008/publish",
+            "salt/job/20261120134740245008/ret/web1",
+            "salt/job/20261120134740245008/ret/web2",
+            "salt/job/20261120134740245008/prog/web2/3",
+            "salt/job/../prog/web1/3",
+            "salt/job/20261120134740245008/start/web2",
+            "salt/job/20261120134740245008/start/web1/../../new",
+            "salt/minion/web2/start",
+            "salt/minion/web1",
+            "salt/beacon/web2/load",
+            "salt/run/20261120134740245008/ret",
+            "salt/wheel/20261120134740245008/new",
+            "salt/cluster/x",
+            "salt/presence/present",
+            "salt/event/exit",
+            "minion/refresh/web1",
+            "syndic/web1/x",
+            "brine/refused/event/web2",
+            "20261120134740245008",
+            "/salt/auth",
+            "salt//auth",
+            "a\nb",
+            "a\n\nb",
+            "x\0",
+        ] {
+            assert!(check(tag, &id).is_err(), "{tag:?}");
+        }
+    }
+}

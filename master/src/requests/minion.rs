@@ -1,0 +1,161 @@
+//! Encrypted requests (§6): what an accepted minion may ask. Who it is, is what its session key and its token proved.
+
+use std::sync::Arc;
+
+use brine_protocol::envelope::AesEnvelope;
+use brine_protocol::ids::MinionId;
+use brine_protocol::msgpack::Limits;
+use brine_protocol::request::{Request, RequestError, RequestPolicy, clear_reply, open_request, seal_reply};
+use brine_protocol::value::{Value, ValueExt, empty_map};
+use brine_zmtp::Reply;
+
+use super::{Fault, events, pillar, returns};
+use crate::config::MasterOpts;
+use crate::fileserver::FileRequest;
+use crate::keys::{KeyState, MinionKey};
+use crate::master::Master;
+
+/// Items of one request: 40 bytes each in memory.
+const ITEMS_MAX: usize = 1 << 20;
+
+/// Every encrypted command there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Command {
+    Return,
+    MinionEvent,
+    Pillar,
+    MasterOpts,
+    MasterTops,
+    Mine,
+    MineGet,
+    MineDelete,
+    MineFlush,
+    RegisterResources,
+    Files(FileRequest),
+    FileRecv,
+    /// `pub_ret`, `minion_pub`, `minion_publish`, `minion_runner`, `_syndic_return`: nothing allows them (`peer`, `peer_run`, syndics).
+    NotAllowed,
+    RevokeAuth,
+    VerifyMinion,
+}
+
+impl Command {
+    fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "_return" => Self::Return,
+            "_minion_event" => Self::MinionEvent,
+            "_pillar" => Self::Pillar,
+            "_master_opts" => Self::MasterOpts,
+            "_master_tops" => Self::MasterTops,
+            "_mine" => Self::Mine,
+            "_mine_get" => Self::MineGet,
+            "_mine_delete" => Self::MineDelete,
+            "_mine_flush" => Self::MineFlush,
+            "_register_resources" => Self::RegisterResources,
+            "_file_recv" => Self::FileRecv,
+            "pub_ret" | "minion_pub" | "minion_publish" | "minion_runner" | "_syndic_return" => Self::NotAllowed,
+            "revoke_auth" => Self::RevokeAuth,
+            "verify_minion" => Self::VerifyMinion,
+            other => Self::Files(FileRequest::parse(other)?),
+        })
+    }
+}
+
+pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: &Reply) -> Result<Vec<u8>, Fault> {
+    let refused = |error: RequestError| {
+        let peer = super::sender(reply);
+        tracing::warn!("an encrypted request from {peer} was refused: {error}");
+        Ok(clear_reply(&error.reply()))
+    };
+    // The accepted key first: without one there is no session to look for.
+    let Some((key, session)) =
+        envelope.id.as_ref().and_then(|id| Some((master.keys.accepted(id)?, master.sessions.for_request(id)?)))
+    else {
+        return refused(RequestError::UnknownMinion);
+    };
+    let policy = RequestPolicy {
+        minimum_version: master.opts.auth.minimum_auth_version,
+        ttl: master.opts.request_server_ttl,
+        limits: Limits { max_bytes: master.opts.max_request_size, max_items: ITEMS_MAX, ..Limits::REQUEST },
+        ..RequestPolicy::now()
+    };
+    let request = match open_request(envelope, &session.crypticle, &policy, |_| key.public.clone()) {
+        Ok(request) => request,
+        Err(error) => return refused(error),
+    };
+    reply.authenticated();
+    let value = match Command::parse(&request.cmd) {
+        Some(Command::Pillar) => return pillar::answer(master, request, &key, &session.crypticle).await,
+        Some(command) => run(master, command, &request, &key).await?,
+        None => empty_map(),
+    };
+    Ok(seal_reply(&session.crypticle, &value, request.nonce.as_deref()))
+}
+
+async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &MinionKey) -> Result<Value, Fault> {
+    let Request { id, load, .. } = request;
+    Ok(match command {
+        Command::Return => returns::accept(master, request, key).await?,
+        Command::MinionEvent => events::accept(master, id, load),
+        Command::MasterOpts => master_opts(&master.opts, load),
+        Command::RegisterResources => Value::from(true),
+        Command::Files(what) => master.files.answer(what, load.clone()).await,
+        Command::FileRecv => Value::from(master.files.receive(id.clone(), load.clone()).await),
+        Command::RevokeAuth => revoke(master, id, load)?,
+        Command::Mine => {
+            // Said, not swallowed: the minion's mine.send shows it.
+            tracing::info!("{id} sent mine data, which this master does not keep yet");
+            Value::from(false)
+        }
+        Command::MineDelete | Command::MineFlush => Value::from(true),
+        // Salt's own answer: the command has never worked.
+        Command::VerifyMinion => Value::from(""),
+        Command::MasterTops | Command::MineGet | Command::NotAllowed | Command::Pillar => empty_map(),
+    })
+}
+
+fn master_opts(opts: &MasterOpts, load: &Value) -> Value {
+    let env_only = load.get("env_only").is_some_and(ValueExt::truthy);
+    // Environments, and no paths of this host.
+    let envs = opts.files.roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
+    let mut told = vec![(Value::from("file_roots"), Value::Map(envs))];
+    for (key, value) in opts.told_to_minions.entries().unwrap_or_default() {
+        if !(env_only && key.text().is_some_and(MasterOpts::not_env)) {
+            told.push((key.clone(), value.clone()));
+        }
+    }
+    Value::Map(told)
+}
+
+/// A minion gives up its own key, and no other's.
+fn revoke(master: &Master, id: &MinionId, load: &Value) -> Result<Value, Fault> {
+    if !master.opts.allow_minion_key_revoke {
+        return Ok(load.clone());
+    }
+    master.keys.remove(KeyState::Accepted, id)?;
+    crate::runners::key_deleted(master, id);
+    tracing::warn!("{id} gave up its key");
+    Ok(Value::from(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_table_is_called() {
+        for name in [
+            "",
+            "_ext_nodes",
+            "__class__",
+            "_return ",
+            "run_func",
+            "_handle_minion_event",
+            "publish",
+            "_auth",
+            "_file_",
+        ] {
+            assert_eq!(Command::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Requests on 4506 (§4.2, §6, §7): a closed choice of envelopes and of commands, and a reply to every one of them.
+//!
+//! `mod.rs` receives and answers; [`lanes`] bounds how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
+//! commands; the rest is one file a command or family.
+
+mod clear;
+mod events;
+mod lanes;
+mod minion;
+mod pillar;
+mod returns;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::envelope::{Envelope, EnvelopeError};
+use brine_protocol::keys::KeyError;
+use brine_protocol::msgpack::{self, DecodeError};
+use brine_protocol::request::clear_reply;
+use brine_protocol::value::Value;
+use brine_zmtp::{Incoming, Reply, Router};
+use bytes::Bytes;
+use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::master::Master;
+pub(crate) use clear::{check_local_caller, strip_secrets};
+use lanes::Lanes;
+pub(crate) use returns::fun_text;
+
+/// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.
+const DEADLINE: Duration = Duration::from_secs(55);
+/// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
+const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
+
+/// Why a request has no proper answer. Its text is for the log; the sender gets Salt's general text and nothing else.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Fault(String);
+
+impl Fault {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+impl From<KeyError> for Fault {
+    fn from(error: KeyError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<crate::keys::KeyError> for Fault {
+    fn from(error: crate::keys::KeyError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<crate::jobs::StoreError> for Fault {
+    fn from(error: crate::jobs::StoreError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Receives until `stop`, then lets what is in work finish within `grace`.
+pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: CancellationToken, grace: Duration) {
+    let lanes = Arc::new(Lanes::default());
+    let tasks = TaskTracker::new();
+    loop {
+        // The place first: when all are taken, senders wait in their sockets and not in our memory.
+        let place = tokio::select! {
+            place = lanes.place() => place,
+            () = stop.cancelled() => break,
+        };
+        let incoming = tokio::select! {
+            incoming = router.recv() => incoming,
+            () = stop.cancelled() => break,
+        };
+        let Some(Incoming { payload, reply }) = incoming else { break };
+        let (master, lanes) = (Arc::clone(&master), Arc::clone(&lanes));
+        tasks.spawn(async move {
+            let answer = guarded(&master, &lanes, payload, &reply).await;
+            // A peer that has gone needs no answer.
+            let _ = reply.send(answer).await;
+            drop(place);
+        });
+    }
+    tasks.close();
+    let _ = tokio::time::timeout(grace, tasks.wait()).await;
+    router.close(grace).await;
+}
+
+/// An answer, whatever happens: nothing that a request makes go wrong may leave its sender waiting (CVE-2023-20897).
+async fn guarded(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Bytes {
+    let work = AssertUnwindSafe(Box::pin(answer(master, lanes, payload, reply))).catch_unwind();
+    let fault = match tokio::time::timeout(DEADLINE, work).await {
+        Ok(Ok(Ok(answer))) => return answer.into(),
+        Ok(Ok(Err(fault))) => fault,
+        Ok(Err(_panic)) => Fault::new("its handler panicked: this is a bug in salt-master, please report it"),
+        Err(_) => Fault::new(format!("its handler took longer than {} s", DEADLINE.as_secs())),
+    };
+    tracing::error!("a request from {} failed: {fault}", sender(reply));
+    clear_reply(&Value::from("Some exception handling minion payload")).into()
+}
+
+async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Result<Vec<u8>, Fault> {
+    // Small envelopes decode at once. What is large, or has many items, waits for its turn first: decoding multiplies its size.
+    let (envelope, _turn) = match Envelope::decode(&payload, &msgpack::Limits::UNAUTHENTICATED) {
+        Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) => {
+            let turn = lanes.large().await;
+            (Envelope::decode(&payload, &LARGE_ENVELOPE), Some(turn))
+        }
+        envelope => (envelope, None),
+    };
+    drop(payload);
+    match envelope {
+        Ok(Envelope::Clear { load, version }) => clear::answer(master, lanes, load, version).await,
+        Ok(Envelope::Aes(envelope)) => minion::answer(master, &envelope, reply).await,
+        Err(error) => {
+            tracing::debug!("a request from {} was refused: {error}", sender(reply));
+            Ok(clear_reply(&error.reply()))
+        }
+    }
+}
+
+fn sender(reply: &Reply) -> String {
+    reply.peer().address.map_or_else(|| "a local socket".to_owned(), |address| address.to_string())
+}

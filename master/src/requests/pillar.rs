@@ -1,0 +1,66 @@
+//! `_pillar` (§6.4): an empty pillar for now, in the signed and private reply that it needs; and the minion's grains, for targeting
+//! and for Python's tools, in the data cache.
+
+use std::sync::Arc;
+
+use brine_protocol::crypticle::Crypticle;
+use brine_protocol::ids::MinionId;
+use brine_protocol::msgpack;
+use brine_protocol::request::{Request, clear_reply, seal_pillar_reply, seal_reply};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use super::Fault;
+use crate::files;
+use crate::keys::MinionKey;
+use crate::master::Master;
+
+/// Bytes of a minion's grains that are kept.
+const GRAINS_BYTES_MAX: usize = 4 << 20;
+
+pub(super) async fn answer(
+    master: &Arc<Master>,
+    request: Request,
+    key: &MinionKey,
+    session: &Crypticle,
+) -> Result<Vec<u8>, Fault> {
+    if request.nonce.is_none() {
+        return Ok(clear_reply(&map([("error", "Nonce not included in request")])));
+    }
+    let Some(minion) = key.public.clone() else {
+        return Ok(seal_reply(session, &empty_map(), request.nonce.as_deref()));
+    };
+    let pillar = empty_map();
+    cache(master, &request.id, &request.load, &pillar).await;
+    let reply = move |ops: &dyn brine_protocol::keys::PrivateOps| seal_pillar_reply(&pillar, &request, &minion, ops);
+    Ok(master.private.run(reply).await?)
+}
+
+async fn cache(master: &Arc<Master>, id: &MinionId, load: &Value, pillar: &Value) {
+    if !master.opts.minion_data_cache {
+        return;
+    }
+    let Some(grains) = load.get("grains").filter(|grains| matches!(grains, Value::Map(_))) else { return };
+    let grains = msgpack::encode_disk(grains);
+    if grains.len() > GRAINS_BYTES_MAX {
+        tracing::warn!("the grains of {id} have {} bytes and are not kept", grains.len());
+        return;
+    }
+    let pillar = msgpack::encode_disk(pillar);
+    let cachedir = master.opts.cachedir.clone();
+    let name = format!("{id}.p");
+    let write = move || {
+        for (bank, content) in [("grains", grains), ("pillar", pillar)] {
+            let dir = cachedir.join(bank);
+            files::make_private_dir(&dir)?;
+            files::write_atomic(&dir.join(&name), &content, 0o600)?;
+        }
+        std::io::Result::Ok(())
+    };
+    match tokio::task::spawn_blocking(write).await {
+        Ok(Ok(())) if master.opts.minion_data_cache_events => {
+            master.bus.fire(format!("minion/refresh/{id}"), map([("Minion data cache refresh", id.as_str())]));
+        }
+        Ok(Ok(())) | Err(_) => {}
+        Ok(Err(e)) => tracing::warn!("the grains of {id} cannot be kept: {e}"),
+    }
+}

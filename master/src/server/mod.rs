@@ -1,0 +1,235 @@
+//! Starting a master, and ending it: checks, folders, keys, sockets, tasks, in the order in which a failure costs least.
+
+mod dirs;
+mod pidfile;
+pub mod process;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_zmtp::{BindError, Endpoint, Limits, PubConfig, Publisher, Router, RouterConfig};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::Gate;
+use crate::bus::{Bus, SocketError};
+use crate::config::MasterOpts;
+use crate::fileserver::FileServer;
+use crate::jobs::{JobStore, PythonJobFiles, StoreError};
+use crate::keys::{KeyError, KeyStore, LocalKeys, MasterKey, MasterKeyError};
+use crate::master::Master;
+use crate::private_ops::PrivatePool;
+use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::sessions::Sessions;
+use crate::{maintenance, requests};
+pub use dirs::DirError;
+pub use pidfile::PidError;
+use pidfile::PidFile;
+
+/// What is in work when the master is told to stop has so long to finish.
+const GRACE: Duration = Duration::from_secs(5);
+/// Salt's exit code for a port that is in use.
+const EXIT_PORT: i32 = 4;
+
+/// Why the master does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A folder cannot be made or used.
+    #[error("{0}")]
+    Dir(#[from] DirError),
+    /// Another master of this configuration runs.
+    #[error("{0}")]
+    Pid(#[from] PidError),
+    /// The master's key.
+    #[error("{0}")]
+    MasterKey(#[from] MasterKeyError),
+    /// The minions' keys.
+    #[error("{0}")]
+    Keys(#[from] KeyError),
+    /// A small file in `cachedir`.
+    #[error("cannot prepare {what} in {path}: {why}", path = path.display())]
+    Cache {
+        /// What it is for.
+        what: &'static str,
+        /// `cachedir`.
+        path: std::path::PathBuf,
+        /// What the system said.
+        why: std::io::Error,
+    },
+    /// A port cannot be bound.
+    #[error("{source}. {hint}")]
+    Bind {
+        /// Which, and what the system said.
+        source: BindError,
+        /// What to do.
+        hint: String,
+    },
+    /// The event bus.
+    #[error("{0}")]
+    Bus(#[from] SocketError),
+    /// The job store.
+    #[error("{0}")]
+    Jobs(#[from] StoreError),
+    /// The file server's settings.
+    #[error("{0}")]
+    Files(String),
+    /// The master's key does not do its work.
+    #[error("the master's key cannot be used: {0}")]
+    Private(#[from] brine_protocol::keys::KeyError),
+}
+
+impl StartError {
+    /// The process's exit code.
+    pub const fn exit_code(&self) -> i32 {
+        match self {
+            Self::Bind { .. } => EXIT_PORT,
+            Self::Files(_) => brine_protocol::exit::USAGE,
+            _ => brine_protocol::exit::GENERIC,
+        }
+    }
+}
+
+/// A running master. Dropping it leaves its tasks running; end it with [`Server::stop`].
+pub struct Server {
+    requests: Endpoint,
+    publish: Endpoint,
+    master: Arc<Master>,
+    publisher: Publisher,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+    publishing: JoinHandle<()>,
+    maintaining: JoinHandle<()>,
+    _pid: Option<PidFile>,
+}
+
+impl Server {
+    /// Starts a master; when this returns it answers.
+    ///
+    /// # Errors
+    /// When anything it needs is missing or taken. What was started until then is gone with the runtime.
+    pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
+        process::raise_file_limit();
+        dirs::prepare(&opts)?;
+        let pid = PidFile::take(&opts.pidfile)?;
+        let cache = |what| {
+            let path = opts.cachedir.clone();
+            move |why| StartError::Cache { what, path, why }
+        };
+
+        // The ports before anything that a running master of the same configuration would notice.
+        let (router, publisher) = bind(&opts).await?;
+        let key_dir = opts.pki_dir.clone();
+        let (bits, id) = (opts.keysize, opts.id.clone());
+        let key = tokio::task::spawn_blocking(move || MasterKey::open(&key_dir, "master", Some(&id), bits));
+        let key = key.await.map_err(|e| StartError::Files(e.to_string()))??;
+        let sign_key = match opts.master_sign_pubkey {
+            true => Some(MasterKey::open(&opts.pki_dir, &opts.master_sign_key_name, None, opts.keysize)?),
+            false => None,
+        };
+        let keys = Arc::new(KeyStore::open(&opts.pki_dir)?);
+        let users = ["root".to_owned(), opts.user.clone(), process::current_user()];
+        let local_keys = LocalKeys::open(&opts.cachedir, &users).map_err(cache("the local keys"))?;
+        let sessions =
+            Sessions::open(opts.cachedir.join("sessions"), opts.publish_session).map_err(cache("the session keys"))?;
+        let private = PrivatePool::new(Arc::clone(key.ops()));
+        let publish_key = CurrentKey::new(private.clone()).await?;
+        let jobs = JobStore::open(&opts.cachedir.join("jobs.db"))?;
+        let files = FileServer::new(&opts.files, opts.cachedir.clone()).map_err(StartError::Files)?;
+        let bus = Bus::new(opts.event_framing, opts.max_event_size);
+        bus.listen(&opts.sock_dir)?;
+
+        let alg = opts.publish_signing_algorithm;
+        let (handle, publishing) = PublisherHandle::start(publisher.clone(), publish_key.clone(), private.clone(), alg);
+        let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
+        let master = Arc::new(Master {
+            gate: Gate::new(opts.auth.clone(), Arc::clone(&keys)),
+            python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs")),
+            publish_port: publish.port().unwrap_or(opts.publish_port),
+            publisher: handle,
+            rotate: tokio::sync::Notify::new(),
+            opts,
+            keys,
+            local_keys,
+            private,
+            sign_key,
+            sessions,
+            publish_key,
+            bus,
+            jobs,
+            files,
+        });
+        let stop = CancellationToken::new();
+        let maintaining = tokio::spawn(maintenance::run(Arc::clone(&master), stop.clone()));
+        let serving = tokio::spawn(requests::serve(Arc::clone(&master), router, stop.clone(), GRACE));
+        tracing::info!("salt-master {} answers on {requests} and publishes on {publish}", env!("CARGO_PKG_VERSION"));
+        Ok(Self { requests, publish, master, publisher, stop, serving, publishing, maintaining, _pid: pid })
+    }
+
+    /// Where requests are answered, with the real port.
+    pub const fn request_endpoint(&self) -> &Endpoint {
+        &self.requests
+    }
+
+    /// Where publications are sent, with the real port.
+    pub const fn publish_endpoint(&self) -> &Endpoint {
+        &self.publish
+    }
+
+    /// The event bus.
+    pub fn bus(&self) -> &Bus {
+        &self.master.bus
+    }
+
+    /// Resolves when at least `count` minions listen for publications.
+    pub async fn wait_for_subscribers(&self, count: usize) {
+        self.publisher.wait_for_subscribers(count).await;
+    }
+
+    /// Stops taking requests, finishes what is in work within a few seconds, and ends. Everything acknowledged is on disk.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        let _ = self.serving.await;
+        let _ = self.maintaining.await;
+        self.master.jobs.close().await;
+        self.publisher.close(GRACE).await;
+        self.master.bus.close(GRACE).await;
+        self.publishing.abort();
+        tracing::info!("salt-master has stopped");
+    }
+}
+
+async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
+    let failed = |port: &'static str| {
+        let interface = opts.interface.clone();
+        move |source: BindError| {
+            let hint = match &source {
+                BindError::Io { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+                    format!("Is there another salt-master running? Stop it, or set another {port}")
+                }
+                _ => format!(
+                    "Set interface (now {interface}) to an address of this host and {port} to a port it may use"
+                ),
+            };
+            StartError::Bind { source, hint }
+        }
+    };
+    let limits = Limits { max_message: opts.max_request_size, ..Limits::default() };
+    let config = RouterConfig {
+        limits: limits.clone(),
+        heartbeat: opts.heartbeat,
+        keepalive: opts.keepalive,
+        backlog: opts.backlog,
+    };
+    let at = Endpoint::tcp(opts.interface.as_str(), opts.ret_port);
+    let router = Router::bind(&at, config).await.map_err(failed("ret_port"))?;
+    let config = PubConfig {
+        limits,
+        heartbeat: opts.heartbeat,
+        keepalive: opts.keepalive,
+        hwm: opts.pub_hwm,
+        backlog: opts.backlog,
+    };
+    let at = Endpoint::tcp(opts.interface.as_str(), opts.publish_port);
+    let publisher = Publisher::bind(&at, config).await.map_err(failed("publish_port"))?;
+    Ok((router, publisher))
+}

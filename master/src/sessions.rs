@@ -1,0 +1,154 @@
+//! Session keys (§3.5): one for each accepted minion, in `cachedir/sessions/<id>`, so that a restart of the master ends none.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use brine_protocol::crypticle::{AesKey, Crypticle};
+use brine_protocol::ids::MinionId;
+use brine_protocol::secret::Secret;
+
+use crate::files;
+
+/// Bytes of a session file; ours have 76.
+const FILE_MAX: u64 = 256;
+
+/// A minion's session.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) key: AesKey,
+    pub(crate) crypticle: Crypticle,
+    made: SystemTime,
+}
+
+impl Session {
+    fn new(key: AesKey, made: SystemTime) -> Self {
+        Self { crypticle: Crypticle::new(&key), key, made }
+    }
+}
+
+/// All sessions.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    dir: PathBuf,
+    age_max: Duration,
+    live: Mutex<HashMap<MinionId, Arc<Session>>>,
+}
+
+impl Sessions {
+    pub(crate) fn open(dir: PathBuf, age_max: Duration) -> io::Result<Self> {
+        files::make_dir(&dir, 0o700)?;
+        Ok(Self { dir, age_max, live: Mutex::default() })
+    }
+
+    /// The session of a minion that has one. Never makes one: a request can name any id (§13.2).
+    pub(crate) fn for_request(&self, id: &MinionId) -> Option<Arc<Session>> {
+        let mut live = self.lock();
+        if let Some(session) = live.get(id) {
+            if self.is_fresh(session) {
+                return Some(Arc::clone(session));
+            }
+            live.remove(id);
+            return None;
+        }
+        let session =
+            self.read(id).inspect_err(|e| tracing::warn!("the session file of {id} is not used: {e}")).ok()??;
+        live.insert(id.clone(), Arc::clone(&session));
+        Some(session)
+    }
+
+    /// The session of a minion that has just been accepted, made if it has none that is still good.
+    pub(crate) fn for_auth(&self, id: &MinionId) -> io::Result<Arc<Session>> {
+        if let Some(session) = self.for_request(id) {
+            return Ok(session);
+        }
+        let mut live = self.lock();
+        // Somebody may have been faster.
+        if let Some(session) = live.get(id) {
+            return Ok(Arc::clone(session));
+        }
+        let key = AesKey::generate();
+        files::write_atomic(&self.dir.join(id.as_str()), key.text().expose().as_bytes(), 0o600)?;
+        let session = Arc::new(Session::new(key, SystemTime::now()));
+        live.insert(id.clone(), Arc::clone(&session));
+        Ok(session)
+    }
+
+    /// Ends a session, because the minion's key is gone.
+    pub(crate) fn forget(&self, id: &MinionId) {
+        let mut live = self.lock();
+        live.remove(id);
+        match std::fs::remove_file(self.dir.join(id.as_str())) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => tracing::warn!("the session file of {id} stays: {e}"),
+            _ => {}
+        }
+    }
+
+    /// Who has a session that was used since the master started.
+    pub(crate) fn ids(&self) -> Vec<MinionId> {
+        self.lock().keys().cloned().collect()
+    }
+
+    /// How many minions have worked with this master since it started.
+    pub(crate) fn live(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn read(&self, id: &MinionId) -> io::Result<Option<Arc<Session>>> {
+        let Some((content, metadata)) = files::read_regular(&self.dir.join(id.as_str()), FILE_MAX)? else {
+            return Ok(None);
+        };
+        let text = Secret::new(String::from_utf8(content).map_err(io::Error::other)?);
+        let key = AesKey::from_text(text.expose().trim()).map_err(io::Error::other)?;
+        let session = Session::new(key, metadata.modified()?);
+        Ok(self.is_fresh(&session).then(|| Arc::new(session)))
+    }
+
+    fn is_fresh(&self, session: &Session) -> bool {
+        SystemTime::now().duration_since(session.made).is_ok_and(|age| age < self.age_max)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<MinionId, Arc<Session>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn id(text: &str) -> MinionId {
+        MinionId::try_from(text).unwrap()
+    }
+
+    const DAY: Duration = Duration::from_secs(86_400);
+
+    #[test]
+    fn a_session_survives_a_restart_and_ends_with_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().join("sessions"), DAY).unwrap();
+        assert!(sessions.for_request(&id("a")).is_none());
+        assert!(!dir.path().join("sessions/a").exists(), "a request alone leaves nothing behind");
+        let made = sessions.for_auth(&id("a")).unwrap();
+        assert_eq!(sessions.for_auth(&id("a")).unwrap().key, made.key);
+        let mode = std::fs::metadata(dir.path().join("sessions/a")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let sessions = Sessions::open(dir.path().join("sessions"), DAY).unwrap();
+        assert_eq!(sessions.for_request(&id("a")).unwrap().key, made.key);
+        sessions.forget(&id("a"));
+        assert!(sessions.for_request(&id("a")).is_none());
+        assert_ne!(sessions.for_auth(&id("a")).unwrap().key, made.key);
+    }
+
+    #[test]
+    fn an_old_session_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), Duration::ZERO).unwrap();
+        let made = sessions.for_auth(&id("a")).unwrap();
+        assert!(sessions.for_request(&id("a")).is_none());
+        assert_ne!(sessions.for_auth(&id("a")).unwrap().key, made.key);
+    }
+}
