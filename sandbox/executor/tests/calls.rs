@@ -65,7 +65,7 @@ async fn a_loop_in_realloc_ends_too() {
             (func (export "f") (param i32 i32)))
         (core instance $i (instantiate $m))
         (func (export "f") (param "s" string)
-            (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))"#;
+            (canon lift (core func $i "f") (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))"#;
     let module = executor.load(wat).await;
     let mut run = executor.run(module, "f");
     run.args = common::pack(&json!(["text"]));
@@ -284,7 +284,7 @@ fn logger(text: &str, core: &str) -> String {
                 (export "write" (func (param "level" $level) (param "message" string)))))
             (core module $memory (memory (export "memory") 100) (data (memory 0) (i32.const 0) "{text}"))
             (core instance $memory (instantiate $memory))
-            (core func $write (canon lower (func $log "write") (memory $memory "memory")))
+            (core func $write (canon lower (func $log "write") (memory (core memory $memory "memory"))))
             (core module $m
                 (import "log" "write" (func $write (param i32 i32 i32)))
                 (func $say (call $write (i32.const 3) (i32.const 0) (i32.const {length})))
@@ -415,13 +415,13 @@ const GRAINS: &str = r#"(component
         (func (export "realloc") (param i32 i32 i32 i32) (result i32) (i32.const 1024)))
     (core instance $memory (instantiate $memory))
     (core func $items (canon lower (func $grains "items")
-        (memory $memory "memory") (realloc (func $memory "realloc"))))
+        (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
     (core module $m
         (import "grains" "items" (func $items (param i32)))
         (func (export "f") (result i32) (call $items (i32.const 0)) i32.const 0))
     (core instance $i (instantiate $m (with "grains" (instance (export "items" (func $items))))))
     (export $exported "data" (type $data))
-    (func (export "f") (result $exported) (canon lift (core func $i "f") (memory $memory "memory"))))"#;
+    (func (export "f") (result $exported) (canon lift (core func $i "f") (memory (core memory $memory "memory")))))"#;
 
 #[tokio::test]
 async fn host_calls_are_asked_of_the_minion() {

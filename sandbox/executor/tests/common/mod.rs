@@ -1,5 +1,5 @@
 //! An executor as a process, and the minion's side of its socket.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
 
 use std::io::{Read, Seek, Write};
@@ -217,7 +217,7 @@ pub fn component(types: &str, ty: &str, core: &str) -> String {
                 {core})
             (core instance $i (instantiate $m))
             (func (export "f") {ty}
-                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc")))))"#
+                (canon lift (core func $i "f") (memory (core memory $i "memory")) (realloc (core func $i "realloc")))))"#
     )
 }
 
