@@ -15,11 +15,18 @@
 //! - `value.rs`    MessagePack from an executor, bounded before it is built
 
 mod broker;
+mod cache;
+mod compile;
+mod job;
+mod link;
 mod name;
 mod policy;
+mod process;
 mod sandbox;
 mod settings;
 mod store;
+mod supervisor;
+mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,7 +38,8 @@ pub use brine_sandbox_wire::{
 pub use broker::Broker;
 pub use name::{BadName, ModuleName};
 pub use policy::{Capability, Entry, Grants, Policy, Refused};
-pub use sandbox::{JobOutcome, Sandbox, StartError};
+pub use job::JobOutcome;
+pub use sandbox::{Sandbox, StartError};
 pub use settings::{Settings, SettingsError};
 pub use store::{InstallError, Installed, Module};
 

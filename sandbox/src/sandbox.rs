@@ -1,26 +1,25 @@
 //! The sandbox as the minion sees it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use brine_sandbox_wire::{JobContext, Sha256Hex, Usage};
+use brine_sandbox_wire::JobContext;
+use bytes::Bytes;
 use rmpv::Value;
+use tokio::sync::{Mutex, Semaphore};
 
-use crate::{Broker, InstallError, Installed, Module, SandboxConfig};
+use crate::cache::{Cache, private_folder};
+use crate::compile::Compiler;
+use crate::job::{Jobs, Runner};
+use crate::policy::DirectGrants;
+use crate::store::Store;
+use crate::supervisor::{Executor, ExecutorSet, Restarts};
+use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, SandboxConfig};
 
-/// How a job ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct JobOutcome {
-    /// What the function returned, or one line that says why it did not.
-    pub value: Value,
-    /// 0, or what the function set, or 1.
-    pub retcode: i64,
-    /// Whether it returned.
-    pub success: bool,
-    /// What it used; none where it never started.
-    pub usage: Option<Usage>,
-    /// The module that ran.
-    pub sha256: Option<Sha256Hex>,
-}
+/// Installs that may wait for the one that compiles; each holds its component.
+const MAX_INSTALLS: usize = 64;
+/// For running jobs to return that they were ended, before the executor goes.
+const SHUTDOWN: Duration = Duration::from_secs(2);
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -33,56 +32,158 @@ pub enum StartError {
         /// One line.
         why: String,
     },
+    /// The compiler cannot be used.
+    #[error("{0}")]
+    Compiler(String),
+    /// The executor does not come up.
+    #[error("{0}")]
+    Executor(String),
 }
 
 /// The sandbox of one minion.
-pub struct Sandbox {}
+pub struct Sandbox {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    limits: brine_sandbox_wire::Limits,
+    store: Arc<Store>,
+    executors: ExecutorSet,
+    jobs: Jobs,
+    /// Held while a module is prepared and switched in: what was checked must still be true then.
+    installing: Mutex<()>,
+    installs: Semaphore,
+}
 
 impl Sandbox {
     /// Checks the folders, starts the executor and gets the modules ready: those of the package, then those installed.
     /// A module that cannot be used is logged and left out.
-    pub async fn start(_config: SandboxConfig, _broker: Arc<dyn Broker>) -> Result<Arc<Self>, StartError> {
-        todo!()
+    pub async fn start(config: SandboxConfig, broker: Arc<dyn Broker>) -> Result<Arc<Self>, StartError> {
+        Self::start_with(config, broker, Restarts::default()).await
+    }
+
+    pub(crate) async fn start_with(
+        config: SandboxConfig,
+        broker: Arc<dyn Broker>,
+        restarts: Restarts,
+    ) -> Result<Arc<Self>, StartError> {
+        let folder = |path: &std::path::Path, error: std::io::Error| StartError::Folder {
+            path: path.display().to_string(),
+            why: error.to_string(),
+        };
+        let compiler = Compiler { program: config.compiler, limits: config.compile };
+        let engine = compiler.engine().await.map_err(|error| StartError::Compiler(error.to_string()))?;
+        let cache = Cache::open(&config.cache_dir, engine).map_err(|error| folder(&config.cache_dir, error))?;
+        private_folder(&config.modules_dir).map_err(|error| folder(&config.modules_dir, error))?;
+        let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
+        store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
+        let executor =
+            Executor::start(config.executor, DirectGrants::default(), restarts, Arc::clone(&store), broker).await;
+        let executors = ExecutorSet::new(executor.map_err(StartError::Executor)?);
+        Ok(Arc::new(Self {
+            inner: Arc::new(Inner {
+                limits: config.limits,
+                store,
+                executors,
+                jobs: Jobs::new(config.max_running, config.max_queued),
+                installing: Mutex::default(),
+                installs: Semaphore::new(MAX_INSTALLS),
+            }),
+        }))
     }
 
     /// Verifies and compiles a module in the cage and switches it in whole; on any error the last good one stays.
-    pub async fn install(&self, _name: &str, _wasm: &[u8], _origin: &str) -> Result<Installed, InstallError> {
-        todo!()
+    /// `origin` is the environment of the master's file server. Goes on when the caller goes away.
+    pub async fn install(&self, name: &str, wasm: &[u8], origin: &str) -> Result<Installed, InstallError> {
+        let name: ModuleName = name.parse()?;
+        let (inner, wasm, origin) = (Arc::clone(&self.inner), Bytes::copy_from_slice(wasm), origin.to_owned());
+        let ended = InstallError::Ended(name.clone());
+        let task = tokio::spawn(async move { inner.install(name, wasm, &origin).await });
+        task.await.unwrap_or(Err(ended))
     }
 
     /// Names of all modules, sorted.
     pub fn names(&self) -> Vec<String> {
-        todo!()
+        self.inner.store.table().keys().map(ToString::to_string).collect()
     }
 
     /// One module.
-    pub fn describe(&self, _name: &str) -> Option<Arc<Module>> {
-        todo!()
+    pub fn describe(&self, name: &str) -> Option<Arc<Module>> {
+        self.inner.store.get(name).map(|entry| Arc::clone(&entry.module))
     }
 
     /// Runs one job to its end. Whatever goes wrong is an outcome.
     pub async fn run(
         &self,
-        _job: JobContext,
-        _fun: &str,
-        _args: Vec<Value>,
-        _kwargs: Vec<(String, Value)>,
+        job: JobContext,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
     ) -> JobOutcome {
-        todo!()
+        let inner = &*self.inner;
+        let runner = Runner { store: &inner.store, executors: &inner.executors, jobs: &inner.jobs, limits: &inner.limits };
+        runner.run(job, fun, args, kwargs).await
     }
 
     /// Ends the jobs of this id, queued ones too. Says how many there were.
-    pub fn kill(&self, _jid: &str) -> usize {
-        todo!()
+    pub fn kill(&self, jid: &str) -> usize {
+        self.inner.jobs.end(|other| other == jid, "it was killed")
     }
 
     /// Ends every job and the executor.
     pub async fn shutdown(&self) {
-        todo!()
+        self.inner.jobs.end(|_| true, "the minion is stopping");
+        let quiet = async {
+            while self.inner.jobs.count() > 0 {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let _ = tokio::time::timeout(SHUTDOWN, quiet).await;
+        for executor in self.inner.executors.all() {
+            executor.stop().await;
+        }
     }
 
     /// The executor's process id while it runs. For tests and reports.
     pub fn executor_pid(&self) -> Option<u32> {
-        todo!()
+        self.inner.executors.all().find_map(|executor| executor.link()).map(|link| link.pid)
+    }
+}
+
+impl Inner {
+    async fn install(&self, name: ModuleName, wasm: Bytes, origin: &str) -> Result<Installed, InstallError> {
+        let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name)) };
+        let _alone = self.installing.lock().await;
+        let before = self.store.get(name.as_str());
+        if before.as_ref().is_some_and(|before| before.module.size == wasm.len() as u64)
+            && before.as_ref().map(|before| before.module.sha256) == Some(crate::store::hash(&wasm).await)
+        {
+            return Ok(Installed::Unchanged);
+        }
+        self.store.may_be_installed(&name)?;
+        let entry = Arc::new(self.store.prepare(&name, wasm.clone(), origin, false).await?);
+        // The executor has the last word: what it does not take would fail every job.
+        if let Some(link) = self.executors.of(&entry).ok().and_then(|executor| executor.link()) {
+            let loaded = link.ensure(&entry, &self.store).await;
+            loaded.map_err(|error| InstallError::failed(&name, error))?;
+        }
+        self.store.persist(&entry, &wasm).await.map_err(|error| InstallError::failed(&name, error))?;
+        self.store.switch_in(Arc::clone(&entry));
+        tracing::info!(module = %name, sha256 = %entry.module.sha256, origin, "installed");
+        if let Some(before) = &before {
+            self.forget(before).await;
+        }
+        self.store.prune().await;
+        Ok(if before.is_some() { Installed::Updated } else { Installed::New })
+    }
+
+    /// Has the executor forget what no name leads to any more.
+    async fn forget(&self, entry: &crate::store::Entry) {
+        let in_use = self.store.table().values().any(|other| other.module.sha256 == entry.module.sha256);
+        if let Some(link) = self.executors.of(entry).ok().and_then(|executor| executor.link())
+            && !in_use
+        {
+            link.unload(entry.module.sha256).await;
+        }
     }
 }

@@ -1,9 +1,24 @@
-//! The modules there are, and how one is switched in.
+//! The modules there are: read at the start, installed later, switched in whole.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
 use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
-use crate::{BadName, Refused};
+use crate::cache::{self, Cache, CacheError};
+use crate::compile::{CompileError, Compiler};
+use crate::policy::{Grants, Policy, Refused};
+use crate::{BadName, ModuleName};
+
+/// Modules of one folder. Far above what there is, and a bound to what a start reads.
+const MAX_MODULES: usize = 1_000;
 
 /// One module that jobs can call.
 #[derive(Debug)]
@@ -37,7 +52,322 @@ pub enum InstallError {
     /// Not a module's name.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// Refused by the policy.
+    /// It would take the place of a standard module.
+    #[error(
+        "module {0} is a standard module and is not replaced; the owner of this host allows it by `replace_standard: [{0}]` \
+         under `sandbox:` in the minion's configuration"
+    )]
+    Standard(ModuleName),
+    /// Larger than the limit.
+    #[error("module {name} has {size} bytes; the limit (sandbox:compile:module) is {limit}")]
+    TooLarge {
+        /// The module.
+        name: ModuleName,
+        /// Its bytes.
+        size: u64,
+        /// The setting.
+        limit: u64,
+    },
+    /// The content is refused, now and later.
+    #[error("module {name} {reason}")]
+    Refused {
+        /// The module.
+        name: ModuleName,
+        /// One line.
+        reason: String,
+        /// It was refused earlier and was not looked at again.
+        before: bool,
+    },
+    /// It imports what it was not granted.
     #[error(transparent)]
     Policy(#[from] Refused),
+    /// This host's fault: another time it may be installed.
+    #[error("module {name} was not installed: {reason}")]
+    Failed {
+        /// The module.
+        name: ModuleName,
+        /// One line.
+        reason: String,
+    },
+    /// So many modules are being installed that this one was not taken.
+    #[error("module {0} was not installed: too many modules are being installed; try again")]
+    Busy(ModuleName),
+    /// The sandbox has ended.
+    #[error("module {0} was not installed: the sandbox has ended")]
+    Ended(ModuleName),
+}
+
+impl InstallError {
+    pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
+        Self::Failed { name: name.clone(), reason: reason.to_string() }
+    }
+}
+
+/// A module and what the sandbox has to know of it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: ModuleName,
+    pub(crate) module: Arc<Module>,
+    pub(crate) grants: Grants,
+    pub(crate) standard: bool,
+    /// Where the component is on the disk.
+    source: PathBuf,
+}
+
+pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
+
+/// What stands beside an installed component.
+#[derive(Serialize, Deserialize)]
+struct Provenance {
+    origin: String,
+}
+
+pub(crate) struct Store {
+    compiler: Compiler,
+    cache: Arc<Cache>,
+    policy: Policy,
+    standard_dir: PathBuf,
+    modules_dir: PathBuf,
+    table: ArcSwap<Table>,
+    /// Names of the package's modules, usable or not: what is broken must not be taken over either.
+    standard: Mutex<BTreeSet<ModuleName>>,
+    /// Why a module on the disk is not in the table, for who calls it.
+    left_out: Mutex<BTreeMap<ModuleName, String>>,
+    /// One compiler at a time.
+    compiling: tokio::sync::Mutex<()>,
+}
+
+impl Store {
+    pub(crate) fn new(compiler: Compiler, cache: Cache, policy: Policy, standard_dir: PathBuf, modules_dir: PathBuf) -> Self {
+        Self {
+            compiler,
+            cache: Arc::new(cache),
+            policy,
+            standard_dir,
+            modules_dir,
+            table: ArcSwap::default(),
+            standard: Mutex::default(),
+            left_out: Mutex::default(),
+            compiling: tokio::sync::Mutex::default(),
+        }
+    }
+
+    pub(crate) fn table(&self) -> arc_swap::Guard<Arc<Table>> {
+        self.table.load()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Entry>> {
+        self.table.load().get(name).map(Arc::clone)
+    }
+
+    /// Why there is no such module, where the disk has one.
+    pub(crate) fn left_out(&self, name: &str) -> Option<String> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Reads the modules of the package, then those installed. What cannot be used is logged and left out.
+    pub(crate) async fn read_folders(&self) -> io::Result<()> {
+        self.cache.sweep()?;
+        for (standard, dir) in [(true, &self.standard_dir), (false, &self.modules_dir)] {
+            for (name, path) in component_files(dir)? {
+                let origin = if standard { "standard".to_owned() } else { origin_of(&path) };
+                if standard {
+                    self.standard.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+                }
+                let read = self.read_one(&name, &path, &origin, standard).await;
+                match read {
+                    Ok(entry) => self.switch_in(Arc::new(entry)),
+                    Err(error) => {
+                        tracing::error!(path = %path.display(), "{error}");
+                        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name, error.to_string());
+                    }
+                }
+            }
+        }
+        self.prune().await;
+        Ok(())
+    }
+
+    async fn read_one(&self, name: &ModuleName, path: &Path, origin: &str, standard: bool) -> Result<Entry, InstallError> {
+        if !standard {
+            self.may_be_installed(name)?;
+        }
+        let wasm = self.read_component(path).map_err(|error| InstallError::failed(name, error))?;
+        self.prepare(name, wasm, origin, standard).await
+    }
+
+    fn read_component(&self, path: &Path) -> io::Result<Bytes> {
+        let mut wasm = Vec::new();
+        File::open(path)?.take(self.compiler.limits.module + 1).read_to_end(&mut wasm)?;
+        Ok(wasm.into())
+    }
+
+    /// Whether the name is free for modules that are not the package's.
+    pub(crate) fn may_be_installed(&self, name: &ModuleName) -> Result<(), InstallError> {
+        let standard = self.standard.lock().unwrap_or_else(PoisonError::into_inner).contains(name);
+        if standard && !self.policy.replace_standard.contains(name) {
+            return Err(InstallError::Standard(name.clone()));
+        }
+        Ok(())
+    }
+
+    /// Everything between bytes and a module that could be switched in: compiled, described, granted.
+    pub(crate) async fn prepare(
+        &self,
+        name: &ModuleName,
+        wasm: Bytes,
+        origin: &str,
+        standard: bool,
+    ) -> Result<Entry, InstallError> {
+        let size = wasm.len() as u64;
+        let limit = self.compiler.limits.module;
+        if size > limit {
+            return Err(InstallError::TooLarge { name: name.clone(), size, limit });
+        }
+        let sha256 = hash(&wasm).await;
+        let info = self.compiled(name, sha256, &wasm).await?.info;
+        let grants = self.policy.decide(name, standard, sha256, &info.imports)?;
+        let source = if standard { &self.standard_dir } else { &self.modules_dir }.join(format!("{name}.wasm"));
+        let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
+        Ok(Entry { name: name.clone(), module: Arc::new(module), grants, standard, source })
+    }
+
+    /// From the cache, or else from the compiler.
+    async fn compiled(&self, name: &ModuleName, sha256: Sha256Hex, wasm: &Bytes) -> Result<cache::Compiled, InstallError> {
+        if let Some(compiled) = self.from_cache(name, sha256).await {
+            return Ok(compiled);
+        }
+        if let Some(reason) = self.cache.refusal(sha256) {
+            return Err(InstallError::Refused { name: name.clone(), reason, before: true });
+        }
+        let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
+        let _one_at_a_time = self.compiling.lock().await;
+        let stage = self.cache.stage().map_err(|error| failed(&error))?;
+        let component = stage.component(wasm.clone()).await.map_err(|error| failed(&error))?;
+        let started = std::time::Instant::now();
+        match self.compiler.compile(component, &stage.code(), &stage.info()).await {
+            Ok(()) => {
+                tracing::debug!(module = %name, %sha256, ms = started.elapsed().as_millis() as u64, "compiled");
+                let cache = Arc::clone(&self.cache);
+                let taken = off_thread(move || {
+                    cache.put(sha256, &stage)?;
+                    cache.get(sha256)
+                });
+                taken.await.map_err(|error| failed(&error))
+            }
+            Err(CompileError::Refused(reason)) => {
+                if let Err(error) = self.cache.refuse(sha256, &reason) {
+                    tracing::warn!(module = %name, "its refusal could not be written down: {error}");
+                }
+                Err(InstallError::Refused { name: name.clone(), reason, before: false })
+            }
+            Err(CompileError::Failed(reason)) => Err(failed(&reason)),
+        }
+    }
+
+    async fn from_cache(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<cache::Compiled> {
+        let cache = Arc::clone(&self.cache);
+        match off_thread(move || cache.get(sha256)).await {
+            Ok(compiled) => Some(compiled),
+            Err(CacheError::Missing) => None,
+            Err(error) => {
+                tracing::error!(module = %name, %sha256, "{error}; it is compiled again");
+                self.cache.discard(sha256);
+                None
+            }
+        }
+    }
+
+    /// The checked, open file of a module's compiled code; none where it has to be compiled again.
+    pub(crate) async fn cached_code(&self, entry: &Entry) -> Option<File> {
+        self.from_cache(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
+    }
+
+    /// The same, compiled again from the component if need be.
+    pub(crate) async fn code(&self, entry: &Entry) -> Result<File, String> {
+        if let Some(code) = self.cached_code(entry).await {
+            return Ok(code);
+        }
+        let wasm = self.read_component(&entry.source).map_err(|error| format!("module {} cannot be read: {error}", entry.name))?;
+        if hash(&wasm).await != entry.module.sha256 {
+            return Err(format!("module {} changed on the disk", entry.name));
+        }
+        let compiled = self.compiled(&entry.name, entry.module.sha256, &wasm).await;
+        compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
+    }
+
+    /// Writes an installed component and where it is from to the disk.
+    pub(crate) async fn persist(&self, entry: &Entry, wasm: &Bytes) -> io::Result<()> {
+        let provenance = serde_json::to_vec(&Provenance { origin: entry.module.origin.clone() })?;
+        let (source, wasm) = (entry.source.clone(), wasm.clone());
+        off_thread(move || {
+            cache::write_whole(&source.with_extension("json"), &provenance)?;
+            cache::write_whole(&source, &wasm)
+        })
+        .await
+    }
+
+    /// From now on jobs call this one.
+    pub(crate) fn switch_in(&self, entry: Arc<Entry>) {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.name);
+        self.table.rcu(|table| {
+            let mut table = Table::clone(table);
+            table.insert(entry.name.clone(), Arc::clone(&entry));
+            table
+        });
+    }
+
+    /// Drops compiled code that nothing uses.
+    pub(crate) async fn prune(&self) {
+        let in_use: HashSet<Sha256Hex> = self.table.load().values().map(|entry| entry.module.sha256).collect();
+        let cache = Arc::clone(&self.cache);
+        if let Err(error) = off_thread(move || cache.prune(&in_use)).await {
+            tracing::warn!("old compiled code could not be removed: {error}");
+        }
+    }
+}
+
+/// Hashing and writing megabytes is not for threads that have connections to serve.
+async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}
+
+pub(crate) async fn hash(wasm: &Bytes) -> Sha256Hex {
+    let wasm = wasm.clone();
+    off_thread(move || cache::sha256(&wasm)).await
+}
+
+/// The modules of a folder by name, sorted; no folder is no modules.
+fn component_files(dir: &Path) -> io::Result<BTreeMap<ModuleName, PathBuf>> {
+    let entries = match std::fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        other => other?,
+    };
+    let mut found = BTreeMap::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "wasm") {
+            continue;
+        }
+        match path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().parse::<ModuleName>() {
+            Ok(_) if found.len() >= MAX_MODULES => {
+                tracing::error!(dir = %dir.display(), "more than {MAX_MODULES} modules; the rest is left out");
+                break;
+            }
+            Ok(name) => {
+                found.insert(name, path);
+            }
+            Err(error) => tracing::error!(path = %path.display(), "left out: {error}"),
+        }
+    }
+    Ok(found)
+}
+
+fn origin_of(component: &Path) -> String {
+    let provenance = std::fs::read(component.with_extension("json")).ok();
+    let provenance = provenance.and_then(|json| serde_json::from_slice::<Provenance>(&json).ok());
+    provenance.map_or_else(|| "base".to_owned(), |provenance| provenance.origin)
 }

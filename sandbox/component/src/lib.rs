@@ -91,6 +91,38 @@ impl ModuleInfo {
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
     }
+
+    /// Checks the bounds again, for who got this from a process that [`read`] hostile bytes.
+    pub fn check(&self) -> Result<(), ReadError> {
+        let over = |what: &str, limit| Err(ReadError::TooMuch { what: format!("the description has {what}"), limit });
+        if self.functions.is_empty() {
+            return Err(ReadError::NoFunctions);
+        }
+        if self.functions.len() > MAX_FUNCTIONS {
+            return over("too many functions", MAX_FUNCTIONS);
+        }
+        if self.imports.len() > MAX_IMPORTS {
+            return over("too many imports", MAX_IMPORTS);
+        }
+        if self.functions.iter().any(|function| function.params.len() > MAX_PARAMS) {
+            return over("too many parameters", MAX_PARAMS);
+        }
+        let params = || self.functions.iter().flat_map(|function| &function.params);
+        let names = self.functions.iter().flat_map(|function| function.export.iter().chain([&function.name]));
+        let mut names = names.chain(params().map(|param| &param.name)).chain(&self.imports);
+        if names.any(|name| name.len() > MAX_NAME || name.contains(char::is_control)) {
+            return over("a name that is too long or has control characters", MAX_NAME);
+        }
+        let results = self.functions.iter().filter_map(|function| function.result.as_ref());
+        if results.chain(params().map(|param| &param.ty)).any(|ty| ty.len() > MAX_TYPE || ty.contains(char::is_control)) {
+            return over("a type that is too long or has control characters", MAX_TYPE);
+        }
+        let docs = self.functions.iter().filter_map(|function| function.doc.as_ref()).chain(&self.doc);
+        if docs.map(String::len).sum::<usize>() > MAX_DOCS + MAX_DOC {
+            return over("too many docs", MAX_DOCS);
+        }
+        Ok(())
+    }
 }
 
 /// A function as an operator reads it: `test.fib(num: u32) -> list<u64>`.

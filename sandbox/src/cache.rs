@@ -1,0 +1,389 @@
+//! Compiled code by content: what this host's compiler made of a component, kept under the component's hash and the
+//! engine's key.
+//!
+//! Compiled code is native code, and the engine does not check it (WASM.md C.6: of 150 files with flipped bits 31 killed the
+//! process). So: the folder is this user's alone, nothing in it is ever written in place, and each file's hash stands in a
+//! description beside it and is checked on the very file that is handed over.
+
+use std::collections::HashSet;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use brine_component::ModuleInfo;
+use brine_sandbox_wire::Sha256Hex;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Bytes of a description: the docs of a module are bounded by `brine_component`.
+const MAX_DESCRIPTION: u64 = 2 << 20;
+/// Entries of modules that are not installed (any more) and are kept, for a module that comes back.
+const KEPT_UNUSED: usize = 16;
+/// Refusals remembered.
+const KEPT_REFUSALS: usize = 256;
+
+/// Folder of compiled code for one engine.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    dir: PathBuf,
+    engine: String,
+}
+
+/// Compiled code, checked, and open.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) info: ModuleInfo,
+    pub(crate) code: File,
+}
+
+/// Why there is nothing of it in the cache.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CacheError {
+    #[error("is not in the cache")]
+    Missing,
+    /// Somebody or something changed it. It must not be used.
+    #[error("its compiled code in the cache cannot be trusted: {0}")]
+    Tampered(String),
+    #[error("the cache cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// A folder for one compiler run; gone when dropped.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    dir: tempfile::TempDir,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Description {
+    code_sha256: String,
+    code_size: u64,
+    info: ModuleInfo,
+}
+
+/// Makes a folder for this user alone, or checks that it is one.
+pub(crate) fn private_folder(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    let meta = fs::symlink_metadata(dir)?;
+    let wrong = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if !meta.is_dir() {
+        return wrong("it is not a folder".into());
+    }
+    let me = rustix::process::geteuid().as_raw();
+    if meta.uid() != me {
+        return wrong(format!("it belongs to user {}, not to {me}", meta.uid()));
+    }
+    if meta.mode() & 0o077 != 0 {
+        return wrong(format!("its mode is {:o}; code that is run from it must be safe from others: chmod 700", meta.mode() & 0o7777));
+    }
+    Ok(())
+}
+
+/// Hex sha256 of bytes.
+pub(crate) fn sha256(bytes: &[u8]) -> Sha256Hex {
+    Sha256Hex::from(<[u8; 32]>::from(Sha256::digest(bytes)))
+}
+
+impl Cache {
+    /// Opens the folder; makes it if need be.
+    pub(crate) fn open(dir: &Path, engine: String) -> io::Result<Self> {
+        private_folder(dir)?;
+        Ok(Self { dir: dir.to_owned(), engine })
+    }
+
+    fn path(&self, sha256: Sha256Hex, kind: &str) -> PathBuf {
+        self.dir.join(format!("{sha256}-{}.{kind}", self.engine))
+    }
+
+    /// The compiled code of a component, checked down to its last byte.
+    pub(crate) fn get(&self, sha256: Sha256Hex) -> Result<Compiled, CacheError> {
+        let mut description = Vec::new();
+        let file = open_own(&self.path(sha256, "json"))?;
+        file.take(MAX_DESCRIPTION).read_to_end(&mut description)?;
+        let description: Description = serde_json::from_slice(&description)
+            .map_err(|error| CacheError::Tampered(format!("its description is broken ({error})")))?;
+        let mut code = open_own(&self.path(sha256, "cwasm"))?;
+        let size = code.metadata()?.len();
+        if size != description.code_size {
+            return Err(CacheError::Tampered(format!("it has {size} bytes, not {}", description.code_size)));
+        }
+        if hash_file(&mut code)?.to_string() != description.code_sha256 {
+            return Err(CacheError::Tampered("its hash is another than when it was compiled".into()));
+        }
+        description.info.check().map_err(|error| CacheError::Tampered(error.to_string()))?;
+        Ok(Compiled { info: description.info, code })
+    }
+
+    /// Removes what cannot be trusted.
+    pub(crate) fn discard(&self, sha256: Sha256Hex) {
+        for kind in ["json", "cwasm"] {
+            let _ = fs::remove_file(self.path(sha256, kind));
+        }
+    }
+
+    /// A place for the compiler to write to.
+    pub(crate) fn stage(&self) -> io::Result<Stage> {
+        Ok(Stage { dir: tempfile::Builder::new().prefix("compile-").tempdir_in(&self.dir)? })
+    }
+
+    /// Takes in what a compiler run left in its stage. The description last: an entry is there when it is.
+    pub(crate) fn put(&self, sha256: Sha256Hex, stage: &Stage) -> io::Result<()> {
+        let mut info = Vec::new();
+        File::open(stage.info())?.take(MAX_DESCRIPTION).read_to_end(&mut info)?;
+        let info: ModuleInfo = serde_json::from_slice(&info)?;
+        // The compiler read hostile bytes: what it says is checked like theirs.
+        info.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+        let mut code = open_own(&stage.code()).map_err(io::Error::other)?;
+        let description =
+            Description { code_sha256: hash_file(&mut code)?.to_string(), code_size: code.metadata()?.len(), info };
+        code.sync_all()?;
+        fs::rename(stage.code(), self.path(sha256, "cwasm"))?;
+        write_whole(&self.path(sha256, "json"), &serde_json::to_vec(&description)?)
+    }
+
+    /// Why this component was refused before.
+    pub(crate) fn refusal(&self, sha256: Sha256Hex) -> Option<String> {
+        let mut reason = String::new();
+        open_own(&self.path(sha256, "refused")).ok()?.take(4096).read_to_string(&mut reason).ok()?;
+        Some(reason)
+    }
+
+    /// Remembers a refusal, so that nobody can make this host compile the same bomb every minute.
+    pub(crate) fn refuse(&self, sha256: Sha256Hex, reason: &str) -> io::Result<()> {
+        write_whole(&self.path(sha256, "refused"), reason.as_bytes())
+    }
+
+    /// Removes entries that are not in use, but for the newest, and what a compiler that was cut off left behind.
+    pub(crate) fn prune(&self, in_use: &HashSet<Sha256Hex>) -> io::Result<()> {
+        let mut unused: Vec<(SystemTime, PathBuf)> = Vec::new();
+        let mut refusals: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let hash = name.split('-').next().and_then(|hash| hash.parse().ok());
+            match (hash, path.extension().and_then(|kind| kind.to_str())) {
+                (Some(_), Some("refused")) => refusals.push((modified, path)),
+                (Some(hash), Some("json")) => {
+                    let current = name.strip_suffix(".json").is_some_and(|stem| stem.ends_with(&self.engine));
+                    if !current || !in_use.contains(&hash) {
+                        unused.push((modified, path));
+                    }
+                }
+                // Code without a description: a crash between two renames. It is overwritten or goes with the next.
+                _ => {}
+            }
+        }
+        for (list, kept) in [(&mut unused, KEPT_UNUSED), (&mut refusals, KEPT_REFUSALS)] {
+            list.sort();
+            for (_, path) in &list[..list.len().saturating_sub(kept)] {
+                fs::remove_file(path)?;
+                let _ = fs::remove_file(path.with_extension("cwasm"));
+            }
+        }
+        Ok(())
+    }
+
+    /// At the start: stages of compilers that did not come to their end.
+    pub(crate) fn sweep(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with("compile-") {
+                fs::remove_dir_all(&path)?;
+            } else if name.starts_with(".tmp") {
+                fs::remove_file(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Stage {
+    /// The file for compiled code.
+    pub(crate) fn code(&self) -> PathBuf {
+        self.dir.path().join("code")
+    }
+
+    /// The file for what the component says about itself.
+    pub(crate) fn info(&self) -> PathBuf {
+        self.dir.path().join("info")
+    }
+
+    /// The component as an open file, which is all that the compiler gets of it.
+    pub(crate) async fn component(&self, wasm: bytes::Bytes) -> io::Result<File> {
+        let mut file = tempfile::tempfile_in(self.dir.path())?;
+        let written = tokio::task::spawn_blocking(move || {
+            file.write_all(&wasm)?;
+            file.rewind()?;
+            Ok(file)
+        });
+        written.await.map_err(io::Error::other)?
+    }
+}
+
+/// Opens a file that has to be this user's, ordinary, and nobody else's to write.
+fn open_own(path: &Path) -> Result<File, CacheError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let custom = i32::try_from(flags.bits()).expect("open's flags are an int");
+    let file = match OpenOptions::new().read(true).custom_flags(custom).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CacheError::Missing),
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            return Err(CacheError::Tampered("it is a symbolic link".into()));
+        }
+        other => other?,
+    };
+    let meta = file.metadata()?;
+    let tampered = |why: String| Err(CacheError::Tampered(why));
+    if !meta.is_file() {
+        return tampered("it is not a regular file".into());
+    }
+    if meta.uid() != rustix::process::geteuid().as_raw() {
+        return tampered(format!("it belongs to user {}", meta.uid()));
+    }
+    if meta.mode() & 0o022 != 0 {
+        return tampered(format!("others can write it (mode {:o})", meta.mode() & 0o7777));
+    }
+    if meta.nlink() != 1 {
+        return tampered("it has another name elsewhere".into());
+    }
+    Ok(file)
+}
+
+fn hash_file(file: &mut File) -> io::Result<Sha256Hex> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 256 << 10];
+    file.rewind()?;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            read => hasher.update(&buffer[..read]),
+        }
+    }
+    file.rewind()?;
+    Ok(Sha256Hex::from(<[u8; 32]>::from(hasher.finalize())))
+}
+
+/// Writes a file beside its place and renames it there: it is there whole or not at all, even if the power fails.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(dir)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn info() -> ModuleInfo {
+        let function =
+            brine_component::Function { name: "f".into(), export: vec!["f".into()], params: vec![], result: None, doc: None };
+        ModuleInfo { functions: vec![function], ..ModuleInfo::default() }
+    }
+
+    fn filled(dir: &Path) -> (Cache, Sha256Hex) {
+        let cache = Cache::open(&dir.join("cache"), "engine".into()).unwrap();
+        let hash = sha256(b"component");
+        put(&cache, hash, b"machine code");
+        (cache, hash)
+    }
+
+    fn put(cache: &Cache, hash: Sha256Hex, code: &[u8]) {
+        let stage = cache.stage().unwrap();
+        fs::write(stage.code(), code).unwrap();
+        fs::set_permissions(stage.code(), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::write(stage.info(), serde_json::to_vec(&info()).unwrap()).unwrap();
+        cache.put(hash, &stage).unwrap();
+    }
+
+    #[test]
+    fn what_was_put_comes_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, hash) = filled(dir.path());
+        let mut compiled = cache.get(hash).unwrap();
+        let mut code = String::new();
+        compiled.code.read_to_string(&mut code).unwrap();
+        assert_eq!((code.as_str(), compiled.info), ("machine code", info()));
+        assert!(matches!(cache.get(sha256(b"other")), Err(CacheError::Missing)));
+        let other = Cache::open(&dir.path().join("cache"), "another".into()).unwrap();
+        assert!(matches!(other.get(hash), Err(CacheError::Missing)));
+    }
+
+    /// Each way to change an entry is noticed.
+    #[test]
+    fn tampering() {
+        type Change = fn(&Path, &Path);
+        let changes: [(&str, Change); 7] = [
+            ("its hash is another", |code, _| fs::write(code, b"machine c0de").unwrap()),
+            ("it has 5 bytes", |code, _| fs::write(code, b"short").unwrap()),
+            ("others can write it", |code, _| fs::set_permissions(code, fs::Permissions::from_mode(0o646)).unwrap()),
+            ("it is a symbolic link", |code, _| {
+                fs::rename(code, code.with_extension("moved")).unwrap();
+                symlink(code.with_extension("moved"), code).unwrap();
+            }),
+            ("it has another name", |code, _| fs::hard_link(code, code.with_extension("link")).unwrap()),
+            ("it is not a regular file", |code, _| {
+                fs::remove_file(code).unwrap();
+                fs::create_dir(code).unwrap();
+            }),
+            ("its description is broken", |_, description| fs::write(description, b"{}").unwrap()),
+        ];
+        for (expect, change) in changes {
+            let dir = tempfile::tempdir().unwrap();
+            let (cache, hash) = filled(dir.path());
+            change(&cache.path(hash, "cwasm"), &cache.path(hash, "json"));
+            match cache.get(hash) {
+                Err(CacheError::Tampered(why)) => assert!(why.contains(expect), "{why}"),
+                other => panic!("{expect}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_folder_is_private() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cache");
+        Cache::open(&path, "engine".into()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = Cache::open(&path, "engine".into()).unwrap_err();
+        assert!(error.to_string().contains("mode is 755"), "{error}");
+        let link = dir.path().join("link");
+        symlink(&path, &link).unwrap();
+        assert!(Cache::open(&link, "engine".into()).is_err());
+    }
+
+    #[test]
+    fn refusals_are_remembered_for_an_engine() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, hash) = filled(dir.path());
+        assert_eq!(cache.refusal(hash), None);
+        cache.refuse(hash, "a bomb").unwrap();
+        assert_eq!(cache.refusal(hash).as_deref(), Some("a bomb"));
+        assert_eq!(Cache::open(&dir.path().join("cache"), "another".into()).unwrap().refusal(hash), None);
+    }
+
+    #[test]
+    fn pruning_keeps_what_is_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, hash) = filled(dir.path());
+        let others: Vec<Sha256Hex> = (0..30u8).map(|n| sha256(&[n])).collect();
+        others.iter().for_each(|other| put(&cache, *other, b"x"));
+        let stage = cache.stage().unwrap();
+        cache.prune(&[hash].into()).unwrap();
+        assert!(cache.get(hash).is_ok());
+        assert_eq!(others.iter().filter(|other| cache.get(**other).is_ok()).count(), KEPT_UNUSED);
+        assert!(stage.dir.path().exists());
+        cache.sweep().unwrap();
+        assert!(!stage.dir.path().exists());
+    }
+}

@@ -1,0 +1,355 @@
+//! The conversation with one executor process: calls by number, modules that it has, answers of the broker.
+//!
+//! Jobs write to the socket themselves, under a lock: a writer task would be one more switch in each job's way.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use brine_sandbox_wire::{
+    ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender,
+    Sha256Hex, ToExecutor, Usage, WireError,
+};
+use tokio::sync::{OnceCell, oneshot, watch};
+use tokio::task::JoinSet;
+
+use crate::broker::{self, Broker};
+use crate::policy::Grants;
+use crate::store::{Entry, Store};
+use crate::value;
+
+/// For a module to be loaded: mapping a file.
+const LOAD: Duration = Duration::from_secs(10);
+/// Calls to the broker that one call may have open. A guest waits for each answer, so one is all that is ever seen.
+const MAX_OPEN_REQUESTS: u32 = 4;
+/// Bytes of a `LoadFailed` or of an outcome's message that are passed on.
+const MAX_MESSAGE: usize = 4_096;
+
+/// What [`Link::serve`] ends with where nothing was wrong.
+pub(crate) const CLOSED: &str = "closed its connection";
+
+/// How a call ended.
+#[derive(Debug)]
+pub(crate) enum CallEnd {
+    /// The executor says so.
+    Done(Outcome, Usage),
+    /// The executor is gone; one line says how.
+    Died(Arc<str>),
+}
+
+/// One executor while it lives.
+pub(crate) struct Link {
+    pub(crate) pid: u32,
+    sender: tokio::sync::Mutex<Sender<ToExecutor>>,
+    state: Mutex<State>,
+    next: AtomicU64,
+    /// Why it has to be ended, once somebody found out.
+    condemned: watch::Sender<Option<String>>,
+}
+
+#[derive(Default)]
+struct State {
+    calls: HashMap<u64, Call>,
+    modules: HashMap<Sha256Hex, Arc<OnceCell<()>>>,
+    loading: HashMap<Sha256Hex, oneshot::Sender<Result<(), String>>>,
+    /// It is over, and how.
+    died: Option<Arc<str>>,
+}
+
+/// What the minion knows of a running call; the executor's word is not asked.
+struct Call {
+    job: Arc<JobContext>,
+    grants: Grants,
+    done: oneshot::Sender<CallEnd>,
+    requests: u32,
+    open_requests: u32,
+    max_requests: u32,
+    log_left: u64,
+    /// Its end ends the answers that are being worked out for it. Made with the first.
+    over: Option<watch::Sender<()>>,
+}
+
+impl Link {
+    pub(crate) fn new(pid: u32, sender: Sender<ToExecutor>) -> Arc<Self> {
+        let (sender, next) = (tokio::sync::Mutex::new(sender), AtomicU64::new(1));
+        Arc::new(Self { pid, sender, state: Mutex::default(), next, condemned: watch::Sender::new(None) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics between two changes that belong together.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a message. An error means that the executor is gone, which the reader of its socket sees too.
+    async fn send(&self, message: &ToExecutor) -> Result<(), WireError> {
+        self.sender.lock().await.send(message).await
+    }
+
+    /// Whether the module is there, without waiting.
+    pub(crate) fn has(&self, sha256: Sha256Hex) -> bool {
+        self.state().modules.get(&sha256).is_some_and(|cell| cell.initialized())
+    }
+
+    /// Has the module loaded if it is not, with its code from the cache or, where that was lost, compiled again.
+    pub(crate) async fn ensure(&self, entry: &Entry, store: &Store) -> Result<(), String> {
+        self.loaded(entry, store.code(entry)).await
+    }
+
+    /// Has the module loaded with this code if it is not.
+    pub(crate) async fn loaded(
+        &self,
+        entry: &Entry,
+        code: impl Future<Output = Result<std::fs::File, String>>,
+    ) -> Result<(), String> {
+        let cell = Arc::clone(self.state().modules.entry(entry.module.sha256).or_default());
+        cell.get_or_try_init(|| async { self.load(entry, code.await?).await }).await.map(|()| ())
+    }
+
+    async fn load(&self, entry: &Entry, code: std::fs::File) -> Result<(), String> {
+        let module = entry.module.sha256;
+        let (sender, receiver) = oneshot::channel();
+        {
+            let mut state = self.state();
+            if let Some(why) = &state.died {
+                return Err(format!("the executor {why}"));
+            }
+            state.loading.insert(module, sender);
+        }
+        let load = ToExecutor::Load { module, name: entry.name.to_string() };
+        let conversation = async {
+            let sent = self.sender.lock().await.send_with_file(&load, code.into()).await;
+            sent.map_err(|error| format!("the executor cannot be reached: {error}"))?;
+            receiver.await.unwrap_or_else(|_| Err("the executor ended while it loaded the module".into()))
+        };
+        match tokio::time::timeout(LOAD, conversation).await {
+            Ok(result) => result,
+            Err(_) => {
+                self.state().loading.remove(&module);
+                Err(format!("the executor did not load the module within {} s", LOAD.as_secs()))
+            }
+        }
+    }
+
+    /// Has the executor forget a module. Calls that run go on.
+    pub(crate) async fn unload(&self, module: Sha256Hex) {
+        self.state().modules.remove(&module);
+        let _ = self.send(&ToExecutor::Unload { module }).await;
+    }
+
+    /// Starts a call. What it ends with comes through the channel; the number is for [`Link::kill`].
+    pub(crate) async fn start(
+        &self,
+        job: Arc<JobContext>,
+        entry: &Entry,
+        function: &str,
+        (args, kwargs): (Vec<u8>, Vec<u8>),
+        limits: &Limits,
+    ) -> Result<(u64, oneshot::Receiver<CallEnd>), WireError> {
+        let call = self.next.fetch_add(1, Ordering::Relaxed);
+        let (done, ended) = oneshot::channel();
+        let context = JobContext::clone(&job);
+        {
+            let mut state = self.state();
+            if let Some(why) = &state.died {
+                let _ = done.send(CallEnd::Died(Arc::clone(why)));
+                return Ok((call, ended));
+            }
+            let grants = entry.grants.clone();
+            let (max_requests, log_left) = (limits.host_calls, limits.log);
+            let (requests, open_requests, over) = (0, 0, None);
+            state.calls.insert(call, Call { job, grants, done, requests, open_requests, max_requests, log_left, over });
+        }
+        let run = ToExecutor::Run(Box::new(Run {
+            call,
+            module: entry.module.sha256,
+            function: function.to_owned(),
+            args,
+            kwargs,
+            context,
+            limits: limits.clone(),
+            imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
+        }));
+        match self.send(&run).await {
+            // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
+            Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
+                self.state().calls.remove(&call);
+                Err(error)
+            }
+            Ok(()) | Err(_) => Ok((call, ended)),
+        }
+    }
+
+    /// Asks the executor to end a call; its `Done` still comes.
+    pub(crate) async fn kill(&self, call: u64, reason: &str) {
+        let _ = self.send(&ToExecutor::Kill { call, reason: reason.to_owned() }).await;
+    }
+
+    /// Whether the call is still open here.
+    pub(crate) fn runs(&self, call: u64) -> bool {
+        self.state().calls.contains_key(&call)
+    }
+
+    /// Has this executor ended: it does not do what executors do. All its calls die with it.
+    pub(crate) fn condemn(&self, why: &str) {
+        self.condemned.send_replace(Some(why.to_owned()));
+    }
+
+    /// Waits until it is condemned; says why.
+    pub(crate) async fn condemned(&self) -> String {
+        let mut condemned = self.condemned.subscribe();
+        // The sender is in this same link, so it is never gone.
+        let why = condemned.wait_for(Option::is_some).await.map(|why| why.clone());
+        why.ok().flatten().unwrap_or_default()
+    }
+
+    /// Reads what the executor says until it says no more, or something it must not. Returns why.
+    pub(crate) async fn serve(self: &Arc<Self>, mut receiver: Receiver<FromExecutor>, broker: &Arc<dyn Broker>) -> String {
+        // Answers being worked out; they end with the executor.
+        let mut answers: JoinSet<()> = JoinSet::new();
+        loop {
+            let message = tokio::select! {
+                received = receiver.recv() => match received {
+                    Ok(received) => received.message,
+                    Err(WireError::Closed) => return CLOSED.into(),
+                    Err(error) => return format!("broke the protocol ({error})"),
+                },
+                Some(_) = answers.join_next(), if !answers.is_empty() => continue,
+            };
+            match message {
+                FromExecutor::Done { call, outcome, usage } => {
+                    if let Some(call) = self.state().calls.remove(&call) {
+                        let _ = call.done.send(CallEnd::Done(bounded(outcome), usage));
+                    }
+                }
+                FromExecutor::HostCall { call, request, op } => match self.admit(call, &op) {
+                    Admitted::Refused(error) => self.reply(call, request, Err(error)).await,
+                    Admitted::Broken(why) => return why,
+                    Admitted::Asks(job, over) => {
+                        let (link, broker) = (Arc::clone(self), Arc::clone(broker));
+                        answers.spawn(async move { link.answer(&*broker, call, request, &job, over, op).await });
+                    }
+                },
+                FromExecutor::Log { call, level, message } => self.log(&**broker, call, level, &message),
+                FromExecutor::Loaded { module } => self.load_ended(module, Ok(())),
+                FromExecutor::LoadFailed { module, error } => {
+                    self.load_ended(module, Err(broker::printable(&cut(error))));
+                }
+                FromExecutor::Pong { .. } => {}
+                FromExecutor::Ready { .. } => return "said twice that it is ready".into(),
+            }
+        }
+    }
+
+    /// The one place where a call from a guest meets its grant.
+    fn admit(&self, call: u64, op: &HostOp) -> Admitted {
+        let mut state = self.state();
+        let Some(call) = state.calls.get_mut(&call) else {
+            // It may have ended a moment ago.
+            return Admitted::Refused(HostError::Denied("the job has ended".into()));
+        };
+        if call.open_requests >= MAX_OPEN_REQUESTS {
+            return Admitted::Broken("asked more at once than a guest can".into());
+        }
+        call.requests += 1;
+        if call.requests > call.max_requests {
+            return Admitted::Refused(HostError::Denied(format!("more than {} calls of the host", call.max_requests)));
+        }
+        if let Err(error) = broker::check(&call.grants, op) {
+            tracing::warn!(jid = call.job.jid, function = call.job.function, "refused: {error}");
+            return Admitted::Refused(error);
+        }
+        call.open_requests += 1;
+        let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
+        Admitted::Asks(Arc::clone(&call.job), over)
+    }
+
+    async fn answer(
+        &self,
+        broker: &dyn Broker,
+        call: u64,
+        request: u64,
+        job: &JobContext,
+        mut over: watch::Receiver<()>,
+        op: HostOp,
+    ) {
+        let result = tokio::select! {
+            result = broker.host_call(job, op) => result,
+            // Nothing is ever sent: it closes when the call is forgotten.
+            _ = over.changed() => return,
+        };
+        if let Some(call) = self.state().calls.get_mut(&call) {
+            call.open_requests = call.open_requests.saturating_sub(1);
+        }
+        self.reply(call, request, result.map(|value| value::encode(&value))).await;
+    }
+
+    async fn reply(&self, call: u64, request: u64, result: Result<Vec<u8>, HostError>) {
+        let reply = |result| ToExecutor::HostReply { call, request, result };
+        if let Err(error @ WireError::TooLarge { .. }) = self.send(&reply(result.map(ByteBuf::from))).await {
+            let _ = self.send(&reply(Err(HostError::Failed(error.to_string())))).await;
+        }
+    }
+
+    fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {
+        let job = {
+            let mut state = self.state();
+            let Some(call) = state.calls.get_mut(&call) else { return };
+            let size = message.len() as u64;
+            if size > call.log_left {
+                return;
+            }
+            call.log_left -= size;
+            Arc::clone(&call.job)
+        };
+        broker.log(&job, level, &broker::printable(message));
+    }
+
+    fn load_ended(&self, module: Sha256Hex, result: Result<(), String>) {
+        if let Some(waiting) = self.state().loading.remove(&module) {
+            let _ = waiting.send(result);
+        }
+    }
+
+    /// The executor is gone: so is everything that waited for it.
+    pub(crate) fn died(&self, how: &Arc<str>) -> usize {
+        let (calls, loading) = {
+            let mut state = self.state();
+            state.died = Some(Arc::clone(how));
+            (std::mem::take(&mut state.calls), std::mem::take(&mut state.loading))
+        };
+        drop(loading);
+        let count = calls.len();
+        for call in calls.into_values() {
+            let _ = call.done.send(CallEnd::Died(Arc::clone(how)));
+        }
+        count
+    }
+}
+
+enum Admitted {
+    Asks(Arc<JobContext>, watch::Receiver<()>),
+    Refused(HostError),
+    Broken(String),
+}
+
+fn bounded(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Failed { kind, message, retcode } => {
+            Outcome::Failed { kind, message: broker::printable(&cut(message)), retcode }
+        }
+        returned @ Outcome::Returned { .. } => returned,
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_MESSAGE {
+        let mut end = MAX_MESSAGE;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
