@@ -2,7 +2,7 @@
 //!
 //! What a peer sent may be in a message: control characters are escaped, so that one event is one line.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::path::Path;
 
 use tracing::level_filters::LevelFilter;

@@ -1,6 +1,11 @@
 //! Configuration files (§12): Salt's keys, defaults, includes and YAML.
 
+mod defaults;
+mod files;
 pub mod yaml;
+
+#[cfg(test)]
+mod tests;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -77,8 +82,10 @@ impl Config {
     /// # Errors
     /// When a file is unreadable, not YAML, or not a map.
     pub fn load(path: &Path, role: Role) -> Result<Self, ConfigError> {
-        let _ = (path, role);
-        todo!()
+        let path = std::path::absolute(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        let default_include = defaults_of(role).get("default_include").cloned();
+        let own = files::load(&path, default_include.as_ref())?;
+        Self::build(own, path, role)
     }
 
     /// A configuration from text, without includes; for tests and for `--local` runs.
@@ -86,8 +93,79 @@ impl Config {
     /// # Errors
     /// When the text is not a map in YAML.
     pub fn from_yaml(text: &str, path: &Path, role: Role) -> Result<Self, ConfigError> {
-        let _ = (text, path, role);
-        todo!()
+        Self::build(files::parse(text, path)?, path.to_owned(), role)
+    }
+
+    /// Lays the file's options over the defaults and derives what Salt derives.
+    fn build(own: Value, path: PathBuf, role: Role) -> Result<Self, ConfigError> {
+        let mut opts = defaults_of(role);
+        if let Value::Map(entries) = own {
+            for (key, value) in entries {
+                match key.text() {
+                    Some(key) => opts.insert(key, value),
+                    None => tracing::warn!("{}: the option {key} is ignored: its name is not text", path.display()),
+                }
+            }
+        }
+        opts.insert("conf_file", path.to_string_lossy().into_owned());
+        opts.insert("__role", role.as_str());
+        let mut config = Self { role, path, opts };
+        config.derive()?;
+        Ok(config)
+    }
+
+    fn derive(&mut self) -> Result<(), ConfigError> {
+        // Names that an owner may write as numbers.
+        for key in ["id", "user", "master_finger"] {
+            if let Some(value) = self.value(key).filter(|v| v.text().is_none()) {
+                let text = value.python_str();
+                self.set(key, text);
+            }
+        }
+        let cachedir = self.get_str("cachedir")?;
+        if self.role == Role::Master {
+            // Socket paths have a limit of some 100 bytes: Salt moves them when they are much longer than the cache's.
+            if self.get_str("sock_dir")?.len() > cachedir.len() + 10 {
+                self.set("sock_dir", format!("{cachedir}/.salt-unix"));
+            }
+            self.set("token_dir", format!("{cachedir}/tokens"));
+            self.set("syndic_dir", format!("{cachedir}/syndics"));
+            if self.opt_str("id")?.is_none() {
+                let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+                self.set("id", format!("{host}_master"));
+            }
+            // Nothing but true opens the door.
+            for key in ["open_mode", "auto_accept"] {
+                let open = self.value(key) == Some(&Value::Boolean(true));
+                self.set(key, open);
+            }
+        }
+        if self.opt_str("extension_modules")?.is_none() {
+            self.set("extension_modules", format!("{cachedir}/extmods"));
+        }
+        let hash_type = self.get_str("hash_type")?.to_lowercase();
+        self.set("hash_type", hash_type);
+        self.prepend_root_dir()
+    }
+
+    /// Salt's `prepend_root_dir`: every path option that is not below `root_dir` already is put there.
+    fn prepend_root_dir(&mut self) -> Result<(), ConfigError> {
+        let root = self.get_str("root_dir")?;
+        let root = match self.dir().join(root).to_string_lossy().trim_end_matches('/') {
+            "" => "/".to_owned(),
+            root => root.to_owned(),
+        };
+        self.set("root_dir", root.as_str());
+        let base = root.trim_end_matches('/');
+        for key in defaults::paths(self.role) {
+            let Some(path) = self.opt_str(key)? else { continue };
+            // Log files may be syslog addresses.
+            if path.contains("://") || path == base || path.starts_with(&format!("{base}/")) && !base.is_empty() {
+                continue;
+            }
+            self.set(key, format!("{base}/{}", path.trim_start_matches('/')));
+        }
+        Ok(())
     }
 
     /// The role.
@@ -120,13 +198,21 @@ impl Config {
         self.opts.get(key).or_else(|| self.opts.traverse(key, ":")).filter(|v| !v.is_nil())
     }
 
+    fn required<T>(
+        &self,
+        key: &str,
+        expected: &'static str,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        self.value(key).and_then(read).ok_or_else(|| self.wrong(key, expected))
+    }
+
     /// An option as text (numbers and booleans are shown as Python does).
     ///
     /// # Errors
     /// When it is missing, a list or a map.
     pub fn get_str(&self, key: &str) -> Result<String, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "text", scalar_text)
     }
 
     /// As [`Config::get_str`], none when it is missing, nil or empty.
@@ -134,8 +220,10 @@ impl Config {
     /// # Errors
     /// When it is a list or a map.
     pub fn opt_str(&self, key: &str) -> Result<Option<String>, ConfigError> {
-        let _ = key;
-        todo!()
+        match self.value(key) {
+            None => Ok(None),
+            Some(_) => Ok(Some(self.get_str(key)?).filter(|text| !text.is_empty())),
+        }
     }
 
     /// An option as a path, absolute (relative ones are below the file's directory), with `root_dir` before it already.
@@ -143,8 +231,20 @@ impl Config {
     /// # Errors
     /// When it is missing or not text.
     pub fn get_path(&self, key: &str) -> Result<PathBuf, ConfigError> {
-        let _ = key;
-        todo!()
+        let text = self.required(key, "a path", |v| v.text().filter(|t| !t.is_empty()).map(str::to_owned))?;
+        Ok(self.dir().join(text))
+    }
+
+    /// As [`Config::get_path`], none when it is missing, nil or empty.
+    ///
+    /// # Errors
+    /// When it is not text.
+    pub fn opt_path(&self, key: &str) -> Result<Option<PathBuf>, ConfigError> {
+        match self.value(key) {
+            None => Ok(None),
+            Some(value) if value.text() == Some("") => Ok(None),
+            Some(_) => self.get_path(key).map(Some),
+        }
     }
 
     /// An option as a boolean.
@@ -152,8 +252,7 @@ impl Config {
     /// # Errors
     /// When it is missing or no boolean.
     pub fn get_bool(&self, key: &str) -> Result<bool, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "true or false", Value::as_bool)
     }
 
     /// An option as a whole number that is not negative.
@@ -161,8 +260,7 @@ impl Config {
     /// # Errors
     /// When it is missing or no such number.
     pub fn get_u64(&self, key: &str) -> Result<u64, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "a whole number of 0 or more", Value::as_u64)
     }
 
     /// An option as a whole number.
@@ -170,8 +268,7 @@ impl Config {
     /// # Errors
     /// When it is missing or no such number.
     pub fn get_i64(&self, key: &str) -> Result<i64, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "a whole number", Value::as_i64)
     }
 
     /// An option as a port.
@@ -179,8 +276,7 @@ impl Config {
     /// # Errors
     /// When it is missing or not within 0 to 65535.
     pub fn get_port(&self, key: &str) -> Result<u16, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "a port between 0 and 65535", |v| u16::try_from(v.as_u64()?).ok())
     }
 
     /// An option as a number.
@@ -188,8 +284,7 @@ impl Config {
     /// # Errors
     /// When it is missing or no number.
     pub fn get_f64(&self, key: &str) -> Result<f64, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "a number", Value::as_f64)
     }
 
     /// An option in seconds (fractions too) as a duration.
@@ -197,8 +292,7 @@ impl Config {
     /// # Errors
     /// When it is missing, negative or no number.
     pub fn get_duration(&self, key: &str) -> Result<Duration, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "a number of seconds", |v| Duration::try_from_secs_f64(v.as_f64()?).ok())
     }
 
     /// An option in milliseconds as a duration.
@@ -206,8 +300,7 @@ impl Config {
     /// # Errors
     /// When it is missing, negative or no number.
     pub fn get_duration_ms(&self, key: &str) -> Result<Duration, ConfigError> {
-        let _ = key;
-        todo!()
+        self.required(key, "a number of milliseconds", |v| Some(Duration::from_millis(v.as_u64()?)))
     }
 
     /// An option as a list of texts; one text is a list of it, nil is empty.
@@ -215,22 +308,54 @@ impl Config {
     /// # Errors
     /// When it is anything else.
     pub fn get_list(&self, key: &str) -> Result<Vec<String>, ConfigError> {
-        let _ = key;
-        todo!()
+        match self.value(key) {
+            None => Ok(Vec::new()),
+            Some(value) => texts(value).ok_or_else(|| self.wrong(key, "a list of texts")),
+        }
     }
 
-    /// An option as a map of names to lists of texts, such as `file_roots`.
+    /// An option as a map of names to lists of texts, such as `file_roots`; missing or nil is empty.
     ///
     /// # Errors
     /// When it is anything else.
     pub fn get_map_of_lists(&self, key: &str) -> Result<Vec<(String, Vec<String>)>, ConfigError> {
-        let _ = key;
-        todo!()
+        let expected = "a map of names to lists of texts";
+        match self.value(key) {
+            None => Ok(Vec::new()),
+            Some(Value::Map(entries)) => entries
+                .iter()
+                .map(|(name, list)| {
+                    let list = if list.is_nil() { Some(Vec::new()) } else { texts(list) };
+                    Some((scalar_text(name)?, list?))
+                })
+                .collect::<Option<_>>()
+                .ok_or_else(|| self.wrong(key, expected)),
+            Some(_) => Err(self.wrong(key, expected)),
+        }
     }
 
     /// The error for an option that an owner found wrong by its own rules.
     pub fn wrong(&self, key: &str, expected: &'static str) -> ConfigError {
         let got = self.value(key).map_or_else(|| "missing".to_owned(), |v| v.python_repr().chars().take(80).collect());
         ConfigError::Type { key: key.to_owned(), file: self.path.clone(), expected, got }
+    }
+}
+
+fn defaults_of(role: Role) -> Value {
+    yaml::load(defaults::of(role)).expect("the defaults are YAML, which a test checks")
+}
+
+fn scalar_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(_) => value.text().map(str::to_owned),
+        Value::Integer(_) | Value::F64(_) | Value::Boolean(_) => Some(value.python_str()),
+        _ => None,
+    }
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::Array(items) => items.iter().map(scalar_text).collect(),
+        other => scalar_text(other).map(|text| vec![text]),
     }
 }

@@ -150,7 +150,8 @@ fn compose(text: &str) -> Result<Option<Rc<Node>>, YamlError> {
                 let tag = match tag.as_deref() {
                     None if style == ScalarStyle::Plain => resolve(&text),
                     None => Tag::Str,
-                    // The tag `!` asks for the same as no tag does.
+                    // The tag `!` asks for the same as no tag does, but nothing behind it is text.
+                    Some(tag) if is_bare(tag) && text.is_empty() => Tag::Str,
                     Some(tag) if is_bare(tag) => resolve(&text),
                     Some(tag) => known_tag(tag, place)?,
                 };
@@ -369,7 +370,7 @@ impl Constructor {
 
     fn mapping(&mut self, place: Place, entries: &[(Rc<Node>, Rc<Node>)], depth: usize) -> Result<Value, YamlError> {
         let entries = self.flatten(entries, depth)?;
-        let mut seen: HashMap<KeyIdentity, ()> = HashMap::with_capacity(entries.len());
+        let mut seen = std::collections::HashSet::with_capacity(entries.len());
         let mut out = Vec::with_capacity(entries.len());
         for (key_node, value_node) in &entries {
             let key = match (&key_node.kind, key_node.tag) {
@@ -378,7 +379,7 @@ impl Constructor {
                 (Kind::Scalar(_), _) => self.value(key_node, depth + 1)?,
                 _ => return Err(key_node.place.error("a list or map cannot be a key")),
             };
-            if seen.insert(KeyIdentity::of(&key), ()).is_some() {
+            if !seen.insert(KeyIdentity::of(&key)) {
                 let shown: String = key.python_str().chars().take(80).collect();
                 return Err(key_node.place.error(format!(
                     "the key {shown:?} is there twice in the map that begins in line {}",
@@ -418,8 +419,9 @@ impl Constructor {
                 }
             }
         }
-        merged.retain(|(key, _)| !own.iter().any(|(other, _)| same_text(key, other)));
-        merged.extend(own);
+        let names: std::collections::HashSet<&str> = own.iter().filter_map(|(key, _)| key.text()).collect();
+        merged.retain(|(key, _)| !key.text().is_some_and(|text| names.contains(text)));
+        merged.extend(own.iter().cloned());
         Ok(merged)
     }
 
@@ -441,8 +443,14 @@ impl Constructor {
     }
 }
 
-fn same_text(a: &Node, b: &Node) -> bool {
-    matches!((&a.kind, &b.kind), (Kind::Scalar(a), Kind::Scalar(b)) if a == b)
+impl Node {
+    /// The text of a scalar.
+    fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// What makes two keys the same in Python: 1, 1.0 and true are one key.

@@ -1,0 +1,151 @@
+//! Configuration files as an operator writes them.
+
+use std::path::Path;
+
+use super::*;
+use crate::value::{list, map, text};
+
+fn config(text: &str) -> Result<Config, ConfigError> {
+    Config::from_yaml(text, Path::new("/etc/salt/minion"), Role::Minion)
+}
+
+#[test]
+fn the_defaults_are_salts() {
+    let master = Config::from_yaml("", Path::new("/etc/salt/master"), Role::Master).unwrap();
+    let minion = config("").unwrap();
+    for (config, key, expect) in [
+        (&master, "interface", text("0.0.0.0")),
+        (&master, "ret_port", Value::from(4506)),
+        (&master, "sock_dir", text("/var/run/salt/master")),
+        (&master, "minimum_auth_version", Value::from(3)),
+        (&master, "sign_pub_messages", Value::from(true)),
+        (&master, "token_dir", text("/var/cache/salt/master/tokens")),
+        (&minion, "master", text("salt")),
+        (&minion, "acceptance_wait_time", Value::from(10)),
+        (&minion, "recon_max", Value::from(10_000)),
+        (&minion, "pki_dir", text("/etc/salt/pki/minion")),
+        (&minion, "conf_file", text("/etc/salt/minion")),
+    ] {
+        assert_eq!(config.value(key), Some(&expect), "{key}");
+    }
+    assert!(master.get_str("id").unwrap().ends_with("_master"));
+    assert_eq!(minion.value("id"), None);
+    let roots = master.get_map_of_lists("file_roots").unwrap();
+    assert_eq!(roots, [("base".to_owned(), vec!["/srv/salt".to_owned(), "/srv/spm/salt".to_owned()])]);
+}
+
+#[test]
+fn unknown_keys_are_kept_and_values_reached_by_path() {
+    let c = config("my: {a: {b: [1, x]}}\nsandbox: {limits: {memory: 1}}").unwrap();
+    assert_eq!(c.value("my:a:b:1"), Some(&text("x")));
+    assert_eq!(c.value("sandbox:limits:memory"), Some(&Value::from(1)));
+    assert_eq!(c.value("my:z"), None);
+}
+
+#[test]
+fn files_include_others_as_salt_merges_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("minion", "master: a\nuser: u\ngrains: {x: 1}\ninclude: [extra/*.yml, none.yml]\n");
+    write("minion.d/10.conf", "master: b\nlist: [1, 2]\ngrains: {y: 2}\n");
+    write("minion.d/20.conf", "list: [2, 3]\ngrains: {z: 3}\ninclude: ../deep.conf\n");
+    write("minion.d/.hidden.conf", "master: hidden\n");
+    write("minion.d/notes.txt", "master: notes\n");
+    write("deep.conf", "deep: true\nlist: [4]\n");
+    write("extra/e.yml", "extra: 1\n");
+    let c = Config::load(&dir.path().join("minion"), Role::Minion).unwrap();
+    assert_eq!(c.get_str("master").unwrap(), "b");
+    assert_eq!(c.get_str("user").unwrap(), "u");
+    // An include within a file replaces that file's keys before it is merged with the others of its list.
+    assert_eq!(c.value("list"), Some(&list([1, 2, 4])));
+    assert_eq!(c.value("grains"), Some(&map([("y", 2), ("z", 3)])), "a key of the main file is replaced whole");
+    assert_eq!((c.get_bool("deep").unwrap(), c.get_u64("extra").unwrap()), (true, 1));
+    assert_eq!(c.dir(), dir.path());
+}
+
+#[test]
+fn a_missing_file_is_an_empty_one_and_a_bad_one_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("minion");
+    assert_eq!(Config::load(&path, Role::Minion).unwrap().get_str("master").unwrap(), "salt");
+    for (text, expect) in [
+        ("a: 1\na: 2", "is not valid YAML: line 2, column 1: the key \"a\" is there twice"),
+        ("just text", "must be a map of options"),
+        ("include: minion", "more than 16 levels of include"),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let error = Config::load(&path, Role::Minion).unwrap_err().to_string();
+        assert!(error.contains(expect) && error.contains(path.to_str().unwrap()), "{error}");
+    }
+    std::fs::write(&path, [0xff]).unwrap();
+    assert!(matches!(Config::load(&path, Role::Minion), Err(ConfigError::Read { .. })));
+    for empty in ["", "# nothing", "null", "false", "[]"] {
+        std::fs::write(&path, empty).unwrap();
+        assert!(Config::load(&path, Role::Minion).is_ok(), "{empty}");
+    }
+}
+
+#[test]
+fn root_dir_goes_before_every_path() {
+    let c = config("root_dir: /tmp/r/\npki_dir: /tmp/r/pki\nlog_file: file:///dev/log\nid: 7").unwrap();
+    for (key, expect) in [
+        ("root_dir", "/tmp/r"),
+        ("cachedir", "/tmp/r/var/cache/salt/minion"),
+        ("pki_dir", "/tmp/r/pki"),
+        ("log_file", "file:///dev/log"),
+        ("extension_modules", "/tmp/r/var/cache/salt/minion/extmods"),
+        ("id", "7"),
+    ] {
+        assert_eq!(c.get_str(key).unwrap(), expect, "{key}");
+    }
+    let master = "cachedir: /c\nsock_dir: /a/very/long/directory/for/sockets";
+    let c = Config::from_yaml(master, Path::new("/etc/salt/master"), Role::Master).unwrap();
+    assert_eq!(c.get_path("sock_dir").unwrap(), Path::new("/c/.salt-unix"));
+}
+
+#[test]
+fn wrong_values_get_an_error_that_says_what_is_wanted() {
+    let c = config("publish_port: 70000\nmaster_port: x\nopen_mode: maybe\nauth_timeout: -1\nfile_roots: [a]").unwrap();
+    let says = |error: ConfigError, expect: &str| {
+        assert_eq!(error.to_string(), format!("the option {expect}"));
+    };
+    says(
+        c.get_port("publish_port").unwrap_err(),
+        "publish_port in /etc/salt/minion must be a port between 0 and 65535, not 70000",
+    );
+    says(c.get_u64("master_port").unwrap_err(), "master_port in /etc/salt/minion must be a whole number of 0 or more, not 'x'");
+    says(c.get_bool("open_mode").unwrap_err(), "open_mode in /etc/salt/minion must be true or false, not 'maybe'");
+    says(c.get_duration("auth_timeout").unwrap_err(), "auth_timeout in /etc/salt/minion must be a number of seconds, not -1");
+    says(
+        c.get_map_of_lists("file_roots").unwrap_err(),
+        "file_roots in /etc/salt/minion must be a map of names to lists of texts, not ['a']",
+    );
+    says(c.get_str("nothing").unwrap_err(), "nothing in /etc/salt/minion must be text, not missing");
+}
+
+#[test]
+fn only_true_opens_the_door() {
+    for (text, open) in [("true", true), ("yes", true), ("1", false), ("'true'", false), ("null", false)] {
+        let yaml = format!("open_mode: {text}\nauto_accept: {text}");
+        let c = Config::from_yaml(&yaml, Path::new("/m"), Role::Master).unwrap();
+        assert_eq!((c.get_bool("open_mode").unwrap(), c.get_bool("auto_accept").unwrap()), (open, open), "{text}");
+    }
+}
+
+#[test]
+fn lists_and_durations_are_forgiving() {
+    let c = config("master: [a, b]\nauth_timeout: 0.5\nrecon_max: 250\nfile_roots:\n  base: /srv\n  dev:\n").unwrap();
+    assert_eq!(c.get_list("master").unwrap(), ["a", "b"]);
+    assert_eq!(c.get_list("user").unwrap(), ["root"]);
+    assert_eq!(c.get_list("retry_dns_count").unwrap(), Vec::<String>::new());
+    assert_eq!(c.get_duration("auth_timeout").unwrap(), Duration::from_millis(500));
+    assert_eq!(c.get_duration_ms("recon_max").unwrap(), Duration::from_millis(250));
+    assert_eq!(
+        c.get_map_of_lists("file_roots").unwrap(),
+        [("base".to_owned(), vec!["/srv".to_owned()]), ("dev".to_owned(), vec![])]
+    );
+}

@@ -1,0 +1,176 @@
+//! The loader beside Python's, its bounds, and text that is made to hurt.
+
+use proptest::prelude::*;
+use serde_json::Value as Json;
+
+use super::*;
+use crate::value::{list, map, text};
+
+/// Where this loader differs from Salt's on purpose, or because YAML 1.2's scanner is behind it.
+const KNOWN_DIFFERENCES: &[&str] = &[
+    // Taken by YAML 1.2, refused by 1.1.
+    "...",
+    ":",
+    "[!]",
+    "[|]",
+    "[>]",
+    "[?]",
+    "[:]",
+    "[!!str]",
+    "\ta: b",
+    ": a",
+    "a: \u{2028}b",
+    "&: b",
+    // Refused by the scanner, each with a line and a reason.
+    "?",
+    "[-]",
+    "a: [-, b]",
+    "a:\tb",
+    "a: \u{feff}b",
+    "a: \"b\"#c",
+    "autosign: \"a\nb\"",
+    // YAML 1.1 and 1.2 disagree on the last line's end.
+    "a:\n  |\n   b",
+    // Salt takes the sign for a digit of a job id.
+    "-9223372036854775808",
+];
+
+fn cases() -> Json {
+    serde_json::from_str(include_str!("../../../tests/yaml_cases.json")).unwrap()
+}
+
+/// The value that `make_yaml_cases.py` wrote.
+fn expected(json: &Json) -> Value {
+    match json {
+        Json::Object(o) => match o.iter().next().map(|(k, v)| (k.as_str(), v)).unwrap() {
+            ("$bytes", Json::String(hex)) => Value::Binary(hex::decode(hex).unwrap()),
+            ("$float", Json::String(n)) => Value::F64(n.parse().unwrap()),
+            ("$int", Json::String(n)) => integer(n.parse().unwrap()),
+            ("$map", Json::Array(entries)) => {
+                Value::Map(entries.iter().map(|e| (expected(&e[0]), expected(&e[1]))).collect())
+            }
+            other => panic!("{other:?}"),
+        },
+        Json::Array(items) => list(items.iter().map(expected)),
+        Json::String(s) => text(s),
+        Json::Bool(b) => Value::from(*b),
+        Json::Null => Value::Nil,
+        Json::Number(n) => panic!("{n}"),
+    }
+}
+
+/// Equality for which NaN is itself, by what Python would show.
+fn same(a: &Value, b: &Value) -> bool {
+    a == b || a.python_repr() == b.python_repr()
+}
+
+#[test]
+fn every_text_is_read_as_salts_loader_reads_it() {
+    let cases = cases();
+    let mut wrong = Vec::new();
+    for case in cases["yaml"].as_array().unwrap() {
+        let text = case["text"].as_str().unwrap();
+        let ours = load(text);
+        let fits = match (&ours, case.get("error")) {
+            (Ok(value), None) => same(value, &expected(&case["value"])),
+            (Err(_), Some(_)) => true,
+            _ => false,
+        };
+        if !fits && !KNOWN_DIFFERENCES.contains(&text) {
+            wrong.push(format!("{text:?}: ours {ours:?}, Salt's {case}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn every_word_is_read_as_salts_parse_input_reads_it() {
+    let cases = cases();
+    let mut wrong = Vec::new();
+    for case in cases["parse_input"].as_array().unwrap() {
+        let word = case["word"].as_str().unwrap();
+        let ours = Value::Array(crate::args::parse_input(&[word.to_owned()]));
+        if !same(&ours, &expected(&case["arg"])) && !KNOWN_DIFFERENCES.contains(&word) {
+            wrong.push(format!("{word:?}: ours {ours}, Salt's {}", case["arg"]));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn alias_bombs_are_refused() {
+    let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for n in 1..12 {
+        let before = n - 1;
+        bomb += &format!("a{n}: &a{n} [{}]\n", vec![format!("*a{before}"); 10].join(", "));
+    }
+    assert!(load(&bomb).unwrap_err().message.contains("values after aliases"));
+
+    let mut merges = "m0: &m0 {a: 1, b: 2}\n".to_owned();
+    for n in 1..40 {
+        let before = n - 1;
+        merges += &format!("m{n}: &m{n} {{<<: [*m{before}, *m{before}]}}\n");
+    }
+    assert!(load(&merges).is_err());
+
+    let long = format!("a: &a '{}'\nb: [{}]", "x".repeat(1 << 20), vec!["*a"; 100].join(", "));
+    assert!(load(&long).unwrap_err().message.contains("bytes after aliases"));
+}
+
+#[test]
+fn depth_is_bounded() {
+    for deep in ["[".repeat(50_000), "{a: ".repeat(50_000), "- ".repeat(50_000), "? ".repeat(50_000)] {
+        assert!(load(&deep).is_err());
+    }
+    // Each level is an alias of the one before: no text is deep, the value would be.
+    let mut chain = "a0: &a0 x\n".to_owned();
+    for n in 1..200 {
+        chain += &format!("a{n}: &a{n} [*a{}]\n", n - 1);
+    }
+    assert!(load(&chain).unwrap_err().message.contains("levels"));
+}
+
+#[test]
+fn errors_say_where() {
+    let error = load("a: 1\nb: 2\na: 3\n").unwrap_err();
+    assert_eq!((error.line, error.column), (3, 1));
+    assert_eq!(error.to_string(), r#"line 3, column 1: the key "a" is there twice in the map that begins in line 1"#);
+    assert_eq!(load("a: \x01").unwrap_err().to_string(), "line 1, column 4: the character U+0001 is not allowed");
+}
+
+#[test]
+fn a_configuration_reads_as_an_operator_means_it() {
+    let yaml = "master: 10.0.0.1\nopen_mode: no\nmode: 0644\nfile_roots:\n  base:\n    - /srv/salt\n";
+    assert_eq!(
+        load(yaml).unwrap(),
+        map([
+            ("master", text("10.0.0.1")),
+            ("open_mode", Value::from(false)),
+            ("mode", Value::from(644)),
+            ("file_roots", map([("base", list(["/srv/salt"]))])),
+        ])
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(s in ".{0,80}") {
+        let _ = load(&s);
+    }
+
+    #[test]
+    fn nothing_like_yaml_panics(s in "[-?:,\\[\\]{}#&*!|>'\"%@`<=~ \n\tab01.]{0,60}") {
+        let _ = load(&s);
+    }
+
+    #[test]
+    fn whole_numbers_are_read_back(n in any::<i64>()) {
+        prop_assert_eq!(load(&n.to_string()).unwrap(), Value::from(n));
+    }
+
+    #[test]
+    fn plain_json_is_yaml(n in any::<u32>(), s in "[a-z]{1,5}", b in any::<bool>()) {
+        let json = serde_json::json!({ "x": [n, b, null], s: { "y": "z" } });
+        prop_assert_eq!(crate::value::to_json(&load(&json.to_string()).unwrap()), json);
+    }
+}
