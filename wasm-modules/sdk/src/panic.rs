@@ -9,5 +9,10 @@ use crate::host::log::{Level, write};
 static INSTALL: extern "C" fn() = install;
 
 extern "C" fn install() {
-    std::panic::set_hook(Box::new(|info| write(Level::Error, &info.to_string())));
+    std::panic::set_hook(Box::new(|info| {
+        let at = info.location().map_or_else(String::new, |location| format!(" at {location}"));
+        let message = info.payload_as_str().unwrap_or("no message");
+        // One line: the log's last line is in the return that says that the module trapped.
+        write(Level::Error, &format!("panicked{at}: {message}").replace('\n', " "));
+    }));
 }

@@ -39,17 +39,22 @@ pub(crate) fn signature(name: &str, function: &Function) -> String {
 /// `{args, defaults, varargs, kwargs}` as Python's inspect tells them; None stands for "none of these".
 /// What may be left out has no default value other than None.
 pub(crate) fn argspec(function: &Function) -> Value {
-    let (rest, named): (Vec<_>, Vec<_>) = function.parameters.iter().partition(|p| p.rest);
+    let takes = |name: &str| function.parameters.iter().any(|p| p.rest && p.name == name);
+    // What stands behind `args` can be given by keyword only.
+    let positional = function.parameters.iter().take_while(|p| !(p.rest && p.name == "args")).count();
+    let (before, behind) = function.parameters.split_at(positional);
+    let named: Vec<_> = before.iter().filter(|p| !p.rest).collect();
+    let keywords = takes("kwargs") || behind.iter().any(|p| !p.rest);
     let args: Vec<Value> = named.iter().map(|p| p.name.as_str().into()).collect();
     // Defaults belong to the last parameters.
     let defaults: Vec<Value> = named.iter().rev().take_while(|p| p.optional).map(|_| Value::None).collect();
     let some = |list: Vec<Value>| if list.is_empty() { Value::None } else { Value::List(list) };
-    let takes = |name: &str| if rest.iter().any(|p| p.name == name) { Value::Bool(true) } else { Value::None };
+    let flag = |set: bool| if set { Value::Bool(true) } else { Value::None };
     Value::dict([
         ("args", some(args)),
         ("defaults", some(defaults)),
-        ("varargs", takes("args")),
-        ("kwargs", takes("kwargs")),
+        ("varargs", flag(takes("args"))),
+        ("kwargs", flag(keywords)),
     ])
 }
 
@@ -98,6 +103,10 @@ mod tests {
             ),
             (
                 function(&[("args", "list<data>", false, true), ("kwargs", "data", false, true)]),
+                [Value::None, Value::None, true.into(), true.into()],
+            ),
+            (
+                function(&[("args", "list<data>", false, true), ("b", "option<u32>", true, false)]),
                 [Value::None, Value::None, true.into(), true.into()],
             ),
         ];

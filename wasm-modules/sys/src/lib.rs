@@ -24,7 +24,7 @@ impl Guest for Module {
     fn doc(args: Vec<Data>) -> Result<Vec<(String, String)>, String> {
         let names = names(&args)?;
         let selected = |function: &str| names.is_empty() || names.iter().any(|name| select::doc(name, function));
-        let docs = functions().filter(|(name, _)| selected(name)).map(|(name, function)| {
+        let docs = functions(&names).filter(|(name, _)| selected(name)).map(|(name, function)| {
             let doc = describe::doc(&name, &function);
             (name, doc)
         });
@@ -34,7 +34,7 @@ impl Guest for Module {
     fn list_functions(args: Vec<Data>) -> Result<Vec<String>, String> {
         let names = names(&args)?;
         let selected = |function: &str| names.is_empty() || names.iter().any(|name| select::functions(name, function));
-        Ok(functions().map(|(name, _)| name).filter(|name| selected(name)).collect())
+        Ok(functions(&names).map(|(name, _)| name).filter(|name| selected(name)).collect())
     }
 
     fn list_modules(args: Vec<Data>) -> Result<Vec<String>, String> {
@@ -45,7 +45,7 @@ impl Guest for Module {
 
     fn argspec(module: Option<String>) -> Data {
         let name = module.unwrap_or_default();
-        let specs: Vec<_> = functions()
+        let specs: Vec<_> = functions(&BTreeSet::from([name.clone()]))
             .filter(|(function, _)| name.is_empty() || select::functions(&name, function))
             .map(|(function, f)| (function.into(), describe::argspec(&f)))
             .collect();
@@ -59,9 +59,10 @@ impl Guest for Module {
     }
 }
 
-/// All functions, sorted by their full names.
-fn functions() -> impl Iterator<Item = (String, Function)> {
-    let described = modules::names().into_iter().filter_map(|name| modules::describe(&name));
+/// All functions of the modules that the names can mean, sorted by their full names. No names mean all.
+fn functions(names: &BTreeSet<String>) -> impl Iterator<Item = (String, Function)> {
+    let meant = |module: &String| names.is_empty() || names.iter().any(|name| select::module(name, module));
+    let described = modules::names().into_iter().filter(meant).filter_map(|name| modules::describe(&name));
     let mut all: Vec<_> = described
         .flat_map(|module| {
             let name = module.name;

@@ -15,6 +15,11 @@ pub(crate) fn functions(name: &str, function: &str) -> bool {
     if name.contains(['*', '.']) { fnmatch(function, name) } else { in_module(name, function) }
 }
 
+/// Whether the name can mean functions of this module: what saves asking for the others.
+pub(crate) fn module(name: &str, module: &str) -> bool {
+    name.is_empty() || name.contains(['*', '?', '[']) || name.split('.').next() == Some(module)
+}
+
 /// `sys` is to mean the functions of sys and not those of sysctl.
 fn in_module(module: &str, function: &str) -> bool {
     function.strip_prefix(module).is_some_and(|rest| rest.starts_with('.'))
@@ -23,6 +28,11 @@ fn in_module(module: &str, function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check_module(name: &str, function: &str, selected: bool) {
+        let of = function.split('.').next().unwrap();
+        assert!(module(name, of) || !selected, "{name} {function}");
+    }
 
     #[test]
     fn doc_takes_modules_functions_and_globs() {
@@ -38,6 +48,7 @@ mod tests {
         ];
         for (name, function, expected) in table {
             assert_eq!(doc(name, function), expected, "{name} {function}");
+            check_module(name, function, expected);
         }
     }
 
@@ -53,6 +64,7 @@ mod tests {
         ];
         for (name, function, expected) in table {
             assert_eq!(functions(name, function), expected, "{name} {function}");
+            check_module(name, function, expected);
         }
     }
 }

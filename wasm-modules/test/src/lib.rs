@@ -54,9 +54,11 @@ impl Guest for Module {
     }
 
     fn sleep(length: f64) -> Result<bool, String> {
-        let length = Duration::try_from_secs_f64(length).map_err(|error| format!("cannot sleep that long: {error}"))?;
-        // What is too long for the clock outlives the job's time limit anyway.
-        subscribe_duration(length.as_nanos().try_into().unwrap_or(u64::MAX)).block();
+        if length.is_nan() || length < 0.0 {
+            return Err("'length' must be a number of seconds that is not negative".into());
+        }
+        // The cast ends at the type's greatest number, which outlives the job's time limit anyway.
+        subscribe_duration((length * 1e9) as u64).block();
         Ok(true)
     }
 

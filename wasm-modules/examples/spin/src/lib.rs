@@ -2,6 +2,8 @@
 
 wit_bindgen::generate!({ world: "spin", path: "wit" });
 
+// For the panic hook alone.
+use brine_guest as _;
 use std::hint::black_box;
 
 struct Module;
@@ -21,6 +23,17 @@ impl Guest for Module {
             taken.push(black_box(vec![1_u8; CHUNK]));
         }
         (taken.len() * CHUNK) as u64
+    }
+
+    fn panic(message: Option<String>) {
+        panic!("{}", message.as_deref().unwrap_or("Test panic"));
+    }
+
+    fn recurse() -> u64 {
+        fn deeper(depth: u64) -> u64 {
+            if black_box(depth) == u64::MAX { depth } else { black_box(deeper(depth + 1)) + 1 }
+        }
+        deeper(0)
     }
 }
 
