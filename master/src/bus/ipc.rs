@@ -4,17 +4,16 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener as StdListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brine_protocol::event::{Event, FrameDecoder, frame};
 use brine_protocol::ids::EventTag;
 use brine_protocol::value::{Value, map};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{Bus, Next, Origin, Subscription};
+use super::{Bus, Next, Origin, Subscription, lock};
 
 /// A subscriber that takes not one byte for this long is gone, as in Salt.
 const STALL: Duration = Duration::from_secs(60);
@@ -33,36 +32,49 @@ pub struct SocketError {
     why: io::Error,
 }
 
-/// Where subscribers connect. Accepting by hand, without the runtime's readiness, is what [`Bus::settle`] needs.
+/// Where subscribers connect.
 pub(super) struct PubListener {
-    listener: AsyncFd<StdListener>,
+    listener: UnixListener,
+    /// The same socket, for accepting without the runtime, which learns of a connection only some time after it was made. Accepting
+    /// and taking in happen under this lock as one step: nobody is ever neither waiting nor a subscriber.
+    by_hand: Mutex<StdListener>,
 }
 
 impl PubListener {
     pub(super) fn bind(path: &Path) -> Result<Arc<Self>, SocketError> {
-        let listener = bind(path, 0o660)?;
-        let listener = AsyncFd::register(listener).map_err(|why| SocketError { path: path.to_owned(), why })?;
-        Ok(Arc::new(Self { listener }))
+        let failed = |why| SocketError { path: path.to_owned(), why };
+        let by_hand = bind(path, 0o660)?;
+        let listener = by_hand.try_clone().and_then(UnixListener::from_std).map_err(failed)?;
+        Ok(Arc::new(Self { listener, by_hand: Mutex::new(by_hand) }))
     }
 
-    /// Takes in everyone whose connection is waiting. False if accepting failed for another reason than that none is.
-    pub(super) fn accept_waiting(&self, bus: &Bus) -> bool {
+    /// Takes in everyone whose connection is waiting.
+    pub(super) fn accept_waiting(&self, bus: &Bus) {
+        let by_hand = lock(&self.by_hand);
         loop {
-            match self.listener.get_ref().accept() {
-                Ok((stream, _)) => admit(bus, stream),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
-                Err(e) => {
-                    tracing::error!("the event bus cannot accept a subscriber: {e}");
-                    return false;
+            match by_hand.accept() {
+                Ok((stream, _)) => {
+                    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+                    admit(bus, stream);
                 }
+                Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
+                // Nobody is waiting. Other errors meet the accepting task too, which reports them.
+                Err(_) => return,
             }
         }
     }
+
+    /// Takes in the next one.
+    async fn accept(&self, bus: &Bus) -> io::Result<()> {
+        std::future::poll_fn(|context| {
+            let _one_step = lock(&self.by_hand);
+            self.listener.poll_accept(context).map_ok(|(stream, _)| admit(bus, Ok(stream)))
+        })
+        .await
+    }
 }
 
-fn admit(bus: &Bus, stream: std::os::unix::net::UnixStream) {
-    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+fn admit(bus: &Bus, stream: io::Result<UnixStream>) {
     match (stream, bus.subscribe()) {
         (Ok(stream), Some(subscription)) => {
             bus.shared.tasks.spawn(serve(stream, subscription));
@@ -74,24 +86,13 @@ fn admit(bus: &Bus, stream: std::os::unix::net::UnixStream) {
 
 pub(super) async fn accept_subscribers(bus: Bus, listener: Arc<PubListener>) {
     loop {
-        let ready = tokio::select! {
-            ready = listener.listener.readable() => ready,
+        let accepted = tokio::select! {
+            accepted = listener.accept(&bus) => accepted,
             () = bus.shared.stop.cancelled() => return,
         };
-        match ready {
-            Ok(mut guard) => {
-                guard.clear_ready();
-                // After clear_ready: who connects from here on makes the listener ready again.
-                if !listener.accept_waiting(&bus) {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    // Nobody new may come to raise readiness again for those who wait.
-                    listener.accept_waiting(&bus);
-                }
-            }
-            Err(e) => {
-                tracing::error!("the event bus stops accepting subscribers: {e}");
-                return;
-            }
+        if let Err(e) = accepted {
+            tracing::error!("the event bus cannot accept a subscriber: {e}");
+            tokio::time::sleep(ACCEPT_PAUSE).await;
         }
     }
 }

@@ -17,7 +17,7 @@ use brine_protocol::keys::{PublicKey, clean_pem};
 use crate::files;
 
 /// Bytes of a public key's PEM text. 16,384 bits take 2,900.
-pub const PEM_MAX: u64 = 8 * 1024;
+const PEM_MAX: u64 = 8 * 1024;
 /// Keys that may wait for an operator. Anyone can send one, so the folder needs a bound.
 pub const PENDING_MAX: usize = 65_536;
 /// A file changed this recently may change again within the clock's grain without looking different, so it is not cached yet.
