@@ -101,7 +101,11 @@ mod tests {
             words(&["a=1", "x", "b=[1, y]", "a=2"]),
             [
                 text("x"),
-                map([("__kwarg__", Value::from(true)), ("a", Value::from(2)), ("b", list([Value::from(1), text("y")]))])
+                map([
+                    ("__kwarg__", Value::from(true)),
+                    ("a", Value::from(2)),
+                    ("b", list([Value::from(1), text("y")]))
+                ])
             ]
         );
     }
@@ -129,7 +133,23 @@ mod tests {
 
     #[test]
     fn words_that_yaml_would_spoil_stay() {
-        for word in ["1_000", "#x", "x #y", "a: b", "- a", "a\tb", "---", "  ", "{a", "[a", "!", "|", "=", "*x", "!!binary aGk="] {
+        for word in [
+            "1_000",
+            "#x",
+            "x #y",
+            "a: b",
+            "- a",
+            "a\tb",
+            "---",
+            "  ",
+            "{a",
+            "[a",
+            "!",
+            "|",
+            "=",
+            "*x",
+            "!!binary aGk=",
+        ] {
             assert_eq!(yamlify(word), text(word), "{word:?}");
         }
         assert_eq!(yamlify("None"), Value::Nil);

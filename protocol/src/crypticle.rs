@@ -134,7 +134,7 @@ impl Crypticle {
     }
 
     /// Writes the plaintext behind room for the IV and encrypts it where it lies.
-    fn seal_with(&self, iv: [u8; IV_LEN], len_hint: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    pub(crate) fn seal_with(&self, iv: [u8; IV_LEN], len_hint: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::with_capacity(IV_LEN + len_hint + 16 + MAC_LEN);
         out.extend_from_slice(&iv);
         write(&mut out);
@@ -296,7 +296,10 @@ mod tests {
         let (c, nonce) = (crypticle(), "0123456789abcdef0123456789abcdef");
         let open = |blob: &[u8], nonce| c.open(blob, Some(nonce), &Limits::REQUEST);
         assert_eq!(open(&c.seal(&map([("a", 1)]), None), nonce), Err(CryptError::WrongNonce));
-        assert_eq!(open(&c.seal(&Value::Nil, Some("ffffffffffffffffffffffffffffffff")), nonce), Err(CryptError::WrongNonce));
+        assert_eq!(
+            open(&c.seal(&Value::Nil, Some("ffffffffffffffffffffffffffffffff")), nonce),
+            Err(CryptError::WrongNonce)
+        );
         // A shorter nonce must not pass as a prefix of a longer one, nor an empty one as any.
         assert_eq!(open(&c.seal(&Value::Nil, Some(nonce)), ""), Err(CryptError::WrongNonce));
         assert_eq!(open(&c.seal(&Value::Nil, Some(nonce)), &nonce[..16]), Err(CryptError::WrongNonce));

@@ -318,7 +318,9 @@ mod tests {
 
     #[test]
     fn what_is_no_frame_is_refused() {
-        for bad in [&b"GET / HTTP/1.1"[..], &[0x82, 0xc1, 0, 0, 0, 0], &[0, 0, 0, 1, 0xc0], &[0x82, 0x01, 0x01, 0x02, 0x02]] {
+        for bad in
+            [&b"GET / HTTP/1.1"[..], &[0x82, 0xc1, 0, 0, 0, 0], &[0, 0, 0, 1, 0xc0], &[0x82, 0x01, 0x01, 0x02, 0x02]]
+        {
             let mut decoder = FrameDecoder::default();
             decoder.buffer().extend_from_slice(bad);
             assert!(decoder.next_body().is_err(), "{bad:x?}");

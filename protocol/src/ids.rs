@@ -339,7 +339,14 @@ mod tests {
         for good in ["20261120130509123456", "20261120130509123456_4218"] {
             assert!(Jid::new(good).is_ok(), "{good:?}");
         }
-        for bad in ["req", "", "2026112013050912345", "202611201305091234567", "20261120130509123456_", "20261120130509123456_/.."] {
+        for bad in [
+            "req",
+            "",
+            "2026112013050912345",
+            "202611201305091234567",
+            "20261120130509123456_",
+            "20261120130509123456_/..",
+        ] {
             assert!(Jid::new(bad).is_err(), "{bad:?}");
         }
         for bad in ["", "a\n\nb", "a\0"] {
@@ -356,9 +363,6 @@ mod tests {
 
     #[test]
     fn a_refusal_says_what_and_why() {
-        assert_eq!(
-            MinionId::new("a/b").unwrap_err().to_string(),
-            r#""a/b" is not a valid minion id: it has a slash"#
-        );
+        assert_eq!(MinionId::new("a/b").unwrap_err().to_string(), r#""a/b" is not a valid minion id: it has a slash"#);
     }
 }

@@ -166,7 +166,14 @@ pub struct Return {
 
 impl Return {
     /// A return of one function.
-    pub fn new(id: MinionId, jid: Jid, fun: impl Into<String>, fun_args: Vec<Value>, return_: Value, retcode: i64) -> Self {
+    pub fn new(
+        id: MinionId,
+        jid: Jid,
+        fun: impl Into<String>,
+        fun_args: Vec<Value>,
+        return_: Value,
+        retcode: i64,
+    ) -> Self {
         Self {
             id,
             jid: Some(jid),

@@ -255,9 +255,7 @@ impl PrivateOps for PrivateKey {
     fn sign(&self, alg: SignAlg, message: &[u8]) -> Result<Vec<u8>, KeyError> {
         let rng = &mut rand::rng();
         match alg {
-            SignAlg::Pkcs1v15Sha1 => {
-                self.key.sign_with_rng(rng, Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(message))
-            }
+            SignAlg::Pkcs1v15Sha1 => self.key.sign_with_rng(rng, Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(message)),
             SignAlg::Pkcs1v15Sha224 => {
                 self.key.sign_with_rng(rng, Pkcs1v15Sign::new::<Sha224>(), &Sha224::digest(message))
             }
@@ -525,7 +523,9 @@ mod tests {
         assert_eq!(public.x931_recover(&signature[1..]), None);
         assert_eq!(public.x931_recover(&[0; 128]), None);
         assert_eq!(public.x931_recover(&[0xff; 128]), None, "not below the modulus");
-        for bad in [&[0x6b, 0xbb, 0xcc][..], &[0x6b, 0xcc], &[0xcc], &[], &[0x6a, 0x00], &[0x00, 0xcc], &[0x6b, 0xbb, 1, 0xcc]] {
+        for bad in
+            [&[0x6b, 0xbb, 0xcc][..], &[0x6b, 0xcc], &[0xcc], &[], &[0x6a, 0x00], &[0x00, 0xcc], &[0x6b, 0xbb, 1, 0xcc]]
+        {
             assert_eq!(x931_unpad(bad), None, "{bad:x?}");
         }
     }
@@ -544,7 +544,10 @@ mod tests {
             assert!(KEY.decrypt(alg, &sealed[1..]).is_err());
         }
         let sealed = KEY.public().encrypt(EncAlg::OaepSha1, b"m").unwrap();
-        let (a, b) = (KEY.decrypt(EncAlg::OaepSha224, &sealed).unwrap_err(), KEY.decrypt(EncAlg::OaepSha1, &[0; 128]).unwrap_err());
+        let (a, b) = (
+            KEY.decrypt(EncAlg::OaepSha224, &sealed).unwrap_err(),
+            KEY.decrypt(EncAlg::OaepSha1, &[0; 128]).unwrap_err(),
+        );
         assert_eq!(a.to_string(), b.to_string(), "decryption failures are alike");
     }
 

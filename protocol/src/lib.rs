@@ -33,3 +33,6 @@ pub mod target;
 pub mod value;
 
 pub use rmpv;
+
+#[cfg(test)]
+mod vectors;

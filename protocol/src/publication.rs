@@ -84,9 +84,8 @@ pub fn open(
     if envelope.get_text("enc") != Some("aes") {
         return Err(PublicationError::Malformed("its enc is not aes".to_owned()));
     }
-    let blob = envelope
-        .get_bytes("load")
-        .ok_or_else(|| PublicationError::Malformed("its load is not bytes".to_owned()))?;
+    let blob =
+        envelope.get_bytes("load").ok_or_else(|| PublicationError::Malformed("its load is not bytes".to_owned()))?;
     let signature = envelope.get_bytes("sig").ok_or(PublicationError::BadSignature)?;
     let alg = match envelope.get("sig_algo") {
         None => SignAlg::default(),
@@ -144,5 +143,116 @@ impl Receiver {
     /// As [`open`].
     pub fn open(&mut self, bytes: &[u8]) -> Result<Value, PublicationError> {
         open(bytes, &self.master, &self.crypticle, &mut self.serials)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::LazyLock;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::keys::PrivateKey;
+    use crate::value::{map, text};
+
+    static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
+    static OTHER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
+    static KEY: LazyLock<AesKey> = LazyLock::new(AesKey::generate);
+
+    fn load() -> Value {
+        map([("fun", text("test.ping")), ("jid", text("20261120134740245008"))])
+    }
+
+    fn sealed(serial: u64, key: &AesKey, signer: &PrivateKey) -> bytes::Bytes {
+        seal(load(), serial, &Crypticle::new(key), signer, SignAlg::Pkcs1v15Sha224).unwrap()
+    }
+
+    fn receiver() -> Receiver {
+        Receiver::new(MASTER.public().clone(), KEY.clone())
+    }
+
+    fn changed(sealed: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+        let mut envelope = msgpack::decode(sealed, &Limits::PUBLICATION).unwrap();
+        change(&mut envelope);
+        msgpack::encode_network(&envelope)
+    }
+
+    #[test]
+    fn cve_2022_22936_a_publication_opens_once() {
+        let mut r = receiver();
+        let first = sealed(1, &KEY, &MASTER);
+        assert_eq!(r.open(&first), Ok(load()));
+        assert_eq!(r.open(&first), Err(PublicationError::Replayed(1)));
+        assert_eq!(r.open(&sealed(3, &KEY, &MASTER)), Ok(load()));
+        assert_eq!(r.open(&sealed(2, &KEY, &MASTER)), Err(PublicationError::Replayed(2)));
+    }
+
+    #[test]
+    fn an_unsigned_or_wrongly_signed_one_is_refused() {
+        let good = sealed(1, &KEY, &MASTER);
+        for bad in [
+            changed(&good, |e| drop(e.remove("sig"))),
+            changed(&good, |e| e.insert("sig", value::bytes([0; 128]))),
+            changed(&good, |e| e.insert("sig", "")),
+            changed(&good, |e| e.insert("sig", Value::Nil)),
+            changed(&good, |e| e.insert("sig_algo", "PKCS1v15-SHA1")),
+            changed(&good, |e| e.insert("sig_algo", "none")),
+            changed(&good, |e| e.insert("load", value::bytes([1; 64]))),
+            sealed(1, &KEY, &OTHER).to_vec(),
+        ] {
+            assert_eq!(receiver().open(&bad), Err(PublicationError::BadSignature));
+        }
+        assert!(receiver().open(&good).is_ok());
+    }
+
+    #[test]
+    fn another_publish_key_asks_for_authentication() {
+        let rotated = AesKey::generate();
+        let next = sealed(1, &rotated, &MASTER);
+        let mut r = receiver();
+        r.open(&sealed(7, &KEY, &MASTER)).unwrap();
+        let error = r.open(&next).unwrap_err();
+        assert_eq!(error, PublicationError::BadMac);
+        assert!(error.wants_reauth());
+        r.rekey(MASTER.public().clone(), KEY.clone());
+        assert_eq!(
+            r.open(&sealed(7, &KEY, &MASTER)),
+            Err(PublicationError::Replayed(7)),
+            "the same key, the same serials"
+        );
+        r.rekey(MASTER.public().clone(), rotated);
+        assert_eq!(r.open(&next), Ok(load()));
+    }
+
+    #[test]
+    fn a_load_without_a_serial_is_refused() {
+        let crypticle = Crypticle::new(&KEY);
+        for load in [load(), text("x"), Value::Nil, map([("serial", text("9"))]), map([("serial", -1)])] {
+            let blob = crypticle.seal(&load, None);
+            let signature = MASTER.sign(SignAlg::Pkcs1v15Sha1, &blob).unwrap();
+            let sealed = envelope(blob, SignAlg::Pkcs1v15Sha1, signature);
+            assert!(matches!(receiver().open(&sealed), Err(PublicationError::Content(_))), "{load}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_aes_is_a_publication() {
+        let good = sealed(1, &KEY, &MASTER);
+        for enc in [text("clear"), text("pub"), Value::Nil] {
+            let bad = changed(&good, |e| e.insert("enc", enc));
+            assert!(matches!(receiver().open(&bad), Err(PublicationError::Malformed(_))));
+        }
+        assert!(matches!(receiver().open(&[0xc1]), Err(PublicationError::Malformed(_))));
+        assert!(matches!(receiver().open(&[0xc0]), Err(PublicationError::Malformed(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_do_not_open(b in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(receiver().open(&b).is_err());
+            let shaped = map([("enc", text("aes")), ("load", value::bytes(b.clone())), ("sig", value::bytes(b))]);
+            prop_assert!(receiver().open(&msgpack::encode_network(&shaped)).is_err());
+        }
     }
 }

@@ -18,7 +18,7 @@ const TOKEN: &[u8] = b"salt";
 #[derive(Debug, Clone)]
 pub struct Session {
     id: MinionId,
-    token: Vec<u8>,
+    token: Secret<Vec<u8>>,
     crypticle: Crypticle,
     key: Arc<PrivateKey>,
     master: PublicKey,
@@ -80,7 +80,7 @@ impl Session {
     ) -> Result<Self, KeyError> {
         Ok(Self {
             id: id.clone(),
-            token: key.x931_sign(TOKEN)?,
+            token: Secret::new(key.x931_sign(TOKEN)?),
             crypticle: Crypticle::new(&credentials.session_key),
             key,
             master: credentials.master.clone(),
@@ -111,7 +111,7 @@ impl Session {
         self.seal_with(load, nonce, jiff::Timestamp::now().as_second())
     }
 
-    fn seal_with(&self, mut load: Value, nonce: String, ts: i64) -> Result<SealedRequest, KeyError> {
+    pub(crate) fn seal_with(&self, mut load: Value, nonce: String, ts: i64) -> Result<SealedRequest, KeyError> {
         for key in ["nonce", "ts", "tok", "sig"] {
             load.remove(key);
         }
@@ -127,7 +127,7 @@ impl Session {
         };
         sent.insert("nonce", nonce.as_str());
         sent.insert("ts", ts);
-        sent.insert("tok", Value::Binary(self.token.clone()));
+        sent.insert("tok", Value::Binary(self.token.expose().clone()));
         if let Some(signature) = signature {
             sent.insert("sig", Value::Binary(signature));
         }
@@ -171,8 +171,8 @@ impl Session {
                 return Err(ReplyError::Text("the master has no accepted key of this minion".to_owned()));
             }
         };
-        if let Some(error) = reply.get_text("error") {
-            return Err(ReplyError::Text(one_line(error)));
+        if let Some(text) = refusal_of(&reply) {
+            return Err(ReplyError::Text(text));
         }
         let sealed_key = reply.get_bytes("key").ok_or(ReplyError::Malformed("it has no key"))?;
         let key = Secret::new(self.key.decrypt(self.enc_algo, sealed_key).map_err(|_| ReplyError::Key)?);
@@ -199,12 +199,14 @@ impl Session {
 /// The blob of an encrypted reply, which is one byte string; texts are refusals.
 fn blob_of(reply: &[u8]) -> Result<Vec<u8>, ReplyError> {
     match msgpack::decode(reply, &Limits::REQUEST)? {
-        map @ Value::Map(_) => Err(match map.get_text("error").or_else(|| map.get_text("msg")) {
-            Some(text) => ReplyError::Text(one_line(text)),
-            None => ReplyError::Malformed("it is a map"),
-        }),
+        map @ Value::Map(_) => Err(refusal_of(&map).map_or(ReplyError::Malformed("it is a map"), ReplyError::Text)),
         other => refusal_or_blob(other),
     }
+}
+
+/// The text of a refusal that is a map: `error` since 3008, `msg` before.
+fn refusal_of(reply: &Value) -> Option<String> {
+    reply.get_text("error").or_else(|| reply.get_text("msg")).map(one_line)
 }
 
 fn refusal_or_blob(value: Value) -> Result<Vec<u8>, ReplyError> {
@@ -446,3 +448,6 @@ pub fn seal_pillar_reply(
     let blob = Crypticle::new(&key).seal(&signed, None);
     Ok(clear_reply(&value::map([("key", Value::Binary(sealed_key)), ("pillar", Value::Binary(blob))])))
 }
+
+#[cfg(test)]
+mod tests;

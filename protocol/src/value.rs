@@ -423,7 +423,8 @@ mod tests {
 
     #[test]
     fn truth_is_pythons() {
-        for v in [Value::Nil, Value::from(0), Value::F64(0.0), text(""), bytes(vec![]), list::<Value>([]), empty_map()] {
+        for v in [Value::Nil, Value::from(0), Value::F64(0.0), text(""), bytes(vec![]), list::<Value>([]), empty_map()]
+        {
             assert!(!v.truthy(), "{v}");
         }
         for v in [Value::from(-1), text("0"), bytes(vec![0]), list([Value::Nil]), map([("a", Value::Nil)])] {

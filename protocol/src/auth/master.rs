@@ -235,13 +235,12 @@ impl AuthRequest {
         ]);
         if let Some(sign_key) = accepted.sign_key {
             let signature = sign_key.sign(self.sig_algo, pem.as_bytes())?;
-            let text = base64::engine::general_purpose::STANDARD.encode(signature);
-            // Python's base64 breaks lines after 76 characters and ends with one.
-            let lines: Vec<&str> = text.as_bytes().chunks(76).filter_map(|l| std::str::from_utf8(l).ok()).collect();
-            inner.insert("pub_sig", lines.join("\n") + "\n");
+            // Python's base64 ends with a newline.
+            inner.insert("pub_sig", base64::engine::general_purpose::STANDARD.encode(signature) + "\n");
         }
         // A token that does not decrypt is left out: the minion will see that this master cannot read it.
-        let token = self.token.as_deref().and_then(|sealed| signer.decrypt(self.enc_algo, sealed).ok()).map(Secret::new);
+        let token =
+            self.token.as_deref().and_then(|sealed| signer.decrypt(self.enc_algo, sealed).ok()).map(Secret::new);
         if let Some(sealed) = token.and_then(|token| minion.encrypt(self.enc_algo, token.expose()).ok()) {
             inner.insert("token", Value::Binary(sealed));
         }
@@ -258,13 +257,7 @@ impl AuthRequest {
 }
 
 /// `{ret, nonce}`, signed; the first version had it unsigned.
-fn verdict(
-    ret: Value,
-    nonce: &str,
-    alg: SignAlg,
-    version: u64,
-    signer: &dyn PrivateOps,
-) -> Result<Vec<u8>, KeyError> {
+fn verdict(ret: Value, nonce: &str, alg: SignAlg, version: u64, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
     if version < 2 {
         let reply = value::map([("enc", Value::from("clear")), ("load", value::map([("ret", ret)]))]);
         return Ok(msgpack::encode_network(&reply));

@@ -152,7 +152,9 @@ impl AuthAttempt<'_> {
         let master = PublicKey::from_pem(pem)?;
         let vouched = match (self.auth.verify_key, inner.get_text("pub_sig")) {
             (None, None) => false,
-            (None, Some(_)) => return Err(AuthError::PubSig("the master signs its key, but this minion does not verify it")),
+            (None, Some(_)) => {
+                return Err(AuthError::PubSig("the master signs its key, but this minion does not verify it"));
+            }
             (Some(_), None) => return Err(AuthError::PubSig("the master does not sign its key")),
             (Some(key), Some(sig)) => {
                 // Python's base64 text has line ends in it.
@@ -302,4 +304,3 @@ impl AuthError {
         matches!(self, Self::MasterKeyChanged { .. } | Self::WrongFinger { .. } | Self::PubSig(_))
     }
 }
-

@@ -23,7 +23,8 @@ struct Keys {
 static KEYS: LazyLock<Keys> = LazyLock::new(|| Keys { publish: AesKey::generate(), session: AesKey::generate() });
 
 fn parse(attempt: &AuthAttempt<'_>) -> AuthRequest {
-    let Envelope::Clear { load, version } = Envelope::decode(attempt.payload(), &Limits::UNAUTHENTICATED).unwrap() else {
+    let Envelope::Clear { load, version } = Envelope::decode(attempt.payload(), &Limits::UNAUTHENTICATED).unwrap()
+    else {
         panic!("not clear")
     };
     AuthRequest::parse(&load, version, 3).unwrap()

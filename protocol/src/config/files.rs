@@ -56,7 +56,9 @@ fn read(path: &Path) -> Result<Value, ConfigError> {
 
 fn included(patterns: &Value, from: &Path, verbose: bool, depth: usize) -> Result<Value, ConfigError> {
     if depth > MAX_INCLUDES {
-        let why = std::io::Error::other(format!("more than {MAX_INCLUDES} levels of include: do two files include each other?"));
+        let why = std::io::Error::other(format!(
+            "more than {MAX_INCLUDES} levels of include: do two files include each other?"
+        ));
         return Err(ConfigError::Read { path: from.to_owned(), source: why });
     }
     let one = std::slice::from_ref(patterns);

@@ -117,9 +117,15 @@ fn wrong_values_get_an_error_that_says_what_is_wanted() {
         c.get_port("publish_port").unwrap_err(),
         "publish_port in /etc/salt/minion must be a port between 0 and 65535, not 70000",
     );
-    says(c.get_u64("master_port").unwrap_err(), "master_port in /etc/salt/minion must be a whole number of 0 or more, not 'x'");
+    says(
+        c.get_u64("master_port").unwrap_err(),
+        "master_port in /etc/salt/minion must be a whole number of 0 or more, not 'x'",
+    );
     says(c.get_bool("open_mode").unwrap_err(), "open_mode in /etc/salt/minion must be true or false, not 'maybe'");
-    says(c.get_duration("auth_timeout").unwrap_err(), "auth_timeout in /etc/salt/minion must be a number of seconds, not -1");
+    says(
+        c.get_duration("auth_timeout").unwrap_err(),
+        "auth_timeout in /etc/salt/minion must be a number of seconds, not -1",
+    );
     says(
         c.get_map_of_lists("file_roots").unwrap_err(),
         "file_roots in /etc/salt/minion must be a map of names to lists of texts, not ['a']",

@@ -381,10 +381,9 @@ impl Constructor {
             };
             if !seen.insert(KeyIdentity::of(&key)) {
                 let shown: String = key.python_str().chars().take(80).collect();
-                return Err(key_node.place.error(format!(
-                    "the key {shown:?} is there twice in the map that begins in line {}",
-                    place.line
-                )));
+                return Err(key_node
+                    .place
+                    .error(format!("the key {shown:?} is there twice in the map that begins in line {}", place.line)));
             }
             out.push((key, self.value(value_node, depth + 1)?));
         }
