@@ -65,7 +65,7 @@ pub(crate) enum Event {
     Message(Frames),
     Subscribe(Bytes),
     Cancel(Bytes),
-    /// So many messages are now wholly written.
+    /// So many more messages are wholly written, or all commands are.
     Wrote(usize),
 }
 
@@ -191,8 +191,9 @@ impl Connection {
             if read && let Some(event) = self.decode()? {
                 return Ok(event);
             }
+            let waited = !self.outgoing.is_empty();
             let wrote = self.flush()?;
-            if wrote > 0 {
+            if wrote > 0 || (waited && self.outgoing.is_empty()) {
                 return Ok(Event::Wrote(wrote));
             }
             let interest = match (read, !self.outgoing.is_empty()) {

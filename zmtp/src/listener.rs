@@ -73,6 +73,8 @@ pub(crate) struct ListenerConfig {
     pub(crate) socket_type: SocketType,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
+    /// Who an address stands for; `None` is exempt from the cap on unfinished handshakes.
+    pub(crate) who: fn(IpAddr) -> Option<IpAddr>,
 }
 
 /// A peer that is through the handshake.
@@ -180,7 +182,7 @@ impl Bound {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let half_open = HalfOpen::default();
+        let half_open = HalfOpen::new(config.who);
         let mut tasks = JoinSet::new();
         let mut refusals = Throttle::default();
         loop {
@@ -274,8 +276,11 @@ impl Drop for Connected<'_> {
 }
 
 /// Connections by address that are not through the handshake.
-#[derive(Debug, Default, Clone)]
-struct HalfOpen(Arc<Mutex<HashMap<IpAddr, usize>>>);
+#[derive(Debug, Clone)]
+struct HalfOpen {
+    who: fn(IpAddr) -> Option<IpAddr>,
+    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
 
 /// One of them; ends its count on drop.
 #[derive(Debug)]
@@ -286,10 +291,14 @@ struct HalfOpenGuard {
 }
 
 impl HalfOpen {
+    fn new(who: fn(IpAddr) -> Option<IpAddr>) -> HalfOpen {
+        HalfOpen { who, counts: Arc::default() }
+    }
+
     fn enter(&self, address: Option<SocketAddr>, max: usize) -> Option<HalfOpenGuard> {
-        let key = address.and_then(|address| key(address.ip()));
+        let key = address.and_then(|address| (self.who)(address.ip()));
         if let Some(key) = key {
-            let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             let count = counts.entry(key).or_insert(0);
             if *count >= max {
                 return None;
@@ -303,7 +312,7 @@ impl HalfOpen {
 impl Drop for HalfOpenGuard {
     fn drop(&mut self) {
         let Some(key) = self.key else { return };
-        let mut counts = self.half_open.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.half_open.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
@@ -314,7 +323,7 @@ impl Drop for HalfOpenGuard {
 }
 
 /// Who an address stands for: of IPv6 a whole /64, because one host has as many as it likes; loopback nobody.
-fn key(address: IpAddr) -> Option<IpAddr> {
+pub(crate) fn site(address: IpAddr) -> Option<IpAddr> {
     let address = address.to_canonical();
     if address.is_loopback() {
         return None;
@@ -339,7 +348,7 @@ mod tests {
 
     #[test]
     fn unfinished_handshakes_are_capped_by_address() {
-        let half_open = HalfOpen::default();
+        let half_open = HalfOpen::new(site);
         let one = half_open.enter(address("192.0.2.1"), 2).unwrap();
         let two = half_open.enter(address("::ffff:192.0.2.1"), 2).unwrap();
         assert!(half_open.enter(address("192.0.2.1"), 2).is_none());
@@ -347,12 +356,51 @@ mod tests {
         drop(one);
         let three = half_open.enter(address("192.0.2.1"), 2).unwrap();
         drop((two, three));
-        assert!(half_open.0.lock().unwrap().is_empty());
+        assert!(half_open.counts.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_connection_over_the_cap_is_closed_at_once_and_may_come_back() {
+        use tokio::{io::AsyncReadExt, net::TcpStream, time::timeout};
+        const DEADLINE: Duration = Duration::from_secs(20);
+
+        let bound = bind(&Endpoint::tcp("127.0.0.1", 0), 10).await.unwrap();
+        let address = ("127.0.0.1", bound.endpoint.port().unwrap());
+        let config = ListenerConfig {
+            socket_type: SocketType::Pub,
+            limits: Limits { max_half_open_per_address: 2, ..Limits::default() },
+            keepalive: Keepalive::default(),
+            // Loopback is not exempt here.
+            who: Some,
+        };
+        let counters = Arc::new(Counters::default());
+        let (_stop, stopped) = watch::channel(false);
+        let listening = tokio::spawn(bound.run(config, Arc::clone(&counters), stopped, |_| async {}));
+
+        let mut greeting = [0; 64];
+        let mut kept = Vec::new();
+        for _ in 0..2 {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            timeout(DEADLINE, stream.read_exact(&mut greeting)).await.unwrap().unwrap();
+            kept.push(stream);
+        }
+        let mut refused = TcpStream::connect(address).await.unwrap();
+        assert_eq!(timeout(DEADLINE, refused.read(&mut greeting)).await.unwrap().unwrap(), 0);
+        assert_eq!(counters.refused.load(Ordering::Relaxed), 1);
+
+        kept.pop();
+        timeout(DEADLINE, async {
+            // Until the listener has noticed that one left.
+            while TcpStream::connect(address).await.unwrap().read_exact(&mut greeting).await.is_err() {}
+        })
+        .await
+        .unwrap();
+        listening.abort();
     }
 
     #[test]
     fn one_ipv6_network_counts_as_one_address() {
-        let half_open = HalfOpen::default();
+        let half_open = HalfOpen::new(site);
         let _one = half_open.enter(address("2001:db8::1"), 1).unwrap();
         assert!(half_open.enter(address("2001:db8::ffff:2"), 1).is_none());
         assert!(half_open.enter(address("2001:db8:0:1::1"), 1).is_some());
@@ -360,7 +408,7 @@ mod tests {
 
     #[test]
     fn loopback_and_unix_peers_are_exempt() {
-        let half_open = HalfOpen::default();
+        let half_open = HalfOpen::new(site);
         for address in [address("127.0.0.1"), address("127.9.9.9"), address("::1"), address("::ffff:127.0.0.1"), None] {
             assert!(half_open.enter(address, 0).is_some());
         }

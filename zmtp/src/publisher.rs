@@ -19,7 +19,7 @@ use crate::{
     connection::{Closed, Connection, ConnectionConfig, Event},
     frame::DecoderLimits,
     handshake::SocketType,
-    listener::{Counters, ListenerConfig, Peer, bind},
+    listener::{Counters, ListenerConfig, Peer, bind, site},
     ring::{Publication, Reader, Ring},
     subscriptions::Subscriptions,
     task::AbortOnDrop,
@@ -73,7 +73,7 @@ pub struct PubStats {
     pub sent: u64,
     /// Messages written to peers, each peer counted.
     pub delivered: u64,
-    /// Messages that slow peers lost, each peer counted.
+    /// Messages that slow peers lost, each peer counted; of a peer that subscribed to some topics, whatever the topic.
     pub dropped: u64,
     /// Connections accepted.
     pub accepted: u64,
@@ -116,8 +116,12 @@ impl Publisher {
     pub async fn bind(endpoint: &Endpoint, config: PubConfig) -> Result<Publisher, BindError> {
         let bound = bind(endpoint, config.backlog).await?;
         let endpoint = bound.endpoint.clone();
-        let listener =
-            ListenerConfig { socket_type: SocketType::Pub, limits: config.limits.clone(), keepalive: config.keepalive };
+        let listener = ListenerConfig {
+            socket_type: SocketType::Pub,
+            limits: config.limits.clone(),
+            keepalive: config.keepalive,
+            who: site,
+        };
         let core = Arc::new(Core {
             ring: Ring::new(config.hwm, MAX_RING_BYTES),
             config,
@@ -152,7 +156,8 @@ impl Publisher {
         }
         let core = &self.handle.core;
         core.sent.fetch_add(1, Ordering::Relaxed);
-        core.ring.push(Publication::new(&message));
+        let lost = core.ring.push(Publication::new(&message));
+        core.dropped.fetch_add(lost, Ordering::Relaxed);
     }
 
     /// The counters.
@@ -200,13 +205,8 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
     };
     let config = ConnectionConfig { decoder, heartbeat: core.config.heartbeat, write_stall: limits.write_stall };
     let connection = Connection::new(peer.established, config);
-    let subscriber = Subscriber {
-        reader: core.ring.reader(),
-        core: &core,
-        connection,
-        subscriptions: Subscriptions::default(),
-        name: &name,
-    };
+    let subscriber =
+        Subscriber { reader: None, core: &core, connection, subscriptions: Subscriptions::default(), name: &name };
     let Err(closed) = subscriber.run(stop).await else { return };
     if closed.is_violation() {
         core.counters.violations.fetch_add(1, Ordering::Relaxed);
@@ -218,7 +218,8 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
 struct Subscriber<'a> {
     core: &'a Core,
     connection: Connection,
-    reader: Reader,
+    /// Its place in the ring, while it has subscriptions.
+    reader: Option<Reader>,
     subscriptions: Subscriptions,
     name: &'a str,
 }
@@ -233,7 +234,7 @@ impl Subscriber<'_> {
                 self.queue(&mut batch);
             }
             let idle = !self.connection.has_messages();
-            if idle && !self.reader.is_at_end() {
+            if idle && self.reader.as_ref().is_some_and(|reader| !reader.is_at_end()) {
                 // Nothing of that batch was for this peer.
                 tokio::task::coop::consume_budget().await;
                 continue;
@@ -243,7 +244,7 @@ impl Subscriber<'_> {
             }
             tokio::select! {
                 event = self.connection.next(true) => self.handle(event?)?,
-                () = self.reader.wait(), if idle => {}
+                () = wait(self.reader.as_mut()), if idle => {}
                 _ = stop.wait_for(|stop| *stop), if !stopping => stopping = true,
             }
         }
@@ -251,9 +252,9 @@ impl Subscriber<'_> {
 
     /// Moves the next publications from the ring to the connection.
     fn queue(&mut self, batch: &mut Vec<Publication>) {
-        let lost = self.reader.read(batch, MAX_BATCH, MAX_BATCH_BYTES);
-        if lost > 0 && !self.subscriptions.is_empty() {
-            self.core.dropped.fetch_add(lost, Ordering::Relaxed);
+        let Some(reader) = &mut self.reader else { return };
+        let lost = reader.read(batch, MAX_BATCH, MAX_BATCH_BYTES);
+        if lost > 0 {
             let pass = self.core.complaints.lock().unwrap_or_else(PoisonError::into_inner).pass();
             if pass.is_some() {
                 warn!("{} is too slow and has lost {lost} publications", self.name);
@@ -298,6 +299,7 @@ impl Subscriber<'_> {
             return Err(Closed::Subscriptions(limits.max_subscriptions));
         }
         if first {
+            self.reader = Some(self.core.ring.reader());
             self.core.subscribers.send_modify(|count| *count += 1);
         }
         Ok(())
@@ -309,8 +311,17 @@ impl Subscriber<'_> {
         }
         self.subscriptions.cancel(prefix);
         if self.subscriptions.is_empty() {
+            self.reader = None;
             self.core.subscribers.send_modify(|count| *count -= 1);
         }
+    }
+}
+
+/// Waits for publications; for ever if there is no place to read from. Cancel-safe.
+async fn wait(reader: Option<&mut Reader>) {
+    match reader {
+        Some(reader) => reader.wait().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -70,14 +70,16 @@ impl Ring {
         Arc::new(Ring { inner: Mutex::new(inner), head: watch::Sender::new(0) })
     }
 
-    pub(crate) fn push(&self, publication: Publication) {
+    /// Adds one; returns how many the readers have lost by it, each reader counted.
+    pub(crate) fn push(&self, publication: Publication) -> u64 {
+        let mut lost = 0;
         let head = {
             let mut inner = self.lock();
             let len = publication.wire.len();
             while inner.slots.len() >= inner.max_len
                 || (!inner.slots.is_empty() && inner.bytes.saturating_add(len) > inner.max_bytes)
             {
-                inner.pop();
+                lost += inner.pop() as u64;
             }
             if inner.readers == 0 {
                 inner.first += 1;
@@ -89,6 +91,7 @@ impl Ring {
             inner.head()
         };
         self.head.send_replace(head);
+        lost
     }
 
     /// A reader of what is pushed from now on.
@@ -109,11 +112,12 @@ impl Inner {
         self.first + self.slots.len() as u64
     }
 
-    fn pop(&mut self) {
-        if let Some(slot) = self.slots.pop_front() {
-            self.bytes -= slot.publication.wire.len();
-            self.first += 1;
-        }
+    /// Removes the oldest; how many readers had not taken it.
+    fn pop(&mut self) -> usize {
+        let Some(slot) = self.slots.pop_front() else { return 0 };
+        self.bytes -= slot.publication.wire.len();
+        self.first += 1;
+        slot.awaited
     }
 
     /// One reader is done with the publication at `index`.
@@ -217,10 +221,12 @@ mod tests {
         let ring = Ring::new(3, usize::MAX);
         ring.push(publication(0, 1));
         let (mut fast, mut slow) = (ring.reader(), ring.reader());
+        let mut lost = 0;
         for number in 1..=5 {
-            ring.push(publication(number, 1));
+            lost += ring.push(publication(number, 1));
             assert_eq!(read(&mut fast), (0, vec![number]));
         }
+        assert_eq!(lost, 2);
         assert_eq!(read(&mut slow), (2, vec![3, 4, 5]));
         assert_eq!(read(&mut slow), (0, vec![]));
         assert!(ring.lock().slots.is_empty());

@@ -25,7 +25,7 @@ use crate::{
     connection::{Closed, Connection, ConnectionConfig, Event},
     frame::{DecoderLimits, encode_message},
     handshake::SocketType,
-    listener::{Counters, ListenerConfig, Peer, bind},
+    listener::{Counters, ListenerConfig, Peer, bind, site},
     task::AbortOnDrop,
 };
 
@@ -154,6 +154,7 @@ impl Router {
             socket_type: SocketType::Router,
             limits: config.limits.clone(),
             keepalive: config.keepalive,
+            who: site,
         };
         let (queue, requests) = mpsc::channel(config.limits.max_queued.max(1));
         let core = Arc::new(Core {

@@ -1,0 +1,435 @@
+//! Peers that break the rules: each loses its connection, and nobody else notices.
+
+mod common;
+
+use std::time::Duration;
+
+use brine_zmtp::{
+    Heartbeat, Limits, PubConfig, Publisher, Router, RouterConfig,
+    frame::{Command, Decoded, encode_command, encode_message},
+};
+use bytes::Bytes;
+use common::*;
+
+/// The end of every test: an honest peer is served.
+async fn still_serves(router: &mut Router) {
+    let mut honest = Raw::peer(router.endpoint(), "REQ", 1).await;
+    honest.send(b"\x01\0\0\x06honest").await;
+    let incoming = loop {
+        let incoming = request(router).await;
+        if incoming.payload == "honest" {
+            break incoming;
+        }
+    };
+    incoming.reply.send(Bytes::from("reply")).await.unwrap();
+    assert_eq!(honest.message().await, frames(&["", "reply"]));
+}
+
+fn long_frame(flags: u8, length: u64) -> Vec<u8> {
+    [&[flags | 2][..], &length.to_be_bytes()].concat()
+}
+
+#[tokio::test]
+async fn who_does_not_speak_zmtp_is_closed_at_once() {
+    let mut router = router(Limits::default()).await;
+    let mut curve = greeting(1);
+    curve[12..17].copy_from_slice(b"CURVE");
+    let openings = [
+        b"GET / HTTP/1.1\r\nHost: salt\r\n\r\n".to_vec(),
+        vec![0; 64],
+        // ZMTP 2.
+        b"\xff\0\0\0\0\0\0\0\x01\x7f\x01".to_vec(),
+        curve.to_vec(),
+        vec![0xff; 100_000],
+    ];
+    let count = openings.len() as u64;
+    for opening in openings {
+        let mut peer = Raw::connect(router.endpoint()).await;
+        // It may be closed before all is sent.
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &opening).await;
+        peer.closed().await;
+    }
+    until(|| router.stats().violations == count).await;
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_is_not_ready_is_closed_at_once() {
+    let mut router = router(Limits::default()).await;
+    let endless = [b"\x04\xff\x05READY".to_vec(), b"\x01a\0\0\0\0".repeat(41), vec![0; 3]].concat();
+    for second in [
+        // Something else than READY.
+        b"\x04\x07\x04PING\0\0".to_vec(),
+        b"\x01\0\0\x01x".to_vec(),
+        b"\x04\x04\x03BAD".to_vec(),
+        // READY of the wrong kind.
+        ready("PUB").to_vec(),
+        ready("").to_vec(),
+        ready("REQ\0").to_vec(),
+        endless,
+        b"\x04\x0a\x05READY\xff\xff\xff\xff".to_vec(),
+        b"\x04\x0f\x05READY\x04aaaa\xff\xff\xff\xff".to_vec(),
+        // READY, or so it claims, of more than is taken.
+        long_frame(4, 4097),
+        long_frame(4, u64::MAX),
+    ] {
+        let mut peer = Raw::connect(router.endpoint()).await;
+        peer.send(&greeting(1)).await;
+        peer.send(&second).await;
+        peer.closed().await;
+    }
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn the_wrong_kind_of_socket_is_told() {
+    let publisher = publisher(Limits::default()).await;
+    let mut peer = Raw::connect(publisher.endpoint()).await;
+    peer.send(&greeting(1)).await;
+    peer.send(&ready("REQ")).await;
+    let mut theirs = [0; 64];
+    within(tokio::io::AsyncReadExt::read_exact(&mut peer.stream, &mut theirs)).await.unwrap();
+    assert!(matches!(peer.next().await, Some(Decoded::Command(Command::Ready(_)))));
+    assert_eq!(peer.next().await, Some(Decoded::Command(Command::Error(Bytes::from("Invalid socket type")))));
+    peer.closed().await;
+}
+
+#[tokio::test]
+async fn one_deadline_holds_for_the_whole_handshake() {
+    let mut router = router(Limits { handshake: Duration::from_millis(300), ..Limits::default() }).await;
+    let started = std::time::Instant::now();
+    // Nothing at all; a greeting and nothing more; and a byte now and then.
+    let mut silent = Raw::connect(router.endpoint()).await;
+    let mut halfway = Raw::connect(router.endpoint()).await;
+    halfway.send(&greeting(1)).await;
+    let mut slow = Raw::connect(router.endpoint()).await;
+    let slowloris = async {
+        for byte in [&greeting(1)[..], &ready("REQ")].concat() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if tokio::io::AsyncWriteExt::write_all(&mut slow.stream, &[byte]).await.is_err() {
+                return;
+            }
+        }
+        panic!("it was let through");
+    };
+    within(async { tokio::join!(silent.closed(), halfway.closed(), slowloris) }).await;
+    assert!(started.elapsed() >= Duration::from_millis(300));
+    assert_eq!(router.stats().violations, 3);
+    assert_eq!(router.stats().connections, 0);
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn frames_over_the_limits_are_refused_by_their_header() {
+    let limits = Limits { max_message_unauthenticated: 1000, max_frames: 4, ..Limits::default() };
+    let mut router = router(limits).await;
+    for bytes in [
+        long_frame(0, u64::MAX),
+        long_frame(0, i64::MAX as u64),
+        long_frame(0, 1001),
+        // Each frame is small enough, the message is not.
+        [b"\x01\x01x".to_vec(), long_frame(0, 1000)].concat(),
+        b"\x01\0".repeat(5),
+        long_frame(4, 4097),
+        long_frame(4, u64::MAX),
+        vec![0x08],
+        vec![0x05],
+        vec![0xff; 9],
+    ] {
+        let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+        peer.send(&bytes).await;
+        peer.closed().await;
+    }
+    until(|| router.stats().violations == 10).await;
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn malformed_commands_are_refused_and_unknown_ones_ignored() {
+    let mut router = router(Limits::default()).await;
+    for body in [
+        &b""[..],
+        b"\0",
+        b"\x05PING",
+        b"\xffPING",
+        b"\x04PI\0G\0\0",
+        b"\x04\xff\xff\xff\xff\0\0",
+        b"\x04PING",
+        b"\x04PING\0\x000123456789abcdefg",
+        b"\x04PONG0123456789abcdefg",
+        b"\x05ERROR\xffno",
+        b"\x05READY",
+    ] {
+        let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+        peer.send(&[4, u8::try_from(body.len()).unwrap()]).await;
+        peer.send(body).await;
+        peer.closed().await;
+    }
+    let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+    for command in
+        [&b"\x04\x06\x05LEAVE"[..], b"\x04\x0a\x04JOINgroup", b"\x04\x0b\x09SUBSCRIBEx", b"\x04\x07\x06CANCEL"]
+    {
+        peer.send(command).await;
+    }
+    peer.command(Command::Ping { ttl: 0, context: Bytes::from("0123456789abcdef") }).await;
+    let pong = Command::Pong { context: Bytes::from("0123456789abcdef") };
+    assert_eq!(peer.next().await, Some(Decoded::Command(pong)));
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn messages_of_other_shapes_are_dropped_and_counted() {
+    let mut router = router(Limits::default()).await;
+    let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
+    for message in
+        [&["payload"][..], &[""], &["x", "payload"], &["", "payload", ""], &["", "", "payload"], &["", "", ""]]
+    {
+        peer.send(&encode_message(&frames(message))).await;
+    }
+    peer.send(&encode_message(&frames(&["", "good"]))).await;
+    assert_eq!(request(&mut router).await.payload, "good");
+    assert_eq!((router.stats().malformed, router.stats().violations), (6, 0));
+    peer.ping().await;
+}
+
+#[tokio::test]
+async fn the_limit_rises_when_the_peer_is_known() {
+    let limits = Limits { max_message_unauthenticated: 1000, max_message: 5000, ..Limits::default() };
+    let mut router = router(limits).await;
+    let mut known = Raw::peer(router.endpoint(), "REQ", 1).await;
+    known.send(&encode_message(&[Bytes::new(), Bytes::from(vec![1; 1000])])).await;
+    let incoming = request(&mut router).await;
+    incoming.reply.authenticated();
+    incoming.reply.send(Bytes::new()).await.unwrap();
+    known.message().await;
+    known.send(&encode_message(&[Bytes::new(), Bytes::from(vec![1; 5000])])).await;
+    let incoming = request(&mut router).await;
+    assert_eq!(incoming.payload.len(), 5000);
+    incoming.reply.send(Bytes::new()).await.unwrap();
+    known.message().await;
+    known.send(&long_frame(0, 5001)).await;
+    known.closed().await;
+
+    // Of another connection nothing is known.
+    let mut stranger = Raw::peer(router.endpoint(), "REQ", 1).await;
+    stranger.send(&long_frame(0, 1001)).await;
+    stranger.closed().await;
+}
+
+#[tokio::test]
+async fn strangers_hold_a_bounded_amount_together() {
+    const MESSAGE: u64 = 100 << 10;
+    let limits = Limits { max_buffered_unauthenticated: 150 << 10, ..Limits::default() };
+    let mut router = router(limits).await;
+    let almost = vec![0; MESSAGE as usize - 1];
+    let mut one = Raw::peer(router.endpoint(), "REQ", 1).await;
+    one.send(&[b"\x01\0", &long_frame(0, MESSAGE)[..], &almost].concat()).await;
+    // Answered only when everything before it has been read; it stands in front of the last byte, which cannot be.
+    until(|| router.stats().connections == 1).await;
+    let mut two = Raw::peer(router.endpoint(), "REQ", 1).await;
+    // A request that waits for its reply counts as much as an unfinished one.
+    two.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; 60 << 10])])).await;
+    let waiting = request(&mut router).await;
+    let mut three = Raw::peer(router.endpoint(), "REQ", 1).await;
+    // It may be closed before all is sent.
+    let bytes = [b"\x01\0", &long_frame(0, MESSAGE)[..], &almost].concat();
+    let _ = tokio::io::AsyncWriteExt::write_all(&mut three.stream, &bytes).await;
+    three.closed().await;
+    // Small requests go through all the same, and large ones again when there is room.
+    still_serves(&mut router).await;
+    one.send(b"\0").await;
+    request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
+    one.message().await;
+    waiting.reply.send(Bytes::new()).await.unwrap();
+    two.message().await;
+    let mut four = Raw::peer(router.endpoint(), "REQ", 1).await;
+    four.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; MESSAGE as usize])])).await;
+    request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_peer_that_pipelines_waits_for_its_answers() {
+    let mut router = router(Limits { max_pipeline: 4, ..Limits::default() }).await;
+    let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
+    for _ in 0..20 {
+        peer.send(b"\x01\0\0\x01x").await;
+    }
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        taken.push(request(&mut router).await);
+    }
+    assert!(tokio::time::timeout(A_WHILE, router.recv()).await.is_err(), "a fifth came before an answer");
+    // Another peer is not held up by it.
+    still_serves(&mut router).await;
+    for _ in 4..20 {
+        taken.remove(0).reply.send(Bytes::new()).await.unwrap();
+        taken.push(request(&mut router).await);
+    }
+    // A reply that is dropped makes room too.
+    taken.clear();
+    peer.send(b"\x01\0\0\x04last").await;
+    assert_eq!(request(&mut router).await.payload, "last");
+}
+
+#[tokio::test]
+async fn a_peer_that_never_reads_its_replies_is_dropped() {
+    let limits = Limits { max_pipeline: 4, write_stall: Duration::from_millis(300), ..Limits::default() };
+    let mut router = router(limits).await;
+    let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
+    for _ in 0..4 {
+        peer.send(b"\x01\0\0\x01x").await;
+    }
+    for _ in 0..4 {
+        request(&mut router).await.reply.send(Bytes::from(vec![0; 16 << 20])).await.unwrap();
+    }
+    until(|| router.stats().connections == 0).await;
+    assert_eq!(router.stats().violations, 1);
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_pings_to_which_nobody_listens_ends() {
+    let limits = Limits { write_stall: Duration::from_millis(300), ..Limits::default() };
+    let mut router = router(limits).await;
+    let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+    let pings = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("0123456789abcdef") }).repeat(1000);
+    // The PONGs are never read: at some point nothing more is taken from this peer, and then it is dropped.
+    within(async { while tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &pings).await.is_ok() {} }).await;
+    until(|| router.stats().connections == 0).await;
+    still_serves(&mut router).await;
+}
+
+#[tokio::test]
+async fn subscription_floods_are_refused() {
+    let limits = Limits { max_subscriptions: 100, max_subscription_len: 64, ..Limits::default() };
+    let publisher = publisher(limits).await;
+    let mut honest = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+    honest.command(Command::Subscribe(Bytes::from(vec![b'h'; 64]))).await;
+    for minor in [0, 1] {
+        let subscribe = |prefix: &[u8]| match minor {
+            0 => encode_message(&[[&[1], prefix].concat().into()]),
+            _ => encode_command(&Command::Subscribe(Bytes::copy_from_slice(prefix))),
+        };
+        // One too many.
+        let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
+        for number in 0..100u32 {
+            peer.send(&subscribe(&number.to_be_bytes())).await;
+        }
+        peer.ping().await;
+        // The same again costs nothing.
+        for _ in 0..1000 {
+            peer.send(&subscribe(&[0; 4])).await;
+        }
+        peer.ping().await;
+        peer.send(&subscribe(b"one more")).await;
+        peer.closed().await;
+        // One too long.
+        let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
+        peer.send(&subscribe(&[0; 65])).await;
+        peer.closed().await;
+        // Too many frames to be one.
+        let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
+        peer.send(&b"\x01\0".repeat(65)).await;
+        peer.closed().await;
+    }
+    until(|| publisher.stats().subscribers == 1).await;
+    // What is no subscription is ignored, and cancelling what was never subscribed too.
+    honest.send(b"\0\x01x\0\0\x01\x01\x01\0\x01\x01\0\x02\0x").await;
+    honest.command(Command::Cancel(Bytes::from("never"))).await;
+    honest.ping().await;
+    publisher.send(vec![Bytes::from(vec![b'h'; 65])]);
+    assert_eq!(honest.message().await[0].len(), 65);
+}
+
+#[tokio::test]
+async fn a_subscriber_that_takes_nothing_is_dropped_in_the_end() {
+    let limits = Limits { write_stall: Duration::from_millis(300), ..Limits::default() };
+    let publisher = publisher(limits).await;
+    let mut stuck = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+    stuck.command(Command::Subscribe(Bytes::new())).await;
+    within(publisher.wait_for_subscribers(1)).await;
+    let payload = Bytes::from(vec![0; 1 << 20]);
+    until(|| {
+        publisher.send(vec![payload.clone()]);
+        publisher.stats().connections == 0
+    })
+    .await;
+    assert_eq!(publisher.stats().violations, 1);
+}
+
+#[tokio::test]
+async fn connections_over_the_limit_are_closed_at_once() {
+    let mut router = router(Limits { max_connections: 3, ..Limits::default() }).await;
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        kept.push(Raw::peer(router.endpoint(), "REQ", 1).await);
+    }
+    for _ in 0..5 {
+        Raw::connect(router.endpoint()).await.closed().await;
+    }
+    assert_eq!((router.stats().refused, router.stats().accepted), (5, 3));
+    kept.pop();
+    until(|| router.stats().connections == 2).await;
+    still_serves(&mut router).await;
+}
+
+/// Everything a peer says, cut off at every byte.
+#[tokio::test]
+async fn peers_that_leave_at_any_moment_leave_nothing_behind() {
+    let mut router = router(Limits::default()).await;
+    let config = PubConfig { heartbeat: Heartbeat::default(), ..PubConfig::default() };
+    let publisher = Publisher::bind(&any_port(), config).await.unwrap();
+    let ping = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("context") });
+    let request = encode_message(&frames(&["", "cut off"]));
+    let subscribe = encode_command(&Command::Subscribe(Bytes::from("topic")));
+    for (endpoint, said) in [
+        (router.endpoint(), [&greeting(1)[..], &ready("REQ"), &ping, &request].concat()),
+        (publisher.endpoint(), [&greeting(0)[..], &ready("SUB"), &ping, &subscribe].concat()),
+    ] {
+        for len in 0..=said.len() {
+            let mut peer = Raw::connect(endpoint).await;
+            peer.send(&said[..len]).await;
+        }
+    }
+    still_serves(&mut router).await;
+    until(|| router.stats().connections == 0 && publisher.stats().connections == 0).await;
+    assert_eq!((router.stats().violations, publisher.stats().subscribers), (0, 0));
+}
+
+#[tokio::test]
+async fn a_thousand_peers_that_say_anything() {
+    let mut router = router(Limits { handshake: Duration::from_millis(500), ..Limits::default() }).await;
+    for seed in 0..1000u64 {
+        let mut peer = Raw::connect(router.endpoint()).await;
+        // A xorshift: the same every time.
+        let mut state = seed * 2_654_435_761 + 1;
+        let noise: Vec<u8> = (0..200)
+            .map(|_| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state.to_le_bytes()[0] & if seed % 2 == 0 { 0x07 } else { 0xff }
+            })
+            .collect();
+        if seed % 4 > 0 {
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &greeting(1)).await;
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &ready("REQ")).await;
+        }
+        let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &noise).await;
+    }
+    still_serves(&mut router).await;
+    until(|| router.stats().connections == 0).await;
+}
+
+/// The heartbeat's interval counts from the last byte that came, so a chatty peer is never asked.
+#[tokio::test]
+async fn a_peer_with_zmtp_3_0_is_never_asked() {
+    let heartbeat = Heartbeat { interval: Some(Duration::from_millis(10)), timeout: Duration::from_millis(10) };
+    let router = Router::bind(&any_port(), RouterConfig { heartbeat, ..RouterConfig::default() }).await.unwrap();
+    let mut old = Raw::peer(router.endpoint(), "REQ", 0).await;
+    let mut new = Raw::peer(router.endpoint(), "REQ", 1).await;
+    // The new one is asked and dropped in the time in which the old one hears nothing.
+    assert!(matches!(new.next().await, Some(Decoded::Command(Command::Ping { .. }))));
+    new.closed().await;
+    old.ping().await;
+}
