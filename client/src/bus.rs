@@ -1,0 +1,75 @@
+//! A subscription to the master's event bus that survives a restart of the master.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_protocol::event::{Event, FrameDecoder};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::UnixStream;
+
+use crate::ClientError;
+
+/// The pause between attempts to reach a bus that was there before.
+const RECONNECT: Duration = Duration::from_millis(200);
+
+/// The bus. Events of no interest are dropped by their tag, before their data is decoded.
+pub(crate) struct Bus {
+    path: PathBuf,
+    stream: Option<UnixStream>,
+    decoder: FrameDecoder,
+}
+
+impl Bus {
+    /// Connects; everything that is fired from then on is received.
+    pub(crate) async fn connect(path: PathBuf) -> Result<Self, ClientError> {
+        match UnixStream::connect(&path).await {
+            Ok(stream) => Ok(Self { path, stream: Some(stream), decoder: FrameDecoder::default() }),
+            Err(source) => Err(ClientError::MasterDown { socket: path, source }),
+        }
+    }
+
+    /// The next event that is `wanted`; none if the master closed the bus (the next call waits for it to come back).
+    /// An event that does not decode is left out: the bus carries what minions send. Cancel-safe.
+    pub(crate) async fn next(&mut self, wanted: impl Fn(&str) -> bool) -> Option<Event> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                tokio::time::sleep(RECONNECT).await;
+                if let Ok(stream) = UnixStream::connect(&self.path).await {
+                    tracing::info!("the master's event bus is back");
+                    self.decoder = FrameDecoder::default();
+                    self.stream = Some(stream);
+                }
+                continue;
+            };
+            match self.decoder.next_body() {
+                Ok(Some(body)) => {
+                    if !tag_of(&body).is_some_and(&wanted) {
+                        continue;
+                    }
+                    match Event::decode(&body) {
+                        Ok(event) => return Some(event),
+                        Err(error) => tracing::warn!("left out an event that does not decode: {error}"),
+                    }
+                }
+                Ok(None) => match stream.read_buf(self.decoder.buffer()).await {
+                    Ok(0) => return self.lost("it closed the connection"),
+                    Ok(_) => {}
+                    Err(error) => return self.lost(&error.to_string()),
+                },
+                Err(error) => return self.lost(&error.to_string()),
+            }
+        }
+    }
+
+    fn lost(&mut self, why: &str) -> Option<Event> {
+        tracing::warn!("lost the master's event bus: {why}");
+        self.stream = None;
+        None
+    }
+}
+
+/// The tag in front of an encoded event.
+fn tag_of(body: &[u8]) -> Option<&str> {
+    let end = body.windows(2).position(|pair| pair == b"\n\n")?;
+    std::str::from_utf8(&body[..end]).ok()
+}

@@ -1,0 +1,237 @@
+//! `salt`: runs a function on minions and prints their returns as they come.
+
+mod args;
+mod call;
+mod summary;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use brine_protocol::args as arguments;
+use brine_protocol::config::Config;
+use brine_protocol::exit;
+use brine_protocol::value::{self, Value, ValueExt};
+
+pub use args::SaltArgs;
+use call::Call;
+
+use super::print::{Printer, stdout};
+use super::{Failure, Outcome, block_on, hint, usage};
+use crate::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns};
+
+/// Runs the command with these arguments, the program's name first.
+///
+/// # Errors
+/// What stops it, with its exit code.
+pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
+    let args: SaltArgs = usage::parse(argv)?;
+    let tgt_type = args.target.tgt_type()?;
+    args.log.start()?;
+    let call = Call::new(&args)?;
+    let (config, opts) = args.config.load()?;
+    let mut printer = Printer::new(&args.output, &config)?;
+    if tgt_type == "nodegroup" {
+        return nodegroup(&call, &config, &mut printer);
+    }
+    let job = job(&args, &call, tgt_type, &opts);
+    block_on(async {
+        let client = LocalClient::new(opts);
+        let mut session = Session { args: &args, call: &call, printer: &mut printer };
+        let outcome =
+            if args.asynchronous { session.publish(&client, &job).await } else { session.wait(&client, &job).await };
+        outcome.unwrap_or_else(|error| session.failed(&error))
+    })
+}
+
+/// The job that the options describe.
+fn job(args: &SaltArgs, call: &Call, tgt_type: &str, opts: &ClientOpts) -> Job {
+    let seconds = args.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    let timeout = seconds.map_or(opts.timeout, Duration::from_secs);
+    let mut kwargs = vec![
+        ("show_timeout".to_owned(), Value::from(!args.hide_timeout)),
+        ("show_jid".to_owned(), Value::from(args.show_jid)),
+        ("delimiter".to_owned(), Value::from(args.target.delimiter.as_str())),
+    ];
+    if let Some(metadata) = args.metadata.as_deref().filter(|text| !text.is_empty()) {
+        kwargs.push(("metadata".to_owned(), arguments::yamlify(metadata)));
+    }
+    Job {
+        tgt: call.tgt.clone(),
+        tgt_type: tgt_type.to_owned(),
+        fun: call.fun.clone(),
+        arg: call.arg.clone(),
+        ret: String::new(),
+        jid: String::new(),
+        kwargs,
+        timeout: Some(timeout),
+    }
+}
+
+/// Node groups are expanded by the client to compound targets, which no Brine master resolves yet.
+fn nodegroup(call: &Call, config: &Config, printer: &mut Printer) -> Outcome {
+    let name = call.tgt.python_str();
+    if config.value("nodegroups").is_some_and(|groups| groups.has(&name)) {
+        return Err(Failure::new(
+            exit::USAGE,
+            "salt: node groups cannot be used as targets yet; name the minions with -L, -E or a glob",
+        ));
+    }
+    let text = format!("Node group {name} unavailable in {}", config.path().display());
+    printer.show(&Value::from(text), "", 1);
+    Ok(exit::OK)
+}
+
+/// One call of the command.
+struct Session<'a> {
+    args: &'a SaltArgs,
+    call: &'a Call,
+    printer: &'a mut Printer,
+}
+
+impl Session<'_> {
+    /// `--async`.
+    async fn publish(&mut self, client: &LocalClient, job: &Job) -> Result<i32, ClientError> {
+        let jid = match client.cmd_async(job).await {
+            Ok(published) => published.jid,
+            Err(error @ ClientError::NoMatch) => {
+                stdout(&error.to_string());
+                "0".to_owned()
+            }
+            Err(error) => return Err(error),
+        };
+        self.printer.line(&format!("Executed command with job ID: {jid}"));
+        Ok(exit::OK)
+    }
+
+    async fn wait(&mut self, client: &LocalClient, job: &Job) -> Result<i32, ClientError> {
+        let mut returns = match client.cmd_iter(job).await {
+            Err(error @ ClientError::NoMatch) => return Ok(self.no_match(&error)),
+            returns => returns?,
+        };
+        let jid = returns.published().jid.clone();
+        if self.args.verbose {
+            let heading = format!("Executing job with jid {jid}");
+            self.printer.line(&format!("{heading}\n{}\n", "-".repeat(heading.len())));
+        } else if self.args.show_jid {
+            self.printer.line(&format!("jid: {jid}"));
+        }
+        let grouped = self.call.is_doc() || self.args.static_;
+        let all = self.collect(&mut returns, grouped).await?;
+        if self.call.is_doc() {
+            return Ok(self.docs(&all));
+        }
+        if self.args.static_ {
+            let group = value::map(all.iter().map(|ret| (ret.id.as_str(), ret.ret.clone())));
+            let worst = all.iter().map(|ret| ret.retcode).max().unwrap_or(0);
+            let out =
+                all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return")).unwrap_or_default();
+            self.printer.show(&group, out, worst);
+        }
+        if self.args.summary && !self.printer.is_chosen() {
+            for line in summary::lines(&all, self.args.verbose) {
+                self.printer.line(&line);
+            }
+        }
+        if all.iter().all(|ret| ret.retcode == 0) {
+            return Ok(exit::OK);
+        }
+        eprintln!("ERROR: Minions returned with non-zero exit code");
+        Ok(exit::GENERIC)
+    }
+
+    /// Every return, and a row for who did not return; printed as they come unless they are `grouped`.
+    async fn collect(&mut self, returns: &mut Returns<'_>, grouped: bool) -> Result<Vec<MinionReturn>, ClientError> {
+        let mut all = Vec::new();
+        loop {
+            let event = tokio::select! {
+                event = returns.next() => event?,
+                _ = tokio::signal::ctrl_c() => self.interrupted(&returns.published().jid),
+            };
+            let ret = match event {
+                None => return Ok(all),
+                Some(JobEvent::Return(ret)) => *ret,
+                Some(JobEvent::Missing { .. }) if self.args.hide_timeout && !self.args.verbose => continue,
+                Some(JobEvent::Missing { id, disconnected }) => no_return(id, disconnected, &returns.published().jid),
+            };
+            if !grouped {
+                let row = value::map([(ret.id.as_str(), ret.ret.clone())]);
+                self.printer.show(&row, ret.out.as_deref().unwrap_or_default(), ret.retcode);
+            }
+            all.push(ret);
+        }
+    }
+
+    /// Nothing matched: nothing is printed as an (empty) return.
+    fn no_match(&mut self, error: &ClientError) -> i32 {
+        stdout(&error.to_string());
+        if self.call.is_doc() {
+            eprintln!("No minions found to gather docs from");
+            return exit::STATE_FAILURE;
+        }
+        self.printer.show(&value::empty_map(), "", 0);
+        eprintln!("ERROR: No return received");
+        exit::STATE_FAILURE
+    }
+
+    /// `sys.doc`: what the minions document, merged; who returned no documentation is shown as it is.
+    fn docs(&mut self, all: &[MinionReturn]) -> i32 {
+        let mut docs: Vec<(String, Value)> = Vec::new();
+        for ret in all {
+            match &ret.ret {
+                Value::Map(entries) => {
+                    for (fun, doc) in entries.iter().filter(|(_, doc)| doc.truthy()) {
+                        let fun = fun.python_str();
+                        if !docs.iter().any(|(known, _)| *known == fun) {
+                            docs.push((fun, doc.clone()));
+                        }
+                    }
+                }
+                other if ret.retcode != 0 && ret.out.as_deref() != Some("no_return") => {
+                    self.printer.show(&value::map([(ret.id.as_str(), other.clone())]), "", ret.retcode);
+                }
+                _ => {}
+            }
+        }
+        docs.sort_by(|(a, _), (b, _)| a.cmp(b));
+        for (fun, doc) in docs {
+            if self.printer.is_chosen() {
+                self.printer.show(&value::map([(fun, doc)]), "", 0);
+            } else {
+                self.printer.line(&format!("{fun}:\n{}\n", doc.python_str()));
+            }
+        }
+        exit::OK
+    }
+
+    fn interrupted(&self, jid: &str) -> ! {
+        let text = format!(
+            "\nThis job's jid is: {jid}\nExiting gracefully on Ctrl-c\nThe minions may not have all finished running and \
+             any remaining minions will return upon completion. To look up the return data for this job later, run the \
+             following command:\n\nsalt-run jobs.lookup_jid {jid}"
+        );
+        eprintln!("{}", brine_protocol::output::visible(&text));
+        std::process::exit(exit::GENERIC)
+    }
+
+    /// An error of the master is printed where returns are, and the command ends well, as scripts around Salt expect.
+    fn failed(&mut self, error: &ClientError) -> i32 {
+        hint(error);
+        self.printer.show(&Value::from(error.to_string()), "", 1);
+        exit::OK
+    }
+}
+
+/// The row of a minion that did not return.
+fn no_return(id: String, disconnected: bool, jid: &str) -> MinionReturn {
+    let text = if disconnected {
+        "Minion did not return. [Not connected]".to_owned()
+    } else {
+        format!(
+            "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining \
+             minions will return upon completion. To look up the return data for this job later, run the following \
+             command:\n\nsalt-run jobs.lookup_jid {jid}"
+        )
+    };
+    let out = Some("no_return".to_owned());
+    MinionReturn { id, ret: text.into(), retcode: i64::from(exit::GENERIC), out, load: Value::Nil }
+}

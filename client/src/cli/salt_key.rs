@@ -1,0 +1,287 @@
+//! `salt-key`: lists the keys of minions and decides about them. It edits `pki_dir` itself, with or without a running
+//! master; a running one is told by an event.
+
+mod announce;
+mod args;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
+
+use brine_protocol::config::Config;
+use brine_protocol::exit;
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::PrivateKey;
+use brine_protocol::value::{self, Value, ValueExt};
+
+pub use args::SaltKeyArgs;
+use args::{Action, Decision};
+
+use super::print::{Printer, stdout};
+use super::{Failure, Outcome, block_on, usage};
+use crate::keys::{KeyStore, KeyStoreError, Listing, Status};
+use crate::{ClientOpts, user};
+use announce::Announcer;
+
+/// Runs the command with these arguments, the program's name first.
+///
+/// # Errors
+/// What stops it, with its exit code.
+pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
+    let args: SaltKeyArgs = usage::parse(argv)?;
+    let action = args.action()?;
+    args.start_logging()?;
+    let (config, opts) = args.config.load()?;
+    let printer = Printer::new(&args.output, &config)?;
+    let store = KeyStore::new(&opts.pki_dir).owned_by(user::uid_of(&opts.master_user).filter(|_| is_root()));
+    let mut command = Command { args: &args, config: &config, opts: &opts, printer, store };
+    match action {
+        Action::List(which) => command.list(&which),
+        Action::Print(globs) => command.print(&globs),
+        Action::Finger(globs) => command.finger(&globs),
+        Action::Decide(decision, globs) => command.decide(decision, &globs),
+        Action::Generate(name) => command.generate(&name),
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn failed(error: &KeyStoreError) -> Failure {
+    let code = match error {
+        KeyStoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            exit::NO_PERMISSION
+        }
+        _ => exit::GENERIC,
+    };
+    Failure::new(code, format!("salt-key: {error}"))
+}
+
+/// A listing as the value that outputters show.
+fn shown(listing: &Listing) -> Value {
+    value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
+}
+
+struct Command<'a> {
+    args: &'a SaltKeyArgs,
+    config: &'a Config,
+    opts: &'a ClientOpts,
+    printer: Printer,
+    store: KeyStore,
+}
+
+impl Command<'_> {
+    fn list(&mut self, which: &[Status]) -> Outcome {
+        let listing = self.store.list_all().map_err(|error| failed(&error))?;
+        let chosen = listing.into_iter().filter(|(status, _)| which.contains(status)).collect();
+        self.printer.show(&shown(&chosen), "key", 0);
+        Ok(exit::OK)
+    }
+
+    fn print(&mut self, globs: &str) -> Outcome {
+        let keys = self.each(globs, |store, status, id| store.read(status, id))?;
+        self.printer.show(&value::map(keys), "key", 0);
+        Ok(exit::OK)
+    }
+
+    fn finger(&mut self, globs: &str) -> Outcome {
+        let mut fingers = self.each(globs, KeyStore::fingerprint)?;
+        let local = self.store.local().unwrap_or_default();
+        let globs: Vec<_> = globs.split(',').collect();
+        let matches = |name: &str| globs.iter().any(|glob| brine_protocol::target::fnmatch(glob, name));
+        let local: Vec<_> = local.into_iter().filter(|(name, _)| matches(name)).collect();
+        if !local.is_empty() {
+            fingers.push(("local", value::map(local)));
+        }
+        self.printer.show(&value::map(fingers), "key", 0);
+        Ok(exit::OK)
+    }
+
+    /// Something of every key that matches, by status.
+    fn each(
+        &self,
+        globs: &str,
+        of: impl Fn(&KeyStore, Status, &str) -> Result<String, KeyStoreError>,
+    ) -> Result<Vec<(&'static str, Value)>, Failure> {
+        let mut out = Vec::new();
+        for (status, ids) in self.store.matching(globs).map_err(|error| failed(&error))? {
+            let mut entries = Vec::with_capacity(ids.len());
+            for id in ids {
+                let text = of(&self.store, status, &id).map_err(|error| failed(&error))?;
+                entries.push((id, Value::from(text)));
+            }
+            out.push((status.folder(), value::map(entries)));
+        }
+        Ok(out)
+    }
+
+    /// Accepts, rejects or deletes what matches, once the operator has seen it and agreed.
+    fn decide(&mut self, decision: Decision, globs: &str) -> Outcome {
+        let included = self.args.included(decision);
+        let matched = self.store.matching(globs).map_err(|error| failed(&error))?;
+        let matched: Listing =
+            included.iter().filter_map(|status| matched.iter().find(|(found, _)| found == status).cloned()).collect();
+        if matched.is_empty() {
+            let statuses = self.args.not_matched(decision);
+            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
+            return Ok(exit::OK);
+        }
+        stdout(&format!("The following keys are going to be {}:", decision.past()));
+        self.printer.show(&shown(&matched), "key", 0);
+        if !self.args.yes && !self.agreed(decision)? {
+            return Ok(exit::OK);
+        }
+        let done = self.carry_out(decision, &matched);
+        self.aftermath(decision, &matched);
+        done
+    }
+
+    fn agreed(&self, decision: Decision) -> Result<bool, Failure> {
+        let default = if decision == Decision::Delete { "n" } else { "y" };
+        print!("Proceed? {} ", if decision == Decision::Delete { "[N/y]" } else { "[n/Y]" });
+        let mut answer = String::new();
+        let read = std::io::stdout().flush().and_then(|()| std::io::stdin().read_line(&mut answer));
+        match read {
+            Ok(0) | Err(_) => {
+                Err(Failure::new(exit::GENERIC, "\nsalt-key: no answer, nothing was changed; -y answers yes"))
+            }
+            Ok(_) => {
+                let answer = answer.trim_end_matches(['\n', '\r']);
+                let answer = if answer.is_empty() { default } else { answer };
+                Ok(answer.to_lowercase().starts_with('y'))
+            }
+        }
+    }
+
+    fn carry_out(&mut self, decision: Decision, matched: &Listing) -> Outcome {
+        let announcer = Announcer::new(self.opts.push_socket());
+        let mut done = Vec::new();
+        let mut code = exit::OK;
+        block_on(async {
+            let mut announcer = announcer.connect().await;
+            for (status, ids) in matched {
+                for id in ids {
+                    let result = match decision.to() {
+                        Some(to) => self.store.change(*status, to, id).map(Some),
+                        None => self.store.delete(*status, id).map(|()| None),
+                    };
+                    match result {
+                        Ok(pem) => {
+                            announcer.announce(decision.act(), id, pem).await;
+                            done.push(id.clone());
+                        }
+                        Err(error @ KeyStoreError::NotAKey { .. }) => {
+                            self.problem(&format!("Unable to {} invalid key for {id}.", decision.verb()));
+                            tracing::info!("{error}");
+                            code = exit::GENERIC;
+                        }
+                        Err(error) => {
+                            self.problem(&format!("salt-key: {error}"));
+                            code = exit::GENERIC;
+                        }
+                    }
+                }
+            }
+        })?;
+        let now = match decision {
+            Decision::Delete => matched.clone(),
+            _ => self.state_of(matched)?,
+        };
+        for id in now.iter().flat_map(|(_, ids)| ids).filter(|id| done.contains(id)) {
+            self.printer.line(&format!("Key for minion {id} {}.", decision.past()));
+        }
+        Ok(code)
+    }
+
+    fn problem(&self, text: &str) {
+        eprintln!("{}", brine_protocol::output::visible(text));
+    }
+
+    /// Where these ids are now, an id that is in two places twice, in Salt's order.
+    fn state_of(&self, matched: &Listing) -> Result<Listing, Failure> {
+        let all = self.store.list_all().map_err(|error| failed(&error))?;
+        let mut out: Listing = Vec::new();
+        for id in matched.iter().flat_map(|(_, ids)| ids) {
+            for status in [Status::Accepted, Status::Pending, Status::Rejected, Status::Denied] {
+                if !all.iter().any(|(found, ids)| *found == status && ids.contains(id)) {
+                    continue;
+                }
+                match out.iter_mut().find(|(found, _)| *found == status) {
+                    Some((_, ids)) => ids.push(id.clone()),
+                    None => out.push((status, vec![id.clone()])),
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// What must follow when minions lose their place: the master renews the key that they know, and forgets their data.
+    fn aftermath(&self, decision: Decision, matched: &Listing) {
+        if decision == Decision::Accept {
+            return;
+        }
+        let rotate = self.args.rotate_aes_key.unwrap_or_else(|| self.config.get_bool("rotate_aes_key").unwrap_or(true));
+        if rotate && let Err(error) = self.drop_file() {
+            self.problem(&format!(
+                "salt-key: cannot ask the master to renew its key in {}: {error}; a removed minion may still read what is \
+                 published",
+                self.opts.cachedir.display()
+            ));
+        }
+        let preserve = self.args.preserve_minions.unwrap_or(false)
+            || self.config.value("preserve_minion_cache").is_some_and(ValueExt::truthy);
+        if decision == Decision::Delete && !preserve {
+            let left = self.store.list_all().unwrap_or_default();
+            let gone = |id: &&String| !left.iter().any(|(_, ids)| ids.contains(id));
+            for id in matched.iter().flat_map(|(_, ids)| ids).filter(gone).filter_map(|id| id.parse::<MinionId>().ok())
+            {
+                for bank in ["grains", "pillar"] {
+                    // not there is as good as removed
+                    let _ = std::fs::remove_file(self.opts.cachedir.join(bank).join(format!("{id}.p")));
+                }
+            }
+        }
+    }
+
+    /// The dropfile `cachedir/.dfn`, which holds the master's id; the master looks for it with every loop.
+    fn drop_file(&self) -> std::io::Result<()> {
+        let path = self.opts.cachedir.join(".dfn");
+        if path.exists() {
+            return Ok(());
+        }
+        let id = self.config.get_str("id").unwrap_or_default();
+        std::fs::create_dir_all(&self.opts.cachedir)?;
+        brine_protocol::keys::write_file(&path, id.as_bytes(), 0o400)?;
+        if let Some(uid) = user::uid_of(&self.opts.master_user).filter(|_| is_root()) {
+            std::os::unix::fs::chown(&path, Some(uid), None)?;
+        }
+        Ok(())
+    }
+
+    /// `--gen-keys`: a key pair in files of its own.
+    fn generate(&mut self, name: &str) -> Outcome {
+        if name.parse::<MinionId>().is_err() {
+            return Err(usage::wrong::<SaltKeyArgs>(&format!("'{name}' is not a valid name for a key")));
+        }
+        let folder: &Path = &self.args.gen_keys_dir;
+        let cannot = |error: &dyn std::fmt::Display| {
+            Failure::new(
+                exit::CANT_CREATE,
+                format!("salt-key: cannot make the key pair {name} in {}: {error}", folder.display()),
+            )
+        };
+        std::fs::create_dir_all(folder).map_err(|error| cannot(&error))?;
+        let path = folder.join(format!("{name}.pem"));
+        let key = if path.exists() {
+            PrivateKey::load(&path).map_err(|error| cannot(&error))?
+        } else {
+            let key = PrivateKey::generate(self.args.keysize).map_err(|error| cannot(&error))?;
+            key.write_private(&path).map_err(|error| cannot(&error))?;
+            key
+        };
+        key.public().write_public(&folder.join(format!("{name}.pub"))).map_err(|error| cannot(&error))?;
+        self.printer.show(&value::map([("return", key.public().fingerprint())]), "key", 0);
+        Ok(exit::OK)
+    }
+}

@@ -1,0 +1,48 @@
+//! Tells a running master what happened to a key: the event `salt/key` (§8.2).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_protocol::event::{Event, EventPusher};
+use brine_protocol::value::{self, Value, ValueExt};
+
+/// How long a master may take to take an event.
+const PUSH: Duration = Duration::from_secs(2);
+
+/// Not connected yet.
+pub(super) struct Announcer {
+    socket: PathBuf,
+}
+
+/// Connected, if a master runs.
+pub(super) struct Connected {
+    pusher: Option<EventPusher>,
+}
+
+impl Announcer {
+    pub(super) const fn new(socket: PathBuf) -> Self {
+        Self { socket }
+    }
+
+    /// Connects; without a master there is nobody to tell.
+    pub(super) async fn connect(self) -> Connected {
+        let pusher = tokio::time::timeout(PUSH, EventPusher::connect(&self.socket)).await;
+        Connected { pusher: pusher.ok().and_then(Result::ok) }
+    }
+}
+
+impl Connected {
+    /// Fires the event. That it cannot be fired does not undo what was done to the key.
+    pub(super) async fn announce(&mut self, act: &str, id: &str, pem: Option<String>) {
+        let Some(pusher) = &mut self.pusher else { return };
+        let mut data = value::map([("result", Value::from(true)), ("act", Value::from(act)), ("id", Value::from(id))]);
+        if let Some(pem) = pem {
+            data.insert("pub", pem);
+        }
+        let pushed = tokio::time::timeout(PUSH, pusher.push(&Event::new("salt/key", data))).await;
+        if !matches!(pushed, Ok(Ok(()))) {
+            tracing::warn!("the master did not take the event about the key of {id}");
+            self.pusher = None;
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The options of `salt-key`, in Salt's words, and what they ask for.
+
+use std::path::PathBuf;
+
+use brine_protocol::keys::MAX_BITS;
+use clap::{ArgAction, Parser};
+
+use crate::cli::options::{ConfigArgs, LEVELS, OutputArgs, start_logging};
+use crate::cli::{Failure, usage};
+use crate::keys::Status;
+
+/// The least size of a key that is made.
+const MIN_BITS: usize = 2048;
+
+/// The command line of `salt-key`.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "salt-key",
+    version = concat!(env!("CARGO_PKG_VERSION"), " (Brine)"),
+    about = "salt-key is used to manage Salt authentication keys",
+    override_usage = "salt-key [options]",
+    help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
+    infer_long_args = true,
+    args_override_self = true,
+    next_help_heading = "Options"
+)]
+pub struct SaltKeyArgs {
+    #[command(flatten)]
+    pub(super) config: ConfigArgs,
+    /// Console logging log level.
+    #[arg(long = "log-level", value_name = "LOG_LEVEL", value_parser = LEVELS)]
+    log_level: Option<String>,
+    /// Suppress output.
+    #[arg(short = 'q', long)]
+    pub(super) quiet: bool,
+    /// Answer "Yes" to all questions presented. Default: False.
+    #[arg(short = 'y', long)]
+    pub(super) yes: bool,
+    /// Setting this to False prevents the master from refreshing the key session when keys are deleted or rejected, this
+    /// lowers the security of the key deletion/rejection operation. Default: True.
+    #[arg(long = "rotate-aes-key", value_name = "ROTATE_AES_KEY", value_parser = python_bool, action = ArgAction::Set)]
+    pub(super) rotate_aes_key: Option<bool>,
+    /// Setting this to True prevents the master from deleting the minion cache when keys are deleted, this may have
+    /// security implications if compromised minions auth with a previous deleted minion ID. Default: False.
+    #[arg(long = "preserve-minions", value_name = "PRESERVE_MINIONS", value_parser = python_bool, action = ArgAction::Set)]
+    pub(super) preserve_minions: Option<bool>,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
+
+    /// List the public keys. The args 'pre', 'un', and 'unaccepted' will list unaccepted/unsigned keys. 'acc' or
+    /// 'accepted' will list accepted/signed keys. 'rej' or 'rejected' will list rejected keys. 'den' or 'denied' will
+    /// list denied keys. Finally, 'all' will list all keys.
+    #[arg(short = 'l', long, value_name = "ARG", help_heading = "Actions", allow_hyphen_values = true)]
+    list: Option<String>,
+    /// List all public keys. Deprecated: use "--list all".
+    #[arg(short = 'L', long = "list-all", help_heading = "Actions")]
+    list_all: bool,
+    /// Accept the specified public key (use --include-rejected and --include-denied to match rejected and denied keys in
+    /// addition to pending keys). Globs are supported.
+    #[arg(short = 'a', long, value_name = "ACCEPT", help_heading = "Actions", allow_hyphen_values = true)]
+    accept: Option<String>,
+    /// Accept all pending keys.
+    #[arg(short = 'A', long = "accept-all", help_heading = "Actions")]
+    accept_all: bool,
+    /// Reject the specified public key. Use --include-accepted and --include-denied to match accepted and denied keys in
+    /// addition to pending keys. Globs are supported.
+    #[arg(short = 'r', long, value_name = "REJECT", help_heading = "Actions", allow_hyphen_values = true)]
+    reject: Option<String>,
+    /// Reject all pending keys.
+    #[arg(short = 'R', long = "reject-all", help_heading = "Actions")]
+    reject_all: bool,
+    /// Include rejected/accepted keys when accepting/rejecting. Deprecated: use "--include-rejected" and
+    /// "--include-accepted".
+    #[arg(long = "include-all", help_heading = "Actions")]
+    include_all: bool,
+    /// Include accepted keys when rejecting.
+    #[arg(long = "include-accepted", help_heading = "Actions")]
+    include_accepted: bool,
+    /// Include rejected keys when accepting.
+    #[arg(long = "include-rejected", help_heading = "Actions")]
+    include_rejected: bool,
+    /// Include denied keys when accepting/rejecting.
+    #[arg(long = "include-denied", help_heading = "Actions")]
+    include_denied: bool,
+    /// Print the specified public key.
+    #[arg(short = 'p', long, value_name = "PRINT", help_heading = "Actions", allow_hyphen_values = true)]
+    print: Option<String>,
+    /// Print all public keys.
+    #[arg(short = 'P', long = "print-all", help_heading = "Actions")]
+    print_all: bool,
+    /// Delete the specified key. Globs are supported.
+    #[arg(short = 'd', long, value_name = "DELETE", help_heading = "Actions", allow_hyphen_values = true)]
+    delete: Option<String>,
+    /// Delete all keys.
+    #[arg(short = 'D', long = "delete-all", help_heading = "Actions")]
+    delete_all: bool,
+    /// Print the specified key's fingerprint.
+    #[arg(short = 'f', long, value_name = "FINGER", help_heading = "Actions", allow_hyphen_values = true)]
+    finger: Option<String>,
+    /// Print all keys' fingerprints.
+    #[arg(short = 'F', long = "finger-all", help_heading = "Actions")]
+    finger_all: bool,
+
+    /// Set a name to generate a keypair for use with salt.
+    #[arg(long = "gen-keys", value_name = "GEN_KEYS", help_heading = "Key Generation Options")]
+    gen_keys: Option<String>,
+    /// Set the directory to save the generated keypair, only works with "--gen-keys" option. Default: '.'.
+    #[arg(
+        long = "gen-keys-dir",
+        value_name = "GEN_KEYS_DIR",
+        default_value = ".",
+        hide_default_value = true,
+        help_heading = "Key Generation Options"
+    )]
+    pub(super) gen_keys_dir: PathBuf,
+    /// Set the keysize for the generated key, only works with the "--gen-keys" option, the key size must be 2048 or
+    /// higher. Default: 2048.
+    #[arg(
+        long,
+        value_name = "KEYSIZE",
+        default_value_t = MIN_BITS,
+        hide_default_value = true,
+        help_heading = "Key Generation Options"
+    )]
+    pub(super) keysize: usize,
+
+    #[arg(hide = true)]
+    words: Vec<String>,
+}
+
+/// What the options ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Action {
+    List(Vec<Status>),
+    Print(String),
+    Finger(String),
+    Decide(Decision, String),
+    Generate(String),
+}
+
+/// What is to become of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Decision {
+    Accept,
+    Reject,
+    Delete,
+}
+
+impl Decision {
+    pub(super) const fn verb(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Reject => "reject",
+            Self::Delete => "delete",
+        }
+    }
+
+    pub(super) const fn past(self) -> &'static str {
+        match self {
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+            Self::Delete => "deleted",
+        }
+    }
+
+    /// The status that keys get; none when they go.
+    pub(super) const fn to(self) -> Option<Status> {
+        match self {
+            Self::Accept => Some(Status::Accepted),
+            Self::Reject => Some(Status::Rejected),
+            Self::Delete => None,
+        }
+    }
+
+    /// What the event calls it.
+    pub(super) fn act(self) -> &'static str {
+        self.to().map_or("delete", Status::act)
+    }
+}
+
+impl SaltKeyArgs {
+    /// The action, the first of these that is asked for as in Salt; a list if none is.
+    pub(super) fn action(&self) -> Result<Action, Failure> {
+        let wrong = |what: &str| usage::wrong::<Self>(what);
+        if self.keysize < MIN_BITS {
+            return Err(wrong("The minimum value for keysize is 2048"));
+        }
+        if self.keysize > MAX_BITS {
+            return Err(wrong(&format!("The maximum value for keysize is {MAX_BITS}")));
+        }
+        if self.delete_all && !self.words.is_empty() {
+            return Err(wrong("Delete all takes no arguments. Use -d to delete specified keys"));
+        }
+        let given = |option: &Option<String>| option.clone().filter(|text| !text.is_empty());
+        let all = |set: bool| set.then(|| "*".to_owned());
+        if let Some(name) = given(&self.gen_keys) {
+            return Ok(Action::Generate(name));
+        }
+        if let Some(which) = given(&self.list) {
+            return statuses(&which)
+                .map(Action::List)
+                .ok_or_else(|| wrong(&format!("'{which}' is not a valid argument to '--list'")));
+        }
+        if self.list_all {
+            return Ok(Action::List(Status::ALL.to_vec()));
+        }
+        if let Some(globs) = given(&self.print).or_else(|| all(self.print_all)) {
+            return Ok(Action::Print(globs));
+        }
+        for (decision, one, every) in [
+            (Decision::Accept, &self.accept, self.accept_all),
+            (Decision::Reject, &self.reject, self.reject_all),
+            (Decision::Delete, &self.delete, self.delete_all),
+        ] {
+            if let Some(globs) = given(one).or_else(|| all(every)) {
+                return Ok(Action::Decide(decision, globs));
+            }
+        }
+        if let Some(globs) = given(&self.finger).or_else(|| all(self.finger_all)) {
+            return Ok(Action::Finger(globs));
+        }
+        Ok(Action::List(Status::ALL.to_vec()))
+    }
+
+    /// Which keys a decision is about, in Salt's order.
+    pub(super) fn included(&self, decision: Decision) -> Vec<Status> {
+        if decision == Decision::Delete {
+            return Status::ALL.to_vec();
+        }
+        let mut out = vec![Status::Pending];
+        let (accepted, rejected) = self.includes(decision);
+        for (status, set) in
+            [(Status::Accepted, accepted), (Status::Rejected, rejected), (Status::Denied, self.include_denied)]
+        {
+            if set {
+                out.push(status);
+            }
+        }
+        out
+    }
+
+    /// Whether accepted and rejected keys are included.
+    const fn includes(&self, decision: Decision) -> (bool, bool) {
+        match decision {
+            Decision::Accept => (false, self.include_all || self.include_rejected),
+            Decision::Reject => (self.include_all || self.include_accepted, false),
+            Decision::Delete => (self.include_accepted, self.include_rejected),
+        }
+    }
+
+    /// The statuses in which nothing matched, in words.
+    pub(super) fn not_matched(&self, decision: Decision) -> String {
+        let (accepted, rejected) = self.includes(decision);
+        let mut names = vec!["unaccepted"];
+        for (name, set) in [("accepted", accepted), ("rejected", rejected), ("denied", self.include_denied)] {
+            if set {
+                names.push(name);
+            }
+        }
+        match names.split_last() {
+            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+            _ => names.concat(),
+        }
+    }
+
+    pub(super) fn start_logging(&self) -> Result<(), Failure> {
+        let level = if self.quiet { Some("quiet") } else { self.log_level.as_deref() };
+        start_logging(level, None, None)
+    }
+}
+
+/// The statuses that an argument of `--list` names.
+fn statuses(which: &str) -> Option<Vec<Status>> {
+    let all = [
+        ("acc", &[Status::Accepted][..]),
+        ("pre", &[Status::Pending]),
+        ("un", &[Status::Pending]),
+        ("rej", &[Status::Rejected]),
+        ("den", &[Status::Denied]),
+        ("all", &Status::ALL),
+    ];
+    all.into_iter().find(|(prefix, _)| which.starts_with(prefix)).map(|(_, statuses)| statuses.to_vec())
+}
+
+fn python_bool(text: &str) -> Result<bool, String> {
+    match text.to_lowercase().as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("it must be True or False".to_owned()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Command lines: parsing, and what is said about wrong ones, in the words and with the exit code of Salt's commands.
+
+use std::ffi::OsString;
+
+use brine_protocol::exit;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
+
+use super::Failure;
+
+/// Parses the arguments (the program's name first).
+///
+/// # Errors
+/// Help and version as code 0 with everything printed, a wrong call as code 64.
+pub fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, Failure> {
+    let matches = T::command().try_get_matches_from(args);
+    let parsed = matches.and_then(|mut matches| T::from_arg_matches_mut(&mut matches));
+    parsed.map_err(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            super::print::stdout(error.render().to_string().trim_end());
+            Failure { message: None, code: exit::OK }
+        }
+        _ => wrong::<T>(&message(&error)),
+    })
+}
+
+/// A wrong call: the usage line and what is wrong, exit code 64.
+pub fn wrong<T: CommandFactory>(what: &str) -> Failure {
+    let mut command = T::command();
+    let usage = command.render_usage().to_string();
+    let name = command.get_name().to_owned();
+    Failure::new(exit::USAGE, format!("{usage}\n\n{name}: error: {what}"))
+}
+
+/// clap's error in the words of Python's optparse.
+fn message(error: &clap::Error) -> String {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        _ => String::new(),
+    };
+    let option = text(ContextKind::InvalidArg);
+    let option = option.split([' ', '=']).next().unwrap_or_default();
+    let value = text(ContextKind::InvalidValue);
+    match error.kind() {
+        ErrorKind::UnknownArgument => format!("no such option: {option}"),
+        ErrorKind::InvalidValue if value.is_empty() => format!("{option} option requires 1 argument"),
+        ErrorKind::InvalidValue => {
+            let choices = match error.get(ContextKind::ValidValue) {
+                Some(ContextValue::Strings(choices)) => choices.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>(),
+                _ => Vec::new(),
+            };
+            format!("option {option}: invalid choice: '{value}' (choose from {})", choices.join(", "))
+        }
+        ErrorKind::ValueValidation => format!("option {option}: invalid integer value: '{value}'"),
+        ErrorKind::TooManyValues => format!("{option} option does not take a value"),
+        _ => {
+            let text = error.render().to_string();
+            text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What can go wrong between a client and its master. The texts are Salt's where Salt has one; operators and scripts know
+//! them.
+
+use std::path::PathBuf;
+
+/// Why the master did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody listens on the master's event bus.
+    #[error("The salt master could not be contacted. Is master running?")]
+    MasterDown {
+        /// The socket that was tried.
+        socket: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The request got no reply.
+    #[error(
+        "Salt request timed out. The master is not responding. You may need to run your command with `--async` in order \
+         to bypass the congested event bus. With `--async`, the CLI tool will print the job id (jid) and exit \
+         immediately without listening for responses. You can then use `salt-run jobs.lookup_jid` to look up the results \
+         of the job in the job cache later."
+    )]
+    Timeout(#[source] brine_zmtp::RequestError),
+    /// The key, token or password was refused; `reason` says what this side knows about it.
+    #[error("{message}")]
+    Authentication {
+        /// The master's words.
+        message: String,
+        /// Why the key could not be read, if that is known.
+        reason: Option<String>,
+    },
+    /// The caller may not do this.
+    #[error("{0}")]
+    Authorization(String),
+    /// The master refused for another reason.
+    #[error("{0}")]
+    Refused(String),
+    /// The target matched no minion: no job was made.
+    #[error("No minions matched the target. No command was sent, no jid was assigned.")]
+    NoMatch,
+    /// The reply is not one that a master sends.
+    #[error("the master's reply makes no sense: {0}")]
+    Reply(String),
+    /// The address of the master in the configuration is not one.
+    #[error("the master's address {address} (interface, ret_port) is not valid: {reason}")]
+    Address {
+        /// As configured.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// The event bus closed before the result came.
+    #[error("the master closed its event bus before the result came; it may have stopped")]
+    BusClosed,
+    /// A result did not come in time.
+    #[error("no result within {0} seconds; it may come later: salt-run jobs.lookup_jid {1}")]
+    NoResult(u64, String),
+}
+
+impl ClientError {
+    /// What helps the operator beyond the error's own words, on one line.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::MasterDown { socket, source } => {
+                let advice = match source.kind() {
+                    std::io::ErrorKind::PermissionDenied => "run this as root or as the user that the master runs as",
+                    _ => "start salt-master, or name its configuration with -c",
+                };
+                Some(format!(
+                    "Unable to connect to the salt master's event bus at {}: {source}; {advice}",
+                    socket.display()
+                ))
+            }
+            Self::Timeout(source) => Some(source.to_string()),
+            Self::Authentication { reason, .. } => reason.clone(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The key store in `pki_dir` (§3.6): one file a minion, in the folder of its status. The folders are shared with the
+//! running master, which looks at them with every authentication, and with Python Salt; so what is here is checked
+//! before it is used: a name is an id or it is left out, and a link is nobody's key.
+
+use std::path::{Path, PathBuf};
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{self, PublicKey};
+use brine_protocol::target::fnmatch;
+
+/// The longest key file that is read.
+const MAX_KEY: u64 = 64 << 10;
+
+/// What the master thinks of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Status {
+    /// May connect.
+    Accepted,
+    /// Waits to be accepted.
+    Pending,
+    /// Was refused by the operator.
+    Rejected,
+    /// A second key for an id that has one.
+    Denied,
+}
+
+impl Status {
+    /// In the order in which Salt goes through them.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Rejected, Self::Accepted, Self::Denied];
+
+    /// The folder, which is also the name in listings.
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Self::Accepted => "minions",
+            Self::Pending => "minions_pre",
+            Self::Rejected => "minions_rejected",
+            Self::Denied => "minions_denied",
+        }
+    }
+
+    /// What an event calls it once a key has got there.
+    pub const fn act(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Pending => "pending",
+            Self::Rejected => "rejected",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// Why the key store cannot do something.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyStoreError {
+    /// A file or folder cannot be used.
+    #[error("cannot {what} {}: {source}{}", path.display(), advice(.source))]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file holds no public key.
+    #[error("the key of {id} is not a public key: {reason}")]
+    NotAKey {
+        /// Whose.
+        id: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn advice(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        std::io::ErrorKind::PermissionDenied => "; run this as root or as the user that the master runs as",
+        _ => "",
+    }
+}
+
+/// Ids by status, as a listing shows them.
+pub type Listing = Vec<(Status, Vec<String>)>;
+
+/// The store.
+#[derive(Debug, Clone)]
+pub struct KeyStore {
+    pki_dir: PathBuf,
+    owner: Option<u32>,
+}
+
+impl KeyStore {
+    /// The store in this folder, which need not exist yet.
+    pub fn new(pki_dir: &Path) -> Self {
+        Self { pki_dir: pki_dir.to_owned(), owner: None }
+    }
+
+    /// Gives the files that are written to this user, where this process may.
+    #[must_use]
+    pub const fn owned_by(mut self, uid: Option<u32>) -> Self {
+        self.owner = uid;
+        self
+    }
+
+    /// The ids with a status, sorted without regard to case, as Salt sorts them.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self, status: Status) -> Result<Vec<String>, KeyStoreError> {
+        let folder = self.pki_dir.join(status.folder());
+        let failed = |source| KeyStoreError::Io { what: "read", path: folder.clone(), source };
+        let entries = match std::fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(failed)?,
+        };
+        let mut ids = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            match entry.file_name().into_string() {
+                // .key_cache, and files that are being written
+                Ok(name) if name.starts_with('.') => {}
+                Ok(name) if is_file && name.parse::<MinionId>().is_ok() => ids.push(name),
+                Ok(name) => tracing::warn!("left out {name:?} in {}: not the key of a minion", folder.display()),
+                Err(name) => tracing::warn!("left out {name:?} in {}: not an id", folder.display()),
+            }
+        }
+        ids.sort_by_cached_key(|id| id.to_lowercase());
+        Ok(ids)
+    }
+
+    /// All ids by status.
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub fn list_all(&self) -> Result<Listing, KeyStoreError> {
+        Status::ALL.into_iter().map(|status| Ok((status, self.list(status)?))).collect()
+    }
+
+    /// The ids that a glob matches, or any of several separated by commas; statuses without a match are left out.
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub fn matching(&self, globs: &str) -> Result<Listing, KeyStoreError> {
+        let globs: Vec<_> = globs.split(',').collect();
+        let mut out = Vec::new();
+        for (status, ids) in self.list_all()? {
+            let matched: Vec<_> = ids.into_iter().filter(|id| globs.iter().any(|glob| fnmatch(glob, id))).collect();
+            if !matched.is_empty() {
+                out.push((status, matched));
+            }
+        }
+        Ok(out)
+    }
+
+    /// The PEM text of a key.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, status: Status, id: &str) -> Result<String, KeyStoreError> {
+        use std::io::Read as _;
+        let path = self.path(status, id)?;
+        let failed = |source| KeyStoreError::Io { what: "read", path: path.clone(), source };
+        let mut pem = String::new();
+        std::fs::File::open(&path).and_then(|file| file.take(MAX_KEY).read_to_string(&mut pem)).map_err(failed)?;
+        Ok(pem)
+    }
+
+    /// Moves a key to another status and gives its PEM text. The file is readable by its owner only.
+    ///
+    /// # Errors
+    /// When it holds no public key, or cannot be moved; it is then where it was.
+    pub fn change(&self, from: Status, to: Status, id: &str) -> Result<String, KeyStoreError> {
+        let pem = self.read(from, id)?;
+        PublicKey::from_pem(&pem)
+            .map_err(|error| KeyStoreError::NotAKey { id: id.to_owned(), reason: error.to_string() })?;
+        let target = self.path(to, id)?;
+        let failed = |source| KeyStoreError::Io { what: "write", path: target.clone(), source };
+        let folder = target.parent().unwrap_or(&self.pki_dir);
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        keys::write_file(&target, pem.as_bytes(), 0o600).map_err(failed)?;
+        if self.owner.is_some() {
+            // the master may run as another user than root; where this is not root, the file has the right owner already
+            let _ = std::os::unix::fs::chown(&target, self.owner, None);
+        }
+        self.delete(from, id)?;
+        // an id has one key: what else there was for it is gone, as in Salt
+        for other in [Status::Accepted, Status::Pending, Status::Rejected] {
+            if other != to {
+                self.delete(other, id)?;
+            }
+        }
+        Ok(pem)
+    }
+
+    /// Removes a key; one that is not there is no error.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn delete(&self, status: Status, id: &str) -> Result<(), KeyStoreError> {
+        let path = self.path(status, id)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(KeyStoreError::Io { what: "remove", path, source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The fingerprint of a key, as the minion itself shows it: over the body of the PEM (§3.9).
+    ///
+    /// # Errors
+    /// When the key cannot be read.
+    pub fn fingerprint(&self, status: Status, id: &str) -> Result<String, KeyStoreError> {
+        Ok(keys::fingerprint(&self.read(status, id)?))
+    }
+
+    /// The public keys of the master itself, `master.pub` and the like, with their fingerprints.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn local(&self) -> Result<Vec<(String, String)>, KeyStoreError> {
+        let failed = |source| KeyStoreError::Io { what: "read", path: self.pki_dir.clone(), source };
+        let mut out = Vec::new();
+        for entry in std::fs::read_dir(&self.pki_dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            if name.ends_with(".pub") && entry.path().is_file() {
+                let pem = std::fs::read_to_string(entry.path()).map_err(failed)?;
+                out.push((name, keys::fingerprint(&pem)));
+            }
+        }
+        out.sort();
+        Ok(out)
+    }
+
+    fn path(&self, status: Status, id: &str) -> Result<PathBuf, KeyStoreError> {
+        let folder = self.pki_dir.join(status.folder());
+        match id.parse::<MinionId>() {
+            Ok(id) => Ok(folder.join(id.as_str())),
+            Err(error) => {
+                let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, error.to_string());
+                Err(KeyStoreError::Io { what: "use", path: folder, source })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    const GOLDEN: &str = include_str!("../tests/salt_key.json");
+
+    fn pem(which: usize) -> String {
+        let golden: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();
+        golden["pems"][which].as_str().unwrap().to_owned()
+    }
+
+    fn store() -> (tempfile::TempDir, KeyStore) {
+        let folder = tempfile::tempdir().unwrap();
+        for (status, id) in [(Status::Pending, "web1"), (Status::Accepted, "db1"), (Status::Rejected, "bad")] {
+            let dir = folder.path().join(status.folder());
+            std::fs::create_dir_all(&dir).unwrap();
+            std::fs::write(dir.join(id), pem(0)).unwrap();
+        }
+        let store = KeyStore::new(folder.path());
+        (folder, store)
+    }
+
+    #[test]
+    fn ids_that_leave_the_folder_are_refused() {
+        let (folder, store) = store();
+        std::fs::write(folder.path().join("master.pub"), pem(0)).unwrap();
+        for id in ["../master.pub", "..", ".", "", "a/b", "a\0b", "..\\x"] {
+            assert!(store.read(Status::Accepted, id).is_err(), "{id:?}");
+            assert!(store.delete(Status::Accepted, id).is_err(), "{id:?}");
+            assert!(store.change(Status::Accepted, Status::Rejected, id).is_err(), "{id:?}");
+        }
+        assert!(folder.path().join("master.pub").exists());
+    }
+
+    #[test]
+    fn links_and_hidden_files_are_nobodys_keys() {
+        let (folder, store) = store();
+        let pending = folder.path().join("minions_pre");
+        std::os::unix::fs::symlink("/etc/passwd", pending.join("evil")).unwrap();
+        std::fs::write(pending.join(".tmp123"), pem(0)).unwrap();
+        std::fs::create_dir(pending.join("folder")).unwrap();
+        assert_eq!(store.list(Status::Pending).unwrap(), ["web1"]);
+    }
+
+    #[test]
+    fn a_changed_key_is_for_its_owner_only() {
+        let (folder, store) = store();
+        std::fs::set_permissions(folder.path().join("minions_pre/web1"), std::fs::Permissions::from_mode(0o666))
+            .unwrap();
+        store.change(Status::Pending, Status::Accepted, "web1").unwrap();
+        let mode = std::fs::metadata(folder.path().join("minions/web1")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(store.list(Status::Pending).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn garbage_is_not_accepted_and_stays_where_it_is() {
+        let (folder, store) = store();
+        std::fs::write(folder.path().join("minions_pre/web1"), "garbage").unwrap();
+        let error = store.change(Status::Pending, Status::Accepted, "web1").unwrap_err();
+        assert!(error.to_string().starts_with("the key of web1 is not a public key"), "{error}");
+        assert_eq!(store.list(Status::Pending).unwrap(), ["web1"]);
+        assert_eq!(store.list(Status::Accepted).unwrap(), ["db1"]);
+    }
+
+    #[test]
+    fn globs() {
+        let (_folder, store) = store();
+        let ids = |globs: &str| store.matching(globs).unwrap().into_iter().flat_map(|(_, ids)| ids).collect::<Vec<_>>();
+        assert_eq!(ids("*"), ["web1", "bad", "db1"]);
+        assert_eq!(ids("web?,db*"), ["web1", "db1"]);
+        assert_eq!(ids("[w]eb1"), ["web1"]);
+        assert_eq!(ids("none"), Vec::<String>::new());
+        assert_eq!(ids("../minions/*"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn no_store_yet_is_an_empty_one() {
+        let store = KeyStore::new(Path::new("/nonexistent/pki"));
+        assert!(store.list_all().unwrap().iter().all(|(_, ids)| ids.is_empty()));
+    }
+}

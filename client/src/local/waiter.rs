@@ -1,0 +1,281 @@
+//! How long to wait for whom (§9.4), apart from sockets and clocks: events and the time go in, what to do comes out.
+//!
+//! Returns are collected until everyone has answered. When the timeout passes with some missing, they are asked with
+//! `saltutil.find_job` whether they still run the job, for `gather_job_timeout`; who says yes gets another timeout. When
+//! nobody runs it any more and everybody's own time has passed, the rest did not return.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use brine_protocol::event::Event;
+use brine_protocol::value::{Value, ValueExt};
+
+use super::MinionReturn;
+
+/// What to do next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Wait for events, at most until then.
+    Until(Instant),
+    /// Ask these with `saltutil.find_job`, then call [`Waiter::probed`].
+    Probe(Vec<String>),
+    /// Everyone answered, or nobody is left who might.
+    Done,
+}
+
+/// What an event of the job brought.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A minion's return.
+    Return(MinionReturn),
+    /// The master refused the job after all.
+    Refused(String),
+}
+
+pub(super) struct Waiter {
+    prefix: String,
+    probe_prefix: Option<String>,
+    minions: BTreeSet<String>,
+    found: HashSet<String>,
+    deadlines: HashMap<String, Instant>,
+    timeout: Duration,
+    gather: Duration,
+    check_at: Instant,
+    /// Somebody may still run the job; true at first, so that everyone is asked once.
+    running: bool,
+}
+
+impl Waiter {
+    pub(super) fn new(jid: &str, minions: Vec<String>, timeout: Duration, gather: Duration, now: Instant) -> Self {
+        Self {
+            prefix: format!("salt/job/{jid}/"),
+            probe_prefix: None,
+            minions: minions.into_iter().collect(),
+            found: HashSet::new(),
+            deadlines: HashMap::new(),
+            timeout,
+            gather,
+            check_at: now + timeout,
+            running: true,
+        }
+    }
+
+    /// Whether an event with this tag matters.
+    pub(super) fn wants(&self, tag: &str) -> bool {
+        tag.starts_with(&self.prefix) || self.probe_prefix.as_deref().is_some_and(|prefix| tag.starts_with(prefix))
+    }
+
+    /// Takes an event.
+    pub(super) fn event(&mut self, event: Event, now: Instant) -> Option<News> {
+        if let Some(rest) = event.tag.strip_prefix(&self.prefix) {
+            let rest = rest.to_owned();
+            return self.job_event(&rest, event.data);
+        }
+        let id =
+            self.probe_prefix.as_deref().and_then(|prefix| event.tag.strip_prefix(prefix)?.strip_prefix("ret/"))?;
+        let id = id.to_owned();
+        self.probe_return(&id, &event.data, now);
+        None
+    }
+
+    fn job_event(&mut self, rest: &str, data: Value) -> Option<News> {
+        // the master makes the tag from the id that the channel proved; what the data says about it counts for nothing
+        if let Some(id) = rest.strip_prefix("ret/") {
+            if !data.has("return") || !self.found.insert(id.to_owned()) {
+                return None;
+            }
+            return Some(News::Return(MinionReturn::from_event(id, data)));
+        }
+        if rest == "error" {
+            return Some(News::Refused(data.get("error").map(ValueExt::python_str).unwrap_or_default()));
+        }
+        if rest.starts_with("prog/") || rest.starts_with("start/") {
+            return None;
+        }
+        // syndics tell whom they passed the job to
+        for id in data.get_list("minions").unwrap_or_default() {
+            self.minions.extend(id.text().map(str::to_owned));
+        }
+        None
+    }
+
+    fn probe_return(&mut self, id: &str, data: &Value, now: Instant) {
+        if data.get("retcode").and_then(Value::as_i64).is_some_and(|retcode| retcode > 0) {
+            tracing::error!("saltutil returning errors on minion {id}");
+            self.minions.remove(id);
+            return;
+        }
+        if data.get("return").and_then(ValueExt::entries).is_some_and(|job| !job.is_empty()) {
+            self.minions.insert(id.to_owned());
+            self.deadlines.insert(id.to_owned(), now + self.timeout);
+            self.running = true;
+        }
+    }
+
+    /// What to do at this time. Give it every event there is before.
+    pub(super) fn step(&mut self, now: Instant) -> Step {
+        let pending = self.pending();
+        if pending.is_empty() {
+            return Step::Done;
+        }
+        for id in &pending {
+            self.deadlines.entry(id.clone()).or_insert(now + self.timeout);
+        }
+        if now < self.check_at {
+            return Step::Until(self.check_at);
+        }
+        if self.running {
+            return Step::Probe(pending);
+        }
+        match pending.iter().filter_map(|id| self.deadlines.get(id)).max() {
+            Some(&last) if now < last => Step::Until(last),
+            _ => Step::Done,
+        }
+    }
+
+    /// The minions were asked with this job; none if that could not be done.
+    pub(super) fn probed(&mut self, jid: Option<&str>, now: Instant) {
+        self.probe_prefix = jid.map(|jid| format!("salt/job/{jid}/"));
+        self.running = false;
+        self.check_at = now + self.gather;
+    }
+
+    /// Who has not returned.
+    pub(super) fn pending(&self) -> Vec<String> {
+        self.minions.iter().filter(|id| !self.found.contains(*id)).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::value::map;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+    const GATHER: Duration = Duration::from_secs(10);
+
+    fn at(start: Instant, seconds: u64) -> Instant {
+        start + Duration::from_secs(seconds)
+    }
+
+    fn waiter(minions: &[&str], start: Instant) -> Waiter {
+        Waiter::new("J", minions.iter().map(|&id| id.to_owned()).collect(), TIMEOUT, GATHER, start)
+    }
+
+    fn ret(jid: &str, id: &str, value: impl Into<Value>) -> Event {
+        let data = map([("id", Value::from(id)), ("return", value.into()), ("retcode", Value::from(0))]);
+        Event { tag: format!("salt/job/{jid}/ret/{id}"), data }
+    }
+
+    fn returned(news: Option<News>) -> String {
+        match news {
+            Some(News::Return(ret)) => ret.id,
+            other => panic!("not a return: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn done_when_everyone_returned() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a", "b"], start);
+        assert_eq!(waiter.step(start), Step::Until(at(start, 5)));
+        assert_eq!(returned(waiter.event(ret("J", "a", true), start)), "a");
+        assert_eq!(waiter.step(start), Step::Until(at(start, 5)));
+        assert!(waiter.event(ret("J", "a", true), start).is_none(), "the second return of a minion is left out");
+        assert_eq!(returned(waiter.event(ret("J", "b", true), start)), "b");
+        assert_eq!(waiter.step(start), Step::Done);
+    }
+
+    #[test]
+    fn a_silent_minion_costs_both_timeouts() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a"], start);
+        waiter.step(start);
+        assert_eq!(waiter.step(at(start, 5)), Step::Probe(vec!["a".to_owned()]));
+        waiter.probed(Some("P"), at(start, 5));
+        assert_eq!(waiter.step(at(start, 5)), Step::Until(at(start, 15)));
+        assert_eq!(waiter.step(at(start, 15)), Step::Done);
+        assert_eq!(waiter.pending(), ["a"]);
+    }
+
+    #[test]
+    fn who_still_runs_it_is_waited_for_again() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a"], start);
+        waiter.step(start);
+        for round in 0..3 {
+            let now = at(start, 5 + round * 10);
+            assert!(matches!(waiter.step(now), Step::Probe(_)), "round {round}");
+            waiter.probed(Some("P"), now);
+            assert!(waiter.wants("salt/job/P/ret/a"));
+            assert!(waiter.event(ret("P", "a", map([("jid", "J")])), now).is_none());
+        }
+        let now = at(start, 35);
+        assert!(matches!(waiter.step(now), Step::Probe(_)));
+        waiter.probed(Some("P2"), now);
+        // it has just finished: the answer is empty, the return comes a little later
+        waiter.event(ret("P2", "a", Value::Map(vec![])), now);
+        assert_eq!(waiter.step(now), Step::Until(at(start, 45)));
+        assert_eq!(returned(waiter.event(ret("J", "a", 1), at(start, 36))), "a");
+        assert_eq!(waiter.step(at(start, 36)), Step::Done);
+    }
+
+    #[test]
+    fn a_failing_find_job_drops_the_minion() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a"], start);
+        waiter.step(start);
+        waiter.probed(Some("P"), at(start, 5));
+        let data = map([("return", Value::from("no such function")), ("retcode", Value::from(254))]);
+        waiter.event(Event { tag: "salt/job/P/ret/a".to_owned(), data }, at(start, 6));
+        assert_eq!(waiter.step(at(start, 6)), Step::Done);
+        assert!(waiter.pending().is_empty());
+    }
+
+    #[test]
+    fn a_probe_that_could_not_be_sent_ends_the_wait() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a"], start);
+        waiter.step(start);
+        waiter.probed(None, at(start, 5));
+        assert_eq!(waiter.step(at(start, 15)), Step::Done);
+    }
+
+    #[test]
+    fn syndics_add_minions_but_minions_do_not() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a"], start);
+        let event = |tag: &str| Event { tag: tag.to_owned(), data: map([("minions", Value::Array(vec!["x".into()]))]) };
+        waiter.event(event("salt/job/J/prog/a/1"), start);
+        waiter.event(event("salt/job/J/ret/a"), start);
+        waiter.event(event("salt/job/J/start/a"), start);
+        assert_eq!(waiter.pending(), ["a"]);
+        waiter.event(event("salt/job/J/new"), start);
+        assert_eq!(waiter.pending(), ["a", "x"]);
+    }
+
+    #[test]
+    fn a_return_is_the_tags_and_not_the_datas() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a", "b"], start);
+        let data = map([("id", Value::from("b")), ("return", Value::from(1))]);
+        let news = waiter.event(Event { tag: "salt/job/J/ret/a".to_owned(), data }, start);
+        assert_eq!(returned(news), "a");
+    }
+
+    #[test]
+    fn another_jobs_events_are_not_wanted() {
+        let waiter = waiter(&["a"], Instant::now());
+        assert!(waiter.wants("salt/job/J/ret/a"));
+        assert!(!waiter.wants("salt/job/J2/ret/a"));
+        assert!(!waiter.wants("salt/auth"));
+    }
+
+    #[test]
+    fn an_error_event_is_a_refusal() {
+        let mut waiter = waiter(&["a"], Instant::now());
+        let event = Event { tag: "salt/job/J/error".to_owned(), data: map([("error", "no")]) };
+        assert!(matches!(waiter.event(event, Instant::now()), Some(News::Refused(text)) if text == "no"));
+    }
+}

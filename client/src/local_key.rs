@@ -1,0 +1,48 @@
+//! The master's key for clients on its host: `cachedir/.<user>_key` (§7.1). Who can read it may command the master.
+
+use std::io::Read as _;
+
+use brine_protocol::secret::Secret;
+
+use crate::ClientOpts;
+
+/// The longest key file that is read; Salt's keys have 76 characters.
+const MAX_KEY: u64 = 4096;
+
+/// A key, or why there is none. Without one the master is asked all the same, as Salt does: its answer is the same
+/// refusal that a wrong key gets, and the reason is told beside it.
+pub(crate) struct LocalKey {
+    pub(crate) key: Secret<String>,
+    pub(crate) problem: Option<String>,
+}
+
+impl LocalKey {
+    pub(crate) fn read(opts: &ClientOpts) -> Self {
+        // the name becomes part of a path
+        let user: String =
+            opts.key_user().chars().map(|c| if matches!(c, '/' | '\\' | '\0') { '_' } else { c }).collect();
+        let path = opts.cachedir.join(format!(".{user}_key"));
+        let mut text = String::new();
+        let read = std::fs::File::open(&path).and_then(|file| file.take(MAX_KEY).read_to_string(&mut text));
+        match read {
+            Ok(_) if !text.trim().is_empty() => Self { key: Secret::new(text), problem: None },
+            Ok(_) => Self::none(format!("the master's key file {} is empty; restart the master", path.display())),
+            Err(error) => {
+                let advice = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied => {
+                        format!("run this as root or as {}", opts.master_user)
+                    }
+                    std::io::ErrorKind::NotFound => {
+                        "the master writes it when it starts: has it run with this configuration?".to_owned()
+                    }
+                    _ => "it must be a file of text".to_owned(),
+                };
+                Self::none(format!("cannot read the master's key {}: {error}; {advice}", path.display()))
+            }
+        }
+    }
+
+    fn none(problem: String) -> Self {
+        Self { key: Secret::new(String::new()), problem: Some(problem) }
+    }
+}

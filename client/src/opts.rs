@@ -1,0 +1,91 @@
+//! What the clients take from the master's configuration file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_protocol::config::{Config, ConfigError};
+use brine_zmtp::Endpoint;
+
+use crate::{ClientError, user};
+
+/// How to reach the master on this host, and how long to wait for what.
+#[derive(Debug, Clone)]
+pub struct ClientOpts {
+    /// The configuration file, for messages.
+    pub conf_file: PathBuf,
+    /// Where the master keeps `.root_key` and the minions' cached data.
+    pub cachedir: PathBuf,
+    /// Where the event bus listens.
+    pub sock_dir: PathBuf,
+    /// The key store.
+    pub pki_dir: PathBuf,
+    /// The address that the master binds.
+    pub interface: String,
+    /// The port of requests.
+    pub ret_port: u16,
+    /// The port of publications; who is connected to it is present.
+    pub publish_port: u16,
+    /// The user that the master runs as.
+    pub master_user: String,
+    /// Who runs this command, as Salt names it (`root`, `sudo_alice`).
+    pub user: String,
+    /// How long to wait for returns before asking who still runs the job.
+    pub timeout: Duration,
+    /// How long to wait for the answers to that.
+    pub gather_job_timeout: Duration,
+    /// Whether the master caches the minions' grains, without which nobody is known to be disconnected.
+    pub minion_data_cache: bool,
+}
+
+impl ClientOpts {
+    /// From the master's configuration.
+    ///
+    /// # Errors
+    /// When an option that is needed has a wrong value.
+    pub fn new(config: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            conf_file: config.path().to_owned(),
+            cachedir: config.get_path("cachedir")?,
+            sock_dir: config.get_path("sock_dir")?,
+            pki_dir: config.get_path("pki_dir")?,
+            interface: config.get_str("interface")?,
+            ret_port: config.get_port("ret_port")?,
+            publish_port: config.get_port("publish_port")?,
+            master_user: config.opt_str("user")?.unwrap_or_else(|| "root".to_owned()),
+            user: user::specific(),
+            timeout: config.get_duration("timeout")?,
+            gather_job_timeout: config.get_duration("gather_job_timeout")?,
+            minion_data_cache: config.get_bool("minion_data_cache")?,
+        })
+    }
+
+    /// The socket that events come from.
+    pub fn bus_socket(&self) -> PathBuf {
+        self.sock_dir.join("master_event_pub.ipc")
+    }
+
+    /// The socket that takes events.
+    pub fn push_socket(&self) -> PathBuf {
+        self.sock_dir.join("master_event_pull.ipc")
+    }
+
+    /// Where requests go. A master that listens everywhere is reached on loopback.
+    ///
+    /// # Errors
+    /// When `interface` is not an address.
+    pub fn request_endpoint(&self) -> Result<Endpoint, ClientError> {
+        let host = match self.interface.as_str() {
+            "" | "0.0.0.0" => "127.0.0.1",
+            "::" | "[::]" => "::1",
+            other => other.trim_start_matches('[').trim_end_matches(']'),
+        };
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let address = format!("tcp://{host}:{}", self.ret_port);
+        address.parse().map_err(|error| ClientError::Address { address, reason: format!("{error}") })
+    }
+
+    /// The user whose key file is read (§7.1): root and who came by sudo use the key of the master's user.
+    pub fn key_user(&self) -> &str {
+        if self.user == "root" || self.user.starts_with("sudo_") { &self.master_user } else { &self.user }
+    }
+}

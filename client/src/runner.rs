@@ -1,0 +1,139 @@
+//! `RunnerClient`: runs a runner in the master and waits for its result on the event bus (§7.3).
+
+use std::time::Duration;
+
+use brine_protocol::secret::Secret;
+use brine_protocol::value::{self, Value, ValueExt};
+
+use crate::bus::Bus;
+use crate::local_key::LocalKey;
+use crate::{ClientError, ClientOpts, request};
+
+/// How long the master has to start a runner; it answers at once.
+const START: Duration = Duration::from_secs(15);
+
+/// A runner that the master has started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// The tag of its events, `salt/run/<jid>`.
+    pub tag: String,
+    /// Its jid.
+    pub jid: String,
+}
+
+/// What a runner returned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunnerReturn {
+    /// Its result, or the text of its error.
+    pub ret: Value,
+    /// Whether it did what it was asked.
+    pub success: bool,
+    /// The code that it asks the command to exit with.
+    pub retcode: Option<i64>,
+    /// The outputter that it asks for.
+    pub out: Option<String>,
+}
+
+impl RunnerReturn {
+    /// From the data of `salt/run/<jid>/ret`. A runner that chooses its outputter returns `{"outputter", "data"}`.
+    fn from_event(data: &Value) -> Self {
+        let ret = data.get("return").cloned().unwrap_or(Value::Nil);
+        let success = data.get_bool("success").unwrap_or(true);
+        let retcode = data.get_i64("retcode").or_else(|| ret.get_i64("retcode"));
+        match (ret.entries().map(<[_]>::len), ret.get_text("outputter"), ret.get("data")) {
+            (Some(2), Some(out), Some(data)) => Self { out: Some(out.to_owned()), ret: data.clone(), success, retcode },
+            _ => Self { out: data.get_text("outputter").map(str::to_owned), ret, success, retcode },
+        }
+    }
+}
+
+/// The client.
+pub struct RunnerClient {
+    opts: ClientOpts,
+    key: Secret<String>,
+    key_problem: Option<String>,
+}
+
+impl RunnerClient {
+    /// A client of the master with this configuration. Nothing is contacted yet.
+    pub fn new(opts: ClientOpts) -> Self {
+        let LocalKey { key, problem } = LocalKey::read(&opts);
+        Self { opts, key, key_problem: problem }
+    }
+
+    /// Starts a runner and does not wait for it.
+    ///
+    /// # Errors
+    /// When the master is not there or refuses.
+    pub async fn cmd_async(
+        &self,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> Result<Started, ClientError> {
+        drop(Bus::connect(self.opts.bus_socket()).await?);
+        self.start(fun, args, kwargs).await
+    }
+
+    /// Runs a runner; without a timeout for as long as it takes and the master lives.
+    ///
+    /// # Errors
+    /// As [`RunnerClient::cmd_async`], and when the result does not come.
+    pub async fn cmd(
+        &self,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+        timeout: Option<Duration>,
+    ) -> Result<RunnerReturn, ClientError> {
+        let mut bus = Bus::connect(self.opts.bus_socket()).await?;
+        let started = self.start(fun, args, kwargs).await?;
+        let wanted = format!("{}/ret", started.tag);
+        let event = bus.next(|tag| tag == wanted);
+        let event = match timeout {
+            None => event.await,
+            Some(timeout) => tokio::time::timeout(timeout, event)
+                .await
+                .map_err(|_| ClientError::NoResult(timeout.as_secs(), started.jid.clone()))?,
+        };
+        Ok(RunnerReturn::from_event(&event.ok_or(ClientError::BusClosed)?.data))
+    }
+
+    async fn start(&self, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Result<Started, ClientError> {
+        let packed = value::map([("arg", Value::Array(args)), ("kwarg", value::map(kwargs))]);
+        let load = value::map([
+            ("cmd", Value::from("runner")),
+            ("fun", Value::from(fun)),
+            // as Python's own RunnerClient packs them
+            ("kwarg", packed),
+            ("user", Value::from(self.opts.user.as_str())),
+            ("key", Value::from(self.key.expose().as_str())),
+        ]);
+        let reply = request::clear(&self.opts, load, START, self.key_problem.as_deref()).await?;
+        match (reply.get_text("tag"), reply.get("jid")) {
+            (Some(tag), Some(jid)) => Ok(Started { tag: tag.to_owned(), jid: jid.python_str() }),
+            _ => Err(ClientError::Reply("it has no tag and jid".to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::value::map;
+
+    use super::*;
+
+    #[test]
+    fn returns_with_and_without_an_outputter() {
+        let plain = RunnerReturn::from_event(&map([("return", Value::from(1)), ("success", Value::from(true))]));
+        assert_eq!(plain, RunnerReturn { ret: Value::from(1), success: true, retcode: None, out: None });
+        let own = map([("outputter", Value::from("yaml")), ("data", Value::from(2))]);
+        let own = RunnerReturn::from_event(&map([("return", own), ("success", Value::from(false))]));
+        assert_eq!(
+            own,
+            RunnerReturn { ret: Value::from(2), success: false, retcode: None, out: Some("yaml".to_owned()) }
+        );
+        let empty = RunnerReturn::from_event(&map([("x", 1)]));
+        assert_eq!(empty.ret, Value::Nil);
+    }
+}
