@@ -288,7 +288,7 @@ mod tests {
         for bad in [list::<Value>([]), text(""), Value::from(1), list([1])] {
             assert_eq!(JobLoad::parse(&load(bad, list::<Value>([]))), Err(JobError::Field("fun")));
         }
-        let mut bad = good.clone();
+        let mut bad = good;
         bad.insert("jid", "../../etc");
         assert!(matches!(JobLoad::parse(&bad), Err(JobError::Jid(_))));
         assert!(JobLoad::parse(&Value::Nil).is_err());

@@ -360,8 +360,8 @@ mod tests {
         names.iter().map(|n| MinionId::new(*n).unwrap()).collect()
     }
 
-    fn target(kind: TargetType, expr: Value) -> Result<Target, TargetError> {
-        Target::parse(kind, &expr, ":")
+    fn target(kind: TargetType, expr: impl std::borrow::Borrow<Value>) -> Result<Target, TargetError> {
+        Target::parse(kind, expr.borrow(), ":")
     }
 
     #[test]

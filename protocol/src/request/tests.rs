@@ -1,11 +1,17 @@
 //! What a master must refuse, and what a minion must not believe, one case each.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::value::{bytes, list, map, text};
+use crate::auth::Credentials;
+use crate::crypticle::{AesKey, CryptError, Crypticle};
+use crate::envelope::{AesEnvelope, Envelope};
+use crate::ids::MinionId;
+use crate::keys::{EncAlg, PrivateKey, PrivateOps as _, SignAlg};
+use crate::msgpack::{self, Limits};
+use crate::value::{Value, ValueExt as _, bytes, list, map, text};
 
 static MASTER: LazyLock<PrivateKey> = LazyLock::new(|| PrivateKey::generate(1024).unwrap());
 static MINION: LazyLock<Arc<PrivateKey>> = LazyLock::new(|| Arc::new(PrivateKey::generate(1024).unwrap()));
@@ -241,7 +247,7 @@ fn a_load_can_be_signed() {
     let alg = SignAlg::default();
     assert_eq!(verify_load_signature(&request.load, MINION.public(), alg), Some(true));
     assert_eq!(verify_load_signature(&request.load, OTHER.public(), alg), Some(false));
-    let mut changed = request.load.clone();
+    let mut changed = request.load;
     changed.insert("return", false);
     assert_eq!(verify_load_signature(&changed, MINION.public(), alg), Some(false));
     changed.remove("sig");

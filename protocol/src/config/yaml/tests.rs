@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 use serde_json::Value as Json;
 
+use super::scalar::integer;
 use super::*;
 use crate::value::{list, map, text};
 

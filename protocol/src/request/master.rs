@@ -1,0 +1,228 @@
+//! The master's side: who sent a request is proved, and replies are made.
+
+use super::TOKEN;
+use crate::crypticle::{AesKey, CryptError, Crypticle};
+use crate::envelope::{AesEnvelope, VERSION};
+use crate::ids::MinionId;
+use crate::keys::{EncAlg, KeyError, PrivateOps, PublicKey, SignAlg};
+use crate::msgpack::{self, Limits};
+use crate::value::{self, Value, ValueExt};
+
+/// What the master demands of a request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestPolicy {
+    /// `minimum_auth_version`.
+    pub minimum_version: u64,
+    /// `request_server_ttl` in seconds; 0 is off.
+    pub ttl: u64,
+    /// The time now, seconds since the epoch.
+    pub now: i64,
+    /// What may be decoded.
+    pub limits: Limits,
+}
+
+impl RequestPolicy {
+    /// Salt's defaults at this moment.
+    pub fn now() -> Self {
+        Self { minimum_version: VERSION, ttl: 0, now: jiff::Timestamp::now().as_second(), limits: Limits::REQUEST }
+    }
+}
+
+/// A request whose sender is proved.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Who sent it: proved by session key and token, equal in envelope and load.
+    pub id: MinionId,
+    /// The load without `nonce` and `tok`.
+    pub load: Value,
+    /// The nonce the reply must carry.
+    pub nonce: Option<String>,
+    /// `cmd`.
+    pub cmd: String,
+    /// What a private reply is to be encrypted with, as the envelope says.
+    pub enc_algo: Option<String>,
+    /// What a private reply is to be signed with, as the envelope says.
+    pub sig_algo: Option<String>,
+}
+
+/// Why a request is refused. [`RequestError::reply`] is what the sender sees, the message is for the log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The version is below the minimum.
+    #[error("protocol version {version} is below minimum_auth_version {minimum}")]
+    Version {
+        /// The sender's.
+        version: u64,
+        /// The configured minimum.
+        minimum: u64,
+    },
+    /// The envelope names no valid minion, or the minion has no session.
+    #[error("the envelope names no known minion")]
+    UnknownMinion,
+    /// The load is not this minion's session's.
+    #[error("the load cannot be opened with the session key of {id}: {why}")]
+    Crypt {
+        /// Who the envelope names.
+        id: MinionId,
+        /// Why.
+        why: CryptError,
+    },
+    /// The load is not a map.
+    #[error("payload and load must be a dict")]
+    NotMap,
+    /// The load's id has a NUL.
+    #[error("bad load: id contains a null byte")]
+    NulId,
+    /// The load's id is not text.
+    #[error("bad load: id {0} is not a string")]
+    IdNotText(String),
+    /// The request is too old.
+    #[error("a request of {id} is older than request_server_ttl")]
+    Expired {
+        /// Who sent it.
+        id: MinionId,
+    },
+    /// Envelope and load name different minions.
+    #[error("the envelope names {id}, the load names another minion")]
+    IdMismatch {
+        /// Who the envelope names.
+        id: MinionId,
+    },
+    /// The token is missing or was not made with the minion's accepted key.
+    #[error("a request of {id} has no token of its accepted key")]
+    Token {
+        /// Who the envelope names.
+        id: MinionId,
+    },
+    /// The nonce is not 32 ASCII characters.
+    #[error("a request of {id} has a malformed nonce")]
+    Nonce {
+        /// Who sent it.
+        id: MinionId,
+    },
+    /// The load is signed wrongly, or not although signatures are required.
+    #[error("a request of {id} is not signed by its accepted key")]
+    Signature {
+        /// Who the envelope names.
+        id: MinionId,
+    },
+}
+
+impl RequestError {
+    /// What the sender is answered (§4.2), unencrypted.
+    pub fn reply(&self) -> Value {
+        match self {
+            Self::NotMap | Self::NulId | Self::IdNotText(_) => Value::from(self.to_string()),
+            _ => Value::from("bad load"),
+        }
+    }
+}
+
+/// Opens a request with the session key of the minion that its envelope names and proves that this minion sent it.
+/// `accepted_key` is asked for the minion's accepted key.
+///
+/// # Errors
+/// In the order of §4.2.
+pub fn open_request(
+    envelope: &AesEnvelope,
+    session: &Crypticle,
+    policy: &RequestPolicy,
+    accepted_key: impl FnOnce(&MinionId) -> Option<PublicKey>,
+) -> Result<Request, RequestError> {
+    if envelope.version < policy.minimum_version {
+        return Err(RequestError::Version { version: envelope.version, minimum: policy.minimum_version });
+    }
+    let id = envelope.id.clone().ok_or(RequestError::UnknownMinion)?;
+    let mut load = session
+        .open(&envelope.load, None, &policy.limits)
+        .map_err(|why| RequestError::Crypt { id: id.clone(), why })?;
+    if !matches!(load, Value::Map(_)) {
+        return Err(RequestError::NotMap);
+    }
+    match load.get("id") {
+        Some(Value::String(inner)) => {
+            if inner.as_bytes().contains(&0) {
+                return Err(RequestError::NulId);
+            }
+            if inner.as_str() != Some(id.as_str()) {
+                return Err(RequestError::IdMismatch { id });
+            }
+        }
+        Some(other) => return Err(RequestError::IdNotText(other.python_str().chars().take(80).collect())),
+        None => return Err(RequestError::IdMismatch { id }),
+    }
+    if policy.ttl > 0 {
+        let age = load.get_i64("ts").map(|ts| policy.now.saturating_sub(ts));
+        if age.is_none_or(|age| age > i64::try_from(policy.ttl).unwrap_or(i64::MAX)) {
+            return Err(RequestError::Expired { id });
+        }
+    }
+    let token = load.remove("tok");
+    let key = accepted_key(&id);
+    let proved = match (token.as_ref().and_then(ValueExt::bytes), &key) {
+        (Some(token), Some(key)) => key.x931_recover(token).as_deref() == Some(TOKEN),
+        _ => false,
+    };
+    if !proved {
+        return Err(RequestError::Token { id });
+    }
+    let nonce = match load.remove("nonce") {
+        None => None,
+        Some(nonce) => match nonce.text() {
+            // The reply carries it in a place of 32 characters.
+            Some(text) if text.len() == 32 && text.is_ascii() => Some(text.to_owned()),
+            _ => return Err(RequestError::Nonce { id }),
+        },
+    };
+    let cmd = load.get_text("cmd").unwrap_or_default().to_owned();
+    Ok(Request { id, load, nonce, cmd, enc_algo: envelope.enc_algo.clone(), sig_algo: envelope.sig_algo.clone() })
+}
+
+/// Whether the load's `sig` is the minion's (`minion_sign_messages`, §6.3); none if there is no `sig`.
+pub fn verify_load_signature(load: &Value, key: &PublicKey, alg: SignAlg) -> Option<bool> {
+    let mut signed = load.clone();
+    let signature = signed.remove("sig")?;
+    for key in ["nonce", "tok"] {
+        signed.remove(key);
+    }
+    let signature = signature.bytes().unwrap_or_default();
+    Some(key.verify(alg, &msgpack::encode_disk(&signed), signature))
+}
+
+/// The reply to a request: the value under the session key, with the request's nonce.
+pub fn seal_reply(session: &Crypticle, value: &Value, nonce: Option<&str>) -> Vec<u8> {
+    msgpack::encode_network_bytes(&session.seal(value, nonce))
+}
+
+/// A reply in clear text: refusals and everything local clients get.
+pub fn clear_reply(value: &Value) -> Vec<u8> {
+    msgpack::encode_network(value)
+}
+
+/// The private reply to `_pillar` (§6.4): a fresh key encrypted to the minion, and the signed pillar under it.
+///
+/// # Errors
+/// When an algorithm is unknown or a key operation fails.
+pub fn seal_pillar_reply(
+    pillar: &Value,
+    request: &Request,
+    minion: &PublicKey,
+    signer: &dyn PrivateOps,
+) -> Result<Vec<u8>, KeyError> {
+    let Some(nonce) = &request.nonce else {
+        return Ok(clear_reply(&value::map([("error", "Nonce not included in request")])));
+    };
+    let enc_algo: EncAlg = request.enc_algo.as_deref().map_or(Ok(EncAlg::default()), str::parse)?;
+    let sig_algo: SignAlg = request.sig_algo.as_deref().map_or(Ok(SignAlg::default()), str::parse)?;
+    let key = AesKey::generate();
+    let sealed_key = minion.encrypt(enc_algo, key.text().expose().as_bytes())?;
+    let data = msgpack::encode_network(&value::map([
+        ("key", Value::Binary(sealed_key.clone())),
+        ("pillar", pillar.clone()),
+        ("nonce", Value::from(nonce.as_str())),
+    ]));
+    let sig = signer.sign(sig_algo, &data)?;
+    let signed = value::map([("data", Value::Binary(data)), ("sig", Value::Binary(sig))]);
+    let blob = Crypticle::new(&key).seal(&signed, None);
+    Ok(clear_reply(&value::map([("key", Value::Binary(sealed_key)), ("pillar", Value::Binary(blob))])))
+}

@@ -1,0 +1,224 @@
+//! The minion's side: a load becomes a request, a reply becomes a value.
+
+use std::sync::Arc;
+
+use super::TOKEN;
+use crate::auth::Credentials;
+use crate::crypticle::{AesKey, CryptError, Crypticle};
+use crate::envelope::{AesEnvelope, Envelope, VERSION, into_bytes};
+use crate::ids::MinionId;
+use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps as _, PublicKey, SignAlg};
+use crate::msgpack::{self, Limits};
+use crate::secret::Secret;
+use crate::value::{Value, ValueExt};
+
+/// The minion's side: everything that turns a load into a request and a reply into a value.
+#[derive(Debug, Clone)]
+pub struct Session {
+    id: MinionId,
+    token: Secret<Vec<u8>>,
+    crypticle: Crypticle,
+    key: Arc<PrivateKey>,
+    master: PublicKey,
+    enc_algo: EncAlg,
+    sig_algo: SignAlg,
+    sign: bool,
+}
+
+/// A request ready to be sent.
+#[derive(Debug, Clone)]
+pub struct SealedRequest {
+    /// The envelope.
+    pub payload: Vec<u8>,
+    /// The nonce that the reply must carry.
+    pub nonce: String,
+}
+
+/// Why a reply is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyError {
+    /// The master refused the request with an unencrypted text, such as `bad load`. Authenticate again and send it again.
+    #[error("the master refused the request: {0}")]
+    Text(String),
+    /// The reply is not MessagePack.
+    #[error("the reply does not decode: {0}")]
+    Decode(#[from] crate::msgpack::DecodeError),
+    /// The reply is not authentic, or answers another request.
+    #[error("the reply cannot be opened: {0}")]
+    Crypt(#[from] CryptError),
+    /// The reply has another form than was expected.
+    #[error("the reply is malformed: {0}")]
+    Malformed(&'static str),
+    /// The pillar is not signed by the master.
+    #[error("the pillar is not signed by the master's key")]
+    BadSignature,
+    /// The private key operation failed.
+    #[error("the pillar's key does not decrypt")]
+    Key,
+}
+
+impl ReplyError {
+    /// Whether authenticating again and repeating the request may help (§3.5).
+    pub const fn wants_reauth(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Crypt(_) | Self::Key)
+    }
+}
+
+impl Session {
+    /// A session of an accepted minion. Makes the minion's token: one private operation.
+    ///
+    /// # Errors
+    /// When the private operation fails.
+    pub fn new(
+        id: &MinionId,
+        key: Arc<PrivateKey>,
+        credentials: &Credentials,
+        enc_algo: EncAlg,
+        sig_algo: SignAlg,
+    ) -> Result<Self, KeyError> {
+        Ok(Self {
+            id: id.clone(),
+            token: Secret::new(key.x931_sign(TOKEN)?),
+            crypticle: Crypticle::new(&credentials.session_key),
+            key,
+            master: credentials.master.clone(),
+            enc_algo,
+            sig_algo,
+            sign: false,
+        })
+    }
+
+    /// Signs every load (`minion_sign_messages`, §6.3).
+    #[must_use]
+    pub const fn signing(mut self, sign: bool) -> Self {
+        self.sign = sign;
+        self
+    }
+
+    /// The minion's id.
+    pub const fn id(&self) -> &MinionId {
+        &self.id
+    }
+
+    /// Adds what every request carries (id, nonce, ts, tok and, if asked for, sig) and encrypts the load, a map.
+    ///
+    /// # Errors
+    /// When the load cannot be signed.
+    pub fn seal_request(&self, load: Value) -> Result<SealedRequest, KeyError> {
+        let nonce = hex::encode(rand::random::<[u8; 16]>());
+        self.seal_with(load, nonce, jiff::Timestamp::now().as_second())
+    }
+
+    pub(crate) fn seal_with(&self, mut load: Value, nonce: String, ts: i64) -> Result<SealedRequest, KeyError> {
+        for key in ["nonce", "ts", "tok", "sig"] {
+            load.remove(key);
+        }
+        load.insert("id", &self.id);
+        let mut sent = load;
+        let signature = if self.sign {
+            // Signed is everything but nonce and token, which the master takes out before it checks.
+            let mut signed = sent.clone();
+            signed.insert("ts", ts);
+            Some(self.key.sign(self.sig_algo, &msgpack::encode_disk(&signed))?)
+        } else {
+            None
+        };
+        sent.insert("nonce", nonce.as_str());
+        sent.insert("ts", ts);
+        sent.insert("tok", Value::Binary(self.token.expose().clone()));
+        if let Some(signature) = signature {
+            sent.insert("sig", Value::Binary(signature));
+        }
+        let envelope = Envelope::Aes(AesEnvelope {
+            load: self.crypticle.seal(&sent, None),
+            version: VERSION,
+            id: Some(self.id.clone()),
+            enc_algo: Some(self.enc_algo.as_str().to_owned()),
+            sig_algo: Some(self.sig_algo.as_str().to_owned()),
+        });
+        Ok(SealedRequest { payload: envelope.encode(), nonce })
+    }
+
+    /// Opens a reply.
+    ///
+    /// # Errors
+    /// When it is a refusal, not authentic, or not the reply to this nonce.
+    pub fn open_reply(&self, reply: &[u8], nonce: &str) -> Result<Value, ReplyError> {
+        Ok(self.crypticle.open(&blob_of(reply)?, Some(nonce), &Limits::REQUEST)?)
+    }
+
+    /// Opens a reply leaving every byte string as bytes, keys too: for `_serve_file` (§6.5).
+    ///
+    /// # Errors
+    /// As [`Session::open_reply`].
+    pub fn open_raw_reply(&self, reply: &[u8], nonce: &str) -> Result<Value, ReplyError> {
+        Ok(self.crypticle.open_raw(&blob_of(reply)?, Some(nonce), &Limits::REQUEST)?)
+    }
+
+    /// Opens the private reply to `_pillar` (§6.4) and returns the pillar.
+    ///
+    /// # Errors
+    /// When it is a refusal, not signed by the master, or not the reply to this nonce.
+    pub fn open_pillar_reply(&self, reply: &[u8], nonce: &str) -> Result<Value, ReplyError> {
+        let reply = match msgpack::decode(reply, &Limits::REQUEST)? {
+            reply @ Value::Map(_) => reply,
+            other => {
+                // No private reply: a refusal in words, or an ordinary reply (3008, when the minion's key is gone).
+                let blob = refusal_or_blob(other)?;
+                self.crypticle.open(&blob, Some(nonce), &Limits::REQUEST)?;
+                return Err(ReplyError::Text("the master has no accepted key of this minion".to_owned()));
+            }
+        };
+        if let Some(text) = refusal_of(&reply) {
+            return Err(ReplyError::Text(text));
+        }
+        let sealed_key = reply.get_bytes("key").ok_or(ReplyError::Malformed("it has no key"))?;
+        let key = Secret::new(self.key.decrypt(self.enc_algo, sealed_key).map_err(|_| ReplyError::Key)?);
+        let crypticle = Crypticle::new(&AesKey::from_bytes(key.expose())?);
+        let blob = reply.get_bytes("pillar").ok_or(ReplyError::Malformed("it has no pillar"))?;
+        let signed = crypticle.open(blob, None, &Limits::REQUEST)?;
+        let data = signed.get_bytes("data").ok_or(ReplyError::Malformed("it has no signed data"))?;
+        let signature = signed.get_bytes("sig").unwrap_or_default();
+        if !self.master.verify(self.sig_algo, data, signature) {
+            return Err(ReplyError::BadSignature);
+        }
+        let mut inner = msgpack::decode(data, &Limits::REQUEST)?;
+        // The key was encrypted by anyone who knows ours: the master signs which one it chose, and for which request.
+        if inner.get_bytes("key") != Some(sealed_key) {
+            return Err(ReplyError::BadSignature);
+        }
+        if inner.get_text("nonce") != Some(nonce) {
+            return Err(CryptError::WrongNonce.into());
+        }
+        inner.remove("pillar").ok_or(ReplyError::Malformed("it has no pillar"))
+    }
+}
+
+/// The blob of an encrypted reply, which is one byte string; texts are refusals.
+fn blob_of(reply: &[u8]) -> Result<Vec<u8>, ReplyError> {
+    match msgpack::decode(reply, &Limits::REQUEST)? {
+        map @ Value::Map(_) => Err(refusal_of(&map).map_or(ReplyError::Malformed("it is a map"), ReplyError::Text)),
+        other => refusal_or_blob(other),
+    }
+}
+
+/// The text of a refusal that is a map: `error` since 3008, `msg` before.
+fn refusal_of(reply: &Value) -> Option<String> {
+    reply.get_text("error").or_else(|| reply.get_text("msg")).map(one_line)
+}
+
+fn refusal_or_blob(value: Value) -> Result<Vec<u8>, ReplyError> {
+    match value.text() {
+        // A blob is never shorter, and hardly ever text.
+        Some(text) if text.len() < MIN_BLOB || !text.len().is_multiple_of(16) => Err(ReplyError::Text(one_line(text))),
+        _ => into_bytes(value).ok_or(ReplyError::Malformed("it is not bytes")),
+    }
+}
+
+/// IV, one block and MAC.
+const MIN_BLOB: usize = 64;
+
+/// What a peer says goes to the log: one short line.
+fn one_line(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,18 @@
+//! Encrypted requests of an accepted minion and their replies (§4, §6).
+//!
+//! The minion's side is [`Session`]; the master's side is [`open_request`] and the functions that make replies.
+
+mod master;
+mod minion;
+
+#[cfg(test)]
+mod tests;
+
+pub use master::{
+    Request, RequestError, RequestPolicy, clear_reply, open_request, seal_pillar_reply, seal_reply,
+    verify_load_signature,
+};
+pub use minion::{ReplyError, SealedRequest, Session};
+
+/// What a token signs (§4.1).
+const TOKEN: &[u8] = b"salt";
