@@ -20,6 +20,11 @@ impl Budget {
         Arc::new(Budget { used: AtomicUsize::new(0), max })
     }
 
+    /// What all connections have taken.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// The share of one connection, empty at first.
     pub(crate) fn share(self: &Arc<Budget>) -> Share {
         Share { budget: Arc::clone(self), charged: 0 }
@@ -72,6 +77,6 @@ mod tests {
         assert!(two.cover(FREE_PER_CONNECTION + 20));
         assert!(one.cover(0) && two.cover(FREE_PER_CONNECTION + 100));
         drop((one, two));
-        assert_eq!(budget.used.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.used(), 0);
     }
 }

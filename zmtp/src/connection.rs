@@ -196,6 +196,8 @@ impl Connection {
             if wrote > 0 || (waited && self.outgoing.is_empty()) {
                 return Ok(Event::Wrote(wrote));
             }
+            // What could not be decoded because too many PONGs wait comes first.
+            let read = read && self.input.is_empty();
             let interest = match (read, !self.outgoing.is_empty()) {
                 (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
                 (true, false) => Some(Interest::READABLE),
@@ -250,6 +252,7 @@ impl Connection {
         Ok(())
     }
 
+    /// Reads once. Everything read before has been decoded.
     fn fill(&mut self) -> Result<(), Closed> {
         let max = if self.decoder.expects_more_than(READ_LEN) { READ_LONG_LEN } else { READ_LEN };
         match self.stream.try_read(&mut self.input, max)? {
@@ -259,6 +262,7 @@ impl Connection {
                 Ok(())
             }
             None => {
+                // Nothing there after all: an idle peer keeps no buffer.
                 self.input = BytesMut::new();
                 Ok(())
             }

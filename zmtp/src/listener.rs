@@ -299,11 +299,10 @@ impl HalfOpen {
         let key = address.and_then(|address| (self.who)(address.ip()));
         if let Some(key) = key {
             let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = counts.entry(key).or_insert(0);
-            if *count >= max {
+            if counts.get(&key).copied().unwrap_or(0) >= max {
                 return None;
             }
-            *count += 1;
+            *counts.entry(key).or_insert(0) += 1;
         }
         Some(HalfOpenGuard { half_open: self.clone(), key })
     }

@@ -67,6 +67,8 @@ pub struct RouterStats {
     pub replies: u64,
     /// Messages dropped because they were not `[empty][payload]`.
     pub malformed: u64,
+    /// Bytes of requests unfinished or unanswered, above 16 KiB a connection.
+    pub buffered: usize,
     /// Connections accepted.
     pub accepted: u64,
     /// Connections closed at once because of a limit.
@@ -195,6 +197,7 @@ impl Router {
             requests: core.requests.load(Ordering::Relaxed),
             replies: core.replies.load(Ordering::Relaxed),
             malformed: core.malformed.load(Ordering::Relaxed),
+            buffered: core.unauthenticated.used().saturating_add(core.authenticated.used()),
             accepted: core.counters.accepted.load(Ordering::Relaxed),
             refused: core.counters.refused.load(Ordering::Relaxed),
             violations: core.counters.violations.load(Ordering::Relaxed),
