@@ -242,7 +242,8 @@ async fn drive(
                 Ok(Poll::Pending) => {}
             }
             // The timer alone would come late where all threads are busy.
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) || expired.as_mut().poll(context).is_ready() {
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) || expired.as_mut().poll(context).is_ready()
+            {
                 return Poll::Ready(Some(End::Wall));
             }
             ready!(changed.as_mut().poll(context));

@@ -86,7 +86,9 @@ impl Links {
                 format!("module '{module}' imports what this minion has in another form: {why}")
             }),
             (withheld, []) => Err(format!("module '{module}' was not granted {}, which it imports", names(withheld))),
-            (_, unknown) => Err(format!("module '{module}' imports {}, which this minion does not have", names(unknown))),
+            (_, unknown) => {
+                Err(format!("module '{module}' imports {}, which this minion does not have", names(unknown)))
+            }
         }
     }
 

@@ -151,10 +151,8 @@ impl Module {
         let name = snake(export);
         let too_large = || format!("the types of {name} are too large");
         let mut read = |ty| Ty::read(&ty, types).ok_or_else(too_large);
-        let params = function
-            .params()
-            .map(|(name, ty)| Ok(Param::new(name, read(ty)?)))
-            .collect::<Result<Vec<_>, String>>()?;
+        let params =
+            function.params().map(|(name, ty)| Ok(Param::new(name, read(ty)?))).collect::<Result<Vec<_>, String>>()?;
         let result = function.results().next().map(&mut read).transpose()?;
         let signature = Signature { name: format!("{}.{name}", self.name), params, result };
         if let Entry::Vacant(free) = self.functions.entry(name) {

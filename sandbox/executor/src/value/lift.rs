@@ -22,6 +22,7 @@ pub enum Unfit {
 /// Writes a value of this type.
 pub fn lift(value: &Val, ty: &Ty, out: &mut Writer) -> Result<(), Unfit> {
     match (ty, value) {
+        (Ty::Foreign(what), _) => return Err(Unfit::Foreign(what)),
         (Ty::Data, Val::Record(fields)) => {
             let value = fields.first().and_then(|(_, value)| bytes(value)).unwrap_or_default();
             data(&value, out)?;
@@ -95,7 +96,6 @@ pub fn lift(value: &Val, ty: &Ty, out: &mut Writer) -> Result<(), Unfit> {
             out.str(key)?;
             optional(value.as_deref(), ty.as_deref(), out)?;
         }
-        (Ty::Foreign(what), _) => return Err(Unfit::Foreign(what)),
         // The engine makes values of the function's type and of no other.
         _ => return Err(Unfit::Foreign("value that is not of its type")),
     }

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use brine_sandbox_wire::{
-    Connection, FailKind, FromExecutor, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender, Sha256Hex, ToExecutor,
-    Usage, WireError,
+    Connection, FailKind, FromExecutor, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender, Sha256Hex,
+    ToExecutor, Usage, WireError,
 };
 use serde_json::Value;
 
@@ -64,7 +64,9 @@ impl Executor {
         let child = command(other).args(options).spawn().unwrap();
         let (sender, mut receiver) = connection.minion();
         let ready = deadline(receiver.recv()).await.unwrap().message;
-        assert!(matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid } if pid == child.id()));
+        assert!(
+            matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid } if pid == child.id())
+        );
         Self { child, sender, receiver, log: Vec::new(), next_call: 0, next_module: 0 }
     }
 
