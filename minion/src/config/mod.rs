@@ -365,7 +365,7 @@ fn master(config: &Config) -> Result<MasterOpts, OptsError> {
         }
     };
     // Salt takes a `publish_port` other than its own odd default, 4506, for one that overrules the master.
-    let publish_port = optional(config, "publish_port", Config::get_port)?.filter(|port| !matches!(port, 4505 | 4506));
+    let publish_port = optional(config, "publish_port", Config::get_port)?.filter(|port| *port != 4506);
     Ok(MasterOpts { host: host.to_owned(), port: port.unwrap_or(default_port), publish_port, source })
 }
 

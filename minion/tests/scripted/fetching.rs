@@ -1,0 +1,155 @@
+//! Modules from the master's file server.
+
+use brine_minion::runtime::Runtime;
+use brine_protocol::value::{Value, ValueExt};
+
+use crate::master::{File, Master, Seen};
+use crate::running::{Running, start};
+
+async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
+    let minion = start(dir, master, more).await;
+    master.expect_start().await;
+    master.subscribed().await;
+    minion
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sync_fetches_what_changed_and_names_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    master.put_file("_modules/hello.wasm", &b"hello ".repeat(1000)); // several chunks
+    master.put_file("_modules/notes.txt", b"x");
+    master.put_file("_modules/../../etc/passwd.wasm", b"x");
+    let jid = master.publish("saltutil.sync_modules", vec![]);
+    let load = master.expect_return(&jid).await;
+    assert_eq!(load.get("return"), Some(&Value::Array(vec![Value::from("modules.hello")])));
+    assert_eq!(minion.modules.describe("hello").unwrap().size, 6000);
+    assert_eq!(minion.modules.describe("hello").unwrap().origin, "base");
+
+    let again = master.publish("saltutil.sync_modules", vec![]);
+    let served =
+        |seen: &[Seen]| seen.iter().filter(|s| matches!(s, Seen::Request { cmd, .. } if cmd == "_serve_file")).count();
+    master.drain();
+    let load = master.expect_return(&again).await;
+    assert_eq!(load.get("return"), Some(&Value::Array(vec![])));
+    assert_eq!(served(&master.drain()), 0);
+
+    master.put_file("_modules/hello.wasm", b"hello, changed");
+    let changed = master.publish("saltutil.sync_modules", vec![]);
+    let load = master.expect_return(&changed).await;
+    assert_eq!(load.get_list("return").unwrap().len(), 1);
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    master.put_file("_modules/hello.wasm", b"good");
+    let jid = master.publish("saltutil.sync_modules", vec![]);
+    master.expect_return(&jid).await;
+    let before = minion.modules.describe("hello").unwrap().sha256;
+
+    let cases = [
+        (File { content: b"evil".to_vec(), said: Some("00".repeat(32)), hash_type: "sha256" }, "another hash"),
+        (File { content: b"evil".to_vec(), said: None, hash_type: "md5" }, "hash_type"),
+        (File { content: b"bad component".to_vec(), said: None, hash_type: "sha256" }, "not a component"),
+    ];
+    for (file, why) in cases {
+        master.script().files.insert("_modules/hello.wasm".into(), file);
+        let jid = master.publish("saltutil.sync_modules", vec![]);
+        let load = master.expect_return(&jid).await;
+        assert_eq!(load.get_bool("success"), Some(false));
+        let text = load.get_text("return").unwrap();
+        assert!(text.contains(why) && text.contains("hello"), "{text}");
+        assert_eq!(minion.modules.describe("hello").unwrap().sha256, before);
+    }
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_without_end_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let more = "sandbox: {compile: {module: 10KiB}}";
+    let minion = ready(&mut master, dir.path(), more).await;
+    master.put_file("_modules/large.wasm", &vec![0; 100_000]);
+    let jid = master.publish("saltutil.sync_modules", vec![]);
+    let load = master.expect_return(&jid).await;
+    assert!(load.get_text("return").unwrap().contains("larger than"), "{load}");
+    assert!(minion.modules.describe("large").is_none());
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_names_an_unknown_module_fetches_it_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
+    master.put_file("_modules/late.wasm", b"late");
+    let jids: Vec<_> = (0..5).map(|_| master.publish("late.fun", vec![])).collect();
+    let mut served = 0;
+    let mut left = jids.len();
+    master
+        .expect("all returns", |seen| {
+            if let Seen::Request { cmd, load } = seen {
+                // The chunk and the empty one that ends it.
+                served += usize::from(cmd == "_serve_file" && load.get_u64("loc") == Some(0));
+                if cmd == "_return" {
+                    assert_eq!(load.get_text("return"), Some("late"));
+                    left -= 1;
+                }
+            }
+            (left == 0).then_some(())
+        })
+        .await;
+    assert_eq!(served, 1);
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
+    let mut asked = 0;
+    for _ in 0..5 {
+        let jid = master.publish("absent.fun", vec![]);
+        let load = master
+            .expect("the return", |seen| match seen {
+                Seen::Request { cmd, .. } if cmd == "_file_hash" => {
+                    asked += 1;
+                    None
+                }
+                Seen::Request { cmd, load } if cmd == "_return" && load.get_text("jid") == Some(jid.as_str()) => {
+                    Some(load.clone())
+                }
+                _ => None,
+            })
+            .await;
+        assert_eq!(load.get_text("return"), Some("'absent.fun' is not available."));
+    }
+    assert_eq!(asked, 1);
+    // Asking for a sync asks the master again.
+    master.put_file("_modules/absent.wasm", b"here now");
+    let jid = master.publish("saltutil.sync_modules", vec![]);
+    master.expect_return(&jid).await;
+    let jid = master.publish("absent.fun", vec![]);
+    assert_eq!(master.expect_return(&jid).await.get_text("return"), Some("absent"));
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
+    master.put_file("_modules/broken.wasm", b"bad");
+    let jid = master.publish("broken.fun", vec![]);
+    let load = master.expect_return(&jid).await;
+    let text = load.get_text("return").unwrap();
+    assert!(text.starts_with("'broken.fun' is not available.") && text.contains("not a component"), "{text}");
+    minion.end().await.unwrap();
+}

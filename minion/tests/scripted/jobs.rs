@@ -1,0 +1,121 @@
+//! Jobs: admission, several functions, asking after them and ending them.
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt, list, map};
+
+use crate::master::{Master, job};
+use crate::running::{Running, start};
+
+async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
+    let minion = start(dir, master, more).await;
+    master.expect_start().await;
+    master.subscribed().await;
+    minion
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_with_several_functions_returns_maps() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let jid = Jid::now();
+    let mut load = job(&jid, "", vec![]);
+    load.insert("fun", list(["test.ping", "test.echo", "test.fail"]));
+    load.insert("arg", list([list::<Value>([]), list(["text"]), list::<Value>([])]));
+    master.send(vec![master.seal(&load)]);
+    let load = master.expect_return(&jid).await;
+    assert_eq!(
+        load.get("return"),
+        Some(&map([
+            ("test.ping", Value::from(true)),
+            ("test.echo", Value::from("text")),
+            ("test.fail", Value::from("it failed")),
+        ]))
+    );
+    assert_eq!(load.get("retcode").unwrap().get_i64("test.fail"), Some(1));
+    assert_eq!(load.get("success").unwrap().get_bool("test.ping"), Some(true));
+    assert_eq!(load.get_list("usage").unwrap().len(), 3);
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keywords_reach_the_function_and_test_reaches_the_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let kwargs = |entries: &[(&str, Value)]| {
+        let mut kwargs = map([("__kwarg__", true)]);
+        entries.iter().for_each(|(k, v)| kwargs.insert(k, v.clone()));
+        vec![kwargs]
+    };
+    let jid = master.publish("test.kwargs", kwargs(&[("a", Value::from(1)), ("test", Value::from(true))]));
+    let load = master.expect_return(&jid).await;
+    assert_eq!(load.get("return"), Some(&map([("a", Value::from(1)), ("test", Value::from(true))])));
+    for (value, expected) in [(true, true), (false, false)] {
+        let jid = master.publish("test.mode", kwargs(&[("test", Value::from(value))]));
+        assert_eq!(master.expect_return(&jid).await.get("return"), Some(&Value::from(expected)));
+    }
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_minion_can_still_be_asked_and_told_to_end_a_job() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
+    let first = master.publish("test.wait", vec![]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    let second = master.publish("test.ping", vec![]); // waits for its turn
+    let find = master.publish("saltutil.find_job", vec![Value::from(&first)]);
+    let found = master.expect_return(&find).await;
+    let found = found.get("return").unwrap();
+    assert_eq!(found.get_text("fun"), Some("test.wait"));
+    assert_eq!(found.get_u64("pid"), Some(u64::from(std::process::id())));
+    let kill = master.publish("saltutil.kill_job", vec![Value::from(&first)]);
+    master
+        .expect("three returns", {
+            let mut left = vec![first.to_string(), second.to_string(), kill.to_string()];
+            move |seen| {
+                if let crate::master::Seen::Request { cmd, load } = seen
+                    && cmd == "_return"
+                {
+                    left.retain(|jid| Some(jid.as_str()) != load.get_text("jid"));
+                }
+                left.is_empty().then_some(())
+            }
+        })
+        .await;
+    let gone = master.publish("saltutil.find_job", vec![Value::from(&first)]);
+    assert_eq!(master.expect_return(&gone).await.get("return"), Some(&Value::Map(vec![])));
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_without_room_for_returns_refuses_jobs_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "spool_max_count: 1").await;
+    let first = master.publish("test.wait", vec![]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    let refused = master.publish("test.ping", vec![]);
+    let load = master.expect_return(&refused).await;
+    assert!(load.get_text("return").unwrap().contains("spool is full"), "{load}");
+    assert_eq!(load.get_bool("success"), Some(false));
+    minion.modules.gate.add_permits(1);
+    master.expect_return(&first).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_event_is_sent_when_it_is_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let jid = Jid::now();
+    let mut load = job(&jid, "test.ping", vec![]);
+    load.insert("start_event", true);
+    master.send(vec![master.seal(&load)]);
+    let event = master.expect_request("_minion_event").await;
+    assert_eq!(event.get_text("tag"), Some(format!("salt/job/{jid}/start/m1").as_str()));
+    minion.end().await.unwrap();
+}

@@ -1,0 +1,405 @@
+//! A master that does what a test says.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::Duration;
+
+use brine_protocol::auth::{Accepted, AuthRequest, publish_key_signature};
+use brine_protocol::crypticle::{AesKey, Crypticle};
+use brine_protocol::envelope::Envelope;
+use brine_protocol::ids::Jid;
+use brine_protocol::keys::{PrivateKey, PublicKey, SignAlg};
+use brine_protocol::msgpack::Limits;
+use brine_protocol::publication;
+use brine_protocol::request::{Request, RequestPolicy, clear_reply, open_request, seal_pillar_reply, seal_reply};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use brine_zmtp::{Endpoint, PubConfig, Publisher, Router, RouterConfig};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Far more than anything here takes; a test that waits so long has failed.
+pub const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What the master saw.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    /// An authentication and what it was answered.
+    Auth(Verdict),
+    /// A request that was proved.
+    Request { cmd: String, load: Value },
+    /// A request that was refused.
+    Refused(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Accept,
+    Pending,
+    Reject,
+    Full,
+}
+
+/// What a return is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnReturn {
+    Acknowledge,
+    /// As a master whose handler failed.
+    EmptyText,
+    /// Not at all.
+    Silence,
+}
+
+/// A file on the file server.
+pub struct File {
+    pub content: Vec<u8>,
+    /// What `_file_hash` says; none for the truth.
+    pub said: Option<String>,
+    pub hash_type: &'static str,
+}
+
+pub struct Script {
+    /// The next verdicts; when there are none, accept.
+    pub verdicts: VecDeque<Verdict>,
+    pub publish_key: AesKey,
+    pub session_key: AesKey,
+    pub serial: u64,
+    /// So many requests are answered `bad load`.
+    pub bad_loads: usize,
+    pub on_return: OnReturn,
+    pub files: HashMap<String, File>,
+    pub pillar: Value,
+    pub minion_key: Option<PublicKey>,
+    /// Replaces the reply to the next return.
+    pub next_reply: Option<Vec<u8>>,
+}
+
+pub struct Master {
+    pub key: PrivateKey,
+    pub script: Arc<Mutex<Script>>,
+    pub seen: mpsc::UnboundedReceiver<Seen>,
+    seen_by: mpsc::UnboundedSender<Seen>,
+    pub request_port: u16,
+    pub publish_port: u16,
+    publisher: Option<Publisher>,
+    serving: Option<JoinHandle<()>>,
+}
+
+/// Making keys takes long; which key it is matters only where two must differ.
+pub fn key(n: usize) -> PrivateKey {
+    static KEYS: [OnceLock<PrivateKey>; 3] = [const { OnceLock::new() }; 3];
+    KEYS[n].get_or_init(|| PrivateKey::generate(2048).unwrap()).clone()
+}
+
+impl Master {
+    pub async fn start() -> Self {
+        let script = Script {
+            verdicts: VecDeque::new(),
+            publish_key: AesKey::generate(),
+            session_key: AesKey::generate(),
+            serial: 0,
+            bad_loads: 0,
+            on_return: OnReturn::Acknowledge,
+            files: HashMap::new(),
+            pillar: map([("role", "test")]),
+            minion_key: None,
+            next_reply: None,
+        };
+        let (seen_by, seen) = mpsc::unbounded_channel();
+        let mut this = Self {
+            key: key(0),
+            script: Arc::new(Mutex::new(script)),
+            seen,
+            seen_by,
+            request_port: 0,
+            publish_port: 0,
+            publisher: None,
+            serving: None,
+        };
+        this.listen().await;
+        this
+    }
+
+    /// Binds: first to any ports, later to the same.
+    pub async fn listen(&mut self) {
+        let endpoint = Endpoint::tcp("127.0.0.1", self.publish_port);
+        let publisher = bind(|| Publisher::bind(&endpoint, PubConfig::default())).await;
+        self.publish_port = publisher.endpoint().port().unwrap();
+        self.publisher = Some(publisher);
+        let endpoint = Endpoint::tcp("127.0.0.1", self.request_port);
+        let router = bind(|| Router::bind(&endpoint, RouterConfig::default())).await;
+        self.request_port = router.endpoint().port().unwrap();
+        let desk = Desk {
+            key: self.key.clone(),
+            script: Arc::clone(&self.script),
+            seen: self.seen_by.clone(),
+            publish_port: self.publish_port,
+        };
+        self.serving = Some(tokio::spawn(desk.serve(router)));
+    }
+
+    /// Closes both ports, as a master that ends does.
+    pub async fn stop(&mut self) {
+        if let Some(serving) = self.serving.take() {
+            serving.abort();
+            let _ = serving.await;
+        }
+        if let Some(publisher) = self.publisher.take() {
+            publisher.close(Duration::ZERO).await;
+        }
+    }
+
+    pub fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap()
+    }
+
+    /// Waits for something that it sees.
+    pub async fn expect<T>(&mut self, what: &str, mut pick: impl FnMut(&Seen) -> Option<T>) -> T {
+        let mut others = Vec::new();
+        let waited = tokio::time::timeout(DEADLINE, async {
+            loop {
+                let seen = self.seen.recv().await.unwrap();
+                if let Some(picked) = pick(&seen) {
+                    return picked;
+                }
+                others.push(seen);
+            }
+        });
+        match waited.await {
+            Ok(picked) => picked,
+            Err(_) => panic!("waited in vain for {what}; saw {others:#?}"),
+        }
+    }
+
+    pub async fn expect_auth(&mut self, verdict: Verdict) {
+        let what = format!("an authentication answered {verdict:?}");
+        self.expect(&what, |seen| matches!(seen, Seen::Auth(v) if *v == verdict).then_some(())).await;
+    }
+
+    pub async fn expect_request(&mut self, wanted: &str) -> Value {
+        self.expect(wanted, |seen| match seen {
+            Seen::Request { cmd, load } if cmd == wanted => Some(load.clone()),
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for the return of a job.
+    pub async fn expect_return(&mut self, jid: &Jid) -> Value {
+        self.expect(&format!("the return of {jid}"), |seen| match seen {
+            Seen::Request { cmd, load } if cmd == "_return" && load.get_text("jid") == Some(jid.as_str()) => {
+                Some(load.clone())
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// Waits for the start event: the minion is connected and signed in.
+    pub async fn expect_start(&mut self) -> Value {
+        self.expect("the start event", |seen| match seen {
+            Seen::Request { cmd, load }
+                if cmd == "_minion_event" && load.get_text("tag").is_some_and(|t| t.starts_with("salt/minion/")) =>
+            {
+                Some(load.clone())
+            }
+            _ => None,
+        })
+        .await
+    }
+
+    /// What was seen since, without waiting.
+    pub fn drain(&mut self) -> Vec<Seen> {
+        std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
+    }
+
+    /// A publication's bytes.
+    pub fn seal(&self, load: &Value) -> Bytes {
+        self.seal_by(load, &self.key)
+    }
+
+    pub fn seal_by(&self, load: &Value, signer: &PrivateKey) -> Bytes {
+        let mut script = self.script();
+        script.serial += 1;
+        let crypticle = Crypticle::new(&script.publish_key);
+        publication::seal(load.clone(), script.serial, &crypticle, signer, SignAlg::Pkcs1v15Sha1).unwrap()
+    }
+
+    pub fn send(&self, frames: Vec<Bytes>) {
+        self.publisher.as_ref().unwrap().send(frames);
+    }
+
+    pub async fn subscribed(&self) {
+        let publisher = self.publisher.as_ref().unwrap();
+        tokio::time::timeout(DEADLINE, publisher.wait_for_subscribers(1)).await.expect("nobody subscribed");
+    }
+
+    /// Publishes a job for everybody.
+    pub fn publish(&self, fun: &str, arg: Vec<Value>) -> Jid {
+        let jid = Jid::now();
+        let payload = self.seal(&job(&jid, fun, arg));
+        self.send(vec![payload]);
+        jid
+    }
+
+    /// A new publish key, as after salt-key -d.
+    pub fn rotate(&self) {
+        let mut script = self.script();
+        script.publish_key = AesKey::generate();
+        script.serial = 0;
+    }
+
+    pub fn put_file(&self, path: &str, content: &[u8]) {
+        let file = File { content: content.to_vec(), said: None, hash_type: "sha256" };
+        self.script().files.insert(path.to_owned(), file);
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        if let Some(serving) = &self.serving {
+            serving.abort();
+        }
+    }
+}
+
+/// A port that was just closed may be taken for a moment.
+async fn bind<T, F: Future<Output = Result<T, brine_zmtp::BindError>>>(mut bind: impl FnMut() -> F) -> T {
+    let deadline = tokio::time::Instant::now() + DEADLINE;
+    loop {
+        match bind().await {
+            Ok(bound) => return bound,
+            Err(e) if tokio::time::Instant::now() > deadline => panic!("{e}"),
+            Err(_) => tokio::task::yield_now().await,
+        }
+    }
+}
+
+/// The load of a job for everybody.
+pub fn job(jid: &Jid, fun: &str, arg: Vec<Value>) -> Value {
+    map([
+        ("fun", Value::from(fun)),
+        ("arg", Value::Array(arg)),
+        ("tgt", Value::from("*")),
+        ("tgt_type", Value::from("glob")),
+        ("jid", Value::from(jid)),
+        ("ret", Value::from("")),
+        ("user", Value::from("root")),
+    ])
+}
+
+struct Desk {
+    key: PrivateKey,
+    script: Arc<Mutex<Script>>,
+    seen: mpsc::UnboundedSender<Seen>,
+    publish_port: u16,
+}
+
+impl Desk {
+    async fn serve(self, mut router: Router) {
+        while let Some(incoming) = router.recv().await {
+            incoming.reply.authenticated();
+            if let Some(reply) = self.answer(&incoming.payload) {
+                let _ = incoming.reply.send(reply.into()).await;
+            }
+        }
+    }
+
+    fn answer(&self, payload: &[u8]) -> Option<Vec<u8>> {
+        match Envelope::decode(payload, &Limits::REQUEST) {
+            Ok(Envelope::Clear { load, version }) if load.get_text("cmd") == Some("_auth") => {
+                Some(self.authenticate(&AuthRequest::parse(&load, version, 3).unwrap()))
+            }
+            Ok(Envelope::Aes(envelope)) => {
+                let mut script = self.script.lock().unwrap();
+                if script.bad_loads > 0 {
+                    script.bad_loads -= 1;
+                    self.saw(Seen::Refused("bad load as the script says".into()));
+                    return Some(clear_reply(&Value::from("bad load")));
+                }
+                let session = Crypticle::new(&script.session_key);
+                let minion = script.minion_key.clone();
+                drop(script);
+                match open_request(&envelope, &session, &RequestPolicy::now(), |_| minion.clone()) {
+                    Ok(request) => self.handle(&request, &session, minion.as_ref().unwrap()),
+                    Err(e) => {
+                        self.saw(Seen::Refused(e.to_string()));
+                        Some(clear_reply(&e.reply()))
+                    }
+                }
+            }
+            other => panic!("a minion sends nothing else: {other:?}"),
+        }
+    }
+
+    fn authenticate(&self, request: &AuthRequest) -> Vec<u8> {
+        let mut script = self.script.lock().unwrap();
+        let verdict = script.verdicts.pop_front().unwrap_or(Verdict::Accept);
+        script.minion_key = Some(request.key().unwrap());
+        let reply = match verdict {
+            Verdict::Pending => request.pending(&self.key),
+            Verdict::Reject => request.rejected(&self.key),
+            Verdict::Full => request.full(&self.key),
+            Verdict::Accept => {
+                let signature = publish_key_signature(&self.key, &script.publish_key).unwrap();
+                let accepted = Accepted {
+                    publish_key: &script.publish_key,
+                    publish_key_sig: &signature,
+                    session_key: &script.session_key,
+                    publish_port: self.publish_port,
+                    sign_key: None,
+                };
+                request.accepted(&self.key, &accepted)
+            }
+        };
+        self.saw(Seen::Auth(verdict));
+        reply.unwrap()
+    }
+
+    fn handle(&self, request: &Request, session: &Crypticle, minion: &PublicKey) -> Option<Vec<u8>> {
+        let mut script = self.script.lock().unwrap();
+        // A test that changes the script when it sees this changes it for the next request: the lock is held.
+        self.saw(Seen::Request { cmd: request.cmd.clone(), load: request.load.clone() });
+        if request.cmd == "_return"
+            && let Some(reply) = script.next_reply.take()
+        {
+            return Some(reply);
+        }
+        let file = || script.files.get(request.load.get_text("path").unwrap_or_default());
+        let value = match request.cmd.as_str() {
+            "_pillar" => return Some(seal_pillar_reply(&script.pillar, request, minion, &self.key).unwrap()),
+            "_return" => match script.on_return {
+                OnReturn::Acknowledge => Value::Nil,
+                OnReturn::EmptyText => Value::from(""),
+                OnReturn::Silence => return None,
+            },
+            "_minion_event" => Value::Nil,
+            "_file_list" => Value::Array(script.files.keys().map(|path| Value::from(path.as_str())).collect()),
+            "_file_hash" => file().map_or(Value::from(""), |file| {
+                let said = file.said.clone().unwrap_or_else(|| hex::encode(Sha256::digest(&file.content)));
+                map([("hash_type", file.hash_type), ("hsum", &said)])
+            }),
+            "_serve_file" => {
+                let loc = usize::try_from(request.load.get_u64("loc").unwrap()).unwrap();
+                file().map_or_else(
+                    || map([("data", Value::from("")), ("dest", Value::from(""))]),
+                    |file| {
+                        let rest = &file.content[loc.min(file.content.len())..];
+                        let chunk = &rest[..rest.len().min(1000)];
+                        map([
+                            ("data", Value::Binary(chunk.to_vec())),
+                            ("dest", request.load.get("path").unwrap().clone()),
+                        ])
+                    },
+                )
+            }
+            _ => empty_map(),
+        };
+        Some(seal_reply(session, &value, request.nonce.as_deref()))
+    }
+
+    fn saw(&self, seen: Seen) {
+        let _ = self.seen.send(seen);
+    }
+}

@@ -1,0 +1,146 @@
+//! A stand-in for the sandbox: a module `test`, and whatever was installed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use brine_minion::runtime::Runtime;
+use brine_protocol::value::{Value, ValueExt};
+use brine_sandbox::{
+    Broker, Function, HostOp, Installed, JobContext, JobOutcome, JobsOp, Module, ModuleInfo, ModulesOp, Param, Rest,
+    Sha256Hex, Usage,
+};
+use futures_util::future::BoxFuture;
+use sha2::{Digest, Sha256};
+use tokio::sync::{Semaphore, watch};
+
+pub struct Modules {
+    broker: Arc<dyn Broker>,
+    installed: Mutex<BTreeMap<String, Arc<Module>>>,
+    /// `test.wait` goes on when this has a place.
+    pub gate: Semaphore,
+    killed: watch::Sender<Vec<String>>,
+    /// Calls of functions.
+    pub calls: AtomicUsize,
+    /// `test.wait` under way.
+    pub waiting: watch::Sender<usize>,
+}
+
+impl Modules {
+    pub fn new(broker: Arc<dyn Broker>) -> Arc<Self> {
+        let test = module("test", b"test", "standard");
+        Arc::new(Self {
+            broker,
+            installed: Mutex::new(BTreeMap::from([("test".to_owned(), test)])),
+            gate: Semaphore::new(0),
+            killed: watch::Sender::new(Vec::new()),
+            calls: AtomicUsize::new(0),
+            waiting: watch::Sender::new(0),
+        })
+    }
+
+    async fn call(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let first = || args.first().cloned().unwrap_or(Value::Nil);
+        let asked = |op| self.broker.host_call(&job, op);
+        let value = match fun {
+            "test.ping" => Ok(Value::from(true)),
+            "test.echo" => Ok(first()),
+            "test.kwargs" => Ok(Value::Map(kwargs.into_iter().map(|(k, v)| (k.into(), v)).collect())),
+            "test.mode" => Ok(Value::from(job.test)),
+            "test.fail" => Err("it failed".to_owned()),
+            "test.wait" => {
+                self.waiting.send_modify(|n| *n += 1);
+                let mut killed = self.killed.subscribe();
+                tokio::select! {
+                    place = self.gate.acquire() => { place.unwrap().forget(); Ok(Value::from("waited")) }
+                    _ = killed.wait_for(|jids| jids.contains(&job.jid)) => Err("killed".to_owned()),
+                }
+            }
+            "saltutil.find_job" => {
+                let jid = first().text().unwrap().to_owned();
+                asked(HostOp::Jobs(JobsOp::Find { jid })).await.map_err(|e| e.to_string())
+            }
+            "saltutil.kill_job" => {
+                let jid = first().text().unwrap().to_owned();
+                asked(HostOp::Jobs(JobsOp::Kill { jid })).await.map_err(|e| e.to_string())
+            }
+            "saltutil.sync_modules" => {
+                asked(HostOp::Modules(ModulesOp::Sync { saltenv: None })).await.map_err(|e| e.to_string())
+            }
+            other => match other.split_once('.').and_then(|(name, _)| self.describe(name)) {
+                Some(module) if module.origin != "standard" => Ok(Value::from(module.name.as_str())),
+                _ => Err(format!("'{other}' is not available.")),
+            },
+        };
+        let sha256 = Some(Sha256Hex::from([7; 32]));
+        let usage = Some(Usage { wall_us: 12, ..Usage::default() });
+        match value {
+            Ok(value) => JobOutcome { value, retcode: 0, success: true, usage, sha256 },
+            Err(text) => JobOutcome { value: Value::from(text), retcode: 1, success: false, usage, sha256 },
+        }
+    }
+}
+
+fn module(name: &str, content: &[u8], origin: &str) -> Arc<Module> {
+    let function = |name: &str, params: Vec<Param>| Function {
+        name: name.to_owned(),
+        export: vec![name.to_owned()],
+        params,
+        result: None,
+        doc: None,
+    };
+    let rest = Param { name: "kwargs".into(), ty: "data".into(), optional: true, rest: Rest::Kwargs };
+    let functions = vec![function("ping", vec![]), function("mode", vec![]), function("kwargs", vec![rest])];
+    Arc::new(Module {
+        name: name.to_owned(),
+        sha256: Sha256Hex::from(<[u8; 32]>::from(Sha256::digest(content))),
+        size: content.len() as u64,
+        origin: origin.to_owned(),
+        info: ModuleInfo { functions, ..ModuleInfo::default() },
+    })
+}
+
+impl Runtime for Modules {
+    fn names(&self) -> Vec<String> {
+        self.installed.lock().unwrap().keys().cloned().collect()
+    }
+
+    fn describe(&self, name: &str) -> Option<Arc<Module>> {
+        self.installed.lock().unwrap().get(name).cloned()
+    }
+
+    fn install<'a>(
+        &'a self,
+        name: &'a str,
+        wasm: &'a [u8],
+        origin: &'a str,
+    ) -> BoxFuture<'a, Result<Installed, String>> {
+        Box::pin(async move {
+            if wasm.starts_with(b"bad") {
+                return Err("it is not a component".to_owned());
+            }
+            let before = self.installed.lock().unwrap().insert(name.to_owned(), module(name, wasm, origin));
+            Ok(if before.is_some() { Installed::Updated } else { Installed::New })
+        })
+    }
+
+    fn run<'a>(
+        &'a self,
+        job: JobContext,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> BoxFuture<'a, JobOutcome> {
+        Box::pin(self.call(job, fun, args, kwargs))
+    }
+
+    fn kill(&self, jid: &str) -> usize {
+        self.killed.send_modify(|jids| jids.push(jid.to_owned()));
+        1
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}

@@ -1,0 +1,203 @@
+//! What a minion finished is not lost.
+
+use brine_protocol::ids::Jid;
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, ValueExt, map};
+
+use crate::master::{DEADLINE, Master, OnReturn, Seen, Verdict};
+use crate::running::{Running, start};
+
+async fn ready(master: &mut Master, dir: &std::path::Path) -> Running {
+    let minion = start(dir, master, "").await;
+    master.expect_start().await;
+    master.subscribed().await;
+    minion
+}
+
+fn spooled(dir: &std::path::Path) -> usize {
+    std::fs::read_dir(dir.join("cache/spool")).unwrap().count()
+}
+
+/// Waits until the spool is empty: the acknowledgement is on its way when the master has answered.
+async fn emptied(dir: &std::path::Path) {
+    let waited = tokio::time::timeout(DEADLINE, async {
+        while spooled(dir) > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    waited.await.expect("the spool is not emptied");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_has_salts_fields_and_what_was_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path()).await;
+    let jid = Jid::now();
+    let mut load = crate::master::job(&jid, "test.echo", vec![Value::from("text")]);
+    load.insert("metadata", map([("ticket", "7")]));
+    load.insert("master_id", "the master");
+    master.send(vec![master.seal(&load)]);
+    let load = master.expect_return(&jid).await;
+    for (key, expected) in [
+        ("id", Value::from("m1")),
+        ("fun", Value::from("test.echo")),
+        ("fun_args", Value::Array(vec![Value::from("text")])),
+        ("return", Value::from("text")),
+        ("retcode", Value::from(0)),
+        ("success", Value::from(true)),
+        ("user", Value::from("root")),
+        ("metadata", map([("ticket", "7")])),
+        ("master_id", Value::from("the master")),
+    ] {
+        assert_eq!(load.get(key), Some(&expected), "{key}");
+    }
+    let usage = load.get("usage").unwrap();
+    assert_eq!(usage.get_u64("wall_us"), Some(12));
+    assert_eq!(usage.get_text("sha256"), Some("07".repeat(32).as_str()));
+    let failed = master.publish("test.fail", vec![]);
+    let load = master.expect_return(&failed).await;
+    assert_eq!(load.get_i64("retcode"), Some(1));
+    assert_eq!(load.get_bool("success"), Some(false));
+    assert_eq!(load.get_text("out"), Some("nested"));
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_outlives_its_master() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path()).await;
+    let jid = master.publish("test.wait", vec![]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    master.stop().await;
+    minion.modules.gate.add_permits(1);
+    let waited = tokio::time::timeout(DEADLINE, async {
+        while spooled(dir.path()) == 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    waited.await.expect("the return is not kept");
+    master.listen().await;
+    let load = master.expect_return(&jid).await;
+    assert_eq!(load.get_text("return"), Some("waited"));
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_outlives_its_minion() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path()).await;
+    master.script().on_return = OnReturn::Silence;
+    let jids: Vec<Jid> = (0..3).map(|_| master.publish("test.ping", vec![])).collect();
+    for jid in &jids {
+        master.expect_return(jid).await;
+    }
+    assert_eq!(spooled(dir.path()), 3);
+    minion.kill().await;
+    master.script().on_return = OnReturn::Acknowledge;
+    let minion = start(dir.path(), &master, "").await;
+    let mut left: Vec<String> = jids.iter().map(ToString::to_string).collect();
+    master
+        .expect("all returns again", |seen| match seen {
+            Seen::Request { cmd, load } if cmd == "_return" => {
+                left.retain(|jid| Some(jid.as_str()) != load.get_text("jid"));
+                left.is_empty().then_some(())
+            }
+            _ => None,
+        })
+        .await;
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_the_master_does_not_acknowledge_is_sent_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path()).await;
+    master.script().on_return = OnReturn::EmptyText;
+    let jid = master.publish("test.ping", vec![]);
+    master.expect_return(&jid).await;
+    master.expect_return(&jid).await;
+    assert_eq!(spooled(dir.path()), 1);
+    // Another return is not held up by it.
+    master.script().on_return = OnReturn::Acknowledge;
+    let next = master.publish("test.ping", vec![]);
+    master.expect_return(&next).await;
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_load_leads_to_one_authentication_and_the_request_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path()).await;
+    master.drain();
+    master.script().bad_loads = 1;
+    let jid = master.publish("test.ping", vec![]);
+    master.expect("the refusal", |seen| matches!(seen, Seen::Refused(_)).then_some(())).await;
+    master.expect_auth(Verdict::Accept).await;
+    master.expect_return(&jid).await;
+    emptied(dir.path()).await;
+
+    // A session that the master lost: the first answer does not open, the second try has the new key.
+    master.script().session_key = brine_protocol::crypticle::AesKey::generate();
+    let jid = master.publish("test.ping", vec![]);
+    master.expect_auth(Verdict::Accept).await;
+    master.expect_return(&jid).await;
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_replies_are_survived() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path()).await;
+    for reply in [&b""[..], b"\xc1", b"\xdf\xff\xff\xff\xff", &[0xff; 5000], b"\x80", b"\xc0"] {
+        master.script().next_reply = Some(reply.to_vec());
+        let jid = master.publish("test.ping", vec![]);
+        master.expect_return(&jid).await;
+        master.expect_return(&jid).await; // the garbage was no acknowledgement
+    }
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_the_minion_did_not_survive_is_answered_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let jid = Jid::now();
+    let proc_dir = dir.path().join("cache/proc");
+    std::fs::create_dir_all(&proc_dir).unwrap();
+    let mut load = crate::master::job(&jid, "test.wait", vec![]);
+    load.insert("pid", u32::MAX);
+    std::fs::write(proc_dir.join(jid.as_str()), msgpack::encode_network(&load)).unwrap();
+    let minion = start(dir.path(), &master, "").await;
+    let load = master.expect_return(&jid).await;
+    assert!(load.get_text("return").unwrap().contains("ended while this job ran"));
+    assert_eq!(load.get_bool("success"), Some(false));
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ending_waits_for_jobs_then_ends_them_and_every_return_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = start(dir.path(), &master, "drain_timeout: 0.1").await;
+    master.expect_start().await;
+    master.subscribed().await;
+    let jid = master.publish("test.wait", vec![]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.end().await.unwrap();
+    let load = master.expect_return(&jid).await;
+    assert_eq!(load.get_text("return"), Some("killed"));
+    assert_eq!(spooled(dir.path()), 0);
+}
