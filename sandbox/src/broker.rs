@@ -41,7 +41,8 @@ pub(crate) fn check(grants: &Grants, op: &HostOp) -> Result<(), HostError> {
         HostOp::Config(ConfigOp::Get { key }) => key.len() <= MAX_KEY,
         HostOp::Modules(ModulesOp::Describe { name }) => name.len() <= MAX_NAME,
         HostOp::Modules(ModulesOp::Sync { saltenv }) => saltenv.as_ref().is_none_or(|environments| {
-            environments.len() <= MAX_ENVIRONMENTS && environments.iter().all(|environment| environment.len() <= MAX_NAME)
+            environments.len() <= MAX_ENVIRONMENTS
+                && environments.iter().all(|environment| environment.len() <= MAX_NAME)
         }),
         HostOp::Jobs(JobsOp::Find { jid } | JobsOp::Kill { jid }) => jid.len() <= MAX_NAME,
     };

@@ -77,7 +77,10 @@ pub(crate) fn private_folder(dir: &Path) -> io::Result<()> {
         return wrong(format!("it belongs to user {}, not to {me}", meta.uid()));
     }
     if meta.mode() & 0o077 != 0 {
-        return wrong(format!("its mode is {:o}; code that is run from it must be safe from others: chmod 700", meta.mode() & 0o7777));
+        return wrong(format!(
+            "its mode is {:o}; code that is run from it must be safe from others: chmod 700",
+            meta.mode() & 0o7777
+        ));
     }
     Ok(())
 }
@@ -285,8 +288,13 @@ mod tests {
     use super::*;
 
     fn info() -> ModuleInfo {
-        let function =
-            brine_component::Function { name: "f".into(), export: vec!["f".into()], params: vec![], result: None, doc: None };
+        let function = brine_component::Function {
+            name: "f".into(),
+            export: vec!["f".into()],
+            params: vec![],
+            result: None,
+            doc: None,
+        };
         ModuleInfo { functions: vec![function], ..ModuleInfo::default() }
     }
 

@@ -94,6 +94,7 @@ impl Compiler {
 /// What the end of a compiler says about the module.
 fn judge(status: ExitStatus, words: &[u8], limits: &CompileLimits) -> CompileError {
     let memory = limits.memory >> 20;
+    let out_of_memory = String::from_utf8_lossy(words).contains("memory allocation of");
     let words = last_line(words);
     match (status.code(), status.signal()) {
         (Some(65 | 70), _) => CompileError::Refused(words.unwrap_or_else(|| "was refused by the compiler".into())),
@@ -101,8 +102,8 @@ fn judge(status: ExitStatus, words: &[u8], limits: &CompileLimits) -> CompileErr
             "the compiler ended with code {code}: {}",
             words.unwrap_or_else(|| "it did not say why".into())
         )),
-        // SIGABRT: an allocation failed. SIGSEGV can be a stack that could not grow: the limit again.
-        (None, Some(6)) if words.as_ref().is_some_and(|words| words.contains("memory allocation")) => {
+        // SIGABRT, which Rust raises where an allocation fails.
+        (None, Some(6)) if out_of_memory => {
             CompileError::Refused(format!("needs more than {memory} MiB of memory to compile"))
         }
         (None, Some(24)) => CompileError::Refused(format!("takes more than {} s of CPU to compile", limits.cpu_s)),
@@ -138,7 +139,7 @@ mod tests {
             (73 << 8, "cannot write x", CompileError::Failed("the compiler ended with code 73: cannot write x".into())),
             (
                 6,
-                "memory allocation of 99 bytes failed\n",
+                "memory allocation of 99 bytes failed\nnote: run with\n",
                 CompileError::Refused("needs more than 1024 MiB of memory to compile".into()),
             ),
             (6, "", CompileError::Refused("made the compiler fail (signal 6)".into())),

@@ -19,7 +19,7 @@ use crate::value;
 const GRACE: Duration = Duration::from_secs(5);
 /// Turns kept for the standard modules `sys` and `saltutil`: who cannot ask what runs, or end it, cannot help a minion
 /// whose turns are all taken.
-const RESERVED: usize = 4;
+pub(crate) const RESERVED: usize = 4;
 /// Names in an error.
 const MAX_NAMES: usize = 40;
 
@@ -104,8 +104,11 @@ impl Jobs {
     pub(crate) fn end(&self, which: impl Fn(&str) -> bool, why: &str) -> usize {
         let why: Arc<str> = why.into();
         let admitted = self.admitted();
-        let chosen = admitted.values().filter(|job| which(&job.jid));
-        chosen.map(|job| job.end.send_replace(Some(Arc::clone(&why)))).count()
+        let chosen: Vec<&Admitted> = admitted.values().filter(|job| which(&job.jid)).collect();
+        for job in &chosen {
+            job.end.send_replace(Some(Arc::clone(&why)));
+        }
+        chosen.len()
     }
 
     /// How many are running or waiting.
@@ -172,9 +175,9 @@ impl Runner<'_> {
             end = &mut end => Ok(end),
             why = place.ended() => {
                 link.kill(call, &why).await;
-                tokio::time::timeout(GRACE, &mut end).await.map_err(|_| format!("{fun} was ended: {why}."))
+                tokio::time::timeout(GRACE, &mut end).await.map_err(|_| format!("{fun} was stopped: {why}"))
             }
-            () = overdue => Err(format!("{fun} did not end within its {} s and was ended.", limit.as_secs_f32())),
+            () = overdue => Err(format!("{fun} was stopped: it did not end within its wall clock limit of {} s", limit.as_secs_f32())),
         };
         match end {
             Ok(Ok(CallEnd::Done(outcome, usage))) => {
@@ -184,7 +187,9 @@ impl Runner<'_> {
             Ok(Ok(CallEnd::Died(how))) => {
                 guard.armed = false;
                 JobOutcome::failed(
-                    format!("{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."),
+                    format!(
+                        "{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."
+                    ),
                     sha256,
                 )
             }
@@ -260,7 +265,7 @@ impl Drop for Guard<'_> {
 }
 
 fn ended_early(fun: &str, why: &str) -> String {
-    format!("{fun} was ended before it began: {why}.")
+    format!("{fun} was stopped before it began: {why}")
 }
 
 /// The module and the function behind `module.function`, or Salt's words that there are none.

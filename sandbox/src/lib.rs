@@ -36,12 +36,13 @@ pub use brine_sandbox_wire::{
     ConfigOp, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, ModulesOp, Sha256Hex, Usage,
 };
 pub use broker::Broker;
+pub use job::JobOutcome;
 pub use name::{BadName, ModuleName};
 pub use policy::{Capability, Entry, Grants, Policy, Refused};
-pub use job::JobOutcome;
 pub use sandbox::{Sandbox, StartError};
 pub use settings::{Settings, SettingsError};
 pub use store::{InstallError, Installed, Module};
+pub use supervisor::Restarts;
 
 /// Where the sandbox finds its parts, and its bounds.
 #[derive(Debug, Clone)]
@@ -85,12 +86,6 @@ pub struct CompileLimits {
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self {
-            module: 32 << 20,
-            memory: 1 << 30,
-            cpu_s: 20,
-            file: 128 << 20,
-            wall: Duration::from_secs(120),
-        }
+        Self { module: 32 << 20, memory: 1 << 30, cpu_s: 20, file: 128 << 20, wall: Duration::from_secs(120) }
     }
 }

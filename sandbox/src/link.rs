@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use brine_sandbox_wire::{
-    ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender,
-    Sha256Hex, ToExecutor, Usage, WireError,
+    ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender, Sha256Hex,
+    ToExecutor, Usage, WireError,
 };
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
@@ -103,7 +103,7 @@ impl Link {
         code: impl Future<Output = Result<std::fs::File, String>>,
     ) -> Result<(), String> {
         let cell = Arc::clone(self.state().modules.entry(entry.module.sha256).or_default());
-        cell.get_or_try_init(|| async { self.load(entry, code.await?).await }).await.map(|()| ())
+        cell.get_or_try_init(|| async { self.load(entry, code.await?).await }).await.copied()
     }
 
     async fn load(&self, entry: &Entry, code: std::fs::File) -> Result<(), String> {
@@ -204,7 +204,11 @@ impl Link {
     }
 
     /// Reads what the executor says until it says no more, or something it must not. Returns why.
-    pub(crate) async fn serve(self: &Arc<Self>, mut receiver: Receiver<FromExecutor>, broker: &Arc<dyn Broker>) -> String {
+    pub(crate) async fn serve(
+        self: &Arc<Self>,
+        mut receiver: Receiver<FromExecutor>,
+        broker: &Arc<dyn Broker>,
+    ) -> String {
         // Answers being worked out; they end with the executor.
         let mut answers: JoinSet<()> = JoinSet::new();
         loop {

@@ -55,7 +55,8 @@ mod tests {
         for good in ["test", "saltutil", "a", "x509_v2", &"a".repeat(64)] {
             assert_eq!(good.parse::<ModuleName>().unwrap().as_str(), good);
         }
-        for bad in ["", ".", "..", "a/b", "../test", "a.b", "A", "1a", "_a", "a-b", "a\0", "a\n", "ä", &"a".repeat(65)] {
+        for bad in ["", ".", "..", "a/b", "../test", "a.b", "A", "1a", "_a", "a-b", "a\0", "a\n", "ä", &"a".repeat(65)]
+        {
             assert!(bad.parse::<ModuleName>().is_err(), "{bad:?}");
         }
     }

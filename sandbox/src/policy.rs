@@ -161,7 +161,7 @@ impl Policy {
         standard: bool,
         sha256: Sha256Hex,
         imports: &[String],
-    ) -> Result<Grants, Refused> {
+    ) -> Result<Grants, Box<Refused>> {
         let mut grants = Grants::default();
         let mut refused = Refused {
             module: module.clone(),
@@ -190,7 +190,7 @@ impl Policy {
         if refused.missing.is_empty() && refused.not_yet.is_empty() && refused.unknown.is_empty() {
             Ok(grants)
         } else {
-            Err(refused)
+            Err(Box::new(refused))
         }
     }
 
@@ -309,26 +309,38 @@ mod tests {
     #[test]
     fn defaults() {
         let policy = Policy::default();
-        let always = ["brine:host/log@1.0.0", "brine:host/job@1.0.0", "wasi:clocks/wall-clock@0.2.12", "wasi:cli/stdout@0.2.0"];
+        let always =
+            ["brine:host/log@1.0.0", "brine:host/job@1.0.0", "wasi:clocks/wall-clock@0.2.12", "wasi:cli/stdout@0.2.0"];
         check(&policy, "foo", false, &always, "granted");
-        check(&policy, "foo", false, &["brine:host/grains@1.0.0", "brine:host/config"], "granted brine:host/config brine:host/grains");
+        check(
+            &policy,
+            "foo",
+            false,
+            &["brine:host/grains@1.0.0", "brine:host/config"],
+            "granted brine:host/config brine:host/grains",
+        );
         check(&policy, "sys", true, &["brine:host/modules@1.0.0"], "granted brine:host/modules");
         check(&policy, "saltutil", true, &["brine:host/jobs@1.0.0"], "granted brine:host/jobs");
-        let line = "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: ";
+        let line =
+            "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: ";
         let hash = "01".repeat(32);
         check(
             &policy,
             "sys",
             false,
             &["brine:host/modules@1.0.0"],
-            &format!("module sys imports brine:host/modules@1.0.0, which is not granted to it{line}sys: {{sha256: {hash}, modules: true}}"),
+            &format!(
+                "module sys imports brine:host/modules@1.0.0, which is not granted to it{line}sys: {{sha256: {hash}, modules: true}}"
+            ),
         );
         check(
             &policy,
             "sys",
             true,
             &["brine:host/modules@1.0.0", "brine:host/jobs@1.0.0"],
-            &format!("module sys imports brine:host/jobs@1.0.0, which is not granted to it{line}sys: {{sha256: {hash}, jobs: true}}"),
+            &format!(
+                "module sys imports brine:host/jobs@1.0.0, which is not granted to it{line}sys: {{sha256: {hash}, jobs: true}}"
+            ),
         );
         check(
             &policy,
@@ -337,13 +349,26 @@ mod tests {
             &["wasi:filesystem/types@0.2.12", "wasi:sockets/tcp@0.2.12"],
             "module foo imports wasi:filesystem/types@0.2.12 and wasi:sockets/tcp@0.2.12, which this version of Brine cannot grant",
         );
-        check(&policy, "foo", false, &["acme:x/y@1.0.0"], "module foo imports acme:x/y@1.0.0, which is no interface of Brine");
+        check(
+            &policy,
+            "foo",
+            false,
+            &["acme:x/y@1.0.0"],
+            "module foo imports acme:x/y@1.0.0, which is no interface of Brine",
+        );
     }
 
     /// A name that only begins like a known one is another.
     #[test]
     fn names_are_compared_whole() {
-        for import in ["brine:host/logs", "brine:host/grains-all", "brine:host/job/x", "wasi:cli/stdoutx", "wasi:clocksx/a", "grains"] {
+        for import in [
+            "brine:host/logs",
+            "brine:host/grains-all",
+            "brine:host/job/x",
+            "wasi:cli/stdoutx",
+            "wasi:clocksx/a",
+            "grains",
+        ] {
             let refused = Policy::default().decide(&name("foo"), true, sha(1), &[import.into()]).unwrap_err();
             assert_eq!(refused.unknown, [import]);
             assert_eq!(refused.lines(), None);
@@ -388,7 +413,8 @@ mod tests {
     }
 
     fn entries() -> impl Strategy<Value = Entry> {
-        let says = proptest::collection::btree_map(proptest::sample::select(Capability::ALL.to_vec()), any::<bool>(), 0..4);
+        let says =
+            proptest::collection::btree_map(proptest::sample::select(Capability::ALL.to_vec()), any::<bool>(), 0..4);
         (proptest::option::of((0u8..3).prop_map(sha)), says).prop_map(|(sha256, says)| Entry { sha256, says })
     }
 

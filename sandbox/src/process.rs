@@ -1,9 +1,9 @@
 //! One executor process: started with one end of a socket pair as its standard input and nothing else.
 
 use std::io;
-use std::path::Path;
-use std::process::{ExitStatus, Stdio};
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use brine_sandbox_wire::{Connection, FromExecutor, Receiver, Sender, ToExecutor, VERSION};
@@ -16,6 +16,14 @@ const READY: Duration = Duration::from_secs(10);
 const MAX_LINE: u64 = 2_048;
 const MAX_LINES: usize = 200;
 
+/// The executor's program and how it is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    pub(crate) path: PathBuf,
+    /// Calls that it may have to run at the same time; who waits, waits in the minion.
+    pub(crate) max_running: usize,
+}
+
 /// A running executor that has said that it is ready.
 pub(crate) struct Process {
     pub(crate) child: Child,
@@ -26,9 +34,11 @@ pub(crate) struct Process {
 
 /// Starts the program and waits until it is ready. An error is one line.
 #[expect(clippy::disallowed_methods, reason = "one of the sandbox's own two programs")]
-pub(crate) async fn start(program: &Path) -> Result<Process, String> {
+pub(crate) async fn start(program: &Program) -> Result<Process, String> {
+    let Program { path, max_running } = program;
     let (connection, theirs) = Connection::pair().map_err(|error| format!("no socket pair: {error}"))?;
-    let mut child = Command::new(program)
+    let mut child = Command::new(path)
+        .args(["--max-running", &max_running.to_string()])
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(theirs))
@@ -38,7 +48,7 @@ pub(crate) async fn start(program: &Path) -> Result<Process, String> {
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-        .map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
+        .map_err(|error| format!("{} cannot be started: {error}", path.display()))?;
     let pid = child.id().ok_or("it ended at once")?;
     if let Some(stderr) = child.stderr.take() {
         // Ends with the process.
@@ -49,14 +59,14 @@ pub(crate) async fn start(program: &Path) -> Result<Process, String> {
     match first.map(|received| received.map(|received| received.message)) {
         Ok(Ok(FromExecutor::Ready { version: VERSION, .. })) => Ok(Process { child, pid, sender, receiver }),
         Ok(Ok(FromExecutor::Ready { version, .. })) => {
-            Err(format!("{} speaks version {version} of the protocol, not {VERSION}", program.display()))
+            Err(format!("{} speaks version {version} of the protocol, not {VERSION}", path.display()))
         }
-        Ok(Ok(other)) => Err(format!("{} began with {other:?}", program.display())),
+        Ok(Ok(other)) => Err(format!("{} began with {other:?}", path.display())),
         Ok(Err(error)) => {
             let status = end(&mut child).await;
-            Err(format!("{} {} before it was ready ({error})", program.display(), how(status)))
+            Err(format!("{} {} before it was ready ({error})", path.display(), how(status)))
         }
-        Err(_) => Err(format!("{} was not ready within {} s", program.display(), READY.as_secs())),
+        Err(_) => Err(format!("{} was not ready within {} s", path.display(), READY.as_secs())),
     }
 }
 

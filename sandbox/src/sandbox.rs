@@ -10,14 +10,17 @@ use tokio::sync::{Mutex, Semaphore};
 
 use crate::cache::{Cache, private_folder};
 use crate::compile::Compiler;
-use crate::job::{Jobs, Runner};
+use crate::job::{Jobs, RESERVED, Runner};
 use crate::policy::DirectGrants;
+use crate::process::Program;
 use crate::store::Store;
 use crate::supervisor::{Executor, ExecutorSet, Restarts};
 use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, SandboxConfig};
 
 /// Installs that may wait for the one that compiles; each holds its component.
 const MAX_INSTALLS: usize = 64;
+/// What the executor takes as its own bound.
+const MAX_EXECUTOR_RUNNING: usize = 1_024;
 /// For running jobs to return that they were ended, before the executor goes.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
@@ -62,7 +65,8 @@ impl Sandbox {
         Self::start_with(config, broker, Restarts::default()).await
     }
 
-    pub(crate) async fn start_with(
+    /// The same with another bound on how often an executor that dies is started again.
+    pub async fn start_with(
         config: SandboxConfig,
         broker: Arc<dyn Broker>,
         restarts: Restarts,
@@ -77,8 +81,9 @@ impl Sandbox {
         private_folder(&config.modules_dir).map_err(|error| folder(&config.modules_dir, error))?;
         let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
         store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
-        let executor =
-            Executor::start(config.executor, DirectGrants::default(), restarts, Arc::clone(&store), broker).await;
+        let max_running = (config.max_running + RESERVED).min(MAX_EXECUTOR_RUNNING);
+        let program = Program { path: config.executor, max_running };
+        let executor = Executor::start(program, DirectGrants::default(), restarts, Arc::clone(&store), broker).await;
         let executors = ExecutorSet::new(executor.map_err(StartError::Executor)?);
         Ok(Arc::new(Self {
             inner: Arc::new(Inner {
@@ -113,15 +118,10 @@ impl Sandbox {
     }
 
     /// Runs one job to its end. Whatever goes wrong is an outcome.
-    pub async fn run(
-        &self,
-        job: JobContext,
-        fun: &str,
-        args: Vec<Value>,
-        kwargs: Vec<(String, Value)>,
-    ) -> JobOutcome {
+    pub async fn run(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
         let inner = &*self.inner;
-        let runner = Runner { store: &inner.store, executors: &inner.executors, jobs: &inner.jobs, limits: &inner.limits };
+        let runner =
+            Runner { store: &inner.store, executors: &inner.executors, jobs: &inner.jobs, limits: &inner.limits };
         runner.run(job, fun, args, kwargs).await
     }
 
@@ -168,7 +168,7 @@ impl Inner {
             loaded.map_err(|error| InstallError::failed(&name, error))?;
         }
         self.store.persist(&entry, &wasm).await.map_err(|error| InstallError::failed(&name, error))?;
-        self.store.switch_in(Arc::clone(&entry));
+        self.store.switch_in(&entry);
         tracing::info!(module = %name, sha256 = %entry.module.sha256, origin, "installed");
         if let Some(before) = &before {
             self.forget(before).await;

@@ -74,7 +74,7 @@ impl Settings {
                         settings.policy.replace_standard.insert(name(&path, item)?);
                     }
                 }
-                "max_running" => settings.max_running = count(&path, value, 1..=100_000)?,
+                "max_running" => settings.max_running = count(&path, value, 1..=1_000)?,
                 "max_queued" => settings.max_queued = count(&path, value, 0..=1_000_000)?,
                 _ => {
                     let known = "limits, compile, modules, replace_standard, max_running and max_queued";
@@ -99,7 +99,12 @@ fn limits(path: &str, value: &Value, limits: &mut Limits) -> Result<()> {
             "host_calls" => {
                 limits.host_calls = u32::try_from(count(&path, value, 0..=1_000_000_000)?).unwrap_or(u32::MAX);
             }
-            _ => return error(&path, "there is no such limit; there are memory, wall, output, log, host_bytes and host_calls"),
+            _ => {
+                return error(
+                    &path,
+                    "there is no such limit; there are memory, wall, output, log, host_bytes and host_calls",
+                );
+            }
         }
     }
     Ok(())
@@ -205,7 +210,12 @@ fn quantity(value: &Value, units: &[(&str, f64)]) -> Option<f64> {
     Some(number.parse::<f64>().ok()? * factor)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "checked by the range")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "checked by the range"
+)]
 fn size(path: &str, value: &Value, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
     const UNITS: [(&str, f64); 10] = [
         ("", 1.0),

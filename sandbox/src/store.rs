@@ -80,7 +80,7 @@ pub enum InstallError {
     },
     /// It imports what it was not granted.
     #[error(transparent)]
-    Policy(#[from] Refused),
+    Policy(#[from] Box<Refused>),
     /// This host's fault: another time it may be installed.
     #[error("module {name} was not installed: {reason}")]
     Failed {
@@ -138,7 +138,13 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn new(compiler: Compiler, cache: Cache, policy: Policy, standard_dir: PathBuf, modules_dir: PathBuf) -> Self {
+    pub(crate) fn new(
+        compiler: Compiler,
+        cache: Cache,
+        policy: Policy,
+        standard_dir: PathBuf,
+        modules_dir: PathBuf,
+    ) -> Self {
         Self {
             compiler,
             cache: Arc::new(cache),
@@ -176,7 +182,7 @@ impl Store {
                 }
                 let read = self.read_one(&name, &path, &origin, standard).await;
                 match read {
-                    Ok(entry) => self.switch_in(Arc::new(entry)),
+                    Ok(entry) => self.switch_in(&Arc::new(entry)),
                     Err(error) => {
                         tracing::error!(path = %path.display(), "{error}");
                         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name, error.to_string());
@@ -188,7 +194,13 @@ impl Store {
         Ok(())
     }
 
-    async fn read_one(&self, name: &ModuleName, path: &Path, origin: &str, standard: bool) -> Result<Entry, InstallError> {
+    async fn read_one(
+        &self,
+        name: &ModuleName,
+        path: &Path,
+        origin: &str,
+        standard: bool,
+    ) -> Result<Entry, InstallError> {
         if !standard {
             self.may_be_installed(name)?;
         }
@@ -233,8 +245,13 @@ impl Store {
     }
 
     /// From the cache, or else from the compiler.
-    async fn compiled(&self, name: &ModuleName, sha256: Sha256Hex, wasm: &Bytes) -> Result<cache::Compiled, InstallError> {
-        if let Some(compiled) = self.from_cache(name, sha256).await {
+    async fn compiled(
+        &self,
+        name: &ModuleName,
+        sha256: Sha256Hex,
+        wasm: &Bytes,
+    ) -> Result<cache::Compiled, InstallError> {
+        if let Some(compiled) = self.cached(name, sha256).await {
             return Ok(compiled);
         }
         if let Some(reason) = self.cache.refusal(sha256) {
@@ -265,7 +282,7 @@ impl Store {
         }
     }
 
-    async fn from_cache(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<cache::Compiled> {
+    async fn cached(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<cache::Compiled> {
         let cache = Arc::clone(&self.cache);
         match off_thread(move || cache.get(sha256)).await {
             Ok(compiled) => Some(compiled),
@@ -280,7 +297,7 @@ impl Store {
 
     /// The checked, open file of a module's compiled code; none where it has to be compiled again.
     pub(crate) async fn cached_code(&self, entry: &Entry) -> Option<File> {
-        self.from_cache(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
+        self.cached(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
     }
 
     /// The same, compiled again from the component if need be.
@@ -288,7 +305,9 @@ impl Store {
         if let Some(code) = self.cached_code(entry).await {
             return Ok(code);
         }
-        let wasm = self.read_component(&entry.source).map_err(|error| format!("module {} cannot be read: {error}", entry.name))?;
+        let wasm = self
+            .read_component(&entry.source)
+            .map_err(|error| format!("module {} cannot be read: {error}", entry.name))?;
         if hash(&wasm).await != entry.module.sha256 {
             return Err(format!("module {} changed on the disk", entry.name));
         }
@@ -308,11 +327,11 @@ impl Store {
     }
 
     /// From now on jobs call this one.
-    pub(crate) fn switch_in(&self, entry: Arc<Entry>) {
+    pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.name);
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
-            table.insert(entry.name.clone(), Arc::clone(&entry));
+            table.insert(entry.name.clone(), Arc::clone(entry));
             table
         });
     }

@@ -4,7 +4,6 @@
 //! set of direct grants, so that what one process may reach is what its modules were granted and no more.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,20 +14,20 @@ use tokio::time::Instant;
 use crate::broker::Broker;
 use crate::link::Link;
 use crate::policy::DirectGrants;
-use crate::process::{self, Process};
+use crate::process::{self, Process, Program};
 use crate::store::{Entry, Store};
 
 /// When an executor dies too often to be started again at once.
 #[derive(Debug, Clone)]
-pub(crate) struct Restarts {
+pub struct Restarts {
     /// So many deaths …
-    pub(crate) deaths: usize,
+    pub deaths: usize,
     /// … within this time …
-    pub(crate) within: Duration,
+    pub within: Duration,
     /// … are a crash loop: a pause of this length follows, in which jobs are refused at once.
-    pub(crate) pause: Duration,
+    pub pause: Duration,
     /// Before the second start; doubled for each further death.
-    pub(crate) backoff: Duration,
+    pub backoff: Duration,
 }
 
 impl Default for Restarts {
@@ -55,7 +54,10 @@ pub(crate) enum Condition {
     Starting,
     Up(Arc<Link>),
     /// In the pause after a crash loop.
-    Paused { until: Instant, why: Arc<str> },
+    Paused {
+        until: Instant,
+        why: Arc<str>,
+    },
     Stopped,
 }
 
@@ -79,7 +81,7 @@ pub(crate) struct Executor {
 impl Executor {
     /// Starts the first process and returns when it is up, or why it does not come up.
     pub(crate) async fn start(
-        program: PathBuf,
+        program: Program,
         direct: DirectGrants,
         restarts: Restarts,
         store: Arc<Store>,
@@ -136,7 +138,7 @@ impl Executor {
 }
 
 struct Supervisor {
-    program: PathBuf,
+    program: Program,
     direct: DirectGrants,
     restarts: Restarts,
     store: Arc<Store>,

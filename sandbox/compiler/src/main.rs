@@ -74,7 +74,8 @@ fn compile(output: &Path, info: &Path, limits: &cage::Limits) -> Result<(), Fail
     if wasm.len() as u64 > limits.module {
         return Err((REFUSED, format!("is larger than {} bytes", limits.module)));
     }
-    let described = guarded("reading", || brine_component::read(&wasm))?.map_err(|error| (REFUSED, error.to_string()))?;
+    let described =
+        guarded("reading", || brine_component::read(&wasm))?.map_err(|error| (REFUSED, error.to_string()))?;
     let described = serde_json::to_vec(&described).map_err(|error| (BROKEN, error.to_string()))?;
     let code = guarded("compiling", || brine_engine::engine()?.precompile_component(&wasm))?
         .map_err(|error| (REFUSED, format!("cannot be compiled: {}", one_line(&format!("{error:#}")))))?;

@@ -114,7 +114,8 @@ impl ModuleInfo {
             return over("a name that is too long or has control characters", MAX_NAME);
         }
         let results = self.functions.iter().filter_map(|function| function.result.as_ref());
-        if results.chain(params().map(|param| &param.ty)).any(|ty| ty.len() > MAX_TYPE || ty.contains(char::is_control)) {
+        if results.chain(params().map(|param| &param.ty)).any(|ty| ty.len() > MAX_TYPE || ty.contains(char::is_control))
+        {
             return over("a type that is too long or has control characters", MAX_TYPE);
         }
         let docs = self.functions.iter().filter_map(|function| function.doc.as_ref()).chain(&self.doc);

@@ -28,9 +28,7 @@ pub(crate) fn is_option(resolve: &Resolve, ty: &Type) -> bool {
 pub(crate) fn is_data(resolve: &Resolve, ty: &Type) -> bool {
     let Some(TypeDefKind::Record(record)) = kind(resolve, ty) else { return false };
     match record.fields.as_slice() {
-        [field] => {
-            field.name == "msgpack" && matches!(kind(resolve, &field.ty), Some(TypeDefKind::List(Type::U8)))
-        }
+        [field] => field.name == "msgpack" && matches!(kind(resolve, &field.ty), Some(TypeDefKind::List(Type::U8))),
         _ => false,
     }
 }
@@ -102,9 +100,7 @@ fn write(resolve: &Resolve, ty: &Type, out: &mut String, depth: usize) -> Result
         TypeDefKind::Stream(None) => push(out, "stream"),
         TypeDefKind::Stream(inner) => generic(resolve, "stream", &[*inner], out, depth),
         TypeDefKind::Handle(Handle::Own(resource)) => push(out, name_of(resolve, *resource)),
-        TypeDefKind::Handle(Handle::Borrow(resource)) => {
-            push(out, &format!("borrow<{}>", name_of(resolve, *resource)))
-        }
+        TypeDefKind::Handle(Handle::Borrow(resource)) => push(out, &format!("borrow<{}>", name_of(resolve, *resource))),
         // WIT gives all of these a name; a component need not.
         other => push(out, other.as_str()),
     }

@@ -1,0 +1,71 @@
+//! Components as small as they can be.
+
+/// `test.number() -> u32` returns this number.
+pub(crate) fn number(n: u32) -> String {
+    format!(
+        r#"(component
+            (core module $m (func (export "number") (result i32) i32.const {n}))
+            (core instance $i (instantiate $m))
+            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
+    )
+}
+
+/// `ask() -> bool` asks the broker (`brine:host/jobs`, function `kill`) and returns what it says; `spin()` does not end;
+/// `number() -> u32` is 7.
+pub(crate) const ASKS: &str = r#"(component
+    (import "brine:host/jobs@1.0.0" (instance $jobs (export "kill" (func (param "jid" string) (result bool)))))
+    (core module $memory (memory (export "memory") 1) (data (i32.const 0) "x"))
+    (core instance $memory (instantiate $memory))
+    (core func $kill (canon lower (func $jobs "kill") (memory (core memory $memory "memory"))))
+    (core module $m
+        (import "host" "kill" (func $kill (param i32 i32) (result i32)))
+        (func (export "ask") (result i32) (call $kill (i32.const 0) (i32.const 1)))
+        (func (export "number") (result i32) i32.const 7)
+        (func (export "spin") (loop $l (br $l))))
+    (core instance $i (instantiate $m (with "host" (instance (export "kill" (func $kill))))))
+    (func (export "ask") (result bool) (canon lift (core func $i "ask")))
+    (func (export "number") (result u32) (canon lift (core func $i "number")))
+    (func (export "spin") (canon lift (core func $i "spin"))))"#;
+
+/// Imports an interface, with one function, and exports `number`.
+pub(crate) fn importing(interface: &str) -> String {
+    format!(
+        r#"(component
+            (import "{interface}" (instance (export "f" (func))))
+            (core module $m (func (export "number") (result i32) i32.const 1))
+            (core instance $i (instantiate $m))
+            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
+    )
+}
+
+/// Components within components, each level instantiated so many times: what the engine's translation makes of a few
+/// hundred bytes has `width` to the power of `levels` instances (WASM.md C.5).
+pub(crate) fn nested(width: usize, levels: usize) -> String {
+    let mut inner =
+        r#"(component $c0 (core module $m (func (export "f"))) (core instance (instantiate $m)))"#.to_owned();
+    for level in 1..=levels {
+        let instances = format!("(instance (instantiate $c{}))", level - 1).repeat(width);
+        inner = format!("(component $c{level} {inner} {instances})");
+    }
+    let number = r#"(core module $n (func (export "number") (result i32) i32.const 1))
+        (core instance $i (instantiate $n))
+        (func (export "number") (result u32) (canon lift (core func $i "number")))"#;
+    format!("(component {inner} (instance (instantiate $c{levels})) {number})")
+}
+
+/// One function of many small loops over many locals: quadratic work for an optimising compiler (WASM.md C.5).
+pub(crate) fn loops(count: usize) -> String {
+    let locals = "i32 ".repeat(1_000);
+    let body: String = (0..count)
+        .map(|n| {
+            let local = n % 1_000;
+            format!("(loop $l{n} (local.set {local} (i32.add (local.get {local}) (i32.const 1))) (br_if $l{n} (local.get {local})))")
+        })
+        .collect();
+    format!(
+        r#"(component
+            (core module $m (func (export "number") (result i32) (local {locals}) {body} (local.get 0)))
+            (core instance $i (instantiate $m))
+            (func (export "number") (result u32) (canon lift (core func $i "number"))))"#
+    )
+}

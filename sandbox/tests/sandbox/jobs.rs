@@ -1,0 +1,107 @@
+//! Jobs wait, are counted, are ended, and cannot outlive their time.
+
+use std::time::{Duration, Instant};
+
+use rmpv::Value;
+
+use crate::components::{ASKS, number};
+use crate::support::{Home, call, failure, job, spawn, until, wasm, within};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
+    let mut home = Home::new().grant("mine", "jobs").standard("sys", &number(3));
+    (home.config.max_running, home.config.max_queued) = (1, 1);
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("the running job's call", grip.arrived.recv()).await.unwrap();
+    // Admitted when it is first looked at.
+    let mut queued = Box::pin(sandbox.run(job("2", "mine.number"), "mine.number", vec![], vec![]));
+    tokio::select! {
+        biased;
+        outcome = &mut queued => panic!("{outcome:?}"),
+        () = std::future::ready(()) => {}
+    }
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert_eq!(text, "The minion is busy: 1 jobs run and 1 wait. Try again, or raise sandbox:max_queued.");
+    // Who asks what runs has a turn of its own.
+    assert_eq!(call(&sandbox, "sys.number").await.value, Value::from(3));
+
+    assert_eq!(sandbox.kill("2"), 1);
+    let text = failure(&within("the queued job's end", queued).await).to_owned();
+    assert_eq!(text, "mine.number was stopped before it began: it was killed");
+    assert_eq!(sandbox.kill("1"), 1);
+    let text = failure(&within("the running job's end", running).await.unwrap()).to_owned();
+    assert_eq!(text, "mine.ask was stopped: it was killed");
+    within("the end of its call", grip.dropped.recv()).await.unwrap();
+    assert_eq!(sandbox.kill("1"), 0);
+
+    grip.gate.send(true).unwrap();
+    assert_eq!(call(&sandbox, "mine.ask").await.value, Value::from(true));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_spins_is_stopped_while_others_answer() {
+    let mut home = Home::new().grant("mine", "jobs");
+    home.config.limits.wall_ms = 500;
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let spinning = spawn(&sandbox, "1", "mine.spin");
+    let mut answered = 0;
+    while !spinning.is_finished() {
+        assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+        answered += 1;
+    }
+    let outcome = spinning.await.unwrap();
+    assert!(failure(&outcome).contains("wall clock limit of 500 ms"), "{outcome:?}");
+    assert!(answered > 5, "{answered}");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_nobody_waits_for_ends() {
+    let home = Home::new().grant("mine", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    running.abort();
+    within("the end of its call", grip.dropped.recv()).await.unwrap();
+    let pid = sandbox.executor_pid();
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    assert_eq!(sandbox.executor_pid(), pid);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shutdown_ends_jobs_and_the_executor() {
+    let home = Home::new().grant("mine", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    let pid = sandbox.executor_pid().unwrap();
+    within("shutdown", sandbox.shutdown()).await;
+    let text = failure(&within("the job's end", running).await.unwrap()).to_owned();
+    assert_eq!(text, "mine.ask was stopped: the minion is stopping");
+    until("the executor's end", || !std::path::Path::new(&format!("/proc/{pid}")).exists()).await;
+}
+
+/// Not a bound on this machine, only on gross mistakes: `make bench` measures.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_warm_call_is_quick() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..500 {
+        let start = Instant::now();
+        assert!(call(&sandbox, "mine.number").await.success);
+        times.push(start.elapsed());
+    }
+    times.sort();
+    println!("p50 {:?}, p99 {:?}", times[250], times[495]);
+    assert!(times[250] < Duration::from_millis(20), "{:?}", times[250]);
+    sandbox.shutdown().await;
+}

@@ -1,0 +1,9 @@
+//! The sandbox with its two real programs: modules are installed, run, refused and lost, and executors die.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
+
+mod components;
+mod deaths;
+mod hostile;
+mod jobs;
+mod modules;
+mod support;

@@ -1,0 +1,285 @@
+//! Modules come, change, are refused and stay.
+
+use std::os::unix::fs::PermissionsExt;
+
+use brine_sandbox::{InstallError, Installed, Settings};
+use rmpv::Value;
+
+use crate::components::{ASKS, importing, number};
+use crate::support::{Home, call, failure, files, until, wasm};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn install_run_replace_and_start_again() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.names(), Vec::<String>::new());
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert!(text.starts_with("'mine.number' is not available. There is no module 'mine'"), "{text}");
+
+    let one = wasm(&number(1));
+    assert_eq!(sandbox.install("mine", &one, "base").await.unwrap(), Installed::New);
+    let outcome = call(&sandbox, "mine.number").await;
+    assert_eq!((outcome.value, outcome.retcode, outcome.success), (Value::from(1), 0, true));
+    assert_eq!(outcome.sha256, Some(sandbox.describe("mine").unwrap().sha256));
+    assert!(outcome.usage.unwrap().wall_us > 0);
+    assert_eq!(sandbox.install("mine", &one, "base").await.unwrap(), Installed::Unchanged);
+
+    assert_eq!(sandbox.install("mine", &wasm(&number(2)), "dev").await.unwrap(), Installed::Updated);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
+    assert_eq!(sandbox.names(), ["mine"]);
+    let text = failure(&call(&sandbox, "mine.numbr").await).to_owned();
+    assert_eq!(text, "'mine.numbr' is not available. Functions of mine: number.");
+    let outcome = sandbox.run(Default::default(), "mine.number", vec![Value::from(1)], vec![]).await;
+    let text = failure(&outcome);
+    assert!(text.starts_with("Passed invalid arguments to mine.number: "), "{text}");
+    assert!(text.ends_with("Usage: mine.number() -> u32"), "{text}");
+    sandbox.shutdown().await;
+    assert_eq!(failure(&call(&sandbox, "mine.number").await), "The minion is stopping.");
+
+    // What was installed is there after a restart, from the cache.
+    let compiled = home.compiled();
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
+    assert_eq!(sandbox.describe("mine").unwrap().origin, "dev");
+    assert_eq!(home.compiled(), compiled);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    let good = wasm(&number(1));
+    sandbox.install("mine", &good, "base").await.unwrap();
+    let core = wasm("(module)");
+    let empty = wasm("(component)");
+    let cut = &good[..good.len() - 5];
+    let flipped: Vec<u8> = good.iter().enumerate().map(|(n, byte)| if n == 30 { byte ^ 0xff } else { *byte }).collect();
+    for (bytes, expect) in [
+        (b"".as_slice(), "module mine is not WebAssembly"),
+        (b"(component)", "module mine is not WebAssembly"),
+        (&core, "module mine is a core WebAssembly module, not a component"),
+        (&empty, "module mine exports no function"),
+        (cut, "module mine is not a valid component: "),
+        (&flipped, "module mine is not a valid component: "),
+    ] {
+        for again in [false, true] {
+            let error = sandbox.install("mine", bytes, "base").await.unwrap_err();
+            assert!(error.to_string().starts_with(expect), "{error}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+            assert!(matches!(error, InstallError::Refused { before, .. } if before == again), "{error:?}");
+            assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+        }
+    }
+    for name in ["../mine", "Mine", "", "a.b"] {
+        assert!(matches!(sandbox.install(name, &good, "base").await, Err(InstallError::Name(_))), "{name}");
+    }
+    sandbox.shutdown().await;
+    // Nothing of it is on the disk.
+    assert_eq!(files(&home.config.modules_dir, "wasm").len(), 1);
+    assert_eq!(home.compiled().len(), 1);
+    assert_eq!(std::fs::read(&files(&home.config.modules_dir, "wasm")[0]).unwrap(), good);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_large_a_file_does_not_reach_the_compiler() {
+    let mut home = Home::new();
+    home.config.compile.module = 100;
+    let (sandbox, _grip) = home.start().await;
+    let error = sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap_err();
+    assert!(matches!(error, InstallError::TooLarge { limit: 100, .. }), "{error}");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
+    let mut home =
+        Home::new().standard("saltutil", ASKS).standard("test", &number(1)).standard("broken", "(component)");
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.names(), ["saltutil", "test"]);
+    assert_eq!(sandbox.describe("test").unwrap().origin, "standard");
+    // The grant that comes with the standard module.
+    assert_eq!(call(&sandbox, "saltutil.number").await.value, Value::from(7));
+    let text = failure(&call(&sandbox, "broken.number").await).to_owned();
+    assert_eq!(text, "'broken.number' is not available. It was left out: module broken exports no function.");
+    for name in ["test", "broken"] {
+        let error = sandbox.install(name, &wasm(&number(2)), "base").await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "module {name} is a standard module and is not replaced; the owner of this host allows it by \
+                 `replace_standard: [{name}]` under `sandbox:` in the minion's configuration"
+            )
+        );
+    }
+    // The same content is no replacement.
+    assert_eq!(sandbox.install("test", &wasm(&number(1)), "base").await.unwrap(), Installed::Unchanged);
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
+
+    let allowed = Value::Array(vec!["test".into(), "saltutil".into()]);
+    home.config.policy = Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.install("test", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
+    // What takes a standard module's place does not take its grants.
+    let changed = ASKS.replace("i32.const 7", "i32.const 8");
+    let error = sandbox.install("saltutil", &wasm(&changed), "base").await.unwrap_err();
+    assert!(matches!(error, InstallError::Policy(_)), "{error}");
+    assert_eq!(call(&sandbox, "saltutil.number").await.value, Value::from(7));
+    sandbox.shutdown().await;
+
+    // Without the permission the standard module is back at the next start.
+    home.config.policy = Default::default();
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_that_asks_for_more_waits_for_the_owner() {
+    let mut home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let error = sandbox.install("mine", &wasm(ASKS), "base").await.unwrap_err();
+    let InstallError::Policy(refused) = &error else { panic!("{error}") };
+    let hash = refused.sha256;
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "module mine imports brine:host/jobs@1.0.0, which is not granted to it; the owner of this host grants it by this \
+             line under sandbox: modules: in the minion's configuration: mine: {{sha256: {hash}, jobs: true}}"
+        )
+    );
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    for interface in
+        ["wasi:filesystem/types@0.2.0", "wasi:sockets/tcp@0.2.0", "brine:host/process@1.0.0", "acme:x/y@1.0.0"]
+    {
+        let error = sandbox.install("mine", &wasm(&importing(interface)), "base").await.unwrap_err();
+        assert!(error.to_string().contains(interface), "{error}");
+        assert!(matches!(error, InstallError::Policy(_)), "{error}");
+    }
+    sandbox.shutdown().await;
+
+    // The owner writes down what the error said.
+    let entry = Value::Map(vec![("sha256".into(), hash.to_string().into()), ("jobs".into(), true.into())]);
+    let modules = Value::Map(vec![("mine".into(), entry)]);
+    home.config.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.install("mine", &wasm(ASKS), "base").await.unwrap(), Installed::Updated);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    sandbox.shutdown().await;
+
+    // A grant taken back counts from the next start.
+    home.config.policy = Default::default();
+    let (sandbox, _grip) = home.start().await;
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert!(
+        text.starts_with("'mine.number' is not available. It was left out: module mine imports brine:host/jobs"),
+        "{text}"
+    );
+    sandbox.shutdown().await;
+}
+
+/// An interface of ours with a function that it does not have: what the policy lets through, the executor does not take.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_executor_does_not_take_is_not_switched_in() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let result = sandbox.install("mine", &wasm(&importing("brine:host/grains@1.0.0")), "base").await;
+    match result {
+        Err(error) => {
+            assert!(error.to_string().starts_with("module mine was not installed: "), "{error}");
+            assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+        }
+        // An executor that links when a job comes says it then.
+        Ok(_) => {
+            let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+            assert!(text.contains("brine:host/grains"), "{text}");
+        }
+    }
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_code_in_the_cache_is_noticed_and_never_run() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let code = home.compiled().remove(0);
+    let good = std::fs::read(&code).unwrap();
+    let change = || {
+        // As a bad disk would, or somebody who gained the file but not the folder's owner.
+        let mut bad = good.clone();
+        let middle = bad.len() / 2;
+        bad[middle] ^= 0xff;
+        std::fs::remove_file(&code).unwrap();
+        std::fs::write(&code, bad).unwrap();
+        std::fs::set_permissions(&code, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    sandbox.shutdown().await;
+    change();
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    assert_eq!(std::fs::read(&code).unwrap(), good, "it was compiled again");
+
+    // The same while the minion runs, when the next executor is given its modules.
+    change();
+    let pid = sandbox.executor_pid().unwrap();
+    crate::deaths::kill(pid);
+    until("another executor", || sandbox.executor_pid().is_some_and(|other| other != pid)).await;
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    assert_eq!(std::fs::read(&code).unwrap(), good);
+    sandbox.shutdown().await;
+
+    // And where the component is gone too, there is an error and no module.
+    change();
+    std::fs::write(home.config.modules_dir.join("mine.wasm"), b"junk").unwrap();
+    let (sandbox, _grip) = home.start().await;
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert_eq!(
+        text,
+        "'mine.number' is not available. It was left out: module mine is not WebAssembly: it does not begin with \"\\0asm\"."
+    );
+    sandbox.shutdown().await;
+}
+
+/// A job that fetches a module may reach its limit while the compiler is at work: that must not leave half an install.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_install_goes_on_without_who_asked_for_it() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    let component = wasm(&number(1));
+    // Polled once, and dropped.
+    tokio::select! {
+        biased;
+        result = sandbox.install("mine", &component, "base") => panic!("{result:?}"),
+        () = std::future::ready(()) => {}
+    }
+    until("the install", || !sandbox.names().is_empty()).await;
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_cannot_start_says_why() {
+    let home = Home::new();
+    let mut broken = Home::new();
+    broken.config.executor = "/nonexistent/brine-executor".into();
+    let error = broken.try_start().await.err().unwrap().to_string();
+    assert_eq!(error, "/nonexistent/brine-executor cannot be started: No such file or directory (os error 2)");
+
+    broken.config.executor = "/bin/false".into();
+    let error = broken.try_start().await.err().unwrap().to_string();
+    assert!(error.starts_with("/bin/false ended with code 1 before it was ready"), "{error}");
+
+    broken.config.compiler = "/nonexistent/brine-compiler".into();
+    let error = broken.try_start().await.err().unwrap().to_string();
+    assert!(error.starts_with("the compiler /nonexistent/brine-compiler cannot be started: "), "{error}");
+
+    std::fs::create_dir(&home.config.cache_dir).unwrap();
+    std::fs::set_permissions(&home.config.cache_dir, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let error = home.try_start().await.err().unwrap().to_string();
+    assert!(error.contains("cache: its mode is 777"), "{error}");
+}

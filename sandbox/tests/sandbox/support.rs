@@ -1,0 +1,183 @@
+//! A sandbox in a temporary folder, a broker that tests hold by the hand, and the two programs.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use brine_sandbox::{
+    Broker, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts, Sandbox,
+    SandboxConfig, Settings, StartError,
+};
+use futures_util::future::BoxFuture;
+use rmpv::Value;
+use tokio::sync::{mpsc, watch};
+
+/// Far beyond what anything here takes, on a machine that does other things too.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Waits for what has to happen.
+pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, future).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what} did not happen within {} s", DEADLINE.as_secs()),
+    }
+}
+
+/// Waits for a condition that nobody announces.
+pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    within(what, async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+/// One of the programs: from `BRINE_LIB`, or from the target folder, built if it is not there. Each has a cargo call of its
+/// own, because cargo unifies features within one.
+pub(crate) fn program(name: &'static str) -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = BUILDING.lock();
+    let folder = match std::env::var_os("BRINE_LIB") {
+        Some(folder) => PathBuf::from(folder),
+        None => {
+            let test = std::env::current_exe().unwrap();
+            test.ancestors().nth(2).unwrap().to_owned()
+        }
+    };
+    let path = folder.join(name);
+    if !path.exists() {
+        let built = Command::new(env!("CARGO")).args(["build", "-p", name]).status().unwrap();
+        assert!(built.success() && path.exists(), "{} is missing; `make build` makes it", path.display());
+    }
+    path
+}
+
+/// Answers `true` to everything, when the test lets it.
+pub(crate) struct Hand {
+    arrived: mpsc::UnboundedSender<HostOp>,
+    gate: watch::Receiver<bool>,
+    dropped: mpsc::UnboundedSender<()>,
+    pub(crate) lines: Mutex<Vec<(LogLevel, String)>>,
+}
+
+/// The other end of a [`Hand`].
+pub(crate) struct Grip {
+    pub(crate) arrived: mpsc::UnboundedReceiver<HostOp>,
+    pub(crate) dropped: mpsc::UnboundedReceiver<()>,
+    pub(crate) gate: watch::Sender<bool>,
+}
+
+impl Broker for Hand {
+    fn host_call<'a>(&'a self, _job: &'a JobContext, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        struct Dropped<'a>(&'a mpsc::UnboundedSender<()>);
+        impl Drop for Dropped<'_> {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+            }
+        }
+        Box::pin(async move {
+            let _dropped = Dropped(&self.dropped);
+            let _ = self.arrived.send(op);
+            let _ = self.gate.clone().wait_for(|open| *open).await;
+            Ok(Value::from(true))
+        })
+    }
+
+    fn log(&self, _job: &JobContext, level: LogLevel, message: &str) {
+        self.lines.lock().unwrap().push((level, message.to_owned()));
+    }
+}
+
+/// A folder with a sandbox's parts in it.
+pub(crate) struct Home {
+    /// Gone with this.
+    _dir: tempfile::TempDir,
+    pub(crate) config: SandboxConfig,
+    pub(crate) restarts: Restarts,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let standard_dir = dir.path().join("standard");
+        std::fs::create_dir(&standard_dir).unwrap();
+        let config = SandboxConfig {
+            executor: program("brine-executor"),
+            compiler: program("brine-compiler"),
+            cache_dir: dir.path().join("cache"),
+            standard_dir,
+            modules_dir: dir.path().join("modules"),
+            limits: Limits::default(),
+            policy: Policy::default(),
+            max_running: 8,
+            max_queued: 8,
+            compile: CompileLimits::default(),
+        };
+        Self { _dir: dir, config, restarts: Restarts::default() }
+    }
+
+    /// Sets the owner's grants: the text of `modules` and `replace_standard`, as `module: capability…`.
+    pub(crate) fn grant(mut self, module: &str, capability: &str) -> Self {
+        let entry = Value::Map(vec![(capability.into(), true.into())]);
+        let modules = Value::Map(vec![(module.into(), entry)]);
+        self.config.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
+        self
+    }
+
+    pub(crate) fn standard(self, name: &str, wat: &str) -> Self {
+        std::fs::write(self.config.standard_dir.join(format!("{name}.wasm")), wasm(wat)).unwrap();
+        self
+    }
+
+    pub(crate) async fn try_start(&self) -> Result<(Arc<Sandbox>, Grip), StartError> {
+        let (arrived_sender, arrived) = mpsc::unbounded_channel();
+        let (dropped_sender, dropped) = mpsc::unbounded_channel();
+        let (gate, gate_receiver) = watch::channel(false);
+        let hand =
+            Hand { arrived: arrived_sender, gate: gate_receiver, dropped: dropped_sender, lines: Mutex::default() };
+        let sandbox = Sandbox::start_with(self.config.clone(), Arc::new(hand), self.restarts.clone()).await?;
+        Ok((sandbox, Grip { arrived, dropped, gate }))
+    }
+
+    pub(crate) async fn start(&self) -> (Arc<Sandbox>, Grip) {
+        self.try_start().await.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// The files of compiled code.
+    pub(crate) fn compiled(&self) -> Vec<PathBuf> {
+        files(&self.config.cache_dir, "cwasm")
+    }
+}
+
+pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|it| it == extension));
+    files.sort();
+    files
+}
+
+pub(crate) fn wasm(wat: &str) -> Vec<u8> {
+    wat::parse_str(wat).unwrap()
+}
+
+pub(crate) fn job(jid: &str, fun: &str) -> JobContext {
+    JobContext { jid: jid.into(), function: fun.into(), user: "root".into(), minion_id: "minion".into(), test: false }
+}
+
+pub(crate) async fn call(sandbox: &Sandbox, fun: &str) -> JobOutcome {
+    within(fun, sandbox.run(job("20261120000000000001", fun), fun, vec![], vec![])).await
+}
+
+/// Starts a job that goes on beside the test.
+pub(crate) fn spawn(sandbox: &Arc<Sandbox>, jid: &str, fun: &'static str) -> tokio::task::JoinHandle<JobOutcome> {
+    let (sandbox, context) = (Arc::clone(sandbox), job(jid, fun));
+    tokio::spawn(async move { sandbox.run(context, fun, vec![], vec![]).await })
+}
+
+/// The line of an outcome that failed.
+pub(crate) fn failure(outcome: &JobOutcome) -> &str {
+    assert!(!outcome.success && outcome.retcode != 0, "{outcome:?}");
+    outcome.value.as_str().unwrap()
+}
