@@ -184,7 +184,9 @@ fn store(host: &Host, run: &Run, line: &Arc<Line>) -> Store<Guest> {
     let guest = Guest::new(Arc::clone(line), run.context.clone(), &run.limits);
     let mut store = Store::new(&host.engine, guest);
     store.limiter(|guest| &mut guest.memory);
-    store.set_hostcall_fuel(usize::try_from(run.limits.host_bytes).unwrap_or(usize::MAX));
+    // A return within its own limit is not refused by the other.
+    let host_bytes = run.limits.host_bytes.max(run.limits.output);
+    store.set_hostcall_fuel(usize::try_from(host_bytes).unwrap_or(usize::MAX));
     store.set_max_component_handles(MAX_RESOURCES);
     // A guest that has run for a tick lets others run; whether it may go on is decided there, in `drive`.
     store.epoch_deadline_async_yield_and_update(1);
@@ -396,4 +398,57 @@ async fn returning<P: ComponentNamedList + Lower + Send + Sync>(
         }
     }
     Ok(out.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_sandbox_wire::{Connection, JobContext, Sha256Hex};
+    use wasmtime::component::{Component, Linker};
+
+    use super::*;
+
+    const CALLS_OUT: &str = r#"(component
+        (import "out" (func $out))
+        (core func $out (canon lower (func $out)))
+        (core module $m (import "" "out" (func $out)) (func (export "f") call $out))
+        (core instance $i (instantiate $m (with "" (instance (export "out" (func $out))))))
+        (func (export "f") (canon lift (core func $i "f"))))"#;
+
+    #[tokio::test]
+    async fn a_panic_of_the_host_fails_the_call_only() {
+        let engine = brine_engine::engine().unwrap();
+        let (connection, _other) = Connection::pair().unwrap();
+        let host = Host {
+            links: Links::new(&engine),
+            ticker: Ticker::start(&engine).unwrap(),
+            running: Semaphore::new(1),
+            sender: Mutex::new(connection.executor().0),
+            engine: engine.clone(),
+        };
+        let component = Component::new(&engine, wat::parse_str(CALLS_OUT).unwrap()).unwrap();
+        let mut linker = Linker::<Guest>::new(&engine);
+        linker.root().func_wrap("out", |_, (): ()| -> wasmtime::Result<()> { panic!("meant to happen") }).unwrap();
+        let pre = linker.instantiate_pre(&component).unwrap();
+        let module = Module::new(&engine, "test", component).unwrap();
+        let function = module.function("f").unwrap();
+        let run = Run {
+            call: 1,
+            module: Sha256Hex::from([0; 32]),
+            function: "f".into(),
+            args: vec![0x90],
+            kwargs: vec![0x80],
+            context: JobContext::default(),
+            limits: Limits::default(),
+            imports_granted: Vec::new(),
+        };
+        let line = Arc::new(Line::new(1, 0));
+        let mut store = store(&host, &run, &line);
+        let end = {
+            let mut guest = pin!(call(&mut store, &pre, &function, &run));
+            let mut meter = Meter { cpu: Duration::ZERO };
+            drive(&host, guest.as_mut(), &line, Instant::now(), &run.limits, &mut meter).await.unwrap()
+        };
+        assert!(matches!(end, End::Panicked));
+        drop(store);
+    }
 }

@@ -82,7 +82,7 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
     }
     let root = error.root_cause().to_string();
     if root.contains(FUEL_EXHAUSTED) {
-        let limit = size(limits.host_bytes);
+        let limit = size(limits.host_bytes.max(limits.output));
         let line = format!("{name} was stopped: it hands over more than its limit of {limit} at once");
         return failed(FailKind::Output, line);
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_sandbox_wire::{
@@ -183,7 +184,12 @@ impl Executor {
         }
         let file = file.ok_or("it came without its file")?;
         let engine = &self.host.engine;
-        let component = load::load(engine, file).map_err(|error| error.root_cause().to_string())?;
+        // Code that is not what its header says can make the engine panic; that is one module's failure.
+        let loaded = catch_unwind(AssertUnwindSafe(|| load::load(engine, file)));
+        let component = match loaded {
+            Ok(loaded) => loaded.map_err(|error| error.root_cause().to_string())?,
+            Err(_) => return Err("its compiled code is damaged".to_owned()),
+        };
         let module = Module::new(engine, name, component)?;
         self.modules.insert(hash, Arc::new(module));
         Ok(())

@@ -9,6 +9,9 @@ use super::ty::{Name, Ty};
 /// Keywords of Salt's own that callers add to every job; a function does not see them unless it takes every keyword.
 const SALT_KEYWORDS: &str = "__pub_";
 
+/// Characters of the whole message: a function may have many parameters of long types.
+const MAX_REFUSAL: usize = 2_000;
+
 /// Characters of a keyword in a message.
 const MAX_KEYWORD: usize = 60;
 
@@ -106,7 +109,7 @@ impl Signature {
     /// The operator's line.
     #[must_use]
     pub fn refusal(&self, misfit: &Misfit) -> String {
-        format!("Passed invalid arguments to {}: {misfit}. Usage: {self}", self.name)
+        one_line(&format!("Passed invalid arguments to {}: {misfit}. Usage: {self}", self.name), MAX_REFUSAL)
     }
 
     /// Gives each parameter what is its. `args` is a MessagePack array, `kwargs` a map.

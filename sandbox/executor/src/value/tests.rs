@@ -509,3 +509,56 @@ fn values_in_messages_are_short_and_on_one_line() {
     let long = show(&packed(&Value::from("x".repeat(100_000))));
     assert!(long.chars().count() <= 61 && long.ends_with('…'), "{long}");
 }
+
+/// A generator of no quality that is the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from((self.0 >> 33) % sides as u64).unwrap()
+    }
+}
+
+#[test]
+fn damaged_arguments_are_errors_and_never_panics() {
+    let whole =
+        packed(&json(r#"[5, "text", [1, 2, {"a": null}], {"max_depth": 1, "mode": "read_only"}, 1.5, true, ["a"]]"#));
+    let keywords = packed(&json(r#"{"x": {"one_path": "p"}, "delimiter": ":", "num": [1, {"b": 2}]}"#));
+    let types = [
+        Ty::Int(Int::S16),
+        Ty::F32,
+        Ty::Char,
+        Ty::Text,
+        Ty::Bytes,
+        Ty::Data,
+        mode(),
+        options(),
+        target(),
+        Ty::Dict(boxed(Ty::Data)),
+        Ty::List(boxed(Ty::Dict(boxed(Ty::Text)))),
+        Ty::Tuple(vec![Ty::Data, options()]),
+        Ty::Flags(names(&["a"])),
+        Ty::Result(Some(boxed(Ty::Data)), None),
+        Ty::Option(boxed(Ty::Option(boxed(Ty::Bool)))),
+    ];
+    let mut signatures = vec![function(), rest()];
+    signatures.extend(types.map(signature));
+    let mut dice = Dice(2);
+    for _ in 0..20_000 {
+        let (mut args, mut kwargs) = (whole.clone(), keywords.clone());
+        for bytes in [&mut args, &mut kwargs] {
+            for _ in 0..dice.roll(4) {
+                let at = dice.roll(bytes.len());
+                bytes[at] = u8::try_from(dice.roll(256)).unwrap();
+            }
+            if dice.roll(8) == 0 {
+                bytes.truncate(dice.roll(bytes.len()) + 1);
+            }
+        }
+        let signature = &signatures[dice.roll(signatures.len())];
+        if let Ok(given) = signature.bind(&args, &kwargs) {
+            let _ = lower_all(signature, &given, &mut Budget::new(1 << 16));
+        }
+    }
+}

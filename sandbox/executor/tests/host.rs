@@ -1,0 +1,247 @@
+//! The host's interfaces as guests see them: what is asked of the minion, and what comes back.
+
+mod common;
+
+use brine_sandbox_wire::{
+    ByteBuf, ConfigOp, FailKind, FromExecutor, GrainsOp, HostError, HostOp, JobsOp, ModulesOp, Outcome, ToExecutor,
+};
+use common::{Executor, assert_failed, pack, returned};
+use serde_json::{Value, json};
+
+/// `f` passes its parameters on to `function` of the interface and gives back what that writes to memory, as `result`: a type that
+/// lies in memory as the function's own does.
+fn forward(interface: &str, types: &str, function: &str, lowered: &str, params: &str, result: &str) -> String {
+    let count = lowered.split_whitespace().count();
+    let pass: String = (0..count).map(|n| format!("(local.get {n})")).collect();
+    format!(
+        r#"(component
+            (import "brine:host/types@1.0.0" (instance $types
+                (type $d' (record (field "msgpack" (list u8)))) (export "data" (type (eq $d')))))
+            (alias export $types "data" (type $data))
+            (import "brine:host/{interface}@1.0.0" (instance $host
+                (alias outer 1 $data (type $data'))
+                (export "data" (type $data (eq $data')))
+                {types}))
+            (core module $memory
+                (memory (export "memory") 2)
+                (global $top (mut i32) (i32.const 1024))
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+                    (global.set $top (i32.and (i32.add (global.get $top) (i32.const 15)) (i32.const -16)))
+                    (global.get $top)
+                    (global.set $top (i32.add (global.get $top) (local.get 3)))))
+            (core instance $memory (instantiate $memory))
+            (core func $function (canon lower (func $host "{function}")
+                (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+            (core module $m
+                (import "host" "function" (func $function (param {lowered} i32)))
+                (func (export "f") (param {lowered}) (result i32) (call $function {pass} (i32.const 0)) i32.const 0))
+            (core instance $i (instantiate $m (with "host" (instance (export "function" (func $function))))))
+            (export $d "data" (type $data))
+            (func (export "f") {params} (result {result})
+                (canon lift (core func $i "f") (memory (core memory $memory "memory"))
+                    (realloc (core func $memory "realloc")))))"#
+    )
+}
+
+struct Case {
+    interface: &'static str,
+    wat: String,
+    args: Value,
+    op: HostOp,
+    reply: Value,
+    expected: Value,
+}
+
+async fn ask(executor: &mut Executor, case: &Case, reply: Result<Vec<u8>, HostError>) -> Outcome {
+    let module = executor.load(&case.wat).await;
+    let mut run = executor.run(module, "f");
+    run.args = pack(&case.args);
+    run.imports_granted = vec![format!("brine:host/{}", case.interface)];
+    let call = run.call;
+    executor.send(ToExecutor::Run(Box::new(run))).await;
+    match executor.next().await {
+        FromExecutor::HostCall { call: asking, request, op } => {
+            assert_eq!((asking, &op), (call, &case.op));
+            executor.send(ToExecutor::HostReply { call, request, result: reply.map(ByteBuf::from) }).await;
+            executor.done(call).await.0
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+const MODULE_TYPES: &str = r#"
+    (type $parameter' (record (field "name" string) (field "type" string) (field "optional" bool) (field "rest" bool)))
+    (export "parameter" (type $parameter (eq $parameter')))
+    (type $function' (record (field "name" string) (field "parameters" (list $parameter))
+        (field "result" (option string)) (field "doc" (option string))))
+    (export "function" (type $function (eq $function')))
+    (type $module' (record (field "name" string) (field "doc" (option string)) (field "sha256" string)
+        (field "origin" string) (field "functions" (list $function)) (field "imports" (list string))))
+    (export "module" (type $module (eq $module')))"#;
+
+fn cases() -> Vec<Case> {
+    let describe =
+        format!(r#"{MODULE_TYPES} (export "describe" (func (param "name" string) (result (option $module))))"#);
+    let described = "(option (tuple string (option string) string string
+        (list (tuple string (list (tuple string string bool bool)) (option string) (option string))) (list string)))";
+    let names = r#"(export "names" (func (result (list string))))"#;
+    let sync = r#"(export "sync" (func (param "saltenv" (option (list string))) (result (result (list string) (error string)))))"#;
+    let get =
+        r#"(export "get" (func (param "key" string) (param "delimiter" (option string)) (result (option $data))))"#;
+    let setting = r#"(export "get" (func (param "key" string) (result (option $data))))"#;
+    let find = r#"(export "find" (func (param "jid" string) (result $data)))"#;
+    vec![
+        Case {
+            interface: "grains",
+            wat: forward(
+                "grains",
+                get,
+                "get",
+                "i32 i32 i32 i32 i32",
+                r#"(param "k" string) (param "d" (option string))"#,
+                "(option $d)",
+            ),
+            args: json!(["a:b", "|"]),
+            op: HostOp::Grains(GrainsOp::Get { key: "a:b".into(), delimiter: Some("|".into()) }),
+            reply: json!({"x": 1}),
+            expected: json!({"x": 1}),
+        },
+        Case {
+            interface: "config",
+            wat: forward("config", setting, "get", "i32 i32", r#"(param "k" string)"#, "(option $d)"),
+            args: json!(["master"]),
+            op: HostOp::Config(ConfigOp::Get { key: "master".into() }),
+            reply: json!(null),
+            expected: json!(null),
+        },
+        Case {
+            interface: "jobs",
+            wat: forward("jobs", find, "find", "i32 i32", r#"(param "j" string)"#, "$d"),
+            args: json!(["2026"]),
+            op: HostOp::Jobs(JobsOp::Find { jid: "2026".into() }),
+            reply: json!({}),
+            expected: json!({}),
+        },
+        Case {
+            interface: "modules",
+            wat: forward("modules", names, "names", "", "", "(list string)"),
+            args: json!([]),
+            op: HostOp::Modules(ModulesOp::Names),
+            reply: json!(["a", "b"]),
+            expected: json!(["a", "b"]),
+        },
+        Case {
+            interface: "modules",
+            wat: forward("modules", &describe, "describe", "i32 i32", r#"(param "n" string)"#, described),
+            args: json!(["test"]),
+            op: HostOp::Modules(ModulesOp::Describe { name: "test".into() }),
+            reply: json!({
+                "name": "test", "doc": null, "sha256": "00", "origin": "standard", "imports": ["brine:host/log@1.0.0"],
+                "functions": [{
+                    "name": "f", "result": "u8", "doc": "Does f.",
+                    "parameters": [{"name": "x", "type": "option<u8>", "optional": true, "rest": false}],
+                }],
+            }),
+            expected: json!([
+                "test",
+                null,
+                "00",
+                "standard",
+                [["f", [["x", "option<u8>", true, false]], "u8", "Does f."]],
+                ["brine:host/log@1.0.0"]
+            ]),
+        },
+        Case {
+            interface: "modules",
+            wat: forward("modules", &describe, "describe", "i32 i32", r#"(param "n" string)"#, described),
+            args: json!(["none"]),
+            op: HostOp::Modules(ModulesOp::Describe { name: "none".into() }),
+            reply: json!(null),
+            expected: json!(null),
+        },
+        Case {
+            interface: "modules",
+            wat: forward(
+                "modules",
+                sync,
+                "sync",
+                "i32 i32 i32",
+                r#"(param "e" (option (list string)))"#,
+                "(tuple (result (list string) (error string)))",
+            ),
+            args: json!([["base", "dev"]]),
+            op: HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["base".into(), "dev".into()]) }),
+            reply: json!(["modules.test"]),
+            expected: json!([{"ok": ["modules.test"]}]),
+        },
+    ]
+}
+
+#[tokio::test]
+async fn what_guests_ask_and_get() {
+    let mut executor = Executor::start().await;
+    for case in cases() {
+        let outcome = ask(&mut executor, &case, Ok(pack(&case.reply))).await;
+        assert_eq!(returned(&outcome), case.expected, "{:?}", case.op);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_sync_is_the_guests_to_handle_and_a_denied_one_is_not() {
+    let mut executor = Executor::start().await;
+    let sync = cases().pop().unwrap();
+    let outcome = ask(&mut executor, &sync, Err(HostError::Failed("bad.wasm was refused".into()))).await;
+    assert_eq!(returned(&outcome), json!([{"err": "bad.wasm was refused"}]));
+    let outcome = ask(&mut executor, &sync, Err(HostError::Denied("not you".into()))).await;
+    assert_failed(&outcome, FailKind::Host, "test.f was stopped: modules.sync was refused: not you");
+}
+
+#[tokio::test]
+async fn answers_of_another_shape_end_the_guest() {
+    let mut executor = Executor::start().await;
+    for case in cases() {
+        for reply in [vec![0xc1], vec![], vec![0xc0, 0xc0], pack(&json!(5)), pack(&json!({"name": 1}))] {
+            let anything = matches!(case.op, HostOp::Grains(_) | HostOp::Config(_) | HostOp::Jobs(_));
+            let whole = reply.len() > 2 || reply == [5];
+            match ask(&mut executor, &case, Ok(reply)).await {
+                Outcome::Failed { kind: FailKind::Host, message, .. } => {
+                    assert!(message.contains("the minion's answer"), "{message}");
+                }
+                Outcome::Returned { .. } if anything && whole => {}
+                other => panic!("{:?}: {other:?}", case.op),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_job_is_what_the_minion_said() {
+    // The record `context` lies in memory as this tuple does.
+    let wat = r#"(component
+        (import "brine:host/job@1.0.0" (instance $job
+            (type $context' (record (field "jid" string) (field "function" string) (field "user" string)
+                (field "minion-id" string) (field "test" bool)))
+            (export "context" (type $context (eq $context')))
+            (export "current" (func (result $context)))))
+        (core module $memory
+            (memory (export "memory") 1)
+            (global $top (mut i32) (i32.const 1024))
+            (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+                (global.get $top)
+                (global.set $top (i32.add (global.get $top) (local.get 3)))))
+        (core instance $memory (instantiate $memory))
+        (core func $current (canon lower (func $job "current")
+            (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
+        (core module $m
+            (import "job" "current" (func $current (param i32)))
+            (func (export "f") (result i32) (call $current (i32.const 0)) i32.const 0))
+        (core instance $i (instantiate $m (with "job" (instance (export "current" (func $current))))))
+        (func (export "f") (result (tuple string string string string bool))
+            (canon lift (core func $i "f") (memory (core memory $memory "memory")))))"#;
+    let mut executor = Executor::start().await;
+    let module = executor.load(wat).await;
+    let mut run = executor.run(module, "f");
+    run.context.test = true;
+    let expected = json!(["20261120120000000000", "test.f", "root", "minion", true]);
+    assert_eq!(returned(&executor.finish(run).await.0), expected);
+}
