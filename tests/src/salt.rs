@@ -18,7 +18,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn program(self, name: &str) -> PathBuf {
+    /// One of their programs.
+    ///
+    /// # Panics
+    /// Where it is missing.
+    pub fn program(self, name: &str) -> PathBuf {
         match self {
             Kind::Brine => program(name),
             Kind::Python => {
