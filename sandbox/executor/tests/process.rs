@@ -1,4 +1,5 @@
 //! The executor as a process: how it starts, what ends it, which code it takes.
+#![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
 
 mod common;

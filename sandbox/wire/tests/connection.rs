@@ -1,4 +1,5 @@
 //! The connection over real socket pairs: what arrives is what was sent, and what is malformed is a typed error.
+#![allow(clippy::unwrap_used, reason = "it is test code")]
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};

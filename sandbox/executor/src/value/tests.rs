@@ -254,7 +254,7 @@ fn values_that_do_not_fit() {
         ),
     ];
     for (ty, value, expected) in cases {
-        assert_eq!(lowered(&ty, &value).map_err(|error| error.to_string()).unwrap_err(), expected, "{ty}");
+        assert_eq!(lowered(&ty, &value).unwrap_err(), expected, "{ty}");
     }
 }
 

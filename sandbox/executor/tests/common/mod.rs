@@ -1,5 +1,6 @@
 //! An executor as a process, and the minion's side of its socket.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+#![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
 
 use std::io::{Read, Seek, Write};
