@@ -48,6 +48,7 @@ lint: setup
 
 test-unit: build venv ## unit and integration tests of each crate
 	$(RUN_TESTS) --locked
+	tools/check-modules.sh $(MODULES)
 	tools/check-executor.sh $(BIN)
 
 test-e2e: build venv ## across processes: end to end, and interop with Python Salt
