@@ -61,6 +61,8 @@ pub struct Published {
     pub jid: String,
     /// Who is expected to return.
     pub minions: Vec<String>,
+    /// Ids of a list target that no accepted minion has.
+    pub missing: Vec<String>,
 }
 
 /// A minion's return.
@@ -143,8 +145,7 @@ impl LocalClient {
         let bus = Bus::connect(self.opts.bus_socket()).await?;
         let published = self.publish(job).await?;
         let timeout = self.timeout(job);
-        let minions = published.minions.clone();
-        let waiter = Waiter::new(&published.jid, minions, timeout, self.opts.gather_job_timeout, Instant::now());
+        let waiter = Waiter::new(&published, timeout, self.opts.gather_job_timeout, Instant::now());
         Ok(Returns { client: self, bus, waiter, published, missing: None })
     }
 
@@ -220,8 +221,9 @@ fn published(reply: &Value) -> Result<Published, ClientError> {
     let Some(jid) = load.get("jid").filter(|jid| jid.truthy() && !minions.is_empty()) else {
         return Err(ClientError::NoMatch);
     };
-    let minions = minions.iter().filter_map(|id| id.text().map(str::to_owned)).collect();
-    Ok(Published { jid: jid.python_str(), minions })
+    let texts = |ids: &[Value]| ids.iter().filter_map(|id| id.text().map(str::to_owned)).collect();
+    let missing = texts(load.get_list("missing").unwrap_or_default());
+    Ok(Published { jid: jid.python_str(), minions: texts(minions), missing })
 }
 
 /// The returns of a published job.
@@ -282,7 +284,7 @@ impl Returns<'_> {
     }
 
     fn missing(&self) -> VecDeque<JobEvent> {
-        let pending = self.waiter.pending();
+        let pending = self.waiter.missing();
         let presence = if pending.is_empty() { Presence::default() } else { Presence::read(&self.client.opts) };
         let event = |id: String| JobEvent::Missing { disconnected: presence.is_disconnected(&id), id };
         pending.into_iter().map(event).collect()

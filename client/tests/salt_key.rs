@@ -1,6 +1,8 @@
 //! `salt-key` against `pki_dir`s in temporary folders: texts, exit codes and what is left behind are those of Python
 //! Salt's salt-key (salt_key.json, made by make_salt_key_golden.py), and then what this one does better.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;

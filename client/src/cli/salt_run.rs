@@ -21,8 +21,7 @@ use crate::RunnerClient;
     override_usage = "salt-run [options] <function> [arguments]",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
-    args_override_self = true,
-    next_help_heading = "Options"
+    args_override_self = true
 )]
 pub struct SaltRunArgs {
     #[command(flatten)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use brine_protocol::event::Event;
 use brine_protocol::value::{Value, ValueExt};
 
-use super::MinionReturn;
+use super::{MinionReturn, Published};
 
 /// What to do next.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub(super) struct Waiter {
     prefix: String,
     probe_prefix: Option<String>,
     minions: BTreeSet<String>,
+    /// Ids that the target names and no minion has. Nobody waits for them, they are only reported.
+    unknown: Vec<String>,
     found: HashSet<String>,
     deadlines: HashMap<String, Instant>,
     timeout: Duration,
@@ -46,11 +48,12 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
-    pub(super) fn new(jid: &str, minions: Vec<String>, timeout: Duration, gather: Duration, now: Instant) -> Self {
+    pub(super) fn new(job: &Published, timeout: Duration, gather: Duration, now: Instant) -> Self {
         Self {
-            prefix: format!("salt/job/{jid}/"),
+            prefix: format!("salt/job/{}/", job.jid),
             probe_prefix: None,
-            minions: minions.into_iter().collect(),
+            minions: job.minions.iter().cloned().collect(),
+            unknown: job.missing.clone(),
             found: HashSet::new(),
             deadlines: HashMap::new(),
             timeout,
@@ -140,8 +143,14 @@ impl Waiter {
         self.check_at = now + self.gather;
     }
 
+    /// Who did not return, when the wait is over.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let unknown = self.unknown.iter().filter(|id| !self.found.contains(*id) && !self.minions.contains(*id));
+        self.pending().into_iter().chain(unknown.cloned()).collect()
+    }
+
     /// Who has not returned.
-    pub(super) fn pending(&self) -> Vec<String> {
+    fn pending(&self) -> Vec<String> {
         self.minions.iter().filter(|id| !self.found.contains(*id)).cloned().collect()
     }
 }
@@ -160,7 +169,9 @@ mod tests {
     }
 
     fn waiter(minions: &[&str], start: Instant) -> Waiter {
-        Waiter::new("J", minions.iter().map(|&id| id.to_owned()).collect(), TIMEOUT, GATHER, start)
+        let texts = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
+        let job = Published { jid: "J".to_owned(), minions: texts(minions), missing: texts(&["unknown"]) };
+        Waiter::new(&job, TIMEOUT, GATHER, start)
     }
 
     fn ret(jid: &str, id: &str, value: impl Into<Value>) -> Event {
@@ -196,7 +207,7 @@ mod tests {
         waiter.probed(Some("P"), at(start, 5));
         assert_eq!(waiter.step(at(start, 5)), Step::Until(at(start, 15)));
         assert_eq!(waiter.step(at(start, 15)), Step::Done);
-        assert_eq!(waiter.pending(), ["a"]);
+        assert_eq!(waiter.missing(), ["a", "unknown"]);
     }
 
     #[test]

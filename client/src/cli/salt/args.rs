@@ -16,8 +16,7 @@ use crate::cli::{Failure, usage};
     override_usage = "salt [options] '<target>' <function> [arguments]",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
-    args_override_self = true,
-    next_help_heading = "Options"
+    args_override_self = true
 )]
 pub struct SaltArgs {
     #[command(flatten)]
@@ -145,5 +144,5 @@ impl TargetArgs {
 pub(super) fn incomplete(what: &str) -> Failure {
     use clap::CommandFactory as _;
     crate::cli::print::stdout(SaltArgs::command().render_help().to_string().trim_end());
-    Failure::new(exit::OPTION, format!("\n{what}\n"))
+    Failure::new(exit::OPTION, format!("\n{what}"))
 }

@@ -21,8 +21,7 @@ const MIN_BITS: usize = 2048;
     override_usage = "salt-key [options]",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
-    args_override_self = true,
-    next_help_heading = "Options"
+    args_override_self = true
 )]
 pub struct SaltKeyArgs {
     #[command(flatten)]
