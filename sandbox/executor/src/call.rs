@@ -68,7 +68,14 @@ pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Res
         last.push(FromExecutor::Log { call, level: LogLevel::Warning, message });
     }
     last.push(FromExecutor::Done { call, outcome, usage });
-    let sent = send(host, &last).await;
+    let sent = match send(host, &last).await {
+        // Limits keep answers far below a frame's, but a call without an answer would wait for ever.
+        Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
+            let outcome = outcome::failed(FailKind::Internal, format!("the answer cannot be sent: {error}"));
+            send(host, &[FromExecutor::Done { call, outcome, usage }]).await
+        }
+        sent => sent,
+    };
     drop(instance);
     drop(permit);
     sent

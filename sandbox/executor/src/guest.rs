@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel};
+use brine_sandbox_wire::{
+    ByteBuf, ConfigOp, FromExecutor, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, ModulesOp,
+};
 use tokio::sync::{Notify, oneshot};
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
@@ -22,6 +24,9 @@ const MAX_TABLES: usize = 16;
 const TABLE_ELEMENT: u64 = 16;
 /// Resources of the host that a guest may hold (streams, pollables), and of its own.
 pub const MAX_RESOURCES: usize = 1_000;
+
+/// Bytes of what a guest asks the broker with: keys and names. It goes into a message and into the minion's memory.
+const MAX_REQUEST: usize = 64 << 10;
 
 /// A log line's longest, in bytes; the rest of it is "…".
 const MAX_LINE: usize = 1_024;
@@ -77,6 +82,20 @@ impl Memory {
     fn undo(&mut self) {
         self.held -= self.last_grown;
         self.last_grown = 0;
+    }
+}
+
+fn request_size(op: &HostOp) -> usize {
+    match op {
+        HostOp::Grains(GrainsOp::Items)
+        | HostOp::Modules(ModulesOp::Names | ModulesOp::Sync { saltenv: None })
+        | HostOp::Jobs(JobsOp::Running) => 0,
+        HostOp::Grains(GrainsOp::Get { key, delimiter }) => key.len() + delimiter.as_ref().map_or(0, String::len),
+        HostOp::Config(ConfigOp::Get { key }) => key.len(),
+        HostOp::Modules(ModulesOp::Describe { name }) => name.len(),
+        // An empty name costs something too.
+        HostOp::Modules(ModulesOp::Sync { saltenv: Some(names) }) => names.iter().map(|name| name.len() + 8).sum(),
+        HostOp::Jobs(JobsOp::Find { jid } | JobsOp::Kill { jid }) => jid.len(),
     }
 }
 
@@ -287,6 +306,10 @@ impl Guest {
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
         if self.host_calls >= u64::from(self.max_host_calls) {
             return Err(HostFailure::TooManyCalls(self.max_host_calls));
+        }
+        let asked = request_size(&op);
+        if asked > MAX_REQUEST {
+            return Err(HostFailure::Failed { what, error: format!("{asked} bytes are no key or name") });
         }
         self.host_calls += 1;
         let answer = self.line.ask(self.host_calls, op).await;

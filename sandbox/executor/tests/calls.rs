@@ -339,7 +339,7 @@ async fn a_trap_shows_the_last_log_line() {
 async fn a_huge_log_message_ends_the_guest() {
     let mut executor = Executor::start().await;
     let body = r#"(func (export "f") (loop (call $write (i32.const 0) (i32.const 0) (i32.const 6000000)) br 0))"#;
-    let (outcome, _) = executor.f(&logger("", body), Limits { host_bytes: 1 << 20, ..limits() }).await;
+    let (outcome, _) = executor.f(&logger("", body), Limits { host_bytes: 1 << 20, output: 1 << 20, ..limits() }).await;
     let text = "test.f was stopped: it hands over more than its limit of 1 MiB at once";
     assert_failed(&outcome, FailKind::Output, text);
 }

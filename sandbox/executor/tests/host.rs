@@ -23,7 +23,7 @@ fn forward(interface: &str, types: &str, function: &str, lowered: &str, params: 
                 (export "data" (type $data (eq $data')))
                 {types}))
             (core module $memory
-                (memory (export "memory") 2)
+                (memory (export "memory") 4)
                 (global $top (mut i32) (i32.const 1024))
                 (func (export "realloc") (param i32 i32 i32 i32) (result i32)
                     (global.set $top (i32.and (i32.add (global.get $top) (i32.const 15)) (i32.const -16)))
@@ -194,6 +194,19 @@ async fn a_failed_sync_is_the_guests_to_handle_and_a_denied_one_is_not() {
     assert_eq!(returned(&outcome), json!([{"err": "bad.wasm was refused"}]));
     let outcome = ask(&mut executor, &sync, Err(HostError::Denied("not you".into()))).await;
     assert_failed(&outcome, FailKind::Host, "test.f was stopped: modules.sync was refused: not you");
+}
+
+#[tokio::test]
+async fn what_is_asked_with_is_bounded() {
+    let mut executor = Executor::start().await;
+    let get = cases().remove(0);
+    let module = executor.load(&get.wat).await;
+    let mut run = executor.run(module, "f");
+    run.args = pack(&json!(["x".repeat(100_000)]));
+    run.imports_granted = vec!["brine:host/grains".into()];
+    let (outcome, _) = executor.finish(run).await;
+    let line = "test.f was stopped: grains.get failed: 100000 bytes are no key or name";
+    assert_failed(&outcome, FailKind::Host, line);
 }
 
 #[tokio::test]
