@@ -53,7 +53,9 @@ fn targets_by_glob_list_and_pcre() {
         let mut all = vec!["--out=json", "--static"];
         all.extend(args);
         let json = master.salt(&all).exits(0).json();
-        json.as_object().expect("a dict of minions").keys().cloned().collect::<Vec<_>>().join(" ")
+        let mut ids: Vec<_> = json.as_object().expect("a dict of minions").keys().cloned().collect();
+        ids.sort();
+        ids.join(" ")
     };
     assert_eq!(who(&["*", "test.ping"]), "db1 web1 web2");
     assert_eq!(who(&["web*", "test.ping"]), "web1 web2");
