@@ -46,14 +46,10 @@ pub(crate) fn start_log(
     let Some((path, file_level)) = file else { return logging::init(&level, None) };
     let file_level =
         file_level.map(str::to_owned).or_else(|| text("log_level_logfile")).unwrap_or_else(|| level.clone());
-    if let Some(dir) = path.parent() {
-        let _ = std::fs::create_dir_all(dir);
-    }
-    match std::fs::OpenOptions::new().append(true).create(true).open(path) {
-        Ok(_) => logging::init(&level, Some((path, &file_level))),
-        Err(e) => {
-            eprintln!("the log file {} cannot be written ({e}); logging to the terminal only", path.display());
-            logging::init(&level, None)
-        }
-    }
+    logging::parse_level(&level)?;
+    logging::parse_level(&file_level)?;
+    logging::init(&level, Some((path, &file_level))).or_else(|e| {
+        eprintln!("{e}; logging to the terminal only");
+        logging::init(&level, None)
+    })
 }

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use crate::cli;
 use crate::config::MinionOpts;
 use crate::minion::{Minion, MinionError, package_sandbox};
-use crate::process::{self, Background, PidFile};
+use crate::process::{self, Background, PidFile, ProcessError};
 
 /// Two threads: the daemon waits for the network nearly all the time, and a sandbox's work is in other processes.
 const WORKER_THREADS: usize = 2;
@@ -80,7 +80,15 @@ fn start(flags: &Flags) -> Result<(), (i32, String)> {
     let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
     cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(usage)?;
     let pid_file = flags.pid_file.as_deref().unwrap_or(&opts.pidfile);
-    let _pid_file = PidFile::write(pid_file).map_err(|e| (e.exit_code(), e.to_string()))?;
+    let _pid_file = match PidFile::write(pid_file) {
+        Ok(file) => Some(file),
+        Err(e @ ProcessError::Running { .. }) => return Err((e.exit_code(), e.to_string())),
+        // As Salt: a minion that cannot say its pid is better than none.
+        Err(e) => {
+            warn!("{e}");
+            None
+        }
+    };
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)

@@ -22,6 +22,8 @@ use crate::pki::{Pki, PkiError};
 use crate::returns::{Returns, Spool, SpoolError};
 use crate::runtime::Runtime;
 
+/// The sandbox's own bound of jobs at once, less those kept for control.
+const MAX_SLOTS: usize = 1000;
 /// How long the last returns may take when the minion ends; what is left is in the spool.
 const LAST_RETURNS: Duration = Duration::from_secs(3);
 
@@ -45,6 +47,9 @@ pub enum MinionError {
     /// The sandbox.
     #[error("the sandbox cannot start: {0}")]
     Sandbox(String),
+    /// What the owner configured for it.
+    #[error("the setting {0}")]
+    Settings(#[from] brine_sandbox::SettingsError),
     /// The master.
     #[error(transparent)]
     SignIn(#[from] SignInError),
@@ -56,6 +61,7 @@ impl MinionError {
         match self {
             Self::SignIn(e) => e.exit_code(),
             Self::Sandbox(_) => exit::UNAVAILABLE,
+            Self::Settings(_) => exit::USAGE,
             _ => exit::GENERIC,
         }
     }
@@ -75,12 +81,15 @@ pub(crate) struct Base {
     pub(crate) runtime: Arc<dyn Runtime>,
     /// None for `salt-call --local`.
     pub(crate) channel: Option<Arc<Channel>>,
+    /// Jobs at once.
     pub(crate) slots: usize,
+    /// Jobs that may wait.
+    pub(crate) max_queued: usize,
 }
 
 /// What the owner's configuration says of the sandbox.
 pub(crate) fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
-    Settings::read(&opts.sandbox).map_err(|e| MinionError::Sandbox(format!("the setting {e}")))
+    Ok(Settings::read(&opts.sandbox)?)
 }
 
 /// The product's sandbox: the programs and standard modules of the package.
@@ -136,12 +145,13 @@ impl Base {
         let modules = Modules::new(client, opts.modules.saltenv.clone(), opts.modules.autoload);
         let broker =
             MinionBroker::new(Arc::clone(&opts), Arc::clone(&grains), Arc::clone(&procs), Arc::clone(&modules));
-        let slots = opts.jobs.running_max.unwrap_or(settings.max_running);
+        let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
+        let max_queued = settings.max_queued;
         let answers: Arc<dyn Broker> = broker.clone();
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
         broker.attach(&runtime);
-        Ok(Self { opts, grains, pillar: PillarStore::new(), procs, modules, runtime, channel, slots })
+        Ok(Self { opts, grains, pillar: PillarStore::new(), procs, modules, runtime, channel, slots, max_queued })
     }
 
     pub(crate) fn runner(&self) -> Runner {
@@ -185,6 +195,7 @@ impl Minion {
             grains: Arc::clone(&base.grains),
             pillar: Arc::clone(&base.pillar),
             slots: base.slots,
+            max_queued: base.max_queued,
         });
         jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;
         Ok(Self { base, channel, events, returns, jobs })
@@ -226,25 +237,19 @@ impl Minion {
                 }
                 Arrival::Ready { again } => {
                     self.returns.master_is_back();
-                    background.spawn(self.greet(again));
-                    if !std::mem::replace(&mut synced, true) {
-                        let modules = Arc::clone(&self.base.modules);
-                        background.spawn(async move {
-                            if let Err(e) = modules.sync(Vec::new()).await {
-                                warn!("modules could not be synced at start: {e}");
-                            }
-                        });
-                    }
+                    let sync = !std::mem::replace(&mut synced, true);
+                    background.spawn(self.greet(again, sync));
                 }
             }
         }
     }
 
-    /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7).
-    fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
+    /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7), then, once, modules.
+    fn greet(&self, again: bool, sync: bool) -> impl Future<Output = ()> + Send + 'static {
         let (opts, channel, events) =
             (Arc::clone(&self.base.opts), Arc::clone(&self.channel), Arc::clone(&self.events));
         let (grains, pillar) = (Arc::clone(&self.base.grains), Arc::clone(&self.base.pillar));
+        let modules = Arc::clone(&self.base.modules);
         async move {
             if again {
                 let grains = Arc::clone(&grains);
@@ -253,6 +258,9 @@ impl Minion {
             pillar::refresh_or_log(&opts, &channel, &grains, &pillar).await;
             events.started().await;
             debug!("the start events are sent");
+            if sync && let Err(e) = modules.sync(Vec::new()).await {
+                warn!("modules could not be synced at start: {e}");
+            }
         }
     }
 }

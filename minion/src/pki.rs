@@ -41,6 +41,14 @@ pub enum PkiError {
     /// A key.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// The key that must have signed the master's key.
+    #[error("verify_master_pubkey_sign is set, but {source}; copy the master's public signing key to {path}")]
+    VerifyKey {
+        /// Where it is to be.
+        path: PathBuf,
+        /// What is wrong.
+        source: KeyError,
+    },
 }
 
 /// The folder `pki_dir` and the minion's key in it.
@@ -114,7 +122,7 @@ impl Pki {
         if path.exists() {
             refuse_foreign(path, 0o644)?;
         }
-        Ok(PublicKey::load(path)?)
+        PublicKey::load(path).map_err(|source| PkiError::VerifyKey { path: path.to_owned(), source })
     }
 }
 

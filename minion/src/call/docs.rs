@@ -21,7 +21,7 @@ pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
             if full.starts_with(prefix) {
                 let _ = writeln!(out, "{full}:\n\n    {}\n", brine_sandbox::signature(&name, function));
                 for line in function.doc.iter().flat_map(|doc| doc.lines()) {
-                    let _ = writeln!(out, "    {line}");
+                    let _ = writeln!(out, "{}", format!("    {line}").trim_end());
                 }
                 if function.doc.is_some() {
                     out.push('\n');

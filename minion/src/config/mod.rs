@@ -35,6 +35,12 @@ pub enum OptsError {
         /// What is wrong with it.
         why: String,
     },
+    /// A file that anyone can write.
+    #[error("the configuration file {file} can be written by everybody, so it is not read; chmod o-w it")]
+    Open {
+        /// The file.
+        file: PathBuf,
+    },
     /// The minion's id.
     #[error("{why}; set `id` in {file}")]
     Id {
@@ -219,6 +225,7 @@ impl MinionOpts {
 
     /// As [`MinionOpts::load`], with settings that the command line overrules.
     pub fn load_with(conf_dir: &Path, id: Option<&str>, overrides: &[(&str, Value)]) -> Result<Self, OptsError> {
+        refuse_open_to_all(conf_dir)?;
         let mut config = Config::load(&conf_dir.join("minion"), Role::Minion)?;
         for (key, value) in overrides {
             config.set(key, value.clone());
@@ -319,6 +326,20 @@ impl MinionOpts {
     pub fn modules_dir(&self) -> PathBuf {
         self.cachedir.join("modules")
     }
+}
+
+/// The configuration says who the master is and what modules may do. Who can write it can do anything, so a file that
+/// everybody can write is a mistake to be mended, not to be read.
+fn refuse_open_to_all(conf_dir: &Path) -> Result<(), OptsError> {
+    use std::os::unix::fs::PermissionsExt;
+    let includes = std::fs::read_dir(conf_dir.join("minion.d")).into_iter().flatten().flatten().map(|item| item.path());
+    for file in std::iter::once(conf_dir.join("minion")).chain(includes) {
+        let Ok(meta) = std::fs::metadata(&file) else { continue };
+        if meta.is_file() && meta.permissions().mode() & 0o002 != 0 {
+            return Err(OptsError::Open { file });
+        }
+    }
+    Ok(())
 }
 
 fn net(config: &Config) -> Result<NetOpts, OptsError> {
@@ -446,6 +467,22 @@ mod tests {
             if let Ok(opts) = opts(&format!("id: m1\nmaster: {text}\n")) {
                 assert_eq!(text, "a:b:", "{:?}", opts.master); // looks like IPv6; connecting says so
             }
+        }
+    }
+
+    #[test]
+    fn a_file_that_everybody_can_write_is_not_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let included = dir.path().join("minion.d/grants.conf");
+        std::fs::create_dir(dir.path().join("minion.d")).unwrap();
+        for file in [dir.path().join("minion"), included] {
+            std::fs::write(&file, "id: m1\n").unwrap();
+            assert!(MinionOpts::load(dir.path(), None).is_ok());
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+            let error = MinionOpts::load(dir.path(), None).unwrap_err();
+            assert!(matches!(&error, OptsError::Open { file: named } if *named == file), "{error}");
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
         }
     }
 

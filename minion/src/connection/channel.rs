@@ -8,7 +8,7 @@ use brine_protocol::auth::Credentials;
 use brine_protocol::keys::KeyError;
 use brine_protocol::request::{ReplyError, SealedRequest, Session};
 use brine_protocol::value::Value;
-use brine_zmtp::{Endpoint, ReqConfig, RequestError, Requester};
+use brine_zmtp::{Backoff, Endpoint, ReqConfig, RequestError, Requester};
 use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
 use tracing::{debug, info};
@@ -21,6 +21,11 @@ use crate::pki::Pki;
 /// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the four senders of
 /// returns, a file transfer, an event and the pillar.
 const MAX_CONNECTIONS: usize = 8;
+
+/// Connections kept open between requests. Each costs the master one, and a heartbeat.
+const MAX_IDLE: usize = 2;
+/// The longest wait between attempts to connect while a request waits: a master that comes back is soon noticed.
+const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(2);
 
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -116,10 +121,12 @@ impl Channel {
     }
 
     pub(super) fn new_requester(&self) -> Requester {
+        let default = ReqConfig::default();
         let config = ReqConfig {
+            backoff: Backoff { max: MAX_RECONNECT_WAIT, ..default.backoff },
             keepalive: self.opts.net.keepalive,
             heartbeat: self.opts.net.heartbeat,
-            ..ReqConfig::default()
+            ..default
         };
         Requester::new(self.endpoint.clone(), config)
     }
@@ -183,7 +190,10 @@ impl Channel {
             reply => reply,
         };
         if reply.is_ok() {
-            self.idle().push(requester);
+            let mut idle = self.idle();
+            if idle.len() < MAX_IDLE {
+                idle.push(requester);
+            }
         }
         reply
     }

@@ -45,6 +45,7 @@ pub struct Publications {
     serials: SerialGuard,
     file: Option<SerialFile>,
     topics: [Bytes; 2],
+    connected: bool,
     connected_before: bool,
     vain: VecDeque<Instant>,
     /// Publications that were refused, for tests and reports.
@@ -72,6 +73,7 @@ impl Publications {
             serials: SerialGuard::new(),
             file,
             topics,
+            connected: false,
             connected_before: false,
             vain: VecDeque::new(),
             dropped: 0,
@@ -85,6 +87,7 @@ impl Publications {
         loop {
             match self.subscriber.recv().await {
                 SubEvent::Connected => {
+                    self.connected = true;
                     let again = std::mem::replace(&mut self.connected_before, true);
                     if again {
                         info!("connected to the master's publications again");
@@ -98,10 +101,11 @@ impl Publications {
                     return Ok(Arrival::Ready { again });
                 }
                 SubEvent::Disconnected { reason } => {
-                    if self.connected_before {
+                    // Once a loss, however many attempts follow.
+                    if std::mem::replace(&mut self.connected, false) {
                         warn!("not connected to the master's publications: {reason}");
                     } else {
-                        debug!("not connected to the master's publications yet: {reason}");
+                        debug!("not connected to the master's publications: {reason}");
                     }
                 }
                 SubEvent::Message(frames) => {

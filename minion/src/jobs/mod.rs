@@ -28,11 +28,10 @@ use crate::facts::{GrainsStore, PillarStore};
 use crate::returns::Returns;
 use seen::SeenJids;
 
-/// Jobs that run and wait together. Their loads are in memory; 1,024 is more than any operator sends a minion at once and,
-/// at a usual kilobyte a load, nothing.
-const MAX_JOBS: usize = 1024;
-/// Bytes of the loads of all jobs that run or wait.
+/// Bytes of the loads of all jobs that run or wait; how many there may be is the sandbox's `max_queued`.
 const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
+const SPOOL_FULL: &str = "The minion's spool is full of returns that the master has not acknowledged; it takes no jobs until \
+                          the master takes returns.";
 /// Turns kept for asking after jobs and ending them, so that a minion full of jobs can still be told to stop one.
 pub(crate) const CONTROL_SLOTS: usize = 4;
 const CONTROL: &[&str] =
@@ -50,6 +49,7 @@ pub struct Jobs {
     seen: Mutex<SeenJids>,
     slots: Semaphore,
     control: Semaphore,
+    max_jobs: usize,
     admitted: AtomicUsize,
     admitted_bytes: AtomicUsize,
     tasks: TaskTracker,
@@ -81,15 +81,18 @@ pub(crate) struct Parts {
     pub(crate) pillar: Arc<PillarStore>,
     /// Jobs at once, from `process_count_max` or the sandbox's own bound.
     pub(crate) slots: usize,
+    /// Jobs that may wait for their turn, `sandbox:max_queued`.
+    pub(crate) max_queued: usize,
 }
 
 impl Jobs {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { opts, runner, procs, returns, events, grains, pillar, slots } = parts;
+        let Parts { opts, runner, procs, returns, events, grains, pillar, slots, max_queued } = parts;
         Arc::new(Self {
             seen: Mutex::new(SeenJids::new(opts.jobs.seen_jids)),
             slots: Semaphore::new(slots.max(1)),
             control: Semaphore::new(CONTROL_SLOTS),
+            max_jobs: slots.saturating_add(CONTROL_SLOTS).saturating_add(max_queued),
             admitted: AtomicUsize::new(0),
             admitted_bytes: AtomicUsize::new(0),
             tasks: TaskTracker::new(),
@@ -120,7 +123,7 @@ impl Jobs {
             info!(jid = %job.jid, "a job that was seen before is not run again");
             return Verdict::Repeated;
         }
-        info!(jid = %job.jid, user = job.user, "job {}", job.fun());
+        info!(jid = %job.jid, user = job.user, fun = job.fun(), "job");
         if !job.ret.is_empty() {
             warn!(jid = %job.jid, "the job names returners ({}); this minion returns to its master only", job.ret);
         }
@@ -160,15 +163,13 @@ impl Jobs {
         let place = Place { jobs: Arc::clone(self), bytes };
         let before = self.admitted.fetch_add(1, Ordering::Relaxed);
         let bytes_before = self.admitted_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before >= MAX_JOBS || bytes_before + bytes > MAX_LOAD_BYTES {
-            return Err(format!("this minion has {before} jobs running and waiting; try again when some have ended"));
+        if before >= self.max_jobs || bytes_before + bytes > MAX_LOAD_BYTES {
+            return Err(format!(
+                "The minion is busy: {before} jobs run and wait. Try again, or raise sandbox:max_queued."
+            ));
         }
         if !self.returns.has_room(before) {
-            return Err(
-                "this minion's spool is full of returns that the master has not acknowledged; it takes no jobs \
-                        until the master takes returns"
-                    .to_owned(),
-            );
+            return Err(SPOOL_FULL.to_owned());
         }
         Ok(place)
     }

@@ -188,10 +188,11 @@ impl Returns {
     fn take_due(&self) -> (Option<Pending>, Option<Instant>) {
         let now = Instant::now();
         let mut queue = self.queue();
-        let due = queue.iter().position(|p| p.not_before <= now);
-        let taken = due.and_then(|at| queue.remove(at));
-        let next = queue.iter().map(|p| p.not_before).min();
-        (taken, next)
+        let due = |queue: &VecDeque<Pending>| queue.iter().position(|p| p.not_before <= now);
+        match due(&queue).and_then(|at| queue.remove(at)) {
+            Some(taken) => (Some(taken), due(&queue).map(|_| now)),
+            None => (None, queue.iter().map(|p| p.not_before).min()),
+        }
     }
 
     async fn send(&self, mut pending: Pending) {

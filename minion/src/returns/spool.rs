@@ -8,7 +8,7 @@
 //! would still lead past the bound in bytes is kept as a short failed return that says how much was dropped: a job never
 //! vanishes without a trace, and the disk never fills.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -226,12 +226,6 @@ fn shorten(load: &mut Value, size: usize) {
     for key in ["metadata", "ret_config", "ret_kwargs"] {
         let _ = load.remove(key);
     }
-}
-
-/// Syncs a folder, so that a rename in it survives a power failure too.
-#[allow(dead_code, reason = "used where a rename must be durable and not only atomic")]
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub enum Seen {
     /// A request that was proved.
     Request { cmd: String, load: Value },
     /// A request that was refused.
-    Refused(String),
+    Refused(#[allow(dead_code, reason = "shown when a test fails")] String),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
