@@ -6,11 +6,31 @@
 //! - `handshake`: greeting and READY, parsed purely and driven under one deadline.
 //! - `stream`, `connection`, `heartbeat`: one established peer: readiness, buffered writes, PING and PONG.
 //! - `listener`: accepting, with the limits that hold before a peer has said who it is.
-//! - `publisher` (with `ring` and `subscriptions`), `router`: the sockets that bind.
+//! - `publisher` (with `ring` and `subscriptions`), `router` (with `budget`): the sockets that bind.
 //! - `subscriber`, `requester` (with `connect` and `backoff`): the sockets that connect, and reconnect.
 //!
 //! Everything a peer can make this crate hold has a bound in [`Limits`]; every wait has a deadline. A peer that breaks
 //! a rule loses its connection, costs one counter and one line of log, and nobody else notices.
+//!
+//! ```
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//! use brine_zmtp::{Endpoint, ReqConfig, Requester, Router, RouterConfig};
+//!
+//! let mut router = Router::bind(&"tcp://127.0.0.1:0".parse()?, RouterConfig::default()).await?;
+//! let mut requester = Requester::new(router.endpoint().clone(), ReqConfig::default());
+//! let serving = tokio::spawn(async move {
+//!     while let Some(incoming) = router.recv().await {
+//!         // A peer that left needs no answer.
+//!         let _ = incoming.reply.send(incoming.payload).await;
+//!     }
+//! });
+//! assert_eq!(requester.request("ping".into(), Duration::from_secs(5)).await?, "ping");
+//! # serving.abort();
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
 
 mod backoff;
 mod budget;
