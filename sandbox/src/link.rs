@@ -357,3 +357,6 @@ fn cut(mut text: String) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;

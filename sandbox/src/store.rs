@@ -114,6 +114,14 @@ pub(crate) struct Entry {
     source: PathBuf,
 }
 
+#[cfg(test)]
+impl Entry {
+    /// One that is on no disk.
+    pub(crate) fn for_tests(name: ModuleName, module: Module, grants: Grants) -> Self {
+        Self { name, module: Arc::new(module), grants, standard: false, source: PathBuf::new() }
+    }
+}
+
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
 
 /// What stands beside an installed component.

@@ -1,0 +1,206 @@
+//! An executor that an escaped guest has taken over can say what it likes. What it gets is what the job was granted.
+
+use std::collections::VecDeque;
+
+use brine_sandbox_wire::{Connection, FailKind, GrainsOp, JobsOp};
+use futures_util::future::BoxFuture;
+use rmpv::Value;
+
+use super::*;
+use crate::Policy;
+use crate::store::Module;
+
+#[derive(Default)]
+struct Recorder {
+    calls: Mutex<Vec<HostOp>>,
+    lines: Mutex<Vec<String>>,
+    answers: Mutex<VecDeque<Value>>,
+}
+
+impl Broker for Recorder {
+    fn host_call<'a>(&'a self, _: &'a JobContext, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        self.calls.lock().unwrap().push(op);
+        let answer = self.answers.lock().unwrap().pop_front();
+        Box::pin(async move {
+            match answer {
+                Some(value) => Ok(value),
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn log(&self, _: &JobContext, _: LogLevel, message: &str) {
+        self.lines.lock().unwrap().push(message.to_owned());
+    }
+}
+
+/// The minion's end served, and the executor's in the test's hand.
+struct Taken {
+    link: Arc<Link>,
+    broker: Arc<Recorder>,
+    served: tokio::task::JoinHandle<String>,
+    say: Sender<FromExecutor>,
+    hear: Receiver<ToExecutor>,
+    call: u64,
+    end: oneshot::Receiver<CallEnd>,
+}
+
+/// With one running call, of a module that was granted grains only.
+async fn taken(limits: Limits) -> Taken {
+    let (here, there) = Connection::pair().unwrap();
+    let (sender, receiver) = here.minion();
+    let (say, mut hear) = Connection::from_fd(there).unwrap().executor();
+    let link = Link::new(1, sender);
+    let broker = Arc::new(Recorder::default());
+    let served = {
+        let (link, broker): (_, Arc<dyn Broker>) = (Arc::clone(&link), Arc::<Recorder>::clone(&broker));
+        tokio::spawn(async move { link.serve(receiver, &broker).await })
+    };
+    let entry = entry();
+    let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
+    let (call, end) = link.start(job, &entry, "f", (vec![0x90], vec![0x80]), &limits).await.unwrap();
+    let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
+    assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
+    Taken { link, broker, served, say, hear, call, end }
+}
+
+fn entry() -> Entry {
+    let sha256 = Sha256Hex::from([1; 32]);
+    let name: crate::ModuleName = "mine".parse().unwrap();
+    let imports = vec!["brine:host/grains@1.0.0".to_owned()];
+    let grants = Policy::default().decide(&name, false, sha256, &imports).unwrap();
+    let info = brine_component::ModuleInfo { imports, ..Default::default() };
+    let module = Module { name: name.to_string(), sha256, size: 1, origin: "base".into(), info };
+    Entry::for_tests(name, module, grants)
+}
+
+impl Taken {
+    async fn ask(&mut self, call: u64, request: u64, op: HostOp) {
+        self.say.send(&FromExecutor::HostCall { call, request, op }).await.unwrap();
+    }
+
+    async fn heard(&mut self) -> (u64, u64, Result<ByteBuf, HostError>) {
+        match self.hear.recv().await.unwrap().message {
+            ToExecutor::HostReply { call, request, result } => (call, request, result),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn calls(&self) -> usize {
+        self.broker.calls.lock().unwrap().len()
+    }
+}
+
+fn grains() -> HostOp {
+    HostOp::Grains(GrainsOp::Items)
+}
+
+fn kill() -> HostOp {
+    HostOp::Jobs(JobsOp::Kill { jid: "2".into() })
+}
+
+#[tokio::test]
+async fn what_was_not_granted_does_not_reach_the_broker() {
+    let mut it = taken(Limits::default()).await;
+    it.ask(it.call, 1, kill()).await;
+    let denied = Err(HostError::Denied("brine:host/jobs was not granted to this module".into()));
+    assert_eq!(it.heard().await, (it.call, 1, denied));
+    // Nor does a call of a job that is none.
+    it.ask(99, 2, grains()).await;
+    assert_eq!(it.heard().await, (99, 2, Err(HostError::Denied("the job has ended".into()))));
+    assert_eq!(it.calls(), 0);
+    it.broker.answers.lock().unwrap().push_back(Value::from(7));
+    it.ask(it.call, 3, grains()).await;
+    assert_eq!(it.heard().await, (it.call, 3, Ok(ByteBuf::from(vec![7]))));
+    assert_eq!(it.calls(), 1);
+}
+
+#[tokio::test]
+async fn calls_are_counted_here_too() {
+    let mut it = taken(Limits { host_calls: 2, ..Limits::default() }).await;
+    it.broker.answers.lock().unwrap().extend([Value::Nil, Value::Nil, Value::Nil]);
+    for request in 1..=2 {
+        it.ask(it.call, request, grains()).await;
+        assert!(it.heard().await.2.is_ok());
+    }
+    it.ask(it.call, 3, grains()).await;
+    assert_eq!(it.heard().await.2, Err(HostError::Denied("more than 2 calls of the host".into())));
+    assert_eq!(it.calls(), 2);
+}
+
+#[tokio::test]
+async fn more_questions_at_once_than_a_guest_can_ask_end_the_executor() {
+    let mut it = taken(Limits::default()).await;
+    for request in 0..=u64::from(MAX_OPEN_REQUESTS) {
+        it.ask(it.call, request, grains()).await;
+    }
+    assert_eq!(it.served.await.unwrap(), "asked more at once than a guest can");
+    assert!(it.broker.calls.lock().unwrap().len() <= MAX_OPEN_REQUESTS as usize);
+}
+
+#[tokio::test]
+async fn an_answer_too_large_to_send_is_an_error_to_the_guest() {
+    let mut it = taken(Limits::default()).await;
+    it.broker.answers.lock().unwrap().push_back(Value::from("x".repeat(brine_sandbox_wire::MAX_FRAME + 1)));
+    it.ask(it.call, 1, grains()).await;
+    assert!(matches!(it.heard().await.2, Err(HostError::Failed(why)) if why.contains("over the limit")));
+}
+
+#[tokio::test]
+async fn log_lines_are_bounded_and_clean() {
+    let mut it = taken(Limits { log: 10, ..Limits::default() }).await;
+    for message in ["a\x1b[1m\nb", "too long a line", "cd"] {
+        let log = FromExecutor::Log { call: it.call, level: LogLevel::Info, message: message.into() };
+        it.say.send(&log).await.unwrap();
+    }
+    let log = FromExecutor::Log { call: 99, level: LogLevel::Info, message: "x".into() };
+    it.say.send(&log).await.unwrap();
+    let outcome = Outcome::Failed { kind: FailKind::Trap, message: "a\nb".into(), retcode: 1 };
+    it.say.send(&FromExecutor::Done { call: it.call, outcome, usage: Usage::default() }).await.unwrap();
+    match it.end.await.unwrap() {
+        CallEnd::Done(Outcome::Failed { message, .. }, _) => assert_eq!(message, "a b"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(*it.broker.lines.lock().unwrap(), ["a [1m b", "cd"]);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_ends_the_executor_or_nothing() {
+    let mut it = taken(Limits::default()).await;
+    // Of calls and modules that are not there: nothing.
+    let outcome = Outcome::Returned { value: vec![0xc0], retcode: 0 };
+    it.say.send(&FromExecutor::Done { call: 99, outcome, usage: Usage::default() }).await.unwrap();
+    it.say.send(&FromExecutor::Loaded { module: Sha256Hex::from([9; 32]) }).await.unwrap();
+    it.say.send(&FromExecutor::Pong { n: 5 }).await.unwrap();
+    it.say.send(&FromExecutor::Ready { version: 1, pid: 1 }).await.unwrap();
+    assert_eq!(it.served.await.unwrap(), "said twice that it is ready");
+    it.link.died(&"broke".into());
+    assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_message_end_the_executor() {
+    use std::io::Write;
+    for bytes in [[0xff; 64].as_slice(), &[0, 0, 0, 2, 0xc0, 0xc0], &[0, 0, 0, 1, 0xc1]] {
+        let (here, there) = Connection::pair().unwrap();
+        let (sender, receiver) = here.minion();
+        let mut socket = std::os::unix::net::UnixStream::from(there);
+        socket.write_all(bytes).unwrap();
+        let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
+        let why = Link::new(1, sender).serve(receiver, &broker).await;
+        assert!(why.starts_with("broke the protocol ("), "{why}");
+    }
+}
+
+/// After a death nothing waits for ever, and nothing new begins.
+#[tokio::test]
+async fn the_dead_answer_nobody() {
+    let it = taken(Limits::default()).await;
+    assert_eq!(it.link.died(&"was killed by signal 9".into()), 1);
+    assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
+    let job = Arc::new(JobContext::default());
+    let (_, end) = it.link.start(job, &entry(), "f", (vec![], vec![]), &Limits::default()).await.unwrap();
+    assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
+    let code = async { Ok(tempfile::tempfile().unwrap()) };
+    assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
+}
