@@ -139,6 +139,7 @@ output: null
 color: true
 key_cache: ''
 cluster_id: null
+keys.cache_driver: localfs_key
 max_open_files: 100000
 enforce_mine_cache: false
 runner_returns: true
