@@ -1,5 +1,6 @@
 //! A subscription to the master's event bus that survives a restart of the master.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -25,6 +26,15 @@ impl Bus {
         match UnixStream::connect(&path).await {
             Ok(stream) => Ok(Self { path, stream: Some(stream), decoder: FrameDecoder::default() }),
             Err(source) => Err(ClientError::MasterDown { socket: path, source }),
+        }
+    }
+
+    /// Whether a master is there, which the bus tells at once while a refused TCP connection is only retried. Who may not
+    /// listen may still publish.
+    pub(crate) async fn probe(path: PathBuf) -> Result<(), ClientError> {
+        match Self::connect(path).await {
+            Err(ClientError::MasterDown { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Ok(()),
+            connected => connected.map(drop),
         }
     }
 

@@ -132,8 +132,7 @@ impl LocalClient {
     /// # Errors
     /// When the master is not there, refuses, or no minion matches.
     pub async fn cmd_async(&self, job: &Job) -> Result<Published, ClientError> {
-        // the bus tells at once whether a master is there; a refused TCP connection is only retried
-        drop(Bus::connect(self.opts.bus_socket()).await?);
+        Bus::probe(self.opts.bus_socket()).await?;
         self.publish(job).await
     }
 

@@ -71,7 +71,7 @@ impl RunnerClient {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> Result<Started, ClientError> {
-        drop(Bus::connect(self.opts.bus_socket()).await?);
+        Bus::probe(self.opts.bus_socket()).await?;
         self.start(fun, args, kwargs).await
     }
 

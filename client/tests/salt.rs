@@ -488,6 +488,30 @@ async fn wrong_calls_and_configurations() {
 }
 
 #[tokio::test]
+async fn help_names_what_works() {
+    let master = FakeMaster::start("").await;
+    let done = master.command(SALT, &["--help"]).await.unwrap();
+    assert!(
+        done.stdout.starts_with("Usage: salt [options] '<target>' <function> [arguments]\n\nSalt allows for"),
+        "{done:?}"
+    );
+    for option in ["--pcre", "--list", "--timeout", "--out", "--hide-timeout", "--log-level", "--config-dir"] {
+        assert!(done.stdout.contains(option), "{option}");
+    }
+    for later in ["--nodegroup", "--grain", "--batch", "--subset", "--eauth"] {
+        assert!(!done.stdout.contains(later), "{later}");
+    }
+    // sent as it is: a Python master resolves it
+    let mut master = FakeMaster::start("").await;
+    let salt = master.command(SALT, &["-G", "os:Debian", "test.ping", "--delimiter=|"]);
+    let (mut bus, load) = master.job(JID, &["web1"]).await;
+    assert_eq!((field(&load, "tgt"), field(&load, "tgt_type")), (json!("os:Debian"), json!("grain")));
+    assert_eq!(field(&load, "kwargs")["delimiter"], json!("|"));
+    bus.fire(&returned(JID, "web1", true, 0)).await;
+    assert_eq!(salt.await.unwrap().code, 0);
+}
+
+#[tokio::test]
 async fn runners_return() {
     for (ret, args, code, stdout) in [
         (json!({"success": true, "return": {"web1": true}}), &["jobs.lookup_jid", JID][..], 0, "web1:\n    True\n"),
