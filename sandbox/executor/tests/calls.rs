@@ -99,7 +99,7 @@ async fn more_calls_than_may_run_take_turns_and_can_be_killed_before() {
     let mut executor = Executor::with(&["--max-running", "1", "--guest-threads", "1"]).await;
     let spin = executor.load(&bare(r#"(func (export "f") (loop br 0))"#)).await;
     let (mut first, second) = (executor.run(spin, "f"), executor.run(spin, "f"));
-    first.limits.wall_ms = 500;
+    first.limits.wall_ms = 1_000;
     let (first_call, second_call) = (first.call, second.call);
     executor.send(ToExecutor::Run(Box::new(first))).await;
     executor.send(ToExecutor::Run(Box::new(second))).await;
