@@ -7,7 +7,7 @@ use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::event::Framing;
 use brine_protocol::ids::Saltenv;
 use brine_protocol::keys::SignAlg;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::value::{Value, map};
 use brine_zmtp::{Heartbeat, Keepalive};
 
 pub use crate::fileserver::HashType;
@@ -141,21 +141,32 @@ pub struct FileOpts {
     pub recv_max: u64,
 }
 
-/// Keys of `_master_opts` that are told without `env_only` only.
-const TOLD: [&str; 12] = [
-    "renderer",
-    "failhard",
-    "state_top",
-    "state_top_saltenv",
-    "nodegroups",
-    "state_auto_order",
-    "state_events",
-    "state_aggregate",
-    "jinja_env",
-    "jinja_sls_env",
-    "jinja_lstrip_blocks",
-    "jinja_trim_blocks",
-];
+/// What `_master_opts` tells besides the environments (§6.1), with Salt's defaults; minions take every one of them for granted.
+fn told(c: &Config) -> Value {
+    let nil = || Value::Nil;
+    let no = || Value::from(false);
+    let defaults = [
+        ("top_file_merging_strategy", Value::from("merge")),
+        ("env_order", Value::Array(Vec::new())),
+        ("default_top", Value::from("base")),
+        ("renderer", Value::from("jinja|yaml")),
+        ("failhard", no()),
+        ("state_top", Value::from("salt://top.sls")),
+        ("state_top_saltenv", nil()),
+        ("nodegroups", Value::Map(Vec::new())),
+        ("state_auto_order", Value::from(true)),
+        ("state_events", no()),
+        ("state_aggregate", no()),
+        ("jinja_env", Value::Map(Vec::new())),
+        ("jinja_sls_env", Value::Map(Vec::new())),
+        ("jinja_lstrip_blocks", no()),
+        ("jinja_trim_blocks", no()),
+    ];
+    map(defaults.map(|(key, default)| (key, c.value(key).cloned().unwrap_or(default))))
+}
+
+/// The ones that a request with `env_only` gets.
+const ENV_ONLY: [&str; 3] = ["top_file_merging_strategy", "env_order", "default_top"];
 
 impl MasterOpts {
     /// Reads and checks the settings.
@@ -213,19 +224,13 @@ impl MasterOpts {
             },
             max_event_size: to_usize(c, "max_event_size", u64_or(c, "max_event_size", 1_048_576)?)?,
             files: files(c)?,
-            told_to_minions: Value::Map(
-                ["top_file_merging_strategy", "env_order", "default_top"]
-                    .iter()
-                    .chain(&TOLD)
-                    .map(|key| (Value::from(*key), c.opts().get(key).cloned().unwrap_or(Value::Nil)))
-                    .collect(),
-            ),
+            told_to_minions: told(c),
         })
     }
 
-    /// The keys of [`MasterOpts::told_to_minions`] that a request with `env_only` does not get.
-    pub(crate) fn not_env(key: &str) -> bool {
-        TOLD.contains(&key)
+    /// What a minion is told that asks for the environments only.
+    pub(crate) fn is_env_only(key: &str) -> bool {
+        ENV_ONLY.contains(&key)
     }
 }
 

@@ -62,12 +62,19 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes a folder and its parents if need be, and gives the folder itself exactly `mode` if it was made here.
+/// Makes a folder with exactly `mode`, and its parents as any other folder, if need be. One that is there is left as it is.
 pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(mode).create(path)?;
+    if let Some(parent) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
+    }
+    // Its own mode from the start: it may be one for secrets.
+    match DirBuilder::new().mode(mode).create(path) {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        made => made?,
+    }
     std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 

@@ -14,6 +14,9 @@ use crate::bus::{BusEvent, Next, Origin, Subscription};
 use crate::files;
 use crate::master::{Master, now_ms};
 
+/// The dropfile is looked for this often, or each `loop_interval` if that is shorter: Python's salt-key writes it some time after it has said
+/// that a key is gone, and until the key is replaced its minion can read what is published.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Old jobs are looked for this often at most, however short `loop_interval` is.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Bytes of the dropfile: the master's id.
@@ -21,16 +24,17 @@ const DROPFILE_MAX: u64 = 1_024;
 
 /// Works until `stop`.
 pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
-    let mut tick = tokio::time::interval(master.opts.loop_interval);
+    let mut tick = tokio::time::interval(master.opts.loop_interval.min(LOOK_EVERY));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut events = master.bus.subscribe();
+    let clean_every = master.opts.loop_interval.max(CLEAN_EVERY);
     let mut cleaned: Option<Instant> = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => {
                 look_for_dropfile(&master).await;
-                if cleaned.is_none_or(|at| at.elapsed() >= CLEAN_EVERY) {
+                if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
                     clean(&master).await;
                     cleaned = Some(Instant::now());
                 }

@@ -11,6 +11,7 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::secret::Secret;
 
 use crate::files;
+use crate::replay::{Freshness, ReplayGuard};
 
 /// Bytes of a session file; ours have 76.
 const FILE_MAX: u64 = 256;
@@ -21,11 +22,17 @@ pub(crate) struct Session {
     pub(crate) key: AesKey,
     pub(crate) crypticle: Crypticle,
     made: SystemTime,
+    replay: Mutex<ReplayGuard>,
 }
 
 impl Session {
     fn new(key: AesKey, made: SystemTime) -> Self {
-        Self { crypticle: Crypticle::new(&key), key, made }
+        Self { crypticle: Crypticle::new(&key), key, made, replay: Mutex::default() }
+    }
+
+    /// Judges a request of this session, which must have been opened with its key.
+    pub(crate) fn freshness(&self, nonce: &str, ts: i64) -> Freshness {
+        self.replay.lock().unwrap_or_else(PoisonError::into_inner).check(nonce, ts)
     }
 }
 

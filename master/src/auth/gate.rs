@@ -105,7 +105,7 @@ impl Gate {
     fn deny(&self, request: &AuthRequest) -> Result<Verdict, KeyError> {
         // One for each known id, so its number is bounded by theirs. Unchanged ones are not written again and again.
         let known = self.keys.find(KeyState::Denied, &request.id)?;
-        if !known.is_some_and(|stored| stored.pem == clean_pem(&request.pub_pem)) {
+        if known.is_none_or(|stored| stored.pem != clean_pem(&request.pub_pem)) {
             self.keys.put(KeyState::Denied, &request.id, &request.pub_pem)?;
         }
         Ok(Verdict::Denied)

@@ -12,7 +12,7 @@ mod root;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use brine_protocol::ids::{MinionId, SafePath, Saltenv};
@@ -81,7 +81,7 @@ struct Env {
 
 impl FileServer {
     /// `cachedir` is where files that minions push go, if they may.
-    pub(crate) fn new(opts: &FileOpts, cachedir: PathBuf) -> Result<Self, String> {
+    pub(crate) fn new(opts: &FileOpts, cachedir: &Path) -> Result<Self, String> {
         let mut envs: BTreeMap<Saltenv, Env> = BTreeMap::new();
         for (name, paths) in &opts.roots {
             let roots = paths.iter().map(|path| Root::new(path.clone(), opts.follow_symlinks)).collect();
@@ -178,8 +178,7 @@ impl Inner {
     fn serve(&self, load: &Value) -> Option<Value> {
         let at = load.get_u64("loc")?;
         let found = self.find(load)?;
-        let mut data =
-            vec![0; self.buffer_size.min(usize::try_from(found.metadata.len().checked_sub(at).unwrap_or(0)).ok()?)];
+        let mut data = vec![0; self.buffer_size.min(usize::try_from(found.metadata.len().saturating_sub(at)).ok()?)];
         let mut filled = 0;
         while filled < data.len() {
             match found.file.read_at(&mut data[filled..], at.checked_add(filled as u64)?) {

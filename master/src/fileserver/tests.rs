@@ -1,5 +1,4 @@
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use super::*;
 
@@ -34,7 +33,7 @@ fn fixture() -> Fixture {
         recv: true,
         recv_max: 10,
     };
-    let inner = Arc::into_inner(FileServer::new(&opts, top.join("cache")).unwrap().inner).unwrap();
+    let inner = Arc::into_inner(FileServer::new(&opts, &top.join("cache")).unwrap().inner).unwrap();
     Fixture { dir, inner }
 }
 

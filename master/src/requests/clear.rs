@@ -38,12 +38,12 @@ impl Command {
 }
 
 pub(super) async fn answer(master: &Arc<Master>, lanes: &Lanes, load: Value, version: u64) -> Result<Vec<u8>, Fault> {
-    let Some(command) = load.get_text("cmd").and_then(Command::parse) else {
-        return Ok(clear_reply(&empty_map()));
-    };
     if version < master.opts.auth.minimum_auth_version {
         return Ok(clear_reply(&Value::from("bad load")));
     }
+    let Some(command) = load.get_text("cmd").and_then(Command::parse) else {
+        return Ok(clear_reply(&empty_map()));
+    };
     let reply = match command {
         Command::Auth => {
             let Some(_turn) = lanes.auth().await else {
@@ -53,7 +53,7 @@ pub(super) async fn answer(master: &Arc<Master>, lanes: &Lanes, load: Value, ver
         }
         Command::Ping => load,
         Command::Publish => publish::answer(master, load).await?,
-        Command::Runner => runners::answer_runner(master, load),
+        Command::Runner => runners::answer_runner(master, &load),
         Command::Wheel => runners::answer_wheel(master, &load).await,
         // No external authentication is configured, so no token was ever made: an unknown one (§7.3).
         Command::GetToken => match load.get("token") {

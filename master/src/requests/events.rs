@@ -40,7 +40,7 @@ pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
                 refuse(master, id, "", "an event has no tag");
                 continue;
             };
-            let data = bound(id, event.get("data").unwrap_or(event).clone());
+            let data = bound(id, tag, event.get("data").unwrap_or(event).clone());
             if let Some(pretag) = pretag {
                 fire(master, id, &format!("{pretag}/{tag}"), data.clone());
             }
@@ -48,6 +48,10 @@ pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
         }
     } else if let Some(tag) = load.get_text("tag") {
         // The single form shows the whole load, in which `id` is the sender's (it was checked with the envelope).
+        if tag == "_salt_error" {
+            let message = load.get("data").and_then(|data| data.get_text("message")).unwrap_or_default();
+            tracing::error!("{id} reports an error: {}", message.chars().take(1_024).collect::<String>());
+        }
         fire(master, id, tag, load.clone());
     } else {
         refuse(master, id, "", "the request has neither a tag nor events");
@@ -55,10 +59,14 @@ pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
     Value::Nil
 }
 
-/// The data of a batch is bare: an `id` in it is the sender's, or a reactor would take it for somebody else's.
-fn bound(id: &MinionId, mut data: Value) -> Value {
+/// The data of a batch is bare: an `id` in it is the sender's, or a reactor would take it for somebody else's; and no minion adds others
+/// to those that a job waits for.
+fn bound(id: &MinionId, tag: &str, mut data: Value) -> Value {
     if data.has("id") {
         data.insert("id", id.as_str());
+    }
+    if tag.starts_with("salt/job/") {
+        data.remove("minions");
     }
     data
 }
@@ -87,7 +95,7 @@ fn check(tag: &str, id: &MinionId) -> Result<(), &'static str> {
     // An id may itself have no slash, so parts can be compared with it.
     let parts: Vec<&str> = tag.split('/').collect();
     let allowed = match parts.as_slice() {
-        ["minion_start" | "minion_ping"] => true,
+        ["minion_start" | "minion_ping" | "_salt_error"] => true,
         ["salt", "minion" | "beacon", who, _, ..] => *who == id,
         ["salt", "job", jid, "prog" | "sub", who, _, ..] => *who == id && Jid::try_from(*jid).is_ok(),
         ["salt", "job", jid, "start", who] => *who == id && Jid::try_from(*jid).is_ok(),
@@ -107,6 +115,7 @@ mod tests {
         for tag in [
             "minion_start",
             "minion_ping",
+            "_salt_error",
             "salt/minion/web1/start",
             "salt/beacon/web1/load/",
             "salt/beacon/web1/inotify//etc",

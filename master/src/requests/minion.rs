@@ -6,7 +6,7 @@ use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack::Limits;
 use brine_protocol::request::{Request, RequestError, RequestPolicy, clear_reply, open_request, seal_reply};
-use brine_protocol::value::{Value, ValueExt, empty_map};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
 use super::{Fault, events, pillar, returns};
@@ -14,6 +14,7 @@ use crate::config::MasterOpts;
 use crate::fileserver::FileRequest;
 use crate::keys::{KeyState, MinionKey};
 use crate::master::Master;
+use crate::replay::Freshness;
 
 /// Items of one request: 40 bytes each in memory.
 const ITEMS_MAX: usize = 1 << 20;
@@ -83,6 +84,17 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
         Ok(request) => request,
         Err(error) => return refused(error),
     };
+    if let (Some(nonce), Some(ts)) = (&request.nonce, request.load.get_i64("ts")) {
+        match session.freshness(nonce, ts) {
+            Freshness::New => {}
+            Freshness::Replayed => return Ok(replayed(master, &request.id, reply, "it was seen before")),
+            Freshness::TooOld => {
+                // If it is the minion's clock and no replay, the minion authenticates again now and gets a new session.
+                master.sessions.forget(&request.id);
+                return Ok(replayed(master, &request.id, reply, "it is much older than the minion's last one"));
+            }
+        }
+    }
     reply.authenticated();
     let value = match Command::parse(&request.cmd) {
         Some(Command::Pillar) => return pillar::answer(master, request, &key, &session.crypticle).await,
@@ -90,6 +102,15 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
         None => empty_map(),
     };
     Ok(seal_reply(&session.crypticle, &value, request.nonce.as_deref()))
+}
+
+/// Refuses a request that may not be its sender's doing.
+fn replayed(master: &Master, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8> {
+    let peer = super::sender(reply);
+    tracing::warn!("a request of {id} from {peer} was refused as a replay: {why}");
+    let data = map([("id", id.as_str()), ("error", why), ("peer", &peer)]);
+    master.bus.fire(format!("brine/refused/replay/{id}"), data);
+    clear_reply(&Value::from("bad load"))
 }
 
 async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &MinionKey) -> Result<Value, Fault> {
@@ -120,7 +141,7 @@ fn master_opts(opts: &MasterOpts, load: &Value) -> Value {
     let envs = opts.files.roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
     let mut told = vec![(Value::from("file_roots"), Value::Map(envs))];
     for (key, value) in opts.told_to_minions.entries().unwrap_or_default() {
-        if !(env_only && key.text().is_some_and(MasterOpts::not_env)) {
+        if !env_only || key.text().is_some_and(MasterOpts::is_env_only) {
             told.push((key.clone(), value.clone()));
         }
     }

@@ -40,8 +40,8 @@ const RUNNERS: [(&str, Runner); 8] = [
 ];
 
 /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
-pub(crate) fn answer_runner(master: &Arc<Master>, load: Value) -> Value {
-    if let Err(error) = check_local_caller(master, &load) {
+pub(crate) fn answer_runner(master: &Arc<Master>, load: &Value) -> Value {
+    if let Err(error) = check_local_caller(master, load) {
         return map([("error", error)]);
     }
     let Some(fun) = load.get_text("fun").map(str::to_owned) else {
@@ -49,7 +49,7 @@ pub(crate) fn answer_runner(master: &Arc<Master>, load: Value) -> Value {
     };
     let jid = Jid::now();
     let tag = format!("salt/run/{jid}");
-    let call = Call::from_load(&load);
+    let call = Call::from_load(load);
     let mut data = map([
         ("fun", Value::from(format!("runner.{fun}"))),
         ("jid", Value::from(&jid)),

@@ -109,6 +109,8 @@ impl Server {
     /// When anything it needs is missing or taken. What was started until then is gone with the runtime.
     pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
         process::raise_file_limit();
+        // Mistakes in the settings first, before anything is made.
+        let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Files)?;
         dirs::prepare(&opts)?;
         let pid = PidFile::take(&opts.pidfile)?;
         let cache = |what| {
@@ -134,7 +136,6 @@ impl Server {
         let private = PrivatePool::new(Arc::clone(key.ops()));
         let publish_key = CurrentKey::new(private.clone()).await?;
         let jobs = JobStore::open(&opts.cachedir.join("jobs.db"))?;
-        let files = FileServer::new(&opts.files, opts.cachedir.clone()).map_err(StartError::Files)?;
         let bus = Bus::new(opts.event_framing, opts.max_event_size);
         bus.listen(&opts.sock_dir)?;
 

@@ -1,0 +1,306 @@
+//! The master under test and its peers.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use brine_master::{MasterOpts, Server};
+use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth};
+use brine_protocol::config::{Config, Role};
+use brine_protocol::envelope::{AesEnvelope, Envelope};
+use brine_protocol::event::{Event, EventSubscriber};
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{EncAlg, PrivateKey, PrivateOps, PublicKey, SignAlg};
+use brine_protocol::msgpack;
+use brine_protocol::publication::Receiver;
+use brine_protocol::request::Session;
+use brine_protocol::value::{Value, ValueExt, map};
+use brine_zmtp::{Endpoint, ReqConfig, Requester, SubConfig, SubEvent, Subscriber};
+use bytes::Bytes;
+use tempfile::TempDir;
+use tokio::time::timeout;
+
+/// Nothing here takes this long unless it is broken.
+pub(crate) const SOON: Duration = Duration::from_secs(30);
+
+/// Keys are slow to make and carry no state.
+static KEYS: LazyLock<Vec<Arc<PrivateKey>>> = LazyLock::new(|| {
+    let threads: Vec<_> =
+        (0..3).map(|_| std::thread::spawn(|| Arc::new(PrivateKey::generate(2048).unwrap()))).collect();
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+});
+
+pub(crate) fn key(n: usize) -> Arc<PrivateKey> {
+    Arc::clone(&KEYS[n])
+}
+
+pub(crate) fn id(text: &str) -> MinionId {
+    MinionId::try_from(text).unwrap()
+}
+
+pub(crate) struct TestMaster {
+    pub(crate) dir: TempDir,
+    pub(crate) server: Option<Server>,
+    extra: String,
+}
+
+impl TestMaster {
+    /// With these lines in its configuration besides folders and ports.
+    pub(crate) async fn start(extra: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("pki")).unwrap();
+        // Kept between tests for the same reason as the minions' keys.
+        key(0).write_private(&dir.path().join("pki/master.pem")).unwrap();
+        std::fs::create_dir_all(dir.path().join("files")).unwrap();
+        let mut master = Self { dir, server: None, extra: extra.to_owned() };
+        master.start_again().await;
+        master
+    }
+
+    pub(crate) fn config(&self) -> String {
+        let top = self.path("").display().to_string();
+        format!(
+            "id: test_master\ninterface: 127.0.0.1\npublish_port: 0\nret_port: 0\nroot_dir: {top}\npki_dir: {top}pki\ncachedir: {top}cache\n\
+             sock_dir: {top}sock\npidfile: {top}run/pid\nlog_file: {top}log\nfile_roots: {{base: [{top}files]}}\n{}\n",
+            self.extra
+        )
+    }
+
+    pub(crate) async fn start_again(&mut self) {
+        let config = Config::from_yaml(&self.config(), &self.path("master"), Role::Master).unwrap();
+        self.server = Some(Server::start(MasterOpts::from_config(&config).unwrap()).await.unwrap());
+    }
+
+    pub(crate) async fn stop(&mut self) {
+        self.server.take().unwrap().stop().await;
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().unwrap()
+    }
+
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(crate) fn key_in(&self, folder: &str, id: &str) -> bool {
+        self.path("pki").join(folder).join(id).exists()
+    }
+
+    pub(crate) fn accept(&self, id: &str) {
+        std::fs::rename(self.path("pki/minions_pre").join(id), self.path("pki/minions").join(id)).unwrap();
+    }
+
+    pub(crate) fn local_key(&self) -> String {
+        std::fs::read_to_string(self.path("cache/.root_key")).unwrap()
+    }
+
+    pub(crate) async fn events(&self) -> Events {
+        Events { bus: EventSubscriber::connect(&self.path("sock/master_event_pub.ipc")).await.unwrap() }
+    }
+
+    pub(crate) fn requester(&self) -> Requester {
+        Requester::new(self.server().request_endpoint().clone(), ReqConfig::default())
+    }
+
+    /// One request over a connection of its own, and the reply as it came.
+    pub(crate) async fn raw(&self, payload: impl Into<Bytes>) -> Vec<u8> {
+        self.requester().request(payload.into(), SOON).await.unwrap().to_vec()
+    }
+
+    /// One clear request.
+    pub(crate) async fn clear(&self, load: Value) -> Value {
+        decode(&self.raw(Envelope::clear(load).encode()).await)
+    }
+
+    /// What the `salt` command sends.
+    pub(crate) async fn publish(&self, tgt: &str, tgt_type: &str, fun: &str, arg: Vec<Value>) -> Value {
+        let load = self.publish_load(tgt, tgt_type, fun, arg);
+        self.clear(load).await
+    }
+
+    pub(crate) fn publish_load(&self, tgt: &str, tgt_type: &str, fun: &str, arg: Vec<Value>) -> Value {
+        map([
+            ("cmd", Value::from("publish")),
+            ("tgt", Value::from(tgt)),
+            ("fun", Value::from(fun)),
+            ("arg", Value::Array(arg)),
+            ("key", Value::from(self.local_key())),
+            ("tgt_type", Value::from(tgt_type)),
+            ("ret", Value::from("")),
+            ("jid", Value::from("")),
+            ("kwargs", map([("delimiter", ":")])),
+            ("user", Value::from("root")),
+        ])
+    }
+
+    /// A minion with an accepted key that has authenticated.
+    pub(crate) async fn minion(&self, name: &str, key_no: usize) -> TestMinion {
+        let pem = key(key_no).public().clean_pem().to_owned();
+        std::fs::write(self.path("pki/minions").join(name), pem).unwrap();
+        let mut minion = TestMinion::new(name, key_no);
+        let AuthOutcome::Accepted(credentials) = minion.authenticate(self).await else { panic!("not accepted") };
+        minion.take(*credentials);
+        minion
+    }
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> Value {
+    msgpack::decode(bytes, &msgpack::Limits::REQUEST).unwrap()
+}
+
+/// The event bus as a client sees it.
+pub(crate) struct Events {
+    bus: EventSubscriber,
+}
+
+impl Events {
+    pub(crate) async fn next(&mut self) -> Event {
+        timeout(SOON, self.bus.recv()).await.expect("no event came").unwrap().unwrap()
+    }
+
+    /// The next event whose tag starts so.
+    pub(crate) async fn wait(&mut self, tag: &str) -> Event {
+        loop {
+            let event = self.next().await;
+            if event.tag.starts_with(tag) {
+                return event;
+            }
+        }
+    }
+}
+
+pub(crate) struct TestMinion {
+    pub(crate) id: MinionId,
+    pub(crate) key: Arc<PrivateKey>,
+    pub(crate) master: Option<PublicKey>,
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) session: Option<Session>,
+}
+
+impl TestMinion {
+    pub(crate) fn new(name: &str, key_no: usize) -> Self {
+        Self { id: id(name), key: key(key_no), master: None, credentials: None, session: None }
+    }
+
+    pub(crate) async fn authenticate(&mut self, master: &TestMaster) -> AuthOutcome {
+        let mut auth = MinionAuth::new(&self.id, &self.key);
+        auth.master = self.master.as_ref();
+        let attempt = auth.attempt().unwrap();
+        let reply = master.raw(attempt.payload().to_vec()).await;
+        attempt.verify_reply(&reply).unwrap()
+    }
+
+    pub(crate) fn take(&mut self, credentials: Credentials) {
+        let (enc, sig) = (EncAlg::OaepSha1, SignAlg::Pkcs1v15Sha1);
+        self.session = Some(Session::new(&self.id, Arc::clone(&self.key), &credentials, enc, sig).unwrap());
+        self.master = Some(credentials.master.clone());
+        self.credentials = Some(credentials);
+    }
+
+    fn session(&self) -> &Session {
+        self.session.as_ref().unwrap()
+    }
+
+    /// A request whose reply is what it should be: encrypted, with the nonce.
+    pub(crate) async fn ask(&self, master: &TestMaster, load: Value) -> Value {
+        let sealed = self.session().seal_request(load).unwrap();
+        let reply = master.raw(sealed.payload).await;
+        self.session().open_reply(&reply, &sealed.nonce).unwrap()
+    }
+
+    /// A request whose load is exactly this (and `tok`, if it says so), in an envelope of `outer`.
+    pub(crate) fn envelope(&self, mut load: Value, outer: &str, version: u64) -> Vec<u8> {
+        if load.get_text("tok") == Some("good") {
+            load.insert("tok", Value::Binary(self.key.x931_sign(b"salt").unwrap()));
+        }
+        let crypticle = brine_protocol::crypticle::Crypticle::new(&self.credentials.as_ref().unwrap().session_key);
+        let aes = AesEnvelope {
+            load: crypticle.seal(&load, None),
+            version,
+            id: MinionId::try_from(outer).ok(),
+            enc_algo: None,
+            sig_algo: None,
+        };
+        Envelope::Aes(aes).encode()
+    }
+
+    pub(crate) async fn pillar(&self, master: &TestMaster) -> Value {
+        let load = map([
+            ("cmd", Value::from("_pillar")),
+            ("grains", map([("os", "Test")])),
+            ("saltenv", Value::Nil),
+            ("ver", Value::from("2")),
+        ]);
+        let sealed = self.session().seal_request(load).unwrap();
+        let reply = master.raw(sealed.payload).await;
+        self.session().open_pillar_reply(&reply, &sealed.nonce).unwrap()
+    }
+
+    /// Listens for publications; resolves once the master knows.
+    pub(crate) async fn subscribe(&self, master: &TestMaster, topics: &[&str]) -> Publications {
+        let config = SubConfig {
+            subscriptions: topics.iter().map(|topic| Bytes::copy_from_slice(topic.as_bytes())).collect(),
+            ..SubConfig::default()
+        };
+        let mut subscriber = Subscriber::connect(master.server().publish_endpoint().clone(), config);
+        loop {
+            if let SubEvent::Connected = timeout(SOON, subscriber.recv()).await.unwrap() {
+                break;
+            }
+        }
+        master.server().wait_for_subscribers(1).await;
+        let credentials = self.credentials.as_ref().unwrap();
+        let receiver = Receiver::new(credentials.master.clone(), credentials.publish_key.clone());
+        Publications { subscriber, receiver }
+    }
+
+    /// The load of a `_return`.
+    pub(crate) fn return_load(&self, jid: &str, value: impl Into<Value>) -> Value {
+        map([
+            ("cmd", Value::from("_return")),
+            ("id", Value::from(&self.id)),
+            ("success", Value::from(true)),
+            ("return", value.into()),
+            ("retcode", Value::from(0)),
+            ("jid", Value::from(jid)),
+            ("fun", Value::from("test.ping")),
+            ("fun_args", Value::Array(Vec::new())),
+            ("user", Value::from("root")),
+        ])
+    }
+}
+
+pub(crate) struct Publications {
+    subscriber: Subscriber,
+    pub(crate) receiver: Receiver,
+}
+
+impl Publications {
+    /// Topic (if any) and payload.
+    pub(crate) async fn frames(&mut self) -> Vec<Bytes> {
+        loop {
+            if let SubEvent::Message(frames) =
+                timeout(SOON, self.subscriber.recv()).await.expect("nothing was published")
+            {
+                return frames;
+            }
+        }
+    }
+
+    pub(crate) async fn load(&mut self) -> Value {
+        let frames = self.frames().await;
+        self.receiver.open(frames.last().unwrap()).unwrap()
+    }
+}
+
+/// A connection that speaks ZMTP by hand, for what no client would send.
+pub(crate) async fn dial(endpoint: &Endpoint) -> tokio::net::TcpStream {
+    let Endpoint::Tcp { host, port, .. } = endpoint else { panic!() };
+    tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap()
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}

@@ -1,0 +1,264 @@
+//! A job's way through the master: published, returned, stored, looked up.
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use super::harness::*;
+
+fn ids(value: &Value, field: &str) -> Vec<String> {
+    value.get_list(field).unwrap().iter().map(|id| id.text().unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_goes_out_and_its_return_comes_back() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let _other = master.minion("db1", 2).await;
+    let mut publications = minion.subscribe(&master, &[""]).await;
+    let mut events = master.events().await;
+    let reply = master.publish("web*", "glob", "test.echo", vec!["hi".into()]).await;
+    assert_eq!(reply.get_text("enc"), Some("clear"));
+    let reply = reply.get("load").unwrap();
+    assert_eq!((ids(reply, "minions"), ids(reply, "missing")), (vec!["web1".to_owned()], vec![]));
+    let jid = reply.get_text("jid").unwrap();
+    assert!(Jid::try_from(jid).is_ok());
+
+    let new = events.next().await;
+    assert_eq!(new.tag, format!("salt/job/{jid}/new"));
+    let fields: Vec<_> = new.data.entries().unwrap().iter().map(|(k, _)| k.text().unwrap()).collect();
+    assert_eq!(fields, ["jid", "tgt_type", "tgt", "user", "fun", "arg", "minions", "missing", "_stamp"]);
+    assert_eq!(events.next().await.tag, format!("salt/job/{jid}/publish"));
+    let job = publications.load().await;
+    assert_eq!(
+        (job.get_text("jid"), job.get_text("fun"), job.get_text("tgt_type")),
+        (Some(jid), Some("test.echo"), Some("glob"))
+    );
+    assert!(!job.has("key") && !job.has("kwargs"));
+
+    assert_eq!(minion.ask(&master, minion.return_load(jid, "hi")).await, Value::Nil);
+    let ret = events.next().await;
+    assert_eq!(ret.tag, format!("salt/job/{jid}/ret/web1"));
+    assert_eq!(
+        (ret.data.get_text("return"), ret.data.get_text("cmd"), ret.data.get_i64("retcode")),
+        (Some("hi"), Some("_return"), Some(0))
+    );
+    assert!(!ret.data.has("tok") && !ret.data.has("nonce"));
+    // The second return for one job is acknowledged and nothing else.
+    assert_eq!(minion.ask(&master, minion.return_load(jid, "other")).await, Value::Nil);
+    assert_eq!(run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await, map([("web1", "hi")]));
+}
+
+/// Starts a runner and waits for its result.
+async fn run(master: &TestMaster, fun: &str, arg: Vec<Value>, events: &mut Events) -> Value {
+    let load = map([
+        ("cmd", Value::from("runner")),
+        ("fun", fun.into()),
+        ("arg", Value::Array(arg)),
+        ("kwarg", empty_map()),
+        ("user", "root".into()),
+        ("key", master.local_key().into()),
+    ]);
+    let reply = master.clear(load).await;
+    let tag = reply.get_text("tag").unwrap().to_owned();
+    assert_eq!(events.next().await.tag, format!("{tag}/new"));
+    let ret = events.wait(&format!("{tag}/ret")).await;
+    assert_eq!(ret.data.get_text("fun"), Some(format!("runner.{fun}").as_str()));
+    ret.data.get("return").cloned().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn targets_of_every_kind_that_is_there() {
+    let master = TestMaster::start("").await;
+    for (name, key) in [("web1", 1), ("web2", 2), ("db1", 1)] {
+        master.minion(name, key).await;
+    }
+    for (tgt, tgt_type, minions, missing) in [
+        ("*", "glob", "db1,web1,web2", ""),
+        ("web?", "glob", "web1,web2", ""),
+        ("WEB*", "glob", "", ""),
+        ("web[12]$", "pcre", "web1,web2", ""),
+        ("eb1", "pcre", "", ""),
+        ("web1,none,db1", "list", "db1,web1", "none"),
+        ("none", "list", "", ""),
+        ("os:Debian", "grain", "", ""),
+        ("(", "pcre", "", ""),
+        ("*", "nonsense", "", ""),
+    ] {
+        let reply = master.publish(tgt, tgt_type, "test.ping", vec![]).await;
+        let load = reply.get("load").unwrap();
+        let mut found = ids(load, "minions");
+        found.sort();
+        assert_eq!(found.join(","), minions, "{tgt} {tgt_type}");
+        if minions.is_empty() {
+            assert_eq!(load.get("jid"), Some(&Value::Nil));
+            let text = format!("Master could not resolve minions for target {tgt}");
+            assert_eq!(load.get_text("error"), Some(text.as_str()));
+        } else {
+            assert_eq!(ids(load, "missing").join(","), missing);
+        }
+    }
+    for field in ["tgt", "fun", "arg"] {
+        let mut load = master.publish_load("*", "glob", "test.ping", vec![]);
+        load.remove(field);
+        assert_eq!(master.clear(load).await, Value::from("Some exception handling minion payload"), "{field}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_filtering_each_minion_has_its_topic() {
+    let master = TestMaster::start("zmq_filtering: True").await;
+    let minion = master.minion("web1", 1).await;
+    let _other = master.minion("web2", 2).await;
+    let topic = minion.id.topic();
+    let mut publications = minion.subscribe(&master, &["broadcast", &topic]).await;
+    master.publish("web2", "glob", "test.ping", vec![]).await;
+    master.publish("web*", "glob", "test.version", vec![]).await;
+    let frames = publications.frames().await;
+    assert_eq!((frames.len(), &frames[0][..]), (2, topic.as_bytes()));
+    let load = publications.receiver.open(&frames[1]).unwrap();
+    assert_eq!(load.get_text("fun"), Some("test.version"), "what is for others does not come");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_outlive_the_master() {
+    let mut master = TestMaster::start("").await;
+    let mut minion = master.minion("web1", 1).await;
+    let reply = master.publish("*", "glob", "test.ping", vec![]).await;
+    let jid = reply.get("load").unwrap().get_text("jid").unwrap().to_owned();
+    minion.ask(&master, minion.return_load(&jid, true)).await;
+    master.stop().await;
+    assert!(!master.path("run/pid").exists());
+    master.start_again().await;
+    let mut events = master.events().await;
+    assert_eq!(run(&master, "jobs.lookup_jid", vec![jid.as_str().into()], &mut events).await, map([("web1", true)]));
+    // The session survived too; the publish key did not.
+    assert_eq!(minion.ask(&master, minion.return_load(&jid, false)).await, Value::Nil);
+    assert_eq!(
+        run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await,
+        map([("web1", true)]),
+        "the first one stays"
+    );
+    let brine_protocol::auth::AuthOutcome::Accepted(credentials) = minion.authenticate(&master).await else { panic!() };
+    assert_ne!(credentials.publish_key, minion.credentials.as_ref().unwrap().publish_key);
+    minion.take(*credentials);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_salt_call_ran_becomes_a_job() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let mut load = minion.return_load("req", "hi");
+    load.remove("success");
+    minion.ask(&master, load).await;
+    let event = events.wait("salt/job/").await;
+    let jid = event.data.get_text("jid").unwrap().to_owned();
+    assert!(Jid::try_from(jid.as_str()).is_ok());
+    let jobs = run(&master, "jobs.list_jobs", vec![], &mut events).await;
+    assert_eq!(jobs.get(&jid).and_then(|job| job.get_text("Target")), Some("web1"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_that_is_too_large_is_told_of_instead_of_lost() {
+    let master = TestMaster::start("max_return_size: 10000").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let reply = master.publish("*", "glob", "test.ping", vec![]).await;
+    let jid = reply.get("load").unwrap().get_text("jid").unwrap().to_owned();
+    assert_eq!(minion.ask(&master, minion.return_load(&jid, "x".repeat(20_000))).await, Value::Nil);
+    let refused = events.wait("brine/refused/return/web1").await;
+    assert!(refused.data.get_text("error").unwrap().contains("max_return_size"));
+    let event = events.wait(&format!("salt/job/{jid}/ret/web1")).await;
+    assert_eq!((event.data.get_i64("retcode"), event.data.get_bool("success")), (Some(1), Some(false)));
+    assert!(event.data.get_text("return").unwrap().contains("max_return_size"));
+}
+
+/// Ten megabytes come through, and the event of it says that it was cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn large_returns_are_stored_whole_and_trimmed_on_the_bus() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let big = "x".repeat(10 << 20);
+    let jid = "20261120134740245008";
+    let mut requester = master.requester();
+    let session = minion.session.as_ref().unwrap();
+    // Minions authenticate over the connection they then use, or send something small first.
+    for load in [map([("cmd", "_file_envs")]), minion.return_load(jid, big.as_str())] {
+        let sealed = session.seal_request(load).unwrap();
+        let reply = requester.request(sealed.payload.into(), SOON).await.unwrap();
+        session.open_reply(&reply, &sealed.nonce).unwrap();
+    }
+    let event = events.wait(&format!("salt/job/{jid}/ret/web1")).await;
+    assert_eq!(event.data.get_text("return"), Some("VALUE_TRIMMED"));
+    let found = run(&master, "jobs.print_job", vec![jid.into()], &mut events).await;
+    assert!(found.get(jid).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runners_and_the_key_wheel() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let unknown = run(&master, "no.such", vec![], &mut events).await;
+    assert!(unknown.text().unwrap().starts_with("'no.such' is not available."), "{unknown}");
+    let wrong = run(&master, "jobs.lookup_jid", vec![], &mut events).await;
+    assert!(wrong.text().unwrap().contains("Usage: jobs.lookup_jid JID"), "{wrong}");
+    master.publish("*", "glob", "test.ping", vec![]).await;
+    events.wait("salt/job/").await;
+    events.wait("salt/job/").await;
+    let active = run(&master, "jobs.active", vec![], &mut events).await;
+    let (jid, job) = &active.entries().unwrap()[0];
+    assert_eq!(ids(job, "Running"), ["web1"]);
+    minion.ask(&master, minion.return_load(jid.text().unwrap(), true)).await;
+    events.wait("salt/job/").await;
+    assert_eq!(run(&master, "jobs.active", vec![], &mut events).await, empty_map());
+
+    let wheel = |fun: &str, arg: Vec<Value>| {
+        let load = map([
+            ("cmd", Value::from("wheel")),
+            ("fun", fun.into()),
+            ("arg", Value::Array(arg)),
+            ("kwarg", empty_map()),
+            ("key", master.local_key().into()),
+        ]);
+        async { master.clear(load).await.get("data").cloned().unwrap() }
+    };
+    let mut new = TestMinion::new("new", 2);
+    new.authenticate(&master).await;
+    assert_eq!(ids(wheel("key.list_all", vec![]).await.get("return").unwrap(), "minions_pre"), ["new"]);
+    assert_eq!(ids(wheel("key.accept", vec!["n*".into()]).await.get("return").unwrap(), "minions"), ["new"]);
+    wheel("key.delete", vec!["new".into()]).await;
+    assert!(!master.key_in("minions", "new"));
+    let unknown = wheel("config.values", vec![]).await;
+    assert_eq!(unknown.get_bool("success"), Some(false));
+}
+
+/// Two thousand returns at once from one minion over eight connections: all acknowledged, all stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_returns_at_once() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..8 {
+        let mut requester = master.requester();
+        let session = minion.session.clone().unwrap();
+        let loads: Vec<_> =
+            (0..250).map(|n| minion.return_load(&format!("2026112013474024{:04}", task * 250 + n), n)).collect();
+        tasks.spawn(async move {
+            for load in loads {
+                let sealed = session.seal_request(load).unwrap();
+                let reply = requester.request(sealed.payload.into(), SOON).await.unwrap();
+                assert_eq!(session.open_reply(&reply, &sealed.nonce).unwrap(), Value::Nil);
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let mut events = master.events().await;
+    for n in [0, 999, 1999] {
+        let found = run(&master, "jobs.lookup_jid", vec![format!("2026112013474024{n:04}").into()], &mut events).await;
+        assert_eq!(found, map([("web1", n % 250)]));
+    }
+}

@@ -1,0 +1,11 @@
+//! A whole master on loopback, and minions and local callers built from `brine-protocol` that speak to it, well and badly.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod auth;
+mod cves;
+mod harness;
+mod jobs;
+mod process;
+mod refusals;
+mod rotation;
