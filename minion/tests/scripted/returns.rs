@@ -5,27 +5,13 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 
 use crate::master::{DEADLINE, Master, OnReturn, Seen, Verdict};
-use crate::running::{Running, start};
+use crate::running::{Running, emptied, spooled, start};
 
 async fn ready(master: &mut Master, dir: &std::path::Path) -> Running {
     let minion = start(dir, master, "").await;
     master.expect_start().await;
     master.subscribed().await;
     minion
-}
-
-fn spooled(dir: &std::path::Path) -> usize {
-    std::fs::read_dir(dir.join("cache/spool")).unwrap().count()
-}
-
-/// Waits until the spool is empty: the acknowledgement is on its way when the master has answered.
-async fn emptied(dir: &std::path::Path) {
-    let waited = tokio::time::timeout(DEADLINE, async {
-        while spooled(dir) > 0 {
-            tokio::task::yield_now().await;
-        }
-    });
-    waited.await.expect("the spool is not emptied");
 }
 
 #[tokio::test(flavor = "multi_thread")]

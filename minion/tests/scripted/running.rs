@@ -95,3 +95,18 @@ impl Running {
         let _ = self.task.await;
     }
 }
+
+/// Returns that wait in the spool.
+pub fn spooled(dir: &std::path::Path) -> usize {
+    std::fs::read_dir(dir.join("cache/spool")).unwrap().count()
+}
+
+/// Waits until the spool is empty: the acknowledgement is on its way when the master has answered.
+pub async fn emptied(dir: &std::path::Path) {
+    let waited = tokio::time::timeout(DEADLINE, async {
+        while spooled(dir) > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    waited.await.expect("the spool is not emptied");
+}
