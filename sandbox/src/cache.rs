@@ -64,8 +64,8 @@ struct Description {
     info: ModuleInfo,
 }
 
-/// Makes a folder for this user alone, or checks that it is one.
-pub(crate) fn private_folder(dir: &Path) -> io::Result<()> {
+/// Makes a folder for this user alone, or checks that it is this user's and that others have none of these rights in it.
+pub(crate) fn own_folder(dir: &Path, no_rights: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let meta = fs::symlink_metadata(dir)?;
     let wrong = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -76,11 +76,9 @@ pub(crate) fn private_folder(dir: &Path) -> io::Result<()> {
     if meta.uid() != me {
         return wrong(format!("it belongs to user {}, not to {me}", meta.uid()));
     }
-    if meta.mode() & 0o077 != 0 {
-        return wrong(format!(
-            "its mode is {:o}; code that is run from it must be safe from others: chmod 700",
-            meta.mode() & 0o7777
-        ));
+    if meta.mode() & no_rights != 0 {
+        let mode = meta.mode() & 0o7777;
+        return wrong(format!("its mode is {mode:o}; what is run from it must be safe from others: chmod 700"));
     }
     Ok(())
 }
@@ -93,7 +91,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> Sha256Hex {
 impl Cache {
     /// Opens the folder; makes it if need be.
     pub(crate) fn open(dir: &Path, engine: String) -> io::Result<Self> {
-        private_folder(dir)?;
+        own_folder(dir, 0o077)?;
         Ok(Self { dir: dir.to_owned(), engine })
     }
 
@@ -147,16 +145,17 @@ impl Cache {
         write_whole(&self.path(sha256, "json"), &serde_json::to_vec(&description)?)
     }
 
-    /// Why this component was refused before.
-    pub(crate) fn refusal(&self, sha256: Sha256Hex) -> Option<String> {
-        let mut reason = String::new();
-        open_own(&self.path(sha256, "refused")).ok()?.take(4096).read_to_string(&mut reason).ok()?;
-        Some(reason)
+    /// Why this component was refused before, under the same limits.
+    pub(crate) fn refusal(&self, sha256: Sha256Hex, limits: &str) -> Option<String> {
+        let mut text = String::new();
+        open_own(&self.path(sha256, "refused")).ok()?.take(4096).read_to_string(&mut text).ok()?;
+        let (under, reason) = text.split_once('\n')?;
+        (under == limits).then(|| reason.to_owned())
     }
 
     /// Remembers a refusal, so that nobody can make this host compile the same bomb every minute.
-    pub(crate) fn refuse(&self, sha256: Sha256Hex, reason: &str) -> io::Result<()> {
-        write_whole(&self.path(sha256, "refused"), reason.as_bytes())
+    pub(crate) fn refuse(&self, sha256: Sha256Hex, limits: &str, reason: &str) -> io::Result<()> {
+        write_whole(&self.path(sha256, "refused"), format!("{limits}\n{reason}").as_bytes())
     }
 
     /// Removes entries that are not in use, but for the newest, and what a compiler that was cut off left behind.
@@ -374,10 +373,11 @@ mod tests {
     fn refusals_are_remembered_for_an_engine() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, hash) = filled(dir.path());
-        assert_eq!(cache.refusal(hash), None);
-        cache.refuse(hash, "a bomb").unwrap();
-        assert_eq!(cache.refusal(hash).as_deref(), Some("a bomb"));
-        assert_eq!(Cache::open(&dir.path().join("cache"), "another".into()).unwrap().refusal(hash), None);
+        assert_eq!(cache.refusal(hash, "1 GiB"), None);
+        cache.refuse(hash, "1 GiB", "a bomb").unwrap();
+        assert_eq!(cache.refusal(hash, "1 GiB").as_deref(), Some("a bomb"));
+        assert_eq!(cache.refusal(hash, "2 GiB"), None);
+        assert_eq!(Cache::open(&dir.path().join("cache"), "another".into()).unwrap().refusal(hash, "1 GiB"), None);
     }
 
     #[test]

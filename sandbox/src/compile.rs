@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
 
@@ -12,6 +13,9 @@ use crate::CompileLimits;
 
 /// What of the compiler's words is kept: they are one line.
 const MAX_WORDS: usize = 4 * 1024;
+
+/// For the compiler to name its engine; it takes milliseconds.
+const ENGINE: Duration = Duration::from_secs(30);
 
 /// Why there is no compiled code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +37,11 @@ pub(crate) struct Compiler {
 impl Compiler {
     /// The key of what compiled code depends on beside the component.
     pub(crate) async fn engine(&self) -> Result<String, CompileError> {
-        let output = self.command().arg("--engine").stdin(Stdio::null()).stdout(Stdio::piped()).output().await;
-        let output = output.map_err(|error| self.cannot_start(&error))?;
+        let output = self.command().arg("--engine").stdin(Stdio::null()).stdout(Stdio::piped()).output();
+        let output = match tokio::time::timeout(ENGINE, output).await {
+            Ok(output) => output.map_err(|error| self.cannot_start(&error))?,
+            Err(_) => return Err(CompileError::Failed(format!("the compiler {} hangs", self.program.display()))),
+        };
         let text = String::from_utf8_lossy(&output.stdout);
         let key = text.trim();
         let well_formed = !key.is_empty() && key.len() <= 64 && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
@@ -77,6 +84,12 @@ impl Compiler {
             // The clock runs for other reasons too; CPU time and memory are what tells a bomb.
             Err(_) => Err(CompileError::Failed(format!("was not compiled within {} s", limits.wall.as_secs()))),
         }
+    }
+
+    /// What a verdict of the compiler depends on beside the component and the engine.
+    pub(crate) fn limits_text(&self) -> String {
+        let CompileLimits { module: _, memory, cpu_s, file, wall: _ } = self.limits;
+        format!("memory {memory}, cpu {cpu_s}, file {file}")
     }
 
     #[expect(clippy::disallowed_methods, reason = "one of the sandbox's own two programs")]

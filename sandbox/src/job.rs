@@ -8,15 +8,13 @@ use std::time::Duration;
 use brine_component::signature;
 use brine_sandbox_wire::{JobContext, Limits, Outcome, Sha256Hex, Usage, WireError};
 use rmpv::Value;
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
 
-use crate::link::{CallEnd, Link};
+use crate::link::{CallEnd, GRACE, Ticket};
 use crate::store::{Entry, Store};
 use crate::supervisor::ExecutorSet;
 use crate::value;
 
-/// How much later than the limit an executor may end a job: its clock ticks, its threads are busy, the machine swaps.
-const GRACE: Duration = Duration::from_secs(5);
 /// Turns kept for the standard modules `sys` and `saltutil`: who cannot ask what runs, or end it, cannot help a minion
 /// whose turns are all taken.
 pub(crate) const RESERVED: usize = 4;
@@ -163,36 +161,29 @@ impl Runner<'_> {
             why = place.ended() => Err(ended_early(fun, &why)),
             started = self.start(&entry, function, job, args, kwargs, reserved) => started,
         };
-        let (_turn, link, call, mut end) = match started {
+        let (_turn, ticket, mut end) = match started {
             Ok(started) => started,
             Err(text) => return JobOutcome::failed(text, sha256),
         };
-        // From here on the executor has the call: whatever becomes of this future, it must not run on unseen.
-        let mut guard = Guard { link: &link, call, armed: true };
         let limit = Duration::from_millis(self.limits.wall_ms);
         let overdue = tokio::time::sleep(limit + GRACE);
         let end = tokio::select! {
             end = &mut end => Ok(end),
             why = place.ended() => {
-                link.kill(call, &why).await;
-                tokio::time::timeout(GRACE, &mut end).await.map_err(|_| format!("{fun} was stopped: {why}"))
+                let ended = async {
+                    ticket.kill(&why).await;
+                    (&mut end).await
+                };
+                tokio::time::timeout(GRACE, ended).await.map_err(|_| format!("{fun} was stopped: {why}"))
             }
             () = overdue => Err(format!("{fun} was stopped: it did not end within its wall clock limit of {} s", limit.as_secs_f32())),
         };
         match end {
-            Ok(Ok(CallEnd::Done(outcome, usage))) => {
-                guard.armed = false;
-                judge(&entry, fun, outcome, usage, self.limits)
-            }
-            Ok(Ok(CallEnd::Died(how))) => {
-                guard.armed = false;
-                JobOutcome::failed(
-                    format!(
-                        "{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."
-                    ),
-                    sha256,
-                )
-            }
+            Ok(Ok(CallEnd::Done(outcome, usage))) => judge(&entry, fun, outcome, usage, self.limits),
+            Ok(Ok(CallEnd::Died(how))) => JobOutcome::failed(
+                format!("{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."),
+                sha256,
+            ),
             Ok(Err(_)) => JobOutcome::failed(format!("{fun} was lost by the sandbox."), sha256),
             Err(text) => JobOutcome::failed(text, sha256),
         }
@@ -207,7 +198,7 @@ impl Runner<'_> {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
         reserved: bool,
-    ) -> Result<(SemaphorePermit<'_>, Arc<Link>, u64, tokio::sync::oneshot::Receiver<CallEnd>), String> {
+    ) -> Result<(SemaphorePermit<'_>, Ticket, oneshot::Receiver<CallEnd>), String> {
         let closed = |_| "The minion is stopping.".to_owned();
         let turn = match self.jobs.running.try_acquire() {
             Ok(turn) => turn,
@@ -229,38 +220,15 @@ impl Runner<'_> {
         }
         let arguments = value::encode_arguments(args, kwargs);
         let sizes = arguments.0.len() + arguments.1.len();
-        match link.start(Arc::new(job), entry, function, arguments, self.limits).await {
-            Ok((call, end)) => Ok((turn, link, call, end)),
+        let job = Arc::new(job);
+        let (ticket, end) = link.register(Arc::clone(&job), entry, self.limits);
+        match link.start(&ticket, &job, entry, function, arguments, self.limits).await {
+            Ok(()) => Ok((turn, ticket, end)),
             Err(WireError::TooLarge { limit, .. }) => {
                 Err(format!("The arguments have {sizes} bytes; the limit of a job is {limit}."))
             }
             Err(error) => Err(format!("The job could not be started: {error}.")),
         }
-    }
-}
-
-/// Ends a call whose job went away, and an executor that does not let go of it.
-struct Guard<'a> {
-    link: &'a Arc<Link>,
-    call: u64,
-    armed: bool,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if !self.armed || !self.link.runs(self.call) {
-            return;
-        }
-        let (link, call) = (Arc::clone(self.link), self.call);
-        // Owned by the link in effect: it ends with the grace, or with the executor.
-        runtime.spawn(async move {
-            let killed = tokio::time::timeout(GRACE, link.kill(call, "its job is gone")).await;
-            tokio::time::sleep(GRACE).await;
-            if killed.is_err() || link.runs(call) {
-                link.condemn("did not end a job that was over");
-            }
-        });
     }
 }
 

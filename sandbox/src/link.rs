@@ -21,6 +21,8 @@ use crate::value;
 
 /// For a module to be loaded: mapping a file.
 const LOAD: Duration = Duration::from_secs(10);
+/// How much later than told an executor may end a job: its clock ticks, its threads are busy, the machine swaps.
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// Calls to the broker that one call may have open. A guest waits for each answer, so one is all that is ever seen.
 const MAX_OPEN_REQUESTS: u32 = 4;
 /// Bytes of a `LoadFailed` or of an outcome's message that are passed on.
@@ -137,61 +139,67 @@ impl Link {
         let _ = self.send(&ToExecutor::Unload { module }).await;
     }
 
-    /// Starts a call. What it ends with comes through the channel; the number is for [`Link::kill`].
+    /// Writes a call down. What it ends with comes through the channel. It runs when [`Link::start`] has sent it; the ticket
+    /// sees to it that it does not run on when nobody waits for it any more.
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        job: Arc<JobContext>,
+        entry: &Entry,
+        limits: &Limits,
+    ) -> (Ticket, oneshot::Receiver<CallEnd>) {
+        let call = self.next.fetch_add(1, Ordering::Relaxed);
+        let (done, ended) = oneshot::channel();
+        let mut state = self.state();
+        if let Some(why) = &state.died {
+            let _ = done.send(CallEnd::Died(Arc::clone(why)));
+        } else {
+            let (grants, max_requests, log_left) = (entry.grants.clone(), limits.host_calls, limits.log);
+            let (requests, open_requests, over) = (0, 0, None);
+            state.calls.insert(call, Call { job, grants, done, requests, open_requests, max_requests, log_left, over });
+        }
+        (Ticket { link: Arc::clone(self), call }, ended)
+    }
+
+    /// Sends a call that was written down.
     pub(crate) async fn start(
         &self,
-        job: Arc<JobContext>,
+        ticket: &Ticket,
+        job: &JobContext,
         entry: &Entry,
         function: &str,
         (args, kwargs): (Vec<u8>, Vec<u8>),
         limits: &Limits,
-    ) -> Result<(u64, oneshot::Receiver<CallEnd>), WireError> {
-        let call = self.next.fetch_add(1, Ordering::Relaxed);
-        let (done, ended) = oneshot::channel();
-        let context = JobContext::clone(&job);
-        {
-            let mut state = self.state();
-            if let Some(why) = &state.died {
-                let _ = done.send(CallEnd::Died(Arc::clone(why)));
-                return Ok((call, ended));
-            }
-            let grants = entry.grants.clone();
-            let (max_requests, log_left) = (limits.host_calls, limits.log);
-            let (requests, open_requests, over) = (0, 0, None);
-            state.calls.insert(call, Call { job, grants, done, requests, open_requests, max_requests, log_left, over });
-        }
+    ) -> Result<(), WireError> {
         let run = ToExecutor::Run(Box::new(Run {
-            call,
+            call: ticket.call,
             module: entry.module.sha256,
             function: function.to_owned(),
             args,
             kwargs,
-            context,
+            context: job.clone(),
             limits: limits.clone(),
             imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
         }));
         match self.send(&run).await {
             // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
             Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
-                self.state().calls.remove(&call);
+                self.state().calls.remove(&ticket.call);
                 Err(error)
             }
-            Ok(()) | Err(_) => Ok((call, ended)),
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    /// Asks the executor to end a call; its `Done` still comes.
-    pub(crate) async fn kill(&self, call: u64, reason: &str) {
+    async fn kill(&self, call: u64, reason: &str) {
         let _ = self.send(&ToExecutor::Kill { call, reason: reason.to_owned() }).await;
     }
 
-    /// Whether the call is still open here.
-    pub(crate) fn runs(&self, call: u64) -> bool {
+    fn runs(&self, call: u64) -> bool {
         self.state().calls.contains_key(&call)
     }
 
     /// Has this executor ended: it does not do what executors do. All its calls die with it.
-    pub(crate) fn condemn(&self, why: &str) {
+    fn condemn(&self, why: &str) {
         self.condemned.send_replace(Some(why.to_owned()));
     }
 
@@ -328,6 +336,38 @@ impl Link {
             let _ = call.done.send(CallEnd::Died(Arc::clone(how)));
         }
         count
+    }
+}
+
+/// A call that somebody waits for. Dropped before its end, it ends the call; an executor that does not let go of it is
+/// ended.
+pub(crate) struct Ticket {
+    link: Arc<Link>,
+    call: u64,
+}
+
+impl Ticket {
+    /// Asks the executor to end the call; its end still comes through the channel.
+    pub(crate) async fn kill(&self, reason: &str) {
+        self.link.kill(self.call, reason).await;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if !self.link.runs(self.call) {
+            return;
+        }
+        let (link, call) = (Arc::clone(&self.link), self.call);
+        // Nobody awaits it, but it ends by itself within twice the grace.
+        runtime.spawn(async move {
+            let killed = tokio::time::timeout(GRACE, link.kill(call, "its job is gone")).await;
+            tokio::time::sleep(GRACE).await;
+            if killed.is_err() || link.runs(call) {
+                link.condemn("did not end a job that was over");
+            }
+        });
     }
 }
 

@@ -32,7 +32,8 @@ pub(crate) struct Process {
     pub(crate) receiver: Receiver<FromExecutor>,
 }
 
-/// Starts the program and waits until it is ready. An error is one line.
+/// Starts the program and waits until it is ready. An error is one line. Its second wall (own user, landlock, seccomp) is
+/// built here and by itself before `Ready`, from the direct grants of its modules.
 #[expect(clippy::disallowed_methods, reason = "one of the sandbox's own two programs")]
 pub(crate) async fn start(program: &Program) -> Result<Process, String> {
     let Program { path, max_running } = program;

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::cache::{Cache, private_folder};
+use crate::cache::{Cache, own_folder};
 use crate::compile::Compiler;
 use crate::job::{Jobs, RESERVED, Runner};
+use crate::link::GRACE;
 use crate::policy::DirectGrants;
 use crate::process::Program;
-use crate::store::Store;
+use crate::store::{Entry, Store};
 use crate::supervisor::{Executor, ExecutorSet, Restarts};
 use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, SandboxConfig};
 
@@ -21,6 +22,8 @@ use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, San
 const MAX_INSTALLS: usize = 64;
 /// What the executor takes as its own bound.
 const MAX_EXECUTOR_RUNNING: usize = 1_024;
+/// Between two looks at whether a replaced module is still called.
+const RETIRE_TICK: Duration = Duration::from_millis(500);
 /// For running jobs to return that they were ended, before the executor goes.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
@@ -78,7 +81,8 @@ impl Sandbox {
         let compiler = Compiler { program: config.compiler, limits: config.compile };
         let engine = compiler.engine().await.map_err(|error| StartError::Compiler(error.to_string()))?;
         let cache = Cache::open(&config.cache_dir, engine).map_err(|error| folder(&config.cache_dir, error))?;
-        private_folder(&config.modules_dir).map_err(|error| folder(&config.modules_dir, error))?;
+        // Who can write there can install modules.
+        own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
         let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
         store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
         let max_running = (config.max_running + RESERVED).min(MAX_EXECUTOR_RUNNING);
@@ -103,7 +107,7 @@ impl Sandbox {
         let name: ModuleName = name.parse()?;
         let (inner, wasm, origin) = (Arc::clone(&self.inner), Bytes::copy_from_slice(wasm), origin.to_owned());
         let ended = InstallError::Ended(name.clone());
-        let task = tokio::spawn(async move { inner.install(name, wasm, &origin).await });
+        let task = tokio::spawn(async move { inner.install(&name, wasm, &origin).await });
         task.await.unwrap_or(Err(ended))
     }
 
@@ -151,8 +155,13 @@ impl Sandbox {
 }
 
 impl Inner {
-    async fn install(&self, name: ModuleName, wasm: Bytes, origin: &str) -> Result<Installed, InstallError> {
-        let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name)) };
+    async fn install(
+        self: &Arc<Self>,
+        name: &ModuleName,
+        wasm: Bytes,
+        origin: &str,
+    ) -> Result<Installed, InstallError> {
+        let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name.clone())) };
         let _alone = self.installing.lock().await;
         let before = self.store.get(name.as_str());
         if before.as_ref().is_some_and(|before| before.module.size == wasm.len() as u64)
@@ -160,25 +169,45 @@ impl Inner {
         {
             return Ok(Installed::Unchanged);
         }
-        self.store.may_be_installed(&name)?;
-        let entry = Arc::new(self.store.prepare(&name, wasm.clone(), origin, false).await?);
+        self.store.may_be_installed(name)?;
+        let entry = Arc::new(self.store.prepare(name, wasm.clone(), origin, false).await?);
         // The executor has the last word: what it does not take would fail every job.
         if let Some(link) = self.executors.of(&entry).ok().and_then(|executor| executor.link()) {
             let loaded = link.ensure(&entry, &self.store).await;
-            loaded.map_err(|error| InstallError::failed(&name, error))?;
+            loaded.map_err(|error| InstallError::failed(name, error))?;
         }
-        self.store.persist(&entry, &wasm).await.map_err(|error| InstallError::failed(&name, error))?;
+        if let Err(error) = self.store.persist(&entry, &wasm).await {
+            self.unload(&entry).await;
+            return Err(InstallError::failed(name, error));
+        }
         self.store.switch_in(&entry);
         tracing::info!(module = %name, sha256 = %entry.module.sha256, origin, "installed");
-        if let Some(before) = &before {
-            self.forget(before).await;
-        }
         self.store.prune().await;
-        Ok(if before.is_some() { Installed::Updated } else { Installed::New })
+        match before {
+            Some(before) => {
+                // Owned by nobody, but it ends within a job's longest life.
+                tokio::spawn(Arc::clone(self).retire(before));
+                Ok(Installed::Updated)
+            }
+            None => Ok(Installed::New),
+        }
     }
 
-    /// Has the executor forget what no name leads to any more.
-    async fn forget(&self, entry: &crate::store::Entry) {
+    /// Has the executor forget a module that was replaced, when the last job that was to call it has ended.
+    async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
+        let longest = Duration::from_millis(self.limits.wall_ms) + GRACE;
+        let unused = async {
+            while Arc::strong_count(&entry) > 1 {
+                tokio::time::sleep(RETIRE_TICK).await;
+            }
+        };
+        let _ = tokio::time::timeout(longest, unused).await;
+        let _alone = self.installing.lock().await;
+        self.unload(&entry).await;
+    }
+
+    /// Has the executor forget what no name leads to.
+    async fn unload(&self, entry: &Entry) {
         let in_use = self.store.table().values().any(|other| other.module.sha256 == entry.module.sha256);
         if let Some(link) = self.executors.of(entry).ok().and_then(|executor| executor.link())
             && !in_use

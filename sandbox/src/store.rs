@@ -262,7 +262,7 @@ impl Store {
         if let Some(compiled) = self.cached(name, sha256).await {
             return Ok(compiled);
         }
-        if let Some(reason) = self.cache.refusal(sha256) {
+        if let Some(reason) = self.cache.refusal(sha256, &self.compiler.limits_text()) {
             return Err(InstallError::Refused { name: name.clone(), reason, before: true });
         }
         let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
@@ -281,7 +281,7 @@ impl Store {
                 taken.await.map_err(|error| failed(&error))
             }
             Err(CompileError::Refused(reason)) => {
-                if let Err(error) = self.cache.refuse(sha256, &reason) {
+                if let Err(error) = self.cache.refuse(sha256, &self.compiler.limits_text(), &reason) {
                     tracing::warn!(module = %name, "its refusal could not be written down: {error}");
                 }
                 Err(InstallError::Refused { name: name.clone(), reason, before: false })

@@ -42,6 +42,7 @@ struct Taken {
     say: Sender<FromExecutor>,
     hear: Receiver<ToExecutor>,
     call: u64,
+    ticket: Ticket,
     end: oneshot::Receiver<CallEnd>,
 }
 
@@ -58,10 +59,12 @@ async fn taken(limits: Limits) -> Taken {
     };
     let entry = entry();
     let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
-    let (call, end) = link.start(job, &entry, "f", (vec![0x90], vec![0x80]), &limits).await.unwrap();
+    let (ticket, end) = link.register(Arc::clone(&job), &entry, &limits);
+    link.start(&ticket, &job, &entry, "f", (vec![0x90], vec![0x80]), &limits).await.unwrap();
+    let call = ticket.call;
     let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
     assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
-    Taken { link, broker, served, say, hear, call, end }
+    Taken { link, broker, served, say, hear, call, ticket, end }
 }
 
 fn entry() -> Entry {
@@ -198,9 +201,28 @@ async fn the_dead_answer_nobody() {
     let it = taken(Limits::default()).await;
     assert_eq!(it.link.died(&"was killed by signal 9".into()), 1);
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
-    let job = Arc::new(JobContext::default());
-    let (_, end) = it.link.start(job, &entry(), "f", (vec![], vec![]), &Limits::default()).await.unwrap();
+    let (_, end) = it.link.register(Arc::default(), &entry(), &Limits::default());
     assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
     let code = async { Ok(tempfile::tempfile().unwrap()) };
     assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
+}
+
+/// A job that goes away before the executor was even told ends too, and an executor that goes on is ended.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_ticket_ends_the_call_or_the_executor() {
+    let mut it = taken(Limits::default()).await;
+    drop(it.ticket);
+    match it.hear.recv().await.unwrap().message {
+        ToExecutor::Kill { call, .. } => assert_eq!(call, it.call),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(it.link.condemned().await, "did not end a job that was over");
+
+    let mut it = taken(Limits::default()).await;
+    drop(it.ticket);
+    it.hear.recv().await.unwrap();
+    let outcome = Outcome::Failed { kind: FailKind::Killed, message: String::new(), retcode: 1 };
+    it.say.send(&FromExecutor::Done { call: it.call, outcome, usage: Usage::default() }).await.unwrap();
+    assert!(it.end.await.is_ok());
+    assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
 }

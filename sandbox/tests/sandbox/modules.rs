@@ -6,7 +6,7 @@ use brine_sandbox::{InstallError, Installed, Settings};
 use rmpv::Value;
 
 use crate::components::{ASKS, importing, number};
-use crate::support::{Home, call, failure, files, until, wasm};
+use crate::support::{Home, call, failure, files, spawn, until, wasm, within};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn install_run_replace_and_start_again() {
@@ -242,6 +242,30 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
         text,
         "'mine.number' is not available. It was left out: module mine is not WebAssembly: it does not begin with \"\\0asm\"."
     );
+    sandbox.shutdown().await;
+}
+
+/// Who runs the old one runs it to its end; who comes later gets the new one.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_update_does_not_touch_jobs_that_run() {
+    let home = Home::new().grant("mine", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let old = sandbox.describe("mine").unwrap().sha256;
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    assert_eq!(sandbox.install("mine", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
+    grip.gate.send(true).unwrap();
+    let outcome = within("the old one's end", running).await.unwrap();
+    assert_eq!((outcome.value, outcome.sha256), (Value::from(true), Some(old)));
+    // There and back again, while the first one's retirement may still be under way.
+    for _ in 0..3 {
+        assert_eq!(sandbox.install("mine", &wasm(ASKS), "base").await.unwrap(), Installed::Updated);
+        assert_eq!(call(&sandbox, "mine.ask").await.value, Value::from(true));
+        assert_eq!(sandbox.install("mine", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
+        assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
+    }
     sandbox.shutdown().await;
 }
 
