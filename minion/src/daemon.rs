@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use brine_protocol::exit;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::cli;
 use crate::config::MinionOpts;
@@ -98,7 +98,12 @@ fn start(flags: &Flags) -> Result<(), (i32, String)> {
     let result = runtime.block_on(serve(opts));
     // Blocking work that is left (a slow disk) must not keep the process.
     runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    result.map_err(|e| (e.exit_code(), e.to_string()))
+    result.map_err(|e| {
+        if flags.daemon {
+            error!("{e}"); // there is no terminal to read it on
+        }
+        (e.exit_code(), e.to_string())
+    })
 }
 
 async fn serve(opts: MinionOpts) -> Result<(), MinionError> {
