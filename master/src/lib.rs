@@ -25,6 +25,7 @@ mod master;
 mod private_ops;
 mod publish;
 mod publisher;
+mod refusals;
 mod replay;
 mod requests;
 mod runners;

@@ -93,6 +93,7 @@ fn run(flags: &Flags) -> i32 {
             Ok(server) => server,
             Err(error) => return said(&error, error.exit_code()),
         };
+        process::notify_service_manager();
         if flags.background {
             process::detach();
         }

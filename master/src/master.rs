@@ -11,6 +11,7 @@ use crate::jobs::{JobStore, PythonJobFiles};
 use crate::keys::{KeyStore, LocalKeys, MasterKey};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::refusals::Refusals;
 use crate::sessions::Sessions;
 
 /// A running master's parts. Every request handler gets this and nothing else.
@@ -31,6 +32,7 @@ pub(crate) struct Master {
     pub(crate) jobs: JobStore,
     pub(crate) python_jobs: PythonJobFiles,
     pub(crate) files: FileServer,
+    pub(crate) refusals: Refusals,
     /// Wakes the maintenance: something may have to be rotated.
     pub(crate) rotate: tokio::sync::Notify,
 }

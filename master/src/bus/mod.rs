@@ -24,6 +24,9 @@ pub use queue::{Next, Subscription};
 
 /// Subscribers of all kinds together. Each `salt` command is one while it waits.
 const SUBSCRIBERS_MAX: usize = 1_024;
+/// Bytes of a runner's result, which exists nowhere but in its event: `max_event_size` would make a list of jobs useless. Half of what
+/// readers of a bus take in one frame.
+const RESULT_BYTES_MAX: usize = brine_protocol::event::MAX_FRAME / 2;
 
 /// Where an event came from. Only what the master's own host sent may move the master itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,14 +100,19 @@ impl Bus {
 
     /// Fires an event of the master's; `_stamp` is added.
     pub fn fire(&self, tag: impl Into<String>, data: Value) {
-        self.send(Event::new(tag, data), Origin::Master);
+        self.send(Event::new(tag, data), Origin::Master, self.shared.max_event_size);
+    }
+
+    /// Fires a runner's result, whole.
+    pub(crate) fn fire_result(&self, tag: String, data: Value) {
+        self.send(Event::new(tag, data), Origin::Master, RESULT_BYTES_MAX);
     }
 
     /// Fires an event of somebody else's; `_stamp` is added unless it has one.
     pub fn fire_from(&self, tag: impl Into<String>, data: Value, origin: Origin) {
         use brine_protocol::value::ValueExt;
         let event = if data.has("_stamp") { Event { tag: tag.into(), data } } else { Event::new(tag, data) };
-        self.send(event, origin);
+        self.send(event, origin, self.shared.max_event_size);
     }
 
     /// Takes in every subscriber that has connected by now. To be called before the first event of something that a subscriber
@@ -144,8 +152,8 @@ impl Bus {
         let _ = tokio::time::timeout(grace, self.shared.tasks.wait()).await;
     }
 
-    fn send(&self, mut event: Event, origin: Origin) {
-        trim::to_size(&mut event.data, self.shared.max_event_size);
+    fn send(&self, mut event: Event, origin: Origin, bytes_max: usize) {
+        trim::to_size(&mut event.data, bytes_max);
         let frame = Bytes::from(brine_protocol::event::frame(&event, self.shared.framing));
         let event = Arc::new(BusEvent { event, origin, frame });
         for queue in lock(&self.shared.subscribers).values() {

@@ -80,8 +80,9 @@ fn fire(master: &Master, id: &MinionId, tag: &str, data: Value) {
 
 fn refuse(master: &Master, id: &MinionId, tag: &str, why: &str) {
     let tag: String = tag.chars().take(128).collect();
-    tracing::warn!("an event {tag:?} of {id} was refused: {why}");
-    master.bus.fire(format!("brine/refused/event/{id}"), map([("id", id.as_str()), ("tag", &tag), ("error", why)]));
+    let said = format!("an event {tag:?} of {id} was refused: {why}");
+    let data = map([("id", id.as_str()), ("tag", &tag), ("error", why)]);
+    master.refusals.tell(&master.bus, &said, format!("brine/refused/event/{id}"), data);
 }
 
 /// Whether the minion `id` may fire `tag`.

@@ -65,7 +65,9 @@ impl Command {
 pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: &Reply) -> Result<Vec<u8>, Fault> {
     let refused = |error: RequestError| {
         let peer = super::sender(reply);
-        tracing::warn!("an encrypted request from {peer} was refused: {error}");
+        let why = format!("an encrypted request from {peer} was refused: {error}");
+        let data = map([("error", error.to_string()), ("peer", peer)]);
+        master.refusals.tell(&master.bus, &why, "brine/refused/request", data);
         Ok(clear_reply(&error.reply()))
     };
     // The accepted key first: without one there is no session to look for.
@@ -107,9 +109,9 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
 /// Refuses a request that may not be its sender's doing.
 fn replayed(master: &Master, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8> {
     let peer = super::sender(reply);
-    tracing::warn!("a request of {id} from {peer} was refused as a replay: {why}");
+    let said = format!("a request of {id} from {peer} was refused as a replay: {why}");
     let data = map([("id", id.as_str()), ("error", why), ("peer", &peer)]);
-    master.bus.fire(format!("brine/refused/replay/{id}"), data);
+    master.refusals.tell(&master.bus, &said, format!("brine/refused/replay/{id}"), data);
     clear_reply(&Value::from("bad load"))
 }
 

@@ -81,10 +81,21 @@ pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: Cancell
         let Some(Incoming { payload, reply }) = incoming else { break };
         let (master, lanes) = (Arc::clone(&master), Arc::clone(&lanes));
         tasks.spawn(async move {
-            let answer = guarded(&master, &lanes, payload, &reply).await;
-            // A peer that has gone needs no answer.
-            let _ = reply.send(answer).await;
-            drop(place);
+            let large = payload.len() > msgpack::Limits::UNAUTHENTICATED.max_bytes;
+            let turn = if large { Lanes::large(&lanes).await } else { None };
+            let work = async move {
+                let answer = guarded(&master, &lanes, payload, &reply).await;
+                // A peer that has gone needs no answer.
+                let _ = reply.send(answer).await;
+                drop((turn, place));
+            };
+            if large {
+                // Decrypting and decoding megabytes takes long enough to hold up a thread that others need.
+                let runtime = tokio::runtime::Handle::current();
+                let _ = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
+            } else {
+                work.await;
+            }
         });
     }
     tasks.close();
@@ -106,13 +117,18 @@ async fn guarded(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Re
 }
 
 async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Result<Vec<u8>, Fault> {
-    // Small envelopes decode at once. What is large, or has many items, waits for its turn first: decoding multiplies its size.
-    let (envelope, _turn) = match Envelope::decode(&payload, &msgpack::Limits::UNAUTHENTICATED) {
-        Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) => {
-            let turn = lanes.large().await;
-            (Envelope::decode(&payload, &LARGE_ENVELOPE), Some(turn))
+    // What has many items waits for its turn: decoding multiplies its size. What is large has its turn already.
+    let small = msgpack::Limits::UNAUTHENTICATED;
+    let (envelope, _turn) = if payload.len() > small.max_bytes {
+        (Envelope::decode(&payload, &LARGE_ENVELOPE), None)
+    } else {
+        match Envelope::decode(&payload, &small) {
+            Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) => {
+                let turn = lanes.many_items().await;
+                (Envelope::decode(&payload, &LARGE_ENVELOPE), turn)
+            }
+            envelope => (envelope, None),
         }
-        envelope => (envelope, None),
     };
     drop(payload);
     match envelope {

@@ -132,7 +132,6 @@ async fn record_job(master: &Master, jid: &Jid, id: &MinionId, load: &Value) -> 
 
 /// No refusal without a trace: the operator sees it in the log and on the bus.
 fn refuse(master: &Master, id: &MinionId, load: &Value, why: &str) {
-    tracing::warn!("a return of {id} was refused: {why}");
     let short = |key: &str| {
         Value::from(load.get(key).map(ValueExt::python_str).unwrap_or_default().chars().take(128).collect::<String>())
     };
@@ -142,7 +141,8 @@ fn refuse(master: &Master, id: &MinionId, load: &Value, why: &str) {
         ("fun", short("fun")),
         ("error", Value::from(why)),
     ]);
-    master.bus.fire(format!("brine/refused/return/{id}"), data);
+    let said = format!("a return of {id} was refused: {why}");
+    master.refusals.tell(&master.bus, &said, format!("brine/refused/return/{id}"), data);
 }
 
 pub(crate) fn fun_text(load: &Value) -> String {

@@ -63,7 +63,7 @@ pub(crate) fn answer_runner(master: &Arc<Master>, load: &Value) -> Value {
         let outcome = run(&running, &fun, &call).await;
         data.insert("success", outcome.is_ok());
         data.insert("return", outcome.unwrap_or_else(Value::from));
-        running.bus.fire(ret, data);
+        running.bus.fire_result(ret, data);
     });
     map([("tag", Value::from(tag)), ("jid", Value::from(&jid))])
 }
@@ -106,7 +106,7 @@ pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value) -> Value {
     let outcome = wheel::run(master, &fun, &Call::from_load(load));
     data.insert("success", outcome.is_ok());
     data.insert("return", outcome.unwrap_or_else(Value::from));
-    master.bus.fire(format!("{tag}/ret"), data.clone());
+    master.bus.fire_result(format!("{tag}/ret"), data.clone());
     map([("tag", Value::from(tag)), ("data", data)])
 }
 

@@ -20,6 +20,7 @@ use crate::keys::{KeyError, KeyStore, LocalKeys, MasterKey, MasterKeyError};
 use crate::master::Master;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::refusals::Refusals;
 use crate::sessions::Sessions;
 use crate::{maintenance, requests};
 pub use dirs::DirError;
@@ -28,6 +29,8 @@ use pidfile::PidFile;
 
 /// What is in work when the master is told to stop has so long to finish.
 const GRACE: Duration = Duration::from_secs(5);
+/// What an encrypted request is larger than its load.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 /// Salt's exit code for a port that is in use.
 const EXIT_PORT: i32 = 4;
 
@@ -147,6 +150,7 @@ impl Server {
             python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs")),
             publish_port: publish.port().unwrap_or(opts.publish_port),
             publisher: handle,
+            refusals: Refusals::default(),
             rotate: tokio::sync::Notify::new(),
             opts,
             keys,
@@ -214,7 +218,10 @@ async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
             StartError::Bind { source, hint }
         }
     };
-    let limits = Limits { max_message: opts.max_request_size, ..Limits::default() };
+    let mut limits = Limits { max_message: opts.max_request_size, ..Limits::default() };
+    // A minion may send a return first thing over a new connection, before it could be known there.
+    let largest_return = opts.max_return_size.saturating_add(ENVELOPE_BYTES_MAX).min(opts.max_request_size);
+    limits.max_message_unauthenticated = limits.max_message_unauthenticated.max(largest_return);
     let config = RouterConfig {
         limits: limits.clone(),
         heartbeat: opts.heartbeat,

@@ -76,6 +76,22 @@ pub fn detach() {
     }
 }
 
+/// Tells systemd that the master answers, if it waits to hear so (`Type=notify`).
+pub fn notify_service_manager() {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(path) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let address = match path.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name),
+        _ => SocketAddr::from_pathname(&path),
+    };
+    let sent = address.and_then(|address| UnixDatagram::unbound()?.send_to_addr(b"READY=1", &address));
+    if let Err(e) = sent {
+        tracing::warn!("systemd was not told that salt-master is ready: {e}");
+    }
+}
+
 /// The name of the user this process runs as; its number if it has none.
 pub fn current_user() -> String {
     let uid = rustix::process::geteuid().as_raw();

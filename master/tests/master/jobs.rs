@@ -181,18 +181,12 @@ async fn large_returns_are_stored_whole_and_trimmed_on_the_bus() {
     let mut events = master.events().await;
     let big = "x".repeat(10 << 20);
     let jid = "20261120134740245008";
-    let mut requester = master.requester();
-    let session = minion.session.as_ref().unwrap();
-    // Minions authenticate over the connection they then use, or send something small first.
-    for load in [map([("cmd", "_file_envs")]), minion.return_load(jid, big.as_str())] {
-        let sealed = session.seal_request(load).unwrap();
-        let reply = requester.request(sealed.payload.into(), SOON).await.unwrap();
-        session.open_reply(&reply, &sealed.nonce).unwrap();
-    }
+    // First thing over a new connection, as after the master was away.
+    assert_eq!(minion.ask(&master, minion.return_load(jid, big.as_str())).await, Value::Nil);
     let event = events.wait(&format!("salt/job/{jid}/ret/web1")).await;
     assert_eq!(event.data.get_text("return"), Some("VALUE_TRIMMED"));
-    let found = run(&master, "jobs.print_job", vec![jid.into()], &mut events).await;
-    assert!(found.get(jid).is_some());
+    let found = run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await;
+    assert_eq!(found.get_text("web1"), Some(big.as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -213,6 +207,27 @@ async fn runners_and_the_key_wheel() {
     minion.ask(&master, minion.return_load(jid.text().unwrap(), true)).await;
     events.wait("salt/job/").await;
     assert_eq!(run(&master, "jobs.active", vec![], &mut events).await, empty_map());
+
+    let mut publications = minion.subscribe(&master, &[""]).await;
+    let _silent = master.minion("web2", 2).await;
+    let status = map([
+        ("cmd", Value::from("runner")),
+        ("fun", "manage.status".into()),
+        ("kwarg", map([("timeout", 1)])),
+        ("key", master.local_key().into()),
+    ]);
+    master.clear(status).await;
+    let jid = publications.load().await.get_text("jid").unwrap().to_owned();
+    minion.ask(&master, minion.return_load(&jid, true)).await;
+    let ret = loop {
+        let event = events.wait("salt/run/").await;
+        if event.tag.ends_with("/ret") {
+            break event;
+        }
+    };
+    let status = ret.data.get("return").unwrap();
+    assert_eq!((ids(status, "up"), ids(status, "down")), (vec!["web1".to_owned()], vec!["web2".to_owned()]));
+    std::fs::remove_file(master.path("pki/minions/web2")).unwrap();
 
     let wheel = |fun: &str, arg: Vec<Value>| {
         let load = map([
