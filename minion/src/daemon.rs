@@ -110,7 +110,7 @@ async fn serve(opts: MinionOpts) -> Result<(), MinionError> {
     let signals = |kind| signal(kind).map_err(|e| MinionError::Sandbox(format!("no signals: {e}")));
     let (mut term, mut int) = (signals(SignalKind::terminate())?, signals(SignalKind::interrupt())?);
     info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
-    let make_runtime = package_sandbox(&opts)?;
+    let make_runtime = package_sandbox(&opts, None)?;
     let minion = Minion::prepare(opts, make_runtime).await?;
     let (ask, asked) = tokio::sync::oneshot::channel::<()>();
     let mut running = Box::pin(minion.run(async move {

@@ -1,7 +1,9 @@
 //! A minion's life: get ready, sign in, take jobs, return what they led to, and end in order.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_protocol::exit;
@@ -40,7 +42,7 @@ pub enum MinionError {
     #[error("the folder {path} cannot be used: {source}")]
     Folder {
         /// The folder.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
@@ -93,10 +95,13 @@ pub(crate) fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionErro
 }
 
 /// The product's sandbox: the programs and standard modules of the package.
-pub fn package_sandbox(opts: &MinionOpts) -> Result<MakeRuntime, MinionError> {
+///
+/// `modules_dir` takes the place of the folder of fetched modules.
+pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Result<MakeRuntime, MinionError> {
     let package = Package::find().map_err(|e| MinionError::Sandbox(e.to_string()))?;
     let settings = sandbox_settings(opts)?;
-    let (cache_dir, modules_dir) = (opts.cachedir.join("sandbox"), opts.modules_dir());
+    let cache_dir = opts.cachedir.join("sandbox");
+    let modules_dir = modules_dir.unwrap_or_else(|| opts.modules_dir());
     Ok(Box::new(move |broker, jobs| {
         Box::pin(async move {
             let config = SandboxConfig {
@@ -127,7 +132,7 @@ impl Base {
     ) -> Result<Self, MinionError> {
         let opts = Arc::new(opts);
         let settings = sandbox_settings(&opts)?;
-        let folder = |path: std::path::PathBuf| move |source| MinionError::Folder { path, source };
+        let folder = |path: PathBuf| move |source| MinionError::Folder { path, source };
         make_private(&opts.cachedir).map_err(folder(opts.cachedir.clone()))?;
         let proc_dir = opts.cachedir.join("proc");
         let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
@@ -173,6 +178,8 @@ pub struct Minion {
     events: Arc<Events>,
     returns: Arc<Returns>,
     jobs: Arc<Jobs>,
+    /// Modules were fetched once, or need not be.
+    synced: Arc<AtomicBool>,
 }
 
 impl Minion {
@@ -198,7 +205,8 @@ impl Minion {
             max_queued: base.max_queued,
         });
         jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;
-        Ok(Self { base, channel, events, returns, jobs })
+        let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
+        Ok(Self { base, channel, events, returns, jobs, synced })
     }
 
     /// Serves the master until `end` is there; then no more jobs are taken, those that run may end, and their returns
@@ -228,7 +236,6 @@ impl Minion {
     async fn serve(&self, background: &mut JoinSet<()>) -> Result<(), SignInError> {
         let live = self.channel.sign_in_until_accepted(Patience::Start).await?;
         let mut publications = Publications::subscribe(Arc::clone(&self.channel), live);
-        let mut synced = !self.base.opts.modules.autoload;
         loop {
             while background.try_join_next().is_some() {}
             match publications.next().await? {
@@ -237,19 +244,20 @@ impl Minion {
                 }
                 Arrival::Ready { again } => {
                     self.returns.master_is_back();
-                    let sync = !std::mem::replace(&mut synced, true);
-                    background.spawn(self.greet(again, sync));
+                    // A connection that comes and goes must not pile up greetings: the last one counts.
+                    background.abort_all();
+                    background.spawn(self.greet(again));
                 }
             }
         }
     }
 
     /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7), then, once, modules.
-    fn greet(&self, again: bool, sync: bool) -> impl Future<Output = ()> + Send + 'static {
+    fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
         let (opts, channel, events) =
             (Arc::clone(&self.base.opts), Arc::clone(&self.channel), Arc::clone(&self.events));
         let (grains, pillar) = (Arc::clone(&self.base.grains), Arc::clone(&self.base.pillar));
-        let modules = Arc::clone(&self.base.modules);
+        let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
         async move {
             if again {
                 let grains = Arc::clone(&grains);
@@ -258,8 +266,11 @@ impl Minion {
             pillar::refresh_or_log(&opts, &channel, &grains, &pillar).await;
             events.started().await;
             debug!("the start events are sent");
-            if sync && let Err(e) = modules.sync(Vec::new()).await {
-                warn!("modules could not be synced at start: {e}");
+            if !synced.load(Ordering::Relaxed) {
+                if let Err(e) = modules.sync(Vec::new()).await {
+                    warn!("modules could not be synced at start: {e}");
+                }
+                synced.store(true, Ordering::Relaxed);
             }
         }
     }

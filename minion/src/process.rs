@@ -55,6 +55,14 @@ impl ProcessError {
     }
 }
 
+/// Makes a folder that only its owner enters, or makes one so that was there: what lies in it is taken for this program's
+/// own words.
+pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
+}
+
 /// The name of a user, from `/etc/passwd`.
 pub(crate) fn user_name(uid: u32) -> Option<String> {
     account("/etc/passwd", |fields| {

@@ -38,6 +38,9 @@ pub(super) struct Flags {
     /// Colour, whatever the output is.
     #[arg(long, alias = "force-colour")]
     pub(super) force_color: bool,
+    /// With --local: the folder of modules beside the standard ones, instead of those fetched from the master.
+    #[arg(short = 'm', long = "module-dirs", value_name = "DIR")]
+    pub(super) module_dir: Option<PathBuf>,
     /// The minion's id.
     #[arg(long)]
     pub(super) id: Option<String>,
@@ -86,6 +89,9 @@ impl Flags {
             Some(_) if self.grains => Err("-g/--grains does not accept any arguments".into()),
             Some(_) if self.doc && !self.arguments.is_empty() => {
                 Err("You can only get documentation for one method at one time".into())
+            }
+            _ if self.module_dir.is_some() && !self.local => {
+                Err("-m/--module-dirs goes with --local: otherwise modules come from the master".into())
             }
             _ => Ok(()),
         }
@@ -142,7 +148,7 @@ mod tests {
 
     #[test]
     fn misuse_is_refused() {
-        for words in [&[][..], &["-g", "test.ping"], &["-d", "test.ping", "x"]] {
+        for words in [&[][..], &["-g", "test.ping"], &["-d", "test.ping", "x"], &["-m", "x", "test.ping"]] {
             assert!(flags(words).check().is_err(), "{words:?}");
         }
         for words in [&["test.ping"][..], &["-g"], &["-d"], &["-d", "test"]] {

@@ -88,7 +88,7 @@ async fn run(flags: &Flags, opts: MinionOpts) -> Result<i32, Failure> {
     let file_client_local = opts.config.value("file_client").and_then(|v| v.text()) == Some("local");
     let with_master = !(flags.local || file_client_local);
     let failed = |e: crate::minion::MinionError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
-    let make_runtime = package_sandbox(&opts).map_err(failed)?;
+    let make_runtime = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
     let base = Base::prepare(opts, with_master, make_runtime).await.map_err(failed)?;
     let code = call(flags, &base).await;
     base.runtime.shutdown().await;

@@ -20,6 +20,7 @@ use tracing::{debug, error, info, warn};
 
 pub use proc::ProcDir;
 pub(crate) use proc::SALT_CALL;
+use run::weight;
 pub(crate) use run::{Outcomes, Runner, judge, usage};
 
 use crate::config::MinionOpts;
@@ -283,15 +284,5 @@ impl Drop for Place {
     fn drop(&mut self) {
         self.jobs.admitted.fetch_sub(1, Ordering::Relaxed);
         self.jobs.admitted_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// About how many bytes a value takes in memory.
-fn weight(value: &Value) -> usize {
-    const OWN: usize = size_of::<Value>();
-    OWN + match value {
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Map(entries) => entries.iter().map(|(k, v)| weight(k) + weight(v)).sum(),
-        other => other.bytes().map_or(0, <[u8]>::len),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Drop for ProcRecord {
 impl ProcDir {
     /// Opens the folder, making it where there is none.
     pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        crate::process::private_dir(dir)?;
         Ok(Arc::new(Self { dir: dir.to_owned() }))
     }
 

@@ -8,6 +8,11 @@ use brine_sandbox::{JobContext, JobOutcome, Rest};
 use crate::modules::Modules;
 use crate::runtime::Runtime;
 
+/// Functions of one job; one after the other they are soon as long as a day.
+const MAX_FUNCTIONS: usize = 256;
+/// What the functions of one job may return together, in memory: each alone is bounded by the sandbox's `output`.
+const MAX_RETURN_BYTES: usize = 64 * 1024 * 1024;
+
 /// What runs jobs: the sandbox, and where it gets modules that it does not have.
 pub(crate) struct Runner {
     pub(crate) id: MinionId,
@@ -28,10 +33,21 @@ pub(crate) struct Outcomes {
 impl Runner {
     /// Runs the functions of a job, one after the other. Never fails: what goes wrong is an outcome.
     pub(crate) async fn run(&self, job: &JobLoad) -> Outcomes {
+        if job.calls.len() > MAX_FUNCTIONS {
+            let why = format!("A job may have at most {MAX_FUNCTIONS} functions, this one has {}.", job.calls.len());
+            return Outcomes { multi: false, ordered: false, each: vec![(job.fun(), failed(&why))] };
+        }
         let mut each = Vec::with_capacity(job.calls.len());
+        let mut bytes = 0;
         for call in &job.calls {
-            let mut outcome = self.call(job.jid.as_str(), &job.user, call).await;
+            let mut outcome = match bytes > MAX_RETURN_BYTES {
+                false => self.call(job.jid.as_str(), &job.user, call).await,
+                true => {
+                    failed(&format!("It was not run: those before it returned more than {MAX_RETURN_BYTES} bytes."))
+                }
+            };
             judge(&mut outcome);
+            bytes += weight(&outcome.value);
             each.push((call.fun.clone(), outcome));
         }
         Outcomes { multi: job.multi, ordered: self.multifunc_ordered, each }
@@ -159,6 +175,16 @@ pub(crate) fn usage(outcome: &JobOutcome) -> Value {
         entries.push(("sha256", Value::from(sha256.to_string())));
     }
     map(entries)
+}
+
+/// About how many bytes a value takes in memory.
+pub(super) fn weight(value: &Value) -> usize {
+    const OWN: usize = size_of::<Value>();
+    OWN + match value {
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Map(entries) => entries.iter().map(|(k, v)| weight(k) + weight(v)).sum(),
+        other => other.bytes().map_or(0, <[u8]>::len),
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -81,7 +81,7 @@ impl Spool {
     /// Opens the spool; what an earlier run left comes back, oldest first.
     pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<Entry>), SpoolError> {
         let fail = |what| move |source| SpoolError { path: dir.to_owned(), what, source };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail("made"))?;
+        crate::process::private_dir(dir).map_err(fail("made private"))?;
         let mut entries = Vec::new();
         for item in fs::read_dir(dir).map_err(fail("read"))? {
             let item = item.map_err(fail("read"))?;

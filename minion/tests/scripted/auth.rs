@@ -43,6 +43,7 @@ async fn a_rejected_minion_ends_with_77_unless_it_is_to_retry() {
     minion.end().await.unwrap();
 }
 
+/// CVE-2022-22934, CVE-2022-22935.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_with_another_key_is_refused() {
     let dir = tempfile::tempdir().unwrap();

@@ -42,6 +42,7 @@ async fn sync_fetches_what_changed_and_names_it() {
     minion.end().await.unwrap();
 }
 
+/// CVE-2021-21996, CVE-2024-22231: what is fetched is named by its module and proved by its hash.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays() {
     let dir = tempfile::tempdir().unwrap();

@@ -119,3 +119,19 @@ async fn a_start_event_is_sent_when_it_is_asked_for() {
     assert_eq!(event.get_text("tag"), Some(format!("salt/job/{jid}/start/m1").as_str()));
     minion.end().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_of_too_many_functions_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let jid = Jid::now();
+    let mut load = job(&jid, "", vec![]);
+    load.insert("fun", list((0..1000).map(|_| "test.ping")));
+    load.insert("arg", list((0..1000).map(|_| list::<Value>([]))));
+    master.send(vec![master.seal(&load)]);
+    let load = master.expect_return(&jid).await;
+    assert!(load.get_text("return").unwrap().contains("at most 256 functions"), "{load}");
+    assert_eq!(load.get_i64("retcode"), Some(1));
+    minion.end().await.unwrap();
+}

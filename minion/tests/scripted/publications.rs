@@ -62,6 +62,7 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
     minion.end().await.unwrap();
 }
 
+/// CVE-2022-22936, CVE-2024-38823.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replayed_publication_is_dropped_also_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
@@ -151,6 +152,7 @@ async fn old_publications_do_not_make_a_minion_storm_its_master() {
     minion.end().await.unwrap();
 }
 
+/// CVE-2023-20897, CVE-2025-22242: what is no job, or has a path for a jid, harms nobody.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_messages_are_survived() {
     let dir = tempfile::tempdir().unwrap();
