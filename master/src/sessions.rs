@@ -66,14 +66,16 @@ impl Sessions {
         Some(session)
     }
 
-    /// The session of a minion that has just been accepted, made if it has none that is still good.
-    pub(crate) fn for_auth(&self, id: &MinionId) -> io::Result<Arc<Session>> {
-        if let Some(session) = self.for_request(id) {
+    /// The session of a minion that has just been accepted, made if it has none that is still good. One from before its key was stored
+    /// (`key_stored`) is not: whoever had the key of this id until then may know it, and could read the new one's requests.
+    pub(crate) fn for_auth(&self, id: &MinionId, key_stored: SystemTime) -> io::Result<Arc<Session>> {
+        let good = |session: &Arc<Session>| session.made >= key_stored;
+        if let Some(session) = self.for_request(id).filter(good) {
             return Ok(session);
         }
         let mut live = self.lock();
         // Somebody may have been faster.
-        if let Some(session) = live.get(id) {
+        if let Some(session) = live.get(id).filter(|session| good(session)) {
             return Ok(Arc::clone(session));
         }
         let key = AesKey::generate();
@@ -139,23 +141,35 @@ mod tests {
         let sessions = Sessions::open(dir.path().join("sessions"), DAY).unwrap();
         assert!(sessions.for_request(&id("a")).is_none());
         assert!(!dir.path().join("sessions/a").exists(), "a request alone leaves nothing behind");
-        let made = sessions.for_auth(&id("a")).unwrap();
-        assert_eq!(sessions.for_auth(&id("a")).unwrap().key, made.key);
+        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap().key, made.key);
         let mode = std::fs::metadata(dir.path().join("sessions/a")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let sessions = Sessions::open(dir.path().join("sessions"), DAY).unwrap();
         assert_eq!(sessions.for_request(&id("a")).unwrap().key, made.key);
         sessions.forget(&id("a"));
         assert!(sessions.for_request(&id("a")).is_none());
-        assert_ne!(sessions.for_auth(&id("a")).unwrap().key, made.key);
+        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap().key, made.key);
+    }
+
+    #[test]
+    fn a_session_does_not_outlive_the_key_it_was_made_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let before = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
+        let replaced = SystemTime::now();
+        let after = sessions.for_auth(&id("a"), replaced).unwrap();
+        assert_ne!(before.key, after.key);
+        assert_eq!(sessions.for_auth(&id("a"), replaced).unwrap().key, after.key);
+        assert_eq!(sessions.for_request(&id("a")).unwrap().key, after.key);
     }
 
     #[test]
     fn an_old_session_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let sessions = Sessions::open(dir.path().to_owned(), Duration::ZERO).unwrap();
-        let made = sessions.for_auth(&id("a")).unwrap();
+        let made = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
         assert!(sessions.for_request(&id("a")).is_none());
-        assert_ne!(sessions.for_auth(&id("a")).unwrap().key, made.key);
+        assert_ne!(sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap().key, made.key);
     }
 }

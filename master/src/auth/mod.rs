@@ -39,7 +39,8 @@ pub(crate) async fn answer(master: &Master, load: &Value, version: u64) -> Resul
 
 async fn accept(master: &Master, request: Arc<AuthRequest>, key: PublicKey) -> Result<Vec<u8>, Fault> {
     // Only now is the id one that an operator knows: nothing is kept for strangers.
-    let session = master.sessions.for_auth(&request.id).map_err(|e| Fault::new(e.to_string()))?;
+    let key_stored = master.keys.stored_at(&request.id).ok_or_else(|| Fault::new("the key was deleted meanwhile"))?;
+    let session = master.sessions.for_auth(&request.id, key_stored).map_err(|e| Fault::new(e.to_string()))?;
     let publish_key = master.publish_key.current();
     let publish_port = master.publish_port;
     let sign_key = master.sign_key.clone();

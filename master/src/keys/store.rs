@@ -105,10 +105,13 @@ impl Stamp {
 
 /// Whether a change could hide behind the same stamp, because the clock has not moved on since the last one.
 fn settled(m: &std::fs::Metadata) -> bool {
-    let changed = SystemTime::UNIX_EPOCH
-        + Duration::new(u64::try_from(m.ctime()).unwrap_or(0), 0)
-        + Duration::from_nanos(u64::try_from(m.ctime_nsec()).unwrap_or(0));
-    SystemTime::now().duration_since(changed).is_ok_and(|age| age > SETTLED)
+    SystemTime::now().duration_since(changed(m)).is_ok_and(|age| age > SETTLED)
+}
+
+/// The inode's own time: a rename sets it, and nobody can set it back.
+fn changed(m: &std::fs::Metadata) -> SystemTime {
+    let nanos = Duration::from_nanos(u64::try_from(m.ctime_nsec()).unwrap_or(0));
+    SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(m.ctime()).unwrap_or(0)) + nanos
 }
 
 #[derive(Default)]
@@ -170,6 +173,11 @@ impl KeyStore {
                 None
             }
         }
+    }
+
+    /// When the accepted key of `id` came to lie where it lies, as far as the file system tells.
+    pub fn stored_at(&self, id: &MinionId) -> Option<SystemTime> {
+        Some(changed(&lstat(&self.path(KeyState::Accepted, id)).ok()??))
     }
 
     /// The ids in `state`, sorted.

@@ -6,6 +6,7 @@ mod auth;
 mod cves;
 mod harness;
 mod jobs;
+mod measure;
 mod process;
 mod refusals;
 mod rotation;
