@@ -187,7 +187,6 @@ impl Connection {
         }
         self.reading = read;
         loop {
-            let read = read && self.control < MAX_CONTROL;
             if read && let Some(event) = self.decode()? {
                 return Ok(event);
             }
@@ -196,7 +195,7 @@ impl Connection {
             if wrote > 0 || (waited && self.outgoing.is_empty()) {
                 return Ok(Event::Wrote(wrote));
             }
-            // What could not be decoded because too many PONGs wait comes first.
+            // Not decoded because too many PONGs wait: the peer must take them before it is read again.
             let read = read && self.input.is_empty();
             let interest = match (read, !self.outgoing.is_empty()) {
                 (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
@@ -358,5 +357,33 @@ impl Connection {
             self.next(false).await?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{io::AsyncWriteExt, net::UnixStream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn pongs_that_nobody_takes_are_bounded() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let peer = Established { stream: Stream::Unix(ours), knows_3_1: true, input: BytesMut::new() };
+        let decoder = DecoderLimits { max_message: 100, max_frames: 1, max_command: 100 };
+        let write_stall = Duration::from_millis(200);
+        let mut connection =
+            Connection::new(peer, ConnectionConfig { decoder, heartbeat: Heartbeat::OFF, write_stall });
+        let pings = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("0123456789abcdef") }).repeat(100);
+        let flood = tokio::spawn(async move { while theirs.write_all(&pings).await.is_ok() {} });
+        let closed = loop {
+            match connection.next(true).await {
+                Ok(_) => assert!(connection.outgoing.len() <= MAX_CONTROL),
+                Err(closed) => break closed,
+            }
+        };
+        assert!(matches!(closed, Closed::Stalled(_)), "{closed}");
+        assert!(connection.outgoing.len() <= MAX_CONTROL && connection.input.len() <= 2 * READ_LEN);
+        flood.abort();
     }
 }

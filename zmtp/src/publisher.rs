@@ -198,7 +198,7 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
     let name = peer.name();
     let limits = &core.config.limits;
     let decoder = DecoderLimits {
-        // Nobody has anything to say to a PUB but subscriptions.
+        // Nobody has anything to say to a PUB but subscriptions, so their limit is the limit of everything.
         max_message: limits.max_subscription_len.saturating_add(1),
         max_frames: limits.max_frames,
         max_command: limits.max_subscription_len.saturating_add(SUBSCRIBE_OVERHEAD),
@@ -291,9 +291,6 @@ impl Subscriber<'_> {
 
     fn subscribe(&mut self, prefix: &[u8]) -> Result<(), Closed> {
         let limits = &self.core.config.limits;
-        if prefix.len() > limits.max_subscription_len {
-            return Err(Closed::Protocol("the peer sent a subscription that is too long"));
-        }
         let first = self.subscriptions.is_empty();
         if !self.subscriptions.subscribe(prefix, limits.max_subscriptions) {
             return Err(Closed::Subscriptions(limits.max_subscriptions));

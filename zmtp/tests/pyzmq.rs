@@ -103,7 +103,7 @@ async fn our_pong_answers_libzmq() {
     let publisher = publisher(brine_zmtp::Limits::default()).await;
     let program = r"
 from zmq.utils.monitor import recv_monitor_message
-beat = dict(HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=250, HEARTBEAT_TTL=300)
+beat = dict(HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=800, HEARTBEAT_TTL=900)
 router, publisher = endpoint.split()
 req, sub = sock(zmq.REQ, **beat), sock(zmq.SUB, SUBSCRIBE=b'', **beat)
 for s, e in ((req, router), (sub, publisher)):
@@ -111,7 +111,7 @@ for s, e in ((req, router), (sub, publisher)):
     s.connect(e)
     s.monitored = monitor
 say(sub.recv().decode())
-assert not req.monitored.poll(1000), recv_monitor_message(req.monitored)
+assert not req.monitored.poll(1800), recv_monitor_message(req.monitored)
 assert not sub.monitored.poll(1), recv_monitor_message(sub.monitored)
 req.send(b'still here')
 say(req.recv().decode())
@@ -173,14 +173,14 @@ async fn subscriber_gets_what_pub_sends() {
     for endpoint in ["tcp://127.0.0.1:*".to_owned(), ipc(&folder).to_string()] {
         // Salt 3008's heartbeats, faster.
         let program = r"
-pub = sock(zmq.XPUB, HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=250)
+pub = sock(zmq.XPUB, HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=800)
 pub.bind(endpoint)
 say(pub.getsockopt_string(zmq.LAST_ENDPOINT))
 say(pub.recv(), pub.recv())
 pub.send_multipart([b'topic', b'payload'])
 pub.send(b'topic only')
 pub.send(b'other')
-assert not pub.poll(1000), pub.recv()
+assert not pub.poll(1800), pub.recv()
 pub.send(b'x' * 300000 + b'end')
 hear()
 ";
@@ -210,14 +210,14 @@ async fn requester_asks_rep_and_router() {
     for endpoint in ["tcp://127.0.0.1:*".to_owned(), ipc(&folder).to_string()] {
         for program in [
             r"
-rep = sock(zmq.REP, HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=250)
+rep = sock(zmq.REP, HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=800)
 rep.bind(endpoint)
 say(rep.getsockopt_string(zmq.LAST_ENDPOINT))
 for _ in range(3): rep.send(b're: ' + rep.recv())
 hear()
 ",
             r"
-router = sock(zmq.ROUTER, HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=250, ROUTER_HANDOVER=1)
+router = sock(zmq.ROUTER, HEARTBEAT_IVL=50, HEARTBEAT_TIMEOUT=800, ROUTER_HANDOVER=1)
 router.bind(endpoint)
 say(router.getsockopt_string(zmq.LAST_ENDPOINT))
 for _ in range(3):
