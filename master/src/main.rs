@@ -5,7 +5,7 @@ use std::process::exit;
 
 use brine_master::server::process;
 use brine_master::{MasterOpts, Server};
-use brine_protocol::config::{Config, Role};
+use brine_protocol::config::{Config, ConfigError, Role};
 use brine_protocol::exit::{GENERIC, OK, USAGE};
 use clap::Parser;
 
@@ -46,59 +46,44 @@ struct Flags {
 }
 
 fn main() {
-    exit(run(&Flags::parse()));
-}
-
-fn run(flags: &Flags) -> i32 {
-    let said = |error: &dyn std::fmt::Display, code: i32| {
+    exit(run(&Flags::parse()).unwrap_or_else(|(error, code)| {
         eprintln!("salt-master: {error}");
         code
-    };
-    let mut config = match Config::load(&flags.config_dir.join("master"), Role::Master) {
-        Ok(config) => config,
-        Err(error) => return said(&error, USAGE),
-    };
+    }));
+}
+
+fn run(flags: &Flags) -> Result<i32, (String, i32)> {
+    let wrong = |error: ConfigError| (error.to_string(), USAGE);
+    let mut config = Config::load(&flags.config_dir.join("master"), Role::Master).map_err(wrong)?;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     for (key, value) in [
         ("user", flags.user.clone()),
-        ("pidfile", flags.pid_file.as_ref().map(|path| path.display().to_string())),
+        ("pidfile", path(&flags.pid_file)),
         ("log_level", flags.log_level.clone()),
-        ("log_file", flags.log_file.as_ref().map(|path| path.display().to_string())),
+        ("log_file", path(&flags.log_file)),
         ("log_level_logfile", flags.log_file_level.clone()),
     ] {
         if let Some(value) = value {
             config.set(key, value);
         }
     }
-    let opts = match MasterOpts::from_config(&config) {
-        Ok(opts) => opts,
-        Err(error) => return said(&error, USAGE),
-    };
+    let opts = MasterOpts::from_config(&config).map_err(wrong)?;
     if flags.background {
         process::leave_terminal();
     } else if flags.daemon {
-        return process::to_background("--background").unwrap_or_else(|error| said(&error, error.exit_code()));
+        return process::to_background("--background").map_err(|e| (e.to_string(), e.exit_code()));
     }
-    if let Err(error) = process::become_user(&opts, flags.user.is_some()) {
-        return said(&error, error.exit_code());
-    }
-    if let Err(error) = brine_master::log::init(&config, flags.log_file.is_some()) {
-        return said(&error, USAGE);
-    }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return said(&error, GENERIC),
-    };
+    process::become_user(&opts, flags.user.is_some()).map_err(|e| (e.to_string(), e.exit_code()))?;
+    brine_master::log::init(&config, flags.log_file.is_some()).map_err(|error| (error, USAGE))?;
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| (e.to_string(), GENERIC))?;
     runtime.block_on(async {
-        let server = match Server::start(opts).await {
-            Ok(server) => server,
-            Err(error) => return said(&error, error.exit_code()),
-        };
+        let server = Server::start(opts).await.map_err(|e| (e.to_string(), e.exit_code()))?;
         process::notify_service_manager();
         if flags.background {
             process::detach();
         }
         let stopped = process::told_to_stop().await;
         server.stop().await;
-        stopped.map_or_else(|error| said(&error, GENERIC), |()| OK)
+        stopped.map_or_else(|e| Err((e.to_string(), GENERIC)), |()| Ok(OK))
     })
 }
