@@ -19,7 +19,7 @@ fn component(wit: &str) -> Vec<u8> {
     let package = resolve.push_str("test.wit", wit).unwrap();
     let world = resolve.select_world(&[package], None).unwrap();
     let mut module = dummy_module(&resolve, world, ManglingAndAbi::Standard32);
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false).unwrap();
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).unwrap();
     ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
 }
 
@@ -189,7 +189,7 @@ fn what_is_no_module_is_refused() {
     let wit = {
         let mut resolve = Resolve::default();
         let package = resolve.push_str("t.wit", "package a:b; world w { export ping: func(); }").unwrap();
-        wit_component::encode(&resolve, package, false).unwrap()
+        wit_component::encode(&resolve, package).unwrap()
     };
     for (bytes, expect) in [
         (b"".to_vec(), "is not WebAssembly: it does not begin with \"\\0asm\""),
