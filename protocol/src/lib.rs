@@ -27,6 +27,7 @@ pub mod logging;
 pub mod msgpack;
 pub mod output;
 pub mod publication;
+mod pyrepr;
 pub mod request;
 pub mod secret;
 pub mod target;

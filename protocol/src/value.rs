@@ -3,7 +3,6 @@
 //! Text is [`Value::String`], bytes are [`Value::Binary`], dicts keep their order. On the network flavour of MessagePack
 //! text and bytes are one type (§2), so a field that holds bytes is read with [`ValueExt::bytes`], which takes both.
 
-use std::fmt::Write as _;
 
 pub use rmpv::Value;
 
@@ -171,13 +170,11 @@ impl ValueExt for Value {
     }
 
     fn python_str(&self) -> String {
-        self.text().map_or_else(|| self.python_repr(), str::to_owned)
+        crate::pyrepr::str(self)
     }
 
     fn python_repr(&self) -> String {
-        let mut out = String::new();
-        repr(self, &mut out);
-        out
+        crate::pyrepr::repr(self)
     }
 }
 
@@ -256,111 +253,6 @@ pub fn from_json(json: &serde_json::Value) -> Value {
         Json::Array(items) => Value::Array(items.iter().map(from_json).collect()),
         Json::Object(entries) => map(entries.iter().map(|(k, v)| (k.as_str(), from_json(v)))),
     }
-}
-
-fn repr(value: &Value, out: &mut String) {
-    match value {
-        Value::Nil => out.push_str("None"),
-        Value::Boolean(true) => out.push_str("True"),
-        Value::Boolean(false) => out.push_str("False"),
-        Value::Integer(n) => {
-            let _ = write!(out, "{n}");
-        }
-        Value::F32(n) => out.push_str(&float_repr(f64::from(*n))),
-        Value::F64(n) => out.push_str(&float_repr(*n)),
-        Value::String(s) => text_repr(&String::from_utf8_lossy(s.as_bytes()), out),
-        Value::Binary(b) => bytes_repr(b, out),
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push_str(", ");
-                }
-                repr(item, out);
-            }
-            out.push(']');
-        }
-        Value::Map(entries) => {
-            out.push('{');
-            for (i, (k, v)) in entries.iter().enumerate() {
-                if i > 0 {
-                    out.push_str(", ");
-                }
-                repr(k, out);
-                out.push_str(": ");
-                repr(v, out);
-            }
-            out.push('}');
-        }
-        Value::Ext(78, data) => out.push_str(&String::from_utf8_lossy(data)),
-        Value::Ext(code, data) => {
-            let _ = write!(out, "ExtType(code={code}, data=");
-            bytes_repr(data, out);
-            out.push(')');
-        }
-    }
-}
-
-/// Python's `repr` of a float: the shortest digits that read back, exponent form outside 1e-4 ≤ |x| < 1e16.
-pub fn float_repr(n: f64) -> String {
-    if n.is_nan() {
-        return "nan".to_owned();
-    }
-    if n.is_infinite() {
-        return if n > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    if n != 0.0 && !(1e-4..1e16).contains(&n.abs()) {
-        let text = format!("{n:e}");
-        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
-        return format!("{mantissa}e{sign}{digits:0>2}");
-    }
-    format!("{n:?}")
-}
-
-fn text_repr(s: &str, out: &mut String) {
-    let quote = if s.contains('\'') && !s.contains('"') { '"' } else { '\'' };
-    out.push(quote);
-    for c in s.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == quote => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if (c as u32) < 0x20 || (0x7f..0xa1).contains(&(c as u32)) || c == '\u{ad}' => {
-                let _ = write!(out, "\\x{:02x}", c as u32);
-            }
-            c => out.push(c),
-        }
-    }
-    out.push(quote);
-}
-
-fn bytes_repr(b: &[u8], out: &mut String) {
-    let quote = if b.contains(&b'\'') && !b.contains(&b'"') { '"' } else { '\'' };
-    out.push('b');
-    out.push(quote);
-    for &byte in b {
-        match byte {
-            b'\\' => out.push_str("\\\\"),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            byte if char::from(byte) == quote => {
-                out.push('\\');
-                out.push(quote);
-            }
-            0x20..=0x7e => out.push(char::from(byte)),
-            byte => {
-                let _ = write!(out, "\\x{byte:02x}");
-            }
-        }
-    }
-    out.push(quote);
 }
 
 #[cfg(test)]

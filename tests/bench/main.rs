@@ -37,8 +37,7 @@ fn used_by_jobs(master: &Master) -> Vec<f64> {
     let events = master.events();
     let mut all = Vec::new();
     for _ in 0..COLD_RUNS {
-        let output = master.salt(&["--async", "*", "test.ping"]).exits(0);
-        let jid = output.stdout.trim().rsplit(' ').next().expect("a jid").to_owned();
+        let jid = master.start_job(&["*", "test.ping"]);
         let event = events.wait_return(&jid, "bench");
         all.push(event["usage"]["wall_us"].as_f64().expect("usage in the return"));
     }

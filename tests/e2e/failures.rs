@@ -6,13 +6,6 @@ use brine_tests::wait_for;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-fn start(master: &Master, args: &[&str]) -> String {
-    let mut all = vec!["--async"];
-    all.extend(args);
-    let output = master.salt(&all).exits(0);
-    output.stdout.trim().rsplit(' ').next().expect("a jid").to_owned()
-}
-
 fn until_running(master: &Master, jid: &str) {
     wait_for("the job to run", || (master.json("web1", &["saltutil.find_job", jid])["jid"] == jid).then_some(()));
 }
@@ -26,7 +19,7 @@ fn lookup(master: &Master, jid: &str) -> Option<serde_json::Value> {
 fn a_master_that_dies_between_publish_and_return_gets_the_return() {
     let mut master = Master::start("");
     let minion = master.minion("web1");
-    let jid = start(&master, &["*", "test.sleep", "2"]);
+    let jid = master.start_job(&["*", "test.sleep", "2"]);
     until_running(&master, &jid);
     master.kill();
     let spool = minion.path("cache/spool");
@@ -40,7 +33,7 @@ fn a_master_that_dies_between_publish_and_return_gets_the_return() {
 fn a_minion_that_dies_after_the_job_ended_still_returns_it() {
     let mut master = Master::start("");
     let mut minion = master.minion("web1");
-    let jid = start(&master, &["*", "test.sleep", "2"]);
+    let jid = master.start_job(&["*", "test.sleep", "2"]);
     until_running(&master, &jid);
     master.kill();
     let spool = minion.path("cache/spool");
@@ -56,7 +49,7 @@ fn an_executor_that_dies_fails_only_its_running_jobs() {
     let master = Master::start("");
     let minion = master.minion("web1");
     let events = master.events();
-    let jid = start(&master, &["*", "test.sleep", "50"]);
+    let jid = master.start_job(&["*", "test.sleep", "50"]);
     until_running(&master, &jid);
     let pid = Pid::from_raw(i32::try_from(minion.executor()).expect("a pid")).expect("a pid");
     kill_process(pid, Signal::KILL).expect("our own minion's executor");

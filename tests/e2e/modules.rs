@@ -52,15 +52,7 @@ fn an_endless_loop_is_stopped_while_others_answer() {
     let _minion = master.minion_kind(brine_tests::salt::Kind::Brine, "web1", "sandbox: {limits: {wall: 3s}}");
     master.serve("_modules/spin.wasm", &bytes("spin"));
     let events = master.events();
-    let jid = master
-        .salt(&["--async", "*", "spin.forever"])
-        .exits(0)
-        .stdout
-        .trim()
-        .rsplit(' ')
-        .next()
-        .expect("a jid")
-        .to_owned();
+    let jid = master.start_job(&["*", "spin.forever"]);
     brine_tests::wait_for("spin.forever to run", || {
         let running = master.json("web1", &["saltutil.running"]);
         running.as_array().expect("a list").iter().any(|job| job["fun"] == "spin.forever").then_some(())
@@ -79,15 +71,7 @@ fn kill_job_ends_a_job_at_once() {
     let master = Master::start("");
     let _minion = master.minion("web1");
     let events = master.events();
-    let jid = master
-        .salt(&["--async", "*", "test.sleep", "50"])
-        .exits(0)
-        .stdout
-        .trim()
-        .rsplit(' ')
-        .next()
-        .expect("a jid")
-        .to_owned();
+    let jid = master.start_job(&["*", "test.sleep", "50"]);
     let found = brine_tests::wait_for("test.sleep to run", || {
         let found = master.json("web1", &["saltutil.find_job", &jid]);
         (found["fun"] == "test.sleep").then_some(found)

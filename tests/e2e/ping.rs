@@ -69,8 +69,7 @@ fn every_return_says_what_it_used() {
     let master = Master::start("");
     let events = master.events();
     let _minion = master.minion("web1");
-    let async_job = master.salt(&["--async", "*", "test.fib", "20"]).exits(0);
-    let jid = async_job.stdout.trim().rsplit(' ').next().expect("a jid").to_owned();
+    let jid = master.start_job(&["*", "test.fib", "20"]);
     let event = events.wait_return(&jid, "web1");
     for key in ["wall_us", "cpu_us", "memory_peak", "host_calls", "bytes_in", "bytes_out"] {
         assert!(event["usage"][key].is_u64(), "{key} in {event}");
@@ -84,15 +83,7 @@ fn the_master_remembers_returns_across_a_restart() {
     let mut master = Master::start("");
     let events = master.events();
     let _minion = master.minion("web1");
-    let jid = master
-        .salt(&["--async", "*", "test.echo", "kept"])
-        .exits(0)
-        .stdout
-        .trim()
-        .rsplit(' ')
-        .next()
-        .expect("a jid")
-        .to_owned();
+    let jid = master.start_job(&["*", "test.echo", "kept"]);
     events.wait_return(&jid, "web1");
     master.stop();
     master.up();

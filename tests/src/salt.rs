@@ -168,6 +168,17 @@ impl Master {
         self.command("salt", args)
     }
 
+    /// Starts a job and does not wait for it; its jid.
+    ///
+    /// # Panics
+    /// Where there is no jid.
+    pub fn start_job(&self, args: &[&str]) -> String {
+        let mut all = vec!["--async"];
+        all.extend(args);
+        let output = self.salt(&all).exits(0);
+        output.stdout.trim().rsplit(' ').next().expect("a jid at the end of the line").to_owned()
+    }
+
     /// The JSON return of one minion.
     ///
     /// # Panics

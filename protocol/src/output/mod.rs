@@ -9,7 +9,6 @@ mod key;
 mod nested;
 mod no_return;
 mod pprint;
-mod pyrepr;
 mod text;
 mod visible;
 mod yaml;
@@ -19,8 +18,9 @@ mod tests;
 
 use rmpv::Value;
 
+use crate::pyrepr;
+pub use crate::pyrepr::{repr, str as py_str};
 pub use color::Palette;
-pub use pyrepr::{repr, str as py_str};
 pub use visible::visible;
 
 /// How to render: everything an outputter may look at besides the value.

@@ -65,7 +65,7 @@ fn write(out: &mut String, value: &Value) {
 }
 
 /// `repr()` of a float: the shortest digits, an exponent below 1e-4 and from 1e16.
-pub(super) fn float(number: f64) -> String {
+pub(crate) fn float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
     }
@@ -92,7 +92,7 @@ pub(super) fn float(number: f64) -> String {
 }
 
 /// `repr()` of text.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
@@ -123,7 +123,7 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// `repr()` of bytes.
-pub(super) fn bytes(data: &[u8]) -> String {
+pub(crate) fn bytes(data: &[u8]) -> String {
     let quote = if data.contains(&b'\'') && !data.contains(&b'"') { '"' } else { '\'' };
     let mut out = String::with_capacity(data.len() + 3);
     out.push('b');
@@ -147,7 +147,7 @@ pub(super) fn bytes(data: &[u8]) -> String {
 }
 
 /// Python's `str.isprintable` for one character.
-pub(super) fn is_printable(c: char) -> bool {
+pub(crate) fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
@@ -161,12 +161,12 @@ pub(super) fn is_printable(c: char) -> bool {
 }
 
 /// Python's `str.isspace` for one character, which `str.rstrip()` removes.
-pub(super) fn is_space(c: char) -> bool {
+pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
 /// Python's `str.splitlines()`.
-pub(super) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |c: char| {
         matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c' | '\x1d' | '\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };
@@ -186,7 +186,7 @@ pub(super) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// A map's entries in the order of Python's `sorted(map)`, or `None` where Python raises a TypeError because the keys
 /// cannot be compared.
-pub(super) fn sorted(entries: &[(Value, Value)]) -> Option<Vec<&(Value, Value)>> {
+pub(crate) fn sorted(entries: &[(Value, Value)]) -> Option<Vec<&(Value, Value)>> {
     let mut out: Vec<_> = entries.iter().collect();
     if entries.len() < 2 {
         return Some(out);
