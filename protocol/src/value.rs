@@ -3,7 +3,6 @@
 //! Text is [`Value::String`], bytes are [`Value::Binary`], dicts keep their order. On the network flavour of MessagePack
 //! text and bytes are one type (§2), so a field that holds bytes is read with [`ValueExt::bytes`], which takes both.
 
-
 pub use rmpv::Value;
 
 /// Reading and changing a [`Value`] without matching on it.
