@@ -362,19 +362,30 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use tokio::{io::AsyncWriteExt, net::UnixStream};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixStream,
+        time::timeout,
+    };
 
     use super::*;
 
-    #[tokio::test]
-    async fn pongs_that_nobody_takes_are_bounded() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
+    fn pair(write_stall: Duration) -> (Connection, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
         let peer = Established { stream: Stream::Unix(ours), knows_3_1: true, input: BytesMut::new() };
         let decoder = DecoderLimits { max_message: 100, max_frames: 1, max_command: 100 };
-        let write_stall = Duration::from_millis(200);
-        let mut connection =
-            Connection::new(peer, ConnectionConfig { decoder, heartbeat: Heartbeat::OFF, write_stall });
-        let pings = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("0123456789abcdef") }).repeat(100);
+        let config = ConnectionConfig { decoder, heartbeat: Heartbeat::OFF, write_stall };
+        (Connection::new(peer, config), theirs)
+    }
+
+    fn number(number: u32) -> Bytes {
+        Bytes::copy_from_slice(&number.to_be_bytes())
+    }
+
+    #[tokio::test]
+    async fn pongs_that_nobody_takes_are_bounded() {
+        let (mut connection, mut theirs) = pair(Duration::from_millis(200));
+        let pings = encode_command(&Command::Ping { ttl: 0, context: number(0) }).repeat(100);
         let flood = tokio::spawn(async move { while theirs.write_all(&pings).await.is_ok() {} });
         let closed = loop {
             match connection.next(true).await {
@@ -385,5 +396,29 @@ mod tests {
         assert!(matches!(closed, Closed::Stalled(_)), "{closed}");
         assert!(connection.outgoing.len() <= MAX_CONTROL && connection.input.len() <= 2 * READ_LEN);
         flood.abort();
+    }
+
+    #[tokio::test]
+    async fn pings_that_had_to_wait_are_answered_in_order() {
+        const COUNT: u32 = 100_000;
+        let (mut connection, theirs) = pair(Duration::from_secs(30));
+        let serving = tokio::spawn(async move { while connection.next(true).await.is_ok() {} });
+        let (mut pongs, mut pings) = theirs.into_split();
+        let mut sending = tokio::spawn(async move {
+            for context in 0..COUNT {
+                let ping = Command::Ping { ttl: 0, context: number(context) };
+                pings.write_all(&encode_command(&ping)).await.unwrap();
+            }
+            pings
+        });
+        // Until no more PINGs are taken, because no PONGs are.
+        assert!(timeout(Duration::from_millis(200), &mut sending).await.is_err());
+        for context in 0..COUNT {
+            let expected = encode_command(&Command::Pong { context: number(context) });
+            let mut pong = vec![0; expected.len()];
+            timeout(Duration::from_secs(30), pongs.read_exact(&mut pong)).await.unwrap().unwrap();
+            assert_eq!(pong, expected);
+        }
+        serving.abort();
     }
 }

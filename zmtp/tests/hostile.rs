@@ -32,7 +32,8 @@ fn long_frame(flags: u8, length: u64) -> Vec<u8> {
 
 #[tokio::test]
 async fn who_does_not_speak_zmtp_is_closed_at_once() {
-    let mut router = router(Limits::default()).await;
+    // Not by the deadline: that is after the test's.
+    let mut router = router(Limits { handshake: 2 * DEADLINE, ..Limits::default() }).await;
     let mut curve = greeting(1);
     curve[12..17].copy_from_slice(b"CURVE");
     let openings = [
@@ -56,7 +57,8 @@ async fn who_does_not_speak_zmtp_is_closed_at_once() {
 
 #[tokio::test]
 async fn a_handshake_that_is_not_ready_is_closed_at_once() {
-    let mut router = router(Limits::default()).await;
+    // Not by the deadline: that is after the test's.
+    let mut router = router(Limits { handshake: 2 * DEADLINE, ..Limits::default() }).await;
     let endless = [b"\x04\xff\x05READY".to_vec(), b"\x01a\0\0\0\0".repeat(41), vec![0; 3]].concat();
     for second in [
         // Something else than READY.
