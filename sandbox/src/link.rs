@@ -118,7 +118,8 @@ impl Link {
             }
             state.loading.insert(module, sender);
         }
-        let load = ToExecutor::Load { module, name: entry.name.to_string() };
+        let imports_granted = Some(entry.grants.interfaces().map(str::to_owned).collect());
+        let load = ToExecutor::Load { module, name: entry.name.to_string(), imports_granted };
         let conversation = async {
             let sent = self.sender.lock().await.send_with_file(&load, code.into()).await;
             sent.map_err(|error| format!("the executor cannot be reached: {error}"))?;

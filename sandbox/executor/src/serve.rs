@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::call::{self, Host};
 use crate::guest::Line;
-use crate::links::Links;
+use crate::links::{Grants, Links};
 use crate::load;
 use crate::modules::Module;
 use crate::outcome;
@@ -151,8 +151,8 @@ impl Executor {
 
     async fn on_message(&mut self, received: Received<ToExecutor>) -> Result<(), WireError> {
         match received.message {
-            ToExecutor::Load { module, name } => {
-                let answer = match self.load(module, &name, received.file) {
+            ToExecutor::Load { module, name, imports_granted } => {
+                let answer = match self.load(module, &name, received.file, imports_granted.as_deref()) {
                     Ok(()) => FromExecutor::Loaded { module },
                     Err(error) => FromExecutor::LoadFailed { module, error: one_line(&error, MAX_ERROR) },
                 };
@@ -181,7 +181,13 @@ impl Executor {
         }
     }
 
-    fn load(&mut self, hash: Sha256Hex, name: &str, file: Option<OwnedFd>) -> Result<(), String> {
+    fn load(
+        &mut self,
+        hash: Sha256Hex,
+        name: &str,
+        file: Option<OwnedFd>,
+        granted: Option<&[String]>,
+    ) -> Result<(), String> {
         self.modules.remove(&hash);
         if self.modules.len() >= MAX_MODULES {
             return Err(format!("{MAX_MODULES} modules are loaded already"));
@@ -195,6 +201,10 @@ impl Executor {
             Err(_) => return Err("its compiled code is damaged".to_owned()),
         };
         let module = Module::new(engine, name, component)?;
+        if let Some(granted) = granted {
+            // What would fail each of its calls is no module; and the first call finds the work done.
+            module.linked(&self.host.links, Grants::new(granted))?;
+        }
         self.modules.insert(hash, Arc::new(module));
         Ok(())
     }

@@ -50,7 +50,11 @@ async fn malformed_frames_end_it_cleanly() {
     let mut pong = Vec::new();
     frame::encode(&FromExecutor::Pong { n: 1 }, &mut pong).unwrap();
     let mut load = Vec::new();
-    frame::encode(&ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "x".into() }, &mut load).unwrap();
+    frame::encode(
+        &ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "x".into(), imports_granted: None },
+        &mut load,
+    )
+    .unwrap();
     let cases: [(Vec<u8>, &str); 5] = [
         (vec![0xff; 4], "the minion's socket: a message of 4294967295 bytes is over the limit of 33554432"),
         (framed(b"hello"), "the minion's socket: a malformed message: "),
@@ -125,7 +129,7 @@ async fn only_code_of_this_engine_is_taken() {
 async fn loading_again_replaces_and_a_failed_load_leaves_nothing() {
     let mut executor = Executor::start().await;
     let module = executor.load(PING).await;
-    let load = ToExecutor::Load { module, name: "test".into() };
+    let load = ToExecutor::Load { module, name: "test".into(), imports_granted: None };
     executor.sender.send_with_file(&load, common::file(b"garbage").into()).await.unwrap();
     assert!(matches!(executor.next().await, FromExecutor::LoadFailed { .. }));
     let outcome = executor.call(module, "ping", &json!([]), &json!({})).await;

@@ -25,6 +25,10 @@ pub enum ToExecutor {
         module: Sha256Hex,
         /// What operators call it, for errors: `test`.
         name: String,
+        /// The interfaces it was granted, as in [`Run`]: what cannot be linked with them is answered by `LoadFailed`.
+        /// None: that shows when it is called.
+        #[serde(default)]
+        imports_granted: Option<Vec<String>>,
     },
     /// Forget a module. Running calls of it go on.
     Unload {

@@ -80,7 +80,8 @@ async fn files_come_with_their_messages() {
     let (minion, executor) = Connection::pair().unwrap();
     let (mut to_executor, _from_executor) = minion.minion();
     let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
-    let load = |n: u8| ToExecutor::Load { module: Sha256Hex::from([n; 32]), name: n.to_string() };
+    let load =
+        |n: u8| ToExecutor::Load { module: Sha256Hex::from([n; 32]), name: n.to_string(), imports_granted: None };
     for n in 0..8 {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[n]).unwrap();
@@ -164,7 +165,11 @@ async fn malformed_bytes_are_typed_errors() {
     let mut from_executor = Vec::new();
     frame::encode(&FromExecutor::Pong { n: 1 }, &mut from_executor).unwrap();
     let mut load = Vec::new();
-    frame::encode(&ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "test".into() }, &mut load).unwrap();
+    frame::encode(
+        &ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "test".into(), imports_granted: None },
+        &mut load,
+    )
+    .unwrap();
     let cases: [(&str, Vec<u8>, &str); 11] = [
         ("too large", vec![0xff; 4], "TooLarge"),
         ("just too large", (MAX_FRAME as u32 + 1).to_be_bytes().to_vec(), "TooLarge"),
@@ -207,7 +212,7 @@ async fn files_without_messages_are_bounded() {
     // loads are sent and the receiver's messages are not taken. The bound holds for what waits between two messages.
     for _ in 0..3 {
         let file = tempfile::tempfile().unwrap();
-        let load = ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "x".into() };
+        let load = ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "x".into(), imports_granted: None };
         sender.send_with_file(&load, file.into()).await.unwrap();
     }
     for _ in 0..3 {

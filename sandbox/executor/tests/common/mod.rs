@@ -79,7 +79,7 @@ impl Executor {
     pub async fn load_code(&mut self, code: &[u8]) -> Result<Sha256Hex, String> {
         self.next_module += 1;
         let hash = Sha256Hex::from([self.next_module; 32]);
-        let load = ToExecutor::Load { module: hash, name: "test".into() };
+        let load = ToExecutor::Load { module: hash, name: "test".into(), imports_granted: None };
         self.sender.send_with_file(&load, file(code).into()).await.unwrap();
         match deadline(self.receiver.recv()).await.unwrap().message {
             FromExecutor::Loaded { module } if module == hash => Ok(hash),
