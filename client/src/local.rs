@@ -1,5 +1,6 @@
 //! `LocalClient`: commands minions through the master on this host, as root or as the master's user.
 
+mod trimmed;
 mod waiter;
 
 use std::collections::VecDeque;
@@ -145,7 +146,7 @@ impl LocalClient {
         let published = self.publish(job).await?;
         let timeout = self.timeout(job);
         let waiter = Waiter::new(&published, timeout, self.opts.gather_job_timeout, Instant::now());
-        Ok(Returns { client: self, bus, waiter, published, missing: None })
+        Ok(Returns { client: self, bus, waiter, published, missing: None, trimmed: None })
     }
 
     /// Publishes a job and gives what the minions returned, in the order that they did; who did not return is left out.
@@ -232,6 +233,8 @@ pub struct Returns<'a> {
     waiter: Waiter,
     published: Published,
     missing: Option<VecDeque<JobEvent>>,
+    /// A return that was too large for the bus, which is being fetched.
+    trimmed: Option<MinionReturn>,
 }
 
 impl Returns<'_> {
@@ -246,6 +249,15 @@ impl Returns<'_> {
     /// When the master refuses the job after all.
     pub async fn next(&mut self) -> Result<Option<JobEvent>, ClientError> {
         loop {
+            if let Some(ret) = &self.trimmed {
+                let whole = trimmed::fetch(self.client, &self.published.jid, &ret.id).await;
+                if let Some(mut ret) = self.trimmed.take() {
+                    if let Some(whole) = whole {
+                        ret.ret = whole;
+                    }
+                    return Ok(Some(JobEvent::Return(Box::new(ret))));
+                }
+            }
             if let Some(missing) = &mut self.missing {
                 return Ok(missing.pop_front());
             }
@@ -263,6 +275,10 @@ impl Returns<'_> {
             };
             if let Some(event) = event {
                 match event.and_then(|event| self.waiter.event(event, Instant::now())) {
+                    Some(News::Return(ret)) if trimmed::is_trimmed(&ret.ret) => {
+                        self.trimmed = Some(ret);
+                        continue;
+                    }
                     Some(News::Return(ret)) => return Ok(Some(JobEvent::Return(Box::new(ret)))),
                     Some(News::Refused(text)) => return Err(ClientError::Authorization(text)),
                     None => continue,

@@ -342,6 +342,51 @@ async fn hostile_replies_are_refused() {
     }
 }
 
+/// What the bus left out is looked up: for this minion alone, or, from a master that does not know how to, all of the job.
+#[tokio::test]
+async fn a_return_that_was_too_large_for_the_bus_is_fetched() {
+    let big = "x".repeat(2 << 20);
+    for knows_minion in [true, false] {
+        let mut master = FakeMaster::start("").await;
+        let salt = master.command(SALT, &["*", "test.echo", "--out=txt"]);
+        let (mut bus, _) = master.job(JID, &["web1", "web2"]).await;
+        bus.fire(&returned(JID, "web2", "VALUE_TRIMMED", 0)).await;
+        bus.fire(&returned(JID, "web1", "small", 0)).await;
+        let mut results = vec![(json!({"arg": [JID], "kwarg": {"minion": "web2"}}), knows_minion)];
+        if !knows_minion {
+            results.push((json!({"arg": [JID], "kwarg": {}}), true));
+        }
+        for (asked, success) in results {
+            let mut lookup = master.subscriber().await;
+            let request = master.request().await;
+            assert_eq!((field(&request.load, "fun"), field(&request.load, "kwarg")), (json!("jobs.lookup_jid"), asked));
+            request.answer(&map([("tag", "salt/run/1"), ("jid", "1")])).await;
+            let ret = if success { map([("web2", big.as_str())]) } else { Value::from("Passed invalid arguments") };
+            let data = map([("return", ret), ("success", success.into())]);
+            lookup.fire(&Event { tag: "salt/run/1/ret".to_owned(), data }).await;
+        }
+        let done = salt.await.unwrap();
+        assert!(done.code == 0 && done.stderr.is_empty(), "{} {}", done.code, done.stderr);
+        assert!(done.stdout == format!("web2: {big}\nweb1: small\n"), "{} bytes", done.stdout.len());
+    }
+}
+
+/// When it cannot be looked up, what there is is shown, and what to do is said.
+#[tokio::test]
+async fn a_return_that_cannot_be_fetched_is_shown_as_it_came() {
+    let mut master = FakeMaster::start("").await;
+    let salt = master.command(SALT, &["*", "test.echo", "--out=txt"]);
+    let (mut bus, _) = master.job(JID, &["web1"]).await;
+    bus.fire(&returned(JID, "web1", map([("a", "VALUE_TRIMMED")]), 0)).await;
+    let _lookup = master.subscriber().await;
+    let error = map([("name", "UserAuthenticationError"), ("message", "no")]);
+    master.request().await.answer(&map([("error", error)])).await;
+    let done = salt.await.unwrap();
+    assert_eq!((done.code, done.stdout.as_str()), (0, "web1: {'a': 'VALUE_TRIMMED'}\n"));
+    assert!(done.stderr.contains(&format!("salt-run jobs.lookup_jid {JID}")), "{}", done.stderr);
+    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
+}
+
 #[tokio::test]
 async fn retcodes_and_outputters_of_returns() {
     for (data, code, stdout) in [

@@ -6,8 +6,6 @@ use brine_protocol::value::{Value, ValueExt, list};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
-use super::StoreError;
-
 /// Jobs a list answers at most, so that a runner's reply stays an event of reasonable size.
 const FIND_MAX: u32 = 10_000;
 /// What the store reads back it wrote itself, from loads that were bounded on arrival; this only guards a damaged file.
@@ -80,12 +78,12 @@ pub struct JobFilter {
 
 const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
 
-pub(super) fn job(connection: &Connection, jid: &Jid) -> Result<Option<Job>, StoreError> {
+pub(super) fn job(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<Job>> {
     let sql = format!("select {COLUMNS} from jobs where jid = ?1");
-    Ok(connection.prepare_cached(&sql)?.query_row([jid.as_str()], to_job).optional()?)
+    connection.prepare_cached(&sql)?.query_row([jid.as_str()], to_job).optional()
 }
 
-pub(super) fn returns(connection: &Connection, jid: &Jid) -> Result<Vec<JobReturn>, StoreError> {
+pub(super) fn returns(connection: &Connection, jid: &Jid) -> rusqlite::Result<Vec<JobReturn>> {
     let mut statement = connection
         .prepare_cached("select minion, at, retcode, success, load from returns where jid = ?1 order by minion")?;
     let rows = statement.query_map([jid.as_str()], |row| {
@@ -97,10 +95,10 @@ pub(super) fn returns(connection: &Connection, jid: &Jid) -> Result<Vec<JobRetur
             load: row.get(4)?,
         })
     })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
-pub(super) fn find(connection: &Connection, filter: &JobFilter) -> Result<Vec<Job>, StoreError> {
+pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<Job>> {
     let mut sql = format!("select {COLUMNS} from jobs where 1 = 1");
     let mut values: Vec<Sql> = Vec::new();
     let mut also = |clause: &str, value: Sql| {
@@ -122,7 +120,7 @@ pub(super) fn find(connection: &Connection, filter: &JobFilter) -> Result<Vec<Jo
     also(" order by started desc limit ?", Sql::Integer(filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX).into()));
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params_from_iter(values), to_job)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    rows.collect()
 }
 
 pub(super) fn minions_of(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<Vec<MinionId>>> {

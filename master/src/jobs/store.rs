@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use brine_protocol::ids::{Jid, MinionId};
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, ErrorCode, Transaction, params};
 use tokio::sync::{mpsc, oneshot};
 
 use super::query::{self, Job, JobFilter, JobReturn};
@@ -29,16 +29,38 @@ pub enum StoreError {
         why: String,
     },
     /// A write or query failed, for example because the disk is full.
-    #[error("the job store failed: {0}")]
-    Failed(String),
+    #[error("the job store {path} failed: {why}{advice}", path = path.display())]
+    Failed {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite or the system said.
+        why: String,
+        /// What to do, if that is known.
+        advice: &'static str,
+    },
     /// The master is stopping.
     #[error("the job store is closed")]
     Closed,
 }
 
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Failed(error.to_string())
+impl StoreError {
+    fn failed(path: &Path, error: &rusqlite::Error) -> Self {
+        let advice = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+                ". Make room on its disk; until then minions keep their returns"
+            }
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                ". Make it and its folder writable for the master; until then minions keep their returns"
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                ". Another program holds it locked; until it lets go minions keep their returns"
+            }
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                ". Stop the master, move the file away and start it again; until then minions keep their returns"
+            }
+            _ => "",
+        };
+        Self::Failed { path: path.to_owned(), why: error.to_string(), advice }
     }
 }
 
@@ -82,6 +104,7 @@ enum Command {
 pub struct JobStore {
     queue: mpsc::Sender<Command>,
     reader: Arc<Mutex<Connection>>,
+    path: Arc<Path>,
 }
 
 impl JobStore {
@@ -89,12 +112,17 @@ impl JobStore {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = schema::open_writer(path)?;
         let reader = schema::open_reader(path)?;
+        Self::with(path.into(), writer, reader)
+    }
+
+    fn with(path: Arc<Path>, writer: Connection, reader: Connection) -> Result<Self, StoreError> {
         let (queue, commands) = mpsc::channel(QUEUE);
+        let writer = Writer { path: Arc::clone(&path), connection: writer, failing: false };
         std::thread::Builder::new()
             .name("job-store".to_owned())
-            .spawn(move || write_loop(writer, commands))
-            .map_err(|e| StoreError::Open { path: path.to_owned(), why: e.to_string() })?;
-        Ok(Self { queue, reader: Arc::new(Mutex::new(reader)) })
+            .spawn(move || writer.run(commands))
+            .map_err(|e| StoreError::Open { path: path.to_path_buf(), why: e.to_string() })?;
+        Ok(Self { queue, reader: Arc::new(Mutex::new(reader)), path })
     }
 
     /// Records a job. For a jid that is there already (3008's batch publishes one jid several times) the minions are added.
@@ -148,12 +176,12 @@ impl JobStore {
 
     async fn read<T: Send + 'static>(
         &self,
-        query: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let reader = Arc::clone(&self.reader);
+        let (reader, path) = (Arc::clone(&self.reader), Arc::clone(&self.path));
         let run = move || {
             let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            query(&connection)
+            query(&connection).map_err(|error| StoreError::failed(&path, &error))
         };
         tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Closed)?
     }
@@ -162,77 +190,125 @@ impl JobStore {
 /// What is told to a caller once the commit is through.
 type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-fn write_loop(mut connection: Connection, mut commands: mpsc::Receiver<Command>) {
-    while let Some(first) = commands.blocking_recv() {
-        let mut closing = None;
-        let mut batch = vec![first];
-        while batch.len() < BATCH
-            && let Ok(next) = commands.try_recv()
-        {
-            batch.push(next);
+/// The one that writes.
+struct Writer {
+    path: Arc<Path>,
+    connection: Connection,
+    /// The last commit failed; said once and not for every return that is tried meanwhile.
+    failing: bool,
+}
+
+impl Writer {
+    fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        while let Some(first) = commands.blocking_recv() {
+            let mut closing = None;
+            let mut batch = vec![first];
+            while batch.len() < BATCH
+                && let Ok(next) = commands.try_recv()
+            {
+                batch.push(next);
+            }
+            if let Some(at) = batch.iter().position(|c| matches!(c, Command::Close(_)))
+                && let Some(Command::Close(reply)) = batch.drain(at..).next()
+            {
+                closing = Some(reply);
+            }
+            let cleaned = batch.iter().any(|c| matches!(c, Command::Clean { .. }));
+            let outcome = self.commit(batch);
+            self.tell(outcome.err());
+            if cleaned
+                && let Err(error) =
+                    self.connection.execute_batch(&format!("pragma incremental_vacuum({VACUUM_PAGES});"))
+            {
+                tracing::warn!("the job store could not give space back: {error}");
+            }
+            if let Some(reply) = closing {
+                drop(self);
+                let _ = reply.send(());
+                return;
+            }
         }
-        if let Some(at) = batch.iter().position(|c| matches!(c, Command::Close(_)))
-            && let Some(Command::Close(reply)) = batch.drain(at..).next()
-        {
-            closing = Some(reply);
+    }
+
+    /// Writes all of a batch that can be written, and answers each of its commands.
+    fn commit(&mut self, batch: Vec<Command>) -> Result<(), StoreError> {
+        let failed = |error: rusqlite::Error| StoreError::failed(&self.path, &error);
+        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
+        let mut first_error = None;
+        let mut commands = batch.into_iter();
+        let transaction = match self.connection.transaction() {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                let error = failed(error);
+                commands.for_each(|command| command.refuse(&error));
+                return Err(error);
+            }
+        };
+        for command in commands.by_ref() {
+            let (answer, error) = command.write(&transaction, &self.path);
+            answers.push(answer);
+            first_error = first_error.or(error);
+            // On a full disk SQLite ends the transaction by itself. What is written after that would be in no transaction and could
+            // stay although its sender is told that it did not.
+            if transaction.is_autocommit() {
+                break;
+            }
         }
-        commit(&mut connection, batch);
-        if let Some(reply) = closing {
-            drop(connection);
-            let _ = reply.send(());
-            return;
+        let committed = match &first_error {
+            Some(error) if transaction.is_autocommit() => Err(error.clone()),
+            _ => transaction.commit().map_err(failed),
+        };
+        if let Err(error) = &committed {
+            commands.for_each(|command| command.refuse(error));
         }
+        for answer in answers {
+            answer(committed.clone());
+        }
+        committed.and(first_error.map_or(Ok(()), Err))
+    }
+
+    fn tell(&mut self, error: Option<StoreError>) {
+        match error {
+            Some(error) if !self.failing => tracing::error!("{error}"),
+            None if self.failing => tracing::warn!("the job store {} works again", self.path.display()),
+            Some(_) | None => return,
+        }
+        self.failing = !self.failing;
     }
 }
 
-fn commit(connection: &mut Connection, batch: Vec<Command>) {
-    let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
-    let mut cleaned = false;
-    let transaction = match connection.transaction() {
-        Ok(transaction) => transaction,
-        Err(error) => return refuse(batch, &StoreError::from(error)),
-    };
-    for command in batch {
-        match command {
-            Command::Job(job, reply) => answers.push(answer(write_job(&transaction, &job), reply)),
-            Command::Return(new, reply) => answers.push(answer(write_return(&transaction, &new), reply)),
-            Command::Clean { before_ms, reply } => {
-                cleaned = true;
-                answers.push(answer(clean(&transaction, before_ms), reply));
-            }
-            Command::Close(_) => {}
+impl Command {
+    fn write(self, transaction: &Transaction<'_>, path: &Path) -> (Answer, Option<StoreError>) {
+        match self {
+            Self::Job(job, reply) => answer(write_job(transaction, &job), reply, path),
+            Self::Return(new, reply) => answer(write_return(transaction, &new), reply, path),
+            Self::Clean { before_ms, reply } => answer(clean(transaction, before_ms), reply, path),
+            Self::Close(_) => (Box::new(|_| ()), None),
         }
     }
-    let committed = transaction.commit().map_err(StoreError::from);
-    if let Err(error) = &committed {
-        tracing::error!("{error}");
-    }
-    for answer in answers {
-        answer(committed.clone());
-    }
-    if cleaned && let Err(error) = connection.execute_batch(&format!("pragma incremental_vacuum({VACUUM_PAGES});")) {
-        tracing::warn!("the job store could not give space back: {error}");
+
+    fn refuse(self, error: &StoreError) {
+        match self {
+            Self::Job(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Return(_, reply) => drop(reply.send(Err(error.clone()))),
+            Self::Clean { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Self::Close(_) => {}
+        }
     }
 }
 
 /// Keeps a statement's result back until the commit's is known.
-fn answer<T: Send + 'static>(done: rusqlite::Result<T>, reply: oneshot::Sender<Result<T, StoreError>>) -> Answer {
-    let done = done.map_err(StoreError::from);
-    Box::new(move |committed| {
-        let _ = reply.send(committed.and(done));
-    })
-}
-
-fn refuse(batch: Vec<Command>, error: &StoreError) {
-    tracing::error!("{error}");
-    for command in batch {
-        match command {
-            Command::Job(_, reply) => drop(reply.send(Err(error.clone()))),
-            Command::Return(_, reply) => drop(reply.send(Err(error.clone()))),
-            Command::Clean { reply, .. } => drop(reply.send(Err(error.clone()))),
-            Command::Close(_) => {}
-        }
-    }
+fn answer<T: Send + 'static>(
+    done: rusqlite::Result<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+    path: &Path,
+) -> (Answer, Option<StoreError>) {
+    let done = done.map_err(|error| StoreError::failed(path, &error));
+    let error = done.as_ref().err().cloned();
+    let answer = move |committed: Result<(), StoreError>| {
+        let _ = reply.send(done.and_then(|done| committed.map(|()| done)));
+    };
+    (Box::new(answer), error)
 }
 
 fn write_job(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<()> {
@@ -382,6 +458,51 @@ mod tests {
         }
         assert!(tasks.join_all().await.into_iter().all(|added| added == Added::New));
         assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 500);
+    }
+
+    /// What cannot be stored is an error that names the file, nothing of it stays, and the store goes on when there is room again.
+    #[tokio::test]
+    async fn a_full_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("jobs.db");
+        let writer = schema::open_writer(&path).unwrap();
+        let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+        writer.query_row(&format!("pragma max_page_count = {}", pages + 40), [], |_| Ok(())).unwrap();
+        let reader = schema::open_reader(&path).unwrap();
+        let store = JobStore::with(path.as_path().into(), writer, reader).unwrap();
+        store.add_job(job(A, 1_000, &["old"])).await.unwrap();
+        store.add_return(NewReturn { load: vec![0xc3; 100_000], ..ret(A, "old", 1_000) }).await.unwrap();
+
+        // Large ones that do not fit and small ones that might, in whatever batches come of it.
+        let mut tasks = tokio::task::JoinSet::new();
+        for n in 0..64_i64 {
+            let store = store.clone();
+            let load = if n % 2 == 0 { vec![0xc3; 200_000] } else { vec![0xc3] };
+            let new = NewReturn { load, ..ret(B, &format!("m{n:02}"), 9_000 + n) };
+            tasks.spawn(async move { (new.minion.clone(), store.add_return(new).await) });
+        }
+        let mut told = Vec::new();
+        for (minion, added) in tasks.join_all().await {
+            match added {
+                Ok(added) => {
+                    assert_eq!(added, Added::New);
+                    told.push(minion);
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(error.contains("jobs.db failed: database or disk is full. Make room"), "{error}");
+                }
+            }
+        }
+        assert!(told.len() <= 32, "no large one fits");
+        told.sort();
+        let stored: Vec<_> = store.returns(&jid(B)).await.unwrap().into_iter().map(|ret| ret.minion).collect();
+        assert_eq!(stored, told, "in the store is exactly what was acknowledged");
+
+        store.clean(5_000).await.unwrap();
+        let large = NewReturn { load: vec![0xc3; 60_000], ..ret(B, "late", 9_900) };
+        assert_eq!(store.add_return(large).await.unwrap(), Added::New);
+        assert!(store.add_return(ret(B, "m01", 9_901)).await.is_ok());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use brine_protocol::msgpack;
 use brine_protocol::target::{Resolved, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use crate::jobs::Job;
+use crate::jobs::{Job, StoreError};
 use crate::keys::KeyState;
 use crate::master::{Master, now_ms};
 use crate::publisher::Topics;
@@ -46,6 +46,11 @@ pub(crate) async fn answer(master: &Arc<Master>, mut load: Value) -> Result<Valu
         }
         Dispatched::Nobody => Ok(unresolved(&load)),
         Dispatched::BadJid => Ok(map([("error", "Master failed to assign jid")])),
+        // Told in full: the caller has proved that it may read the master's own files.
+        Dispatched::NotStored(error) => {
+            tracing::error!("a job was not published: {error}");
+            Ok(map([("error", format!("The job was not published: {error}"))]))
+        }
     }
 }
 
@@ -60,6 +65,7 @@ enum Dispatched {
     Job(Published),
     Nobody,
     BadJid,
+    NotStored(StoreError),
 }
 
 /// A job of the master's own, for every accepted minion.
@@ -74,6 +80,7 @@ pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published
     match dispatch(master, &load).await? {
         Dispatched::Job(published) => Ok(published),
         Dispatched::Nobody | Dispatched::BadJid => Err(Fault::new("there are no minions")),
+        Dispatched::NotStored(error) => Err(error.into()),
     }
 }
 
@@ -103,7 +110,9 @@ async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Faul
     let published = published(load, &jid, &tgt_type);
     let mut stored = load.clone();
     stored.insert("jid", jid.as_str());
-    record(master, &jid, load, &stored, &tgt_type, &matched).await?;
+    if let Err(error) = record(master, &jid, load, &stored, &tgt_type, &matched).await {
+        return Ok(Dispatched::NotStored(error));
+    }
 
     // Who connected to the bus before asking gets every event of the job.
     master.bus.settle();
@@ -187,7 +196,7 @@ async fn record(
     stored: &Value,
     tgt_type: &str,
     minions: &[MinionId],
-) -> Result<(), Fault> {
+) -> Result<(), StoreError> {
     if !master.opts.job_cache {
         return Ok(());
     }

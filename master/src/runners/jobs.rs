@@ -12,11 +12,15 @@ use crate::master::{Master, now_ms};
 /// A job is taken for running while it is younger and somebody has not answered.
 const ACTIVE_MS: i64 = 3_600_000;
 
-/// `{id: return}`.
+/// `{id: return}`; of one minion only if `minion` names it, for who wants one large return and not all of them.
 pub(super) async fn lookup_jid(master: &Arc<Master>, call: &Call) -> Outcome {
     let jid = call.jid("jobs.lookup_jid")?;
+    let only = call.named("minion").and_then(ValueExt::text);
     let mut found = empty_map();
     for ret in master.jobs.returns(&jid).await.map_err(|e| e.to_string())? {
+        if only.is_some_and(|id| ret.minion != *id) {
+            continue;
+        }
         found.insert(ret.minion.as_str(), ret.load().get("return").cloned().unwrap_or(Value::Nil));
     }
     if call.named("missing").is_some_and(ValueExt::truthy)

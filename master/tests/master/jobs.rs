@@ -187,6 +187,58 @@ async fn large_returns_are_stored_whole_and_trimmed_on_the_bus() {
     assert_eq!(event.data.get_text("return"), Some("VALUE_TRIMMED"));
     let found = run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await;
     assert_eq!(found.get_text("web1"), Some(big.as_str()));
+    // Of one minion, as `salt` fetches it.
+    let other = master.minion("web2", 2).await;
+    other.ask(&master, other.return_load(jid, "small")).await;
+    let mut events = master.events().await;
+    for (minion, expected) in
+        [("web1", map([("web1", big.as_str())])), ("web2", map([("web2", "small")])), ("web3", empty_map())]
+    {
+        let kwargs = map([("__kwarg__", Value::from(true)), ("minion", minion.into())]);
+        let found = run(&master, "jobs.lookup_jid", vec![jid.into(), kwargs], &mut events).await;
+        assert!(found == expected, "{minion}");
+    }
+}
+
+/// A return that cannot be stored is not acknowledged, so its minion keeps it; a job that cannot be is not published, and the
+/// caller learns why. When there is room again, both work again, and the return is one like any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let database = rusqlite::Connection::open(master.path("cache/jobs.db")).unwrap();
+    // SQLite's own behaviour on a full disk: the transaction is undone and over.
+    for table in ["jobs", "returns"] {
+        let sql = format!(
+            "create trigger full_{table} before insert on {table} begin select raise(rollback, 'database or disk is full'); end"
+        );
+        database.execute_batch(&sql).unwrap();
+    }
+    let jid = "20261120134740245008";
+    let session = minion.session.as_ref().unwrap();
+    let sealed = session.seal_request(minion.return_load(jid, "kept")).unwrap();
+    let reply = master.raw(sealed.payload).await;
+    assert!(session.open_reply(&reply, &sealed.nonce).is_err(), "not acknowledged");
+    let reply = master.publish("*", "glob", "test.ping", vec![]).await;
+    let error = reply.get_text("error").unwrap();
+    assert!(
+        error.starts_with("The job was not published: the job store ") && error.contains("jobs.db failed: "),
+        "{error}"
+    );
+    assert!(error.contains("database or disk is full"), "{error}");
+    assert_eq!(
+        minion.ask(&master, map([("cmd", "_file_envs")])).await,
+        Value::Array(vec!["base".into()]),
+        "it goes on"
+    );
+
+    database.execute_batch("drop trigger full_jobs; drop trigger full_returns").unwrap();
+    assert_eq!(minion.ask(&master, minion.return_load(jid, "kept")).await, Value::Nil);
+    assert_eq!(events.next().await.tag, format!("salt/job/{jid}/ret/web1"), "its event comes now and not before");
+    assert_eq!(run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await, map([("web1", "kept")]));
+    let reply = master.publish("*", "glob", "test.ping", vec![]).await;
+    assert_eq!(ids(reply.get("load").unwrap(), "minions"), ["web1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

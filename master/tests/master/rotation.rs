@@ -12,9 +12,11 @@ use super::harness::*;
 async fn a_dropfile_replaces_the_publish_key() {
     let master = TestMaster::start("").await;
     let mut minion = master.minion("web1", 1).await;
+    let _gone = master.minion("gone", 2).await;
     let mut publications = minion.subscribe(&master, &[""]).await;
     let mut events = master.events().await;
     let path = master.path("cache/.dfn");
+    std::fs::remove_file(master.path("pki/minions/gone")).unwrap();
     // as salt-key leaves it, and tells
     std::fs::write(&path, "test_master").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
@@ -23,6 +25,8 @@ async fn a_dropfile_replaces_the_publish_key() {
     let event = events.wait("key").await;
     assert_eq!(event.data.get_bool("rotate_aes_key"), Some(true));
     assert!(!path.exists());
+    assert!(!master.path("cache/sessions/gone").exists(), "the session went with its key");
+    assert!(master.path("cache/sessions/web1").exists());
 
     // What is published now cannot be read with the old key; after authenticating again it can, and its serial begins anew.
     master.publish("*", "glob", "test.ping", vec![]).await;
