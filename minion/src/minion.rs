@@ -147,7 +147,7 @@ impl Base {
             }
         };
         let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), settings.compile.module));
-        let modules = Modules::new(client, opts.modules.saltenv.clone(), opts.modules.autoload);
+        let modules = Modules::new(client, &opts.modules);
         let broker =
             MinionBroker::new(Arc::clone(&opts), Arc::clone(&grains), Arc::clone(&procs), Arc::clone(&modules));
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);

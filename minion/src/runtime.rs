@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Installed, JobContext, JobOutcome, Module, Sandbox};
+use brine_sandbox::{Installed, JobContext, JobOutcome, Module, Removed, Sandbox};
 use futures_util::future::BoxFuture;
 
 /// Runs functions of modules and keeps the modules.
@@ -23,6 +23,10 @@ pub trait Runtime: Send + Sync + 'static {
         wasm: &'a [u8],
         origin: &'a str,
     ) -> BoxFuture<'a, Result<Installed, String>>;
+    /// The modules that were installed, not the package's, each with the environment it is from.
+    fn installed(&self) -> Vec<(String, String)>;
+    /// Takes an installed module away; says whether there was one, or in one line why it stays.
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<bool, String>>;
     /// Runs a function to its end; whatever goes wrong is an outcome.
     fn run<'a>(
         &'a self,
@@ -53,6 +57,17 @@ impl Runtime for Sandbox {
         origin: &'a str,
     ) -> BoxFuture<'a, Result<Installed, String>> {
         Box::pin(async move { Sandbox::install(self, name, wasm, origin).await.map_err(|e| e.to_string()) })
+    }
+
+    fn installed(&self) -> Vec<(String, String)> {
+        Sandbox::installed(self)
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<bool, String>> {
+        Box::pin(async move {
+            let removed = Sandbox::remove(self, name).await.map_err(|e| e.to_string())?;
+            Ok(removed != Removed::Absent)
+        })
     }
 
     fn run<'a>(

@@ -82,7 +82,7 @@ impl Compiler {
             Ok(Ok((status, words))) => Err(judge(status, &words, limits)),
             Ok(Err(error)) => Err(CompileError::Failed(format!("cannot wait for the compiler: {error}"))),
             // The clock runs for other reasons too; CPU time and memory are what tells a bomb.
-            Err(_) => Err(CompileError::Failed(format!("was not compiled within {} s", limits.wall.as_secs()))),
+            Err(_) => Err(CompileError::Failed(format!("it was not compiled within {} s", limits.wall.as_secs_f32()))),
         }
     }
 

@@ -10,7 +10,8 @@
 //! - `compile.rs`  one run of the compiler in its cage
 //! - `cache.rs`    what it made, by content
 //! - `store.rs`    the modules there are, and how one is switched in
-//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death
+//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
+//!   `suspects.rs` modules that kill it
 //! - `job.rs`      one job from arguments to outcome
 //! - `value.rs`    MessagePack from an executor, bounded before it is built
 
@@ -26,6 +27,7 @@ mod sandbox;
 mod settings;
 mod store;
 mod supervisor;
+mod suspects;
 mod value;
 
 use std::path::PathBuf;
@@ -39,9 +41,9 @@ pub use broker::Broker;
 pub use job::JobOutcome;
 pub use name::{BadName, ModuleName};
 pub use policy::{Capability, Entry, Grants, Policy, Refused};
-pub use sandbox::{Sandbox, StartError};
+pub use sandbox::{Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError};
-pub use store::{InstallError, Installed, Module};
+pub use store::{InstallError, Installed, Module, RemoveError};
 pub use supervisor::Restarts;
 
 /// Where the sandbox finds its parts, and its bounds.

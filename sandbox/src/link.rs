@@ -2,7 +2,7 @@
 //!
 //! Jobs write to the socket themselves, under a lock: a writer task would be one more switch in each job's way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use crate::broker::{self, Broker};
 use crate::policy::Grants;
 use crate::store::{Entry, Store};
+use crate::suspects::Suspects;
 use crate::value;
 
 /// For a module to be loaded: mapping a file.
@@ -46,6 +47,8 @@ pub(crate) struct Link {
     sender: tokio::sync::Mutex<Sender<ToExecutor>>,
     state: Mutex<State>,
     next: AtomicU64,
+    /// Modules whose loading ends executors; of all the executors there were.
+    suspects: Arc<Suspects>,
     /// Why it has to be ended, once somebody found out.
     condemned: watch::Sender<Option<String>>,
 }
@@ -55,6 +58,8 @@ struct State {
     calls: HashMap<u64, Call>,
     modules: HashMap<Sha256Hex, Arc<OnceCell<()>>>,
     loading: HashMap<Sha256Hex, oneshot::Sender<Result<(), String>>>,
+    /// What was sent to be loaded and is not answered, whether or not somebody still waits. It is loaded one after the other.
+    sent: VecDeque<Sha256Hex>,
     /// It is over, and how.
     died: Option<Arc<str>>,
 }
@@ -73,9 +78,9 @@ struct Call {
 }
 
 impl Link {
-    pub(crate) fn new(pid: u32, sender: Sender<ToExecutor>) -> Arc<Self> {
+    pub(crate) fn new(pid: u32, sender: Sender<ToExecutor>, suspects: Arc<Suspects>) -> Arc<Self> {
         let (sender, next) = (tokio::sync::Mutex::new(sender), AtomicU64::new(1));
-        Arc::new(Self { pid, sender, state: Mutex::default(), next, condemned: watch::Sender::new(None) })
+        Arc::new(Self { pid, sender, state: Mutex::default(), next, suspects, condemned: watch::Sender::new(None) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -104,6 +109,9 @@ impl Link {
         entry: &Entry,
         code: impl Future<Output = Result<std::fs::File, String>>,
     ) -> Result<(), String> {
+        if let Some(why) = self.suspects.set_aside(entry.module.sha256) {
+            return Err(format!("module {} is not available: {why}", entry.name));
+        }
         let cell = Arc::clone(self.state().modules.entry(entry.module.sha256).or_default());
         cell.get_or_try_init(|| async { self.load(entry, code.await?).await }).await.copied()
     }
@@ -121,7 +129,10 @@ impl Link {
         let imports_granted = Some(entry.grants.interfaces().map(str::to_owned).collect());
         let load = ToExecutor::Load { module, name: entry.name.to_string(), imports_granted };
         let conversation = async {
-            let sent = self.sender.lock().await.send_with_file(&load, code.into()).await;
+            let mut sender = self.sender.lock().await;
+            self.state().sent.push_back(module);
+            let sent = sender.send_with_file(&load, code.into()).await;
+            drop(sender);
             sent.map_err(|error| format!("the executor cannot be reached: {error}"))?;
             receiver.await.unwrap_or_else(|_| Err("the executor ended while it loaded the module".into()))
         };
@@ -319,18 +330,30 @@ impl Link {
     }
 
     fn load_ended(&self, module: Sha256Hex, result: Result<(), String>) {
-        if let Some(waiting) = self.state().loading.remove(&module) {
+        let waiting = {
+            let mut state = self.state();
+            if let Some(at) = state.sent.iter().position(|sent| *sent == module) {
+                state.sent.remove(at);
+                self.suspects.loaded(module);
+            }
+            state.loading.remove(&module)
+        };
+        if let Some(waiting) = waiting {
             let _ = waiting.send(result);
         }
     }
 
     /// The executor is gone: so is everything that waited for it.
     pub(crate) fn died(&self, how: &Arc<str>) -> usize {
-        let (calls, loading) = {
+        let (calls, loading, sent) = {
             let mut state = self.state();
             state.died = Some(Arc::clone(how));
-            (std::mem::take(&mut state.calls), std::mem::take(&mut state.loading))
+            (std::mem::take(&mut state.calls), std::mem::take(&mut state.loading), std::mem::take(&mut state.sent))
         };
+        // Those behind the first were not looked at yet.
+        if let Some(module) = sent.front() {
+            self.suspects.died_loading(*module);
+        }
         drop(loading);
         let count = calls.len();
         for call in calls.into_values() {

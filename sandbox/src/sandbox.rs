@@ -16,7 +16,7 @@ use crate::policy::DirectGrants;
 use crate::process::Program;
 use crate::store::{Entry, Store};
 use crate::supervisor::{Executor, ExecutorSet, Restarts};
-use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, SandboxConfig};
+use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig};
 
 /// Installs that may wait for the one that compiles; each holds its component.
 const MAX_INSTALLS: usize = 64;
@@ -44,6 +44,17 @@ pub enum StartError {
     /// The executor does not come up.
     #[error("{0}")]
     Executor(String),
+}
+
+/// What a removal did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removed {
+    /// No such module was installed.
+    Absent,
+    /// There is no module of this name any more.
+    Gone,
+    /// The standard module whose place it had taken is back.
+    Standard,
 }
 
 /// The sandbox of one minion.
@@ -109,6 +120,22 @@ impl Sandbox {
         let ended = InstallError::Ended(name.clone());
         let task = tokio::spawn(async move { inner.install(&name, wasm, &origin).await });
         task.await.unwrap_or(Err(ended))
+    }
+
+    /// Takes an installed module away, from the disk too; a standard module that it had replaced comes back. Jobs that call
+    /// it run to their end. On any error it stays. Goes on when the caller goes away.
+    pub async fn remove(&self, name: &str) -> Result<Removed, RemoveError> {
+        let name: ModuleName = name.parse()?;
+        let inner = Arc::clone(&self.inner);
+        let ended = RemoveError::failed(&name, "the sandbox has ended");
+        let task = tokio::spawn(async move { inner.remove(&name).await });
+        task.await.unwrap_or(Err(ended))
+    }
+
+    /// The modules that were installed, those too that cannot be used, each with its origin; sorted by name.
+    pub fn installed(&self) -> Vec<(String, String)> {
+        let installed = self.inner.store.installed();
+        installed.into_iter().map(|(name, origin)| (name.to_string(), origin)).collect()
     }
 
     /// Names of all modules, sorted.
@@ -191,6 +218,37 @@ impl Inner {
             }
             None => Ok(Installed::New),
         }
+    }
+
+    async fn remove(self: &Arc<Self>, name: &ModuleName) -> Result<Removed, RemoveError> {
+        let _alone = self.installing.lock().await;
+        if !self.store.installed().contains_key(name) {
+            return Ok(Removed::Absent);
+        }
+        let before = self.store.get(name.as_str());
+        let failed = |error: &dyn std::fmt::Display| RemoveError::failed(name, error);
+        let standard = match &before {
+            // What was installed could not be used, and so did not take its place.
+            Some(before) if before.standard => Some(Arc::clone(before)),
+            _ => self.store.standard(name).await.map_err(|error| failed(&error))?.map(Arc::new),
+        };
+        if let Some(standard) = &standard
+            && let Some(link) = self.executors.of(standard).ok().and_then(|executor| executor.link())
+        {
+            link.ensure(standard, &self.store).await.map_err(|error| failed(&error))?;
+        }
+        self.store.erase(name).await.map_err(|error| failed(&error))?;
+        match &standard {
+            Some(standard) => self.store.switch_in(standard),
+            None => self.store.switch_out(name),
+        }
+        tracing::info!(module = %name, "removed");
+        if let Some(before) = before.filter(|before| !before.standard) {
+            // As after an update.
+            tokio::spawn(Arc::clone(self).retire(before));
+        }
+        self.store.prune().await;
+        Ok(if standard.is_some() { Removed::Standard } else { Removed::Gone })
     }
 
     /// Has the executor forget a module that was replaced, when the last job that was to call it has ended.

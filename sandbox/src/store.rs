@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use brine_component::ModuleInfo;
@@ -19,6 +19,11 @@ use crate::{BadName, ModuleName};
 
 /// Modules of one folder. Far above what there is, and a bound to what a start reads.
 const MAX_MODULES: usize = 1_000;
+/// The origin of the package's modules.
+const STANDARD: &str = "standard";
+/// The origin of what somebody put into the folder of installed modules by hand. It is theirs: nothing but an update by the same
+/// name takes it away.
+const LOCAL: &str = "local folder";
 
 /// One module that jobs can call.
 #[derive(Debug)]
@@ -97,6 +102,28 @@ pub enum InstallError {
     Ended(ModuleName),
 }
 
+/// Why a module was not removed; it is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoveError {
+    /// Not a module's name.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// This host's fault, or the standard module that would come back cannot be used.
+    #[error("module {name} was not removed: {reason}")]
+    Failed {
+        /// The module.
+        name: ModuleName,
+        /// One line.
+        reason: String,
+    },
+}
+
+impl RemoveError {
+    pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
+        Self::Failed { name: name.clone(), reason: reason.to_string() }
+    }
+}
+
 impl InstallError {
     pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
         Self::Failed { name: name.clone(), reason: reason.to_string() }
@@ -124,6 +151,13 @@ impl Entry {
 
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
 
+/// A module on the disk that cannot be used.
+struct LeftOut {
+    why: String,
+    /// None for one of the package's.
+    origin: Option<String>,
+}
+
 /// What stands beside an installed component.
 #[derive(Serialize, Deserialize)]
 struct Provenance {
@@ -140,7 +174,7 @@ pub(crate) struct Store {
     /// Names of the package's modules, usable or not: what is broken must not be taken over either.
     standard: Mutex<BTreeSet<ModuleName>>,
     /// Why a module on the disk is not in the table, for who calls it.
-    left_out: Mutex<BTreeMap<ModuleName, String>>,
+    left_out: Mutex<BTreeMap<ModuleName, LeftOut>>,
     /// One compiler at a time.
     compiling: tokio::sync::Mutex<()>,
 }
@@ -176,7 +210,33 @@ impl Store {
 
     /// Why there is no such module, where the disk has one.
     pub(crate) fn left_out(&self, name: &str) -> Option<String> {
-        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.left_out_table().get(name).map(|left_out| left_out.why.clone())
+    }
+
+    fn left_out_table(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The modules that were installed, usable or not, and where each is from; not those put into the folder by hand.
+    pub(crate) fn installed(&self) -> BTreeMap<ModuleName, String> {
+        let left_out = self.left_out_table();
+        let left_out = left_out.iter().filter_map(|(name, left_out)| Some((name.clone(), left_out.origin.clone()?)));
+        let mut installed: BTreeMap<ModuleName, String> = left_out.collect();
+        let table = self.table.load();
+        let usable = table.values().filter(|entry| !entry.standard);
+        installed.extend(usable.map(|entry| (entry.name.clone(), entry.module.origin.clone())));
+        installed.retain(|_, origin| origin != LOCAL);
+        installed
+    }
+
+    /// The package's module of this name, where there is one.
+    pub(crate) async fn standard(&self, name: &ModuleName) -> Result<Option<Entry>, InstallError> {
+        let is_standard = self.standard.lock().unwrap_or_else(PoisonError::into_inner).contains(name);
+        if !is_standard {
+            return Ok(None);
+        }
+        let path = self.standard_dir.join(format!("{name}.wasm"));
+        self.read_one(name, &path, STANDARD, true).await.map(Some)
     }
 
     /// Reads the modules of the package, then those installed. What cannot be used is logged and left out.
@@ -184,7 +244,7 @@ impl Store {
         self.cache.sweep()?;
         for (standard, dir) in [(true, &self.standard_dir), (false, &self.modules_dir)] {
             for (name, path) in component_files(dir)? {
-                let origin = if standard { "standard".to_owned() } else { origin_of(&path) };
+                let origin = if standard { STANDARD.to_owned() } else { origin_of(&path) };
                 if standard {
                     self.standard.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
                 }
@@ -193,7 +253,8 @@ impl Store {
                     Ok(entry) => self.switch_in(&Arc::new(entry)),
                     Err(error) => {
                         tracing::error!(path = %path.display(), "{error}");
-                        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).insert(name, error.to_string());
+                        let left_out = LeftOut { why: error.to_string(), origin: (!standard).then_some(origin) };
+                        self.left_out_table().insert(name, left_out);
                     }
                 }
             }
@@ -334,9 +395,36 @@ impl Store {
         .await
     }
 
+    /// Removes an installed component from the disk.
+    pub(crate) async fn erase(&self, name: &ModuleName) -> io::Result<()> {
+        let dir = self.modules_dir.clone();
+        let name = name.to_string();
+        off_thread(move || {
+            // The component first: what says where it is from means nothing without it.
+            for extension in ["wasm", "json"] {
+                match std::fs::remove_file(dir.join(format!("{name}.{extension}"))) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+            File::open(dir)?.sync_all()
+        })
+        .await
+    }
+
+    /// From now on there is no module of this name.
+    pub(crate) fn switch_out(&self, name: &ModuleName) {
+        self.left_out_table().remove(name);
+        self.table.rcu(|table| {
+            let mut table = Table::clone(table);
+            table.remove(name);
+            table
+        });
+    }
+
     /// From now on jobs call this one.
     pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
-        self.left_out.lock().unwrap_or_else(PoisonError::into_inner).remove(&entry.name);
+        self.left_out_table().remove(&entry.name);
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.insert(entry.name.clone(), Arc::clone(entry));
@@ -396,5 +484,5 @@ fn component_files(dir: &Path) -> io::Result<BTreeMap<ModuleName, PathBuf>> {
 fn origin_of(component: &Path) -> String {
     let provenance = std::fs::read(component.with_extension("json")).ok();
     let provenance = provenance.and_then(|json| serde_json::from_slice::<Provenance>(&json).ok());
-    provenance.map_or_else(|| "base".to_owned(), |provenance| provenance.origin)
+    provenance.map_or_else(|| LOCAL.to_owned(), |provenance| provenance.origin)
 }

@@ -16,6 +16,7 @@ use crate::link::Link;
 use crate::policy::DirectGrants;
 use crate::process::{self, Process, Program};
 use crate::store::{Entry, Store};
+use crate::suspects::Suspects;
 
 /// When an executor dies too often to be started again at once.
 #[derive(Debug, Clone)]
@@ -90,8 +91,16 @@ impl Executor {
         let (condition_sender, mut condition) = watch::channel(Condition::Starting);
         let (stop, stop_receiver) = watch::channel(false);
         let first = process::start(&program).await?;
-        let supervisor =
-            Supervisor { program, direct, restarts, store, broker, condition: condition_sender, stop: stop_receiver };
+        let supervisor = Supervisor {
+            program,
+            direct,
+            restarts,
+            store,
+            broker,
+            suspects: Arc::default(),
+            condition: condition_sender,
+            stop: stop_receiver,
+        };
         let task = tokio::spawn(supervisor.run(first));
         // Up, or dead at once and about to be started again: either way there is somebody to ask.
         let _ = condition.wait_for(|condition| !matches!(condition, Condition::Starting)).await;
@@ -143,6 +152,7 @@ struct Supervisor {
     restarts: Restarts,
     store: Arc<Store>,
     broker: Arc<dyn Broker>,
+    suspects: Arc<Suspects>,
     condition: watch::Sender<Condition>,
     stop: watch::Receiver<bool>,
 }
@@ -199,7 +209,7 @@ impl Supervisor {
     /// One process from ready to dead. Says how it died; nothing if it was to stop.
     async fn live(&mut self, process: Process) -> Option<String> {
         let Process { mut child, pid, sender, receiver } = process;
-        let link = Link::new(pid, sender);
+        let link = Link::new(pid, sender, Arc::clone(&self.suspects));
         let (store, broker) = (Arc::clone(&self.store), Arc::clone(&self.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));
         let mut ready = std::pin::pin!(preload(&link, &store, &self.direct));

@@ -216,4 +216,6 @@ pub struct ModuleOpts {
     pub saltenv: Saltenv,
     /// `autoload_dynamic_modules`: fetch modules at start and when a job names an unknown one.
     pub autoload: bool,
+    /// `clean_dynamic_modules`: a sync removes what the master does not have any more.
+    pub clean: bool,
 }

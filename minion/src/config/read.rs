@@ -75,6 +75,7 @@ impl MinionOpts {
                 Some(env) => env.parse().map_err(|e| setting("saltenv", format!("cannot be used: {e}")))?,
             },
             autoload: optional(&config, "autoload_dynamic_modules", Config::get_bool)?.unwrap_or(true),
+            clean: optional(&config, "clean_dynamic_modules", Config::get_bool)?.unwrap_or(true),
         };
         let returns = ReturnOpts {
             retry: (config.get_duration("return_retry_timer")?, config.get_duration("return_retry_timer_max")?),

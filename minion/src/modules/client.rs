@@ -112,17 +112,27 @@ impl FileClient {
 
     /// The files below a folder. Names that are not safe paths are left out.
     pub async fn list(&self, saltenv: &Saltenv, prefix: &str) -> Result<Vec<SafePath>, FileError> {
-        let load = map([
-            ("cmd", Value::from("_file_list")),
-            ("saltenv", Value::from(saltenv)),
-            ("prefix", Value::from(prefix)),
-        ]);
-        let answer = self.channel.request(load).await?;
-        let files = answer.list().ok_or(FileError::Malformed("_file_list"))?;
-        if files.len() > MAX_FILES {
-            return Err(FileError::Malformed("_file_list"));
-        }
+        let files = self.paths("_file_list", saltenv, prefix).await?;
         Ok(files.iter().filter_map(|f| SafePath::try_from(f).ok()).collect())
+    }
+
+    /// Whether an environment has anything in it. A master answers an environment that it does not have, or whose folder is
+    /// not mounted, as one that is empty.
+    pub async fn has_anything(&self, saltenv: &Saltenv) -> Result<bool, FileError> {
+        for cmd in ["_dir_list", "_file_list"] {
+            if !self.paths(cmd, saltenv, "").await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn paths(&self, cmd: &'static str, saltenv: &Saltenv, prefix: &str) -> Result<Vec<Value>, FileError> {
+        let load = map([("cmd", Value::from(cmd)), ("saltenv", Value::from(saltenv)), ("prefix", Value::from(prefix))]);
+        match self.channel.request(load).await? {
+            Value::Array(paths) if paths.len() <= MAX_FILES => Ok(paths),
+            _ => Err(FileError::Malformed(cmd)),
+        }
     }
 
     /// A file's hash; none where there is no such file.

@@ -5,7 +5,7 @@
 
 mod client;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 
 pub use client::{FileClient, FileError};
 
+use crate::config::ModuleOpts;
 use crate::runtime::Runtime;
 
 /// The folder on the file server.
@@ -36,6 +37,7 @@ pub struct Modules {
     runtime: OnceLock<Weak<dyn Runtime>>,
     saltenv: Saltenv,
     autoload: bool,
+    clean: bool,
     /// One fetch at a time: who comes while one is under way waits for it and looks again.
     fetching: tokio::sync::Mutex<()>,
     absent: Mutex<HashMap<String, (Instant, Option<String>)>>,
@@ -43,12 +45,13 @@ pub struct Modules {
 
 impl Modules {
     /// With a file server, or without one (`salt-call --local`).
-    pub fn new(client: Option<FileClient>, saltenv: Saltenv, autoload: bool) -> Arc<Self> {
+    pub fn new(client: Option<FileClient>, opts: &ModuleOpts) -> Arc<Self> {
         Arc::new(Self {
             client,
             runtime: OnceLock::new(),
-            saltenv,
-            autoload,
+            saltenv: opts.saltenv.clone(),
+            autoload: opts.autoload,
+            clean: opts.clean,
             fetching: tokio::sync::Mutex::new(()),
             absent: Mutex::new(HashMap::new()),
         })
@@ -123,8 +126,8 @@ impl Modules {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fetches what changed in these environments (none: the configured one). Returns the names that changed, as
-    /// `modules.NAME`; the error names each module that was refused.
+    /// Fetches what changed in these environments (none: the configured one), and removes what came from them and is not
+    /// there any more. Returns the names that changed, as `modules.NAME`; the error names each module that was refused.
     pub async fn sync(self: &Arc<Self>, saltenvs: Vec<Saltenv>) -> Result<Vec<String>, String> {
         let this = Arc::clone(self);
         let sync = tokio::spawn(async move { this.sync_all(saltenvs).await });
@@ -140,21 +143,49 @@ impl Modules {
         if saltenvs.is_empty() {
             saltenvs.push(self.saltenv.clone());
         }
-        let (mut changed, mut refused) = (Vec::new(), Vec::new());
+        // First all lists, whole: with one that fails nothing is changed. Where two environments have a module, the later
+        // one's counts.
+        let mut wanted: BTreeMap<ModuleName, &Saltenv> = BTreeMap::new();
+        let mut empty: Vec<&Saltenv> = Vec::new();
         for saltenv in &saltenvs {
             let files = client.list(saltenv, FOLDER).await.map_err(|e| e.to_string())?;
             let names: Vec<ModuleName> = files.iter().filter_map(module_name).collect();
             if names.len() > MAX_MODULES {
                 return Err(format!("{saltenv} has {} modules, more than the {MAX_MODULES} there may be", names.len()));
             }
-            for name in names {
-                match self.fetch(&*runtime, &name, saltenv).await {
-                    Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
-                    Ok(Some(Installed::Unchanged) | None) => {}
-                    Err(e) => {
-                        warn!("the module {name} of {saltenv} is not taken: {e}");
-                        refused.push(format!("{name}: {e}"));
-                    }
+            if names.is_empty() {
+                empty.push(saltenv);
+            }
+            wanted.extend(names.into_iter().map(|name| (name, saltenv)));
+        }
+        let (mut changed, mut refused) = (Vec::new(), Vec::new());
+        for (name, saltenv) in &wanted {
+            match self.fetch(&*runtime, name, saltenv).await {
+                Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
+                Ok(Some(Installed::Unchanged) | None) => {}
+                Err(e) => {
+                    warn!("the module {name} of {saltenv} is not taken: {e}");
+                    refused.push(format!("{name}: {e}"));
+                }
+            }
+        }
+        for (name, origin) in self.gone(&*runtime, &saltenvs, &wanted) {
+            if let Some(saltenv) = empty.iter().find(|saltenv| saltenv.as_str() == origin)
+                && !client.has_anything(saltenv).await.map_err(|e| e.to_string())?
+            {
+                // Rather a module too many than none because a disk of the master was not mounted.
+                warn!("the master has nothing at all in {saltenv}; the module {name} that came from there stays");
+                continue;
+            }
+            match runtime.remove(&name).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    info!("module {name} of {origin} is removed: the master does not have it any more");
+                    changed.push(format!("modules.{name}"));
+                }
+                Err(e) => {
+                    warn!("{e}");
+                    refused.push(e);
                 }
             }
         }
@@ -169,6 +200,22 @@ impl Modules {
         }
         let taken = if changed.is_empty() { String::new() } else { format!(" (taken: {})", changed.join(", ")) };
         Err(format!("modules that were not taken, the last good ones stay: {}{taken}", refused.join("; ")))
+    }
+
+    /// The modules that came from these environments and are in none of them now, with the environment.
+    fn gone(
+        &self,
+        runtime: &dyn Runtime,
+        saltenvs: &[Saltenv],
+        wanted: &BTreeMap<ModuleName, &Saltenv>,
+    ) -> Vec<(String, String)> {
+        let mut gone = runtime.installed();
+        gone.retain(|(name, origin)| {
+            self.clean
+                && !wanted.contains_key(name.as_str())
+                && saltenvs.iter().any(|saltenv| saltenv.as_str() == origin)
+        });
+        gone
     }
 
     /// Fetches one module if it differs from what there is; none where the master does not have it.

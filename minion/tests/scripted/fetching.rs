@@ -42,6 +42,84 @@ async fn sync_fetches_what_changed_and_names_it() {
     minion.end().await.unwrap();
 }
 
+async fn sync(master: &mut Master, saltenv: &str) -> Value {
+    let jid = master.publish("saltutil.sync_modules", vec![Value::from(saltenv)]);
+    master.expect_return(&jid).await.get("return").unwrap().clone()
+}
+
+fn changed(names: &[&str]) -> Value {
+    Value::Array(names.iter().map(|name| Value::from(format!("modules.{name}"))).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sync_removes_what_the_master_does_not_have_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let has = |name: &str| minion.modules.describe(name).is_some();
+    for name in ["one", "two", "three"] {
+        master.put_file(&format!("_modules/{name}.wasm"), name.as_bytes());
+    }
+    assert_eq!(sync(&mut master, "base").await, changed(&["one", "three", "two"]));
+    master.script().files.remove("_modules/two.wasm");
+    // Another environment says nothing about this one's.
+    assert_eq!(sync(&mut master, "dev").await, changed(&[]));
+    assert!(has("two"));
+    assert_eq!(sync(&mut master, "base").await, changed(&["two"]));
+    assert!(has("one") && !has("two") && has("three") && has("test"));
+    assert_eq!(sync(&mut master, "base").await, changed(&[]));
+    // The last ones: the environment is there still, so that it was meant.
+    master.put_file("top.sls", b"x");
+    master.script().files.retain(|path, _| path == "top.sls");
+    assert_eq!(sync(&mut master, "dev,base").await, changed(&["one", "three"]));
+    assert_eq!(minion.modules.names(), ["test"]);
+    minion.end().await.unwrap();
+}
+
+/// A list that was not had whole, or that is as empty as of an environment that is not there, is no order to remove.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_in_trouble_removes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    master.put_file("_modules/one.wasm", b"one");
+    assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
+    let file = master.script().files.remove("_modules/one.wasm").unwrap();
+    // Its file roots are not mounted.
+    assert_eq!(sync(&mut master, "base").await, changed(&[]));
+    assert!(minion.modules.describe("one").is_some());
+    // Its file server failed.
+    master.put_file("top.sls", b"x");
+    for list in [Value::from(""), Value::Nil, Value::Map(vec![]), Value::from(false)] {
+        master.script().list = Some(list.clone());
+        let said = sync(&mut master, "base").await;
+        assert!(said.text().unwrap().contains("malformed"), "{list}: {said}");
+        assert!(minion.modules.describe("one").is_some());
+    }
+    // It lists the module, and cannot serve it.
+    master.script().list = Some(Value::Array(vec![Value::from("_modules/one.wasm")]));
+    assert_eq!(sync(&mut master, "base").await, changed(&[]));
+    assert!(minion.modules.describe("one").is_some());
+    master.script().list = None;
+    master.script().files.insert("_modules/one.wasm".into(), file);
+    assert_eq!(sync(&mut master, "base").await, changed(&[]));
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owner_can_keep_what_the_master_removed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "clean_dynamic_modules: False").await;
+    master.put_file("_modules/one.wasm", b"one");
+    master.put_file("_modules/two.wasm", b"two");
+    assert_eq!(sync(&mut master, "base").await, changed(&["one", "two"]));
+    master.script().files.remove("_modules/two.wasm");
+    assert_eq!(sync(&mut master, "base").await, changed(&[]));
+    assert!(minion.modules.describe("two").is_some());
+    minion.end().await.unwrap();
+}
+
 /// CVE-2021-21996, CVE-2024-22231: what is fetched is named by its module and proved by its hash.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays() {

@@ -68,7 +68,10 @@ pub struct Script {
     /// So many requests are answered `bad load`.
     pub bad_loads: usize,
     pub on_return: OnReturn,
+    /// Of `base`; there is no other environment.
     pub files: HashMap<String, File>,
+    /// What lists of files are answered, if not the truth.
+    pub list: Option<Value>,
     pub pillar: Value,
     pub minion_key: Option<PublicKey>,
     /// Replaces the reply to the next return.
@@ -102,6 +105,7 @@ impl Master {
             bad_loads: 0,
             on_return: OnReturn::Acknowledge,
             files: HashMap::new(),
+            list: None,
             pillar: map([("role", "test")]),
             minion_key: None,
             next_reply: None,
@@ -375,7 +379,17 @@ impl Desk {
                 OnReturn::Silence => return None,
             },
             "_minion_event" => Value::Nil,
-            "_file_list" => Value::Array(script.files.keys().map(|path| Value::from(path.as_str())).collect()),
+            "_file_list" | "_dir_list" if request.load.get_text("saltenv") != Some("base") => Value::Array(vec![]),
+            "_file_list" if script.list.is_some() => script.list.clone().unwrap(),
+            "_file_list" => {
+                let prefix = request.load.get_text("prefix").unwrap();
+                let paths = script.files.keys().filter(|path| path.starts_with(prefix));
+                Value::Array(paths.map(|path| Value::from(path.as_str())).collect())
+            }
+            "_dir_list" => {
+                let dirs = script.files.keys().filter_map(|path| Some(path.split_once('/')?.0));
+                Value::Array(dirs.map(Value::from).collect())
+            }
             "_file_hash" => file().map_or(Value::from(""), |file| {
                 let said = file.said.clone().unwrap_or_else(|| hex::encode(Sha256::digest(&file.content)));
                 map([("hash_type", file.hash_type), ("hsum", &said)])

@@ -66,7 +66,9 @@ impl Modules {
                 asked(HostOp::Jobs(JobsOp::Kill { jid })).await.map_err(|e| e.to_string())
             }
             "saltutil.sync_modules" => {
-                asked(HostOp::Modules(ModulesOp::Sync { saltenv: None })).await.map_err(|e| e.to_string())
+                let saltenv =
+                    args.first().and_then(ValueExt::text).map(|envs| envs.split(',').map(String::from).collect());
+                asked(HostOp::Modules(ModulesOp::Sync { saltenv })).await.map_err(|e| e.to_string())
             }
             other => match other.split_once('.').and_then(|(name, _)| self.describe(name)) {
                 Some(module) if module.origin != "standard" => Ok(Value::from(module.name.as_str())),
@@ -123,6 +125,16 @@ impl Runtime for Modules {
             let before = self.installed.lock().unwrap().insert(name.to_owned(), module(name, wasm, origin));
             Ok(if before.is_some() { Installed::Updated } else { Installed::New })
         })
+    }
+
+    fn installed(&self) -> Vec<(String, String)> {
+        let installed = self.installed.lock().unwrap();
+        let fetched = installed.values().filter(|module| module.origin != "standard");
+        fetched.map(|module| (module.name.clone(), module.origin.clone())).collect()
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<bool, String>> {
+        Box::pin(async move { Ok(self.installed.lock().unwrap().remove(name).is_some()) })
     }
 
     fn run<'a>(

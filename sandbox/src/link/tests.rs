@@ -51,7 +51,7 @@ async fn taken(limits: Limits) -> Taken {
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
     let (say, mut hear) = Connection::from_fd(there).unwrap().executor();
-    let link = Link::new(1, sender);
+    let link = Link::new(1, sender, Arc::default());
     let broker = Arc::new(Recorder::default());
     let served = {
         let (link, broker): (_, Arc<dyn Broker>) = (Arc::clone(&link), Arc::<Recorder>::clone(&broker));
@@ -68,7 +68,11 @@ async fn taken(limits: Limits) -> Taken {
 }
 
 fn entry() -> Entry {
-    let sha256 = Sha256Hex::from([1; 32]);
+    entry_of(1)
+}
+
+fn entry_of(content: u8) -> Entry {
+    let sha256 = Sha256Hex::from([content; 32]);
     let name: crate::ModuleName = "mine".parse().unwrap();
     let imports = vec!["brine:host/grains@1.0.0".to_owned()];
     let grants = Policy::default().decide(&name, false, sha256, &imports).unwrap();
@@ -190,7 +194,7 @@ async fn bytes_that_are_no_message_end_the_executor() {
         let mut socket = std::os::unix::net::UnixStream::from(there);
         socket.write_all(bytes).unwrap();
         let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
-        let why = Link::new(1, sender).serve(receiver, &broker).await;
+        let why = Link::new(1, sender, Arc::default()).serve(receiver, &broker).await;
         assert!(why.starts_with("broke the protocol ("), "{why}");
     }
 }
@@ -205,6 +209,88 @@ async fn the_dead_answer_nobody() {
     assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
     let code = async { Ok(tempfile::tempfile().unwrap()) };
     assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
+}
+
+/// An executor that can be asked to load.
+fn loader(suspects: &Arc<Suspects>) -> (Arc<Link>, Sender<FromExecutor>, Receiver<ToExecutor>) {
+    let (here, there) = Connection::pair().unwrap();
+    let (sender, receiver) = here.minion();
+    let (say, hear) = Connection::from_fd(there).unwrap().executor();
+    let link = Link::new(1, sender, Arc::clone(suspects));
+    let served = Arc::clone(&link);
+    tokio::spawn(async move {
+        let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
+        served.serve(receiver, &broker).await
+    });
+    (link, say, hear)
+}
+
+fn load(link: &Arc<Link>, entry: &Arc<Entry>) -> tokio::task::JoinHandle<Result<(), String>> {
+    let (link, entry) = (Arc::clone(link), Arc::clone(entry));
+    tokio::spawn(async move { link.loaded(&entry, async { Ok(tempfile::tempfile().unwrap()) }).await })
+}
+
+async fn asked_to_load(hear: &mut Receiver<ToExecutor>) -> Sha256Hex {
+    match hear.recv().await.unwrap().message {
+        ToExecutor::Load { module, imports_granted, .. } => {
+            assert!(imports_granted.is_some());
+            module
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Its code kills the executor that maps it; those that wait behind it are not to blame.
+#[tokio::test]
+async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others_are_not() {
+    let suspects = Arc::new(Suspects::default());
+    let (bad, good) = (Arc::new(entry_of(1)), Arc::new(entry_of(2)));
+    for _ in 0..2 {
+        let (link, _say, mut hear) = loader(&suspects);
+        let first = load(&link, &bad);
+        assert_eq!(asked_to_load(&mut hear).await, bad.module.sha256);
+        let second = load(&link, &good);
+        assert_eq!(asked_to_load(&mut hear).await, good.module.sha256);
+        link.died(&"was killed by signal 11".into());
+        for load in [first, second] {
+            let why = load.await.unwrap().unwrap_err();
+            assert_eq!(why, "the executor ended while it loaded the module");
+        }
+    }
+    let (link, mut say, mut hear) = loader(&suspects);
+    let why = load(&link, &bad).await.unwrap().unwrap_err();
+    assert_eq!(
+        why,
+        "module mine is not available: it is set aside, because the executor died 2 times while it was loaded; it is tried \
+         again with another content, or when the minion starts again"
+    );
+    let loading = load(&link, &good);
+    assert_eq!(asked_to_load(&mut hear).await, good.module.sha256);
+    say.send(&FromExecutor::Loaded { module: good.module.sha256 }).await.unwrap();
+    assert_eq!(loading.await.unwrap(), Ok(()));
+    assert!(link.has(good.module.sha256) && !link.has(bad.module.sha256));
+}
+
+/// What was answered, either way, did not kill anybody.
+#[tokio::test]
+async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
+    let suspects = Arc::new(Suspects::default());
+    let entry = Arc::new(entry_of(1));
+    let module = entry.module.sha256;
+    for answer in [
+        FromExecutor::Loaded { module },
+        FromExecutor::LoadFailed { module, error: "no".into() },
+        FromExecutor::Loaded { module },
+    ] {
+        let (link, mut say, mut hear) = loader(&suspects);
+        let loading = load(&link, &entry);
+        asked_to_load(&mut hear).await;
+        say.send(&answer).await.unwrap();
+        let failed = matches!(answer, FromExecutor::LoadFailed { .. });
+        assert_eq!(loading.await.unwrap(), if failed { Err("no".to_owned()) } else { Ok(()) });
+        link.died(&"was killed by signal 9".into());
+    }
+    assert_eq!(suspects.set_aside(module), None);
 }
 
 /// A job that goes away before the executor was even told ends too, and an executor that goes on is ended.

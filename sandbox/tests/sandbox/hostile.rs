@@ -1,6 +1,6 @@
 //! Components made to hurt the compiler: each dies in its cage, while other jobs answer (WASM.md C.5).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use brine_sandbox::InstallError;
 use rmpv::Value;
@@ -58,4 +58,51 @@ async fn many_loops() {
         "module bomb needs more than 512 MiB of memory to compile",
     ];
     dies_in_its_cage(wasm(&loops(20_000)), 512 << 20, 2, &expect).await;
+}
+
+/// The clock may have run because the machine was busy, so another time it is tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the_module() {
+    let mut home = Home::new();
+    home.config.compile.wall = Duration::from_millis(250);
+    // From the time when there was more.
+    let compile = std::mem::take(&mut home.config.compile);
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.shutdown().await;
+    home.config.compile = compile;
+    let (sandbox, _grip) = home.start().await;
+    let bomb = wasm(&loops(20_000));
+    for _ in 0..2 {
+        let error = within("the end", sandbox.install("bomb", &bomb, "base")).await.unwrap_err();
+        assert!(matches!(error, InstallError::Failed { .. }), "{error:?}");
+        assert_eq!(error.to_string(), "module bomb was not installed: it was not compiled within 0.25 s");
+    }
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    let left: Vec<_> = std::fs::read_dir(&home.config.cache_dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("compile-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_too_large_is_refused() {
+    let mut home = Home::new();
+    home.config.compile.file = 1 << 20;
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let large = number(2).replace(
+        "(core module $m",
+        &format!(r#"(core module $m (memory 64) (data (i32.const 0) "{}")"#, "x".repeat(2 << 20)),
+    );
+    for again in [false, true] {
+        let error = sandbox.install("mine", &wasm(&large), "base").await.unwrap_err();
+        assert!(matches!(error, InstallError::Refused { before, .. } if before == again), "{error:?}");
+        assert_eq!(error.to_string(), "module mine becomes more than 1 MiB of machine code");
+    }
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
 }

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use brine_sandbox::{InstallError, Installed, Settings};
+use brine_sandbox::{InstallError, Installed, RemoveError, Removed, Settings};
 use rmpv::Value;
 
 use crate::components::{ASKS, importing, number};
@@ -187,18 +187,11 @@ async fn what_the_executor_does_not_take_is_not_switched_in() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
-    let result = sandbox.install("mine", &wasm(&importing("brine:host/grains@1.0.0")), "base").await;
-    match result {
-        Err(error) => {
-            assert!(error.to_string().starts_with("module mine was not installed: "), "{error}");
-            assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
-        }
-        // An executor that links when a job comes says it then.
-        Ok(_) => {
-            let text = failure(&call(&sandbox, "mine.number").await).to_owned();
-            assert!(text.contains("brine:host/grains"), "{text}");
-        }
-    }
+    let error = sandbox.install("mine", &wasm(&importing("brine:host/grains@1.0.0")), "base").await.unwrap_err();
+    let text = error.to_string();
+    let expect = "module mine was not installed: module 'mine' imports what this minion has in another form: ";
+    assert!(text.starts_with(expect) && text.contains("brine:host/grains"), "{text}");
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     sandbox.shutdown().await;
 }
 
@@ -266,6 +259,79 @@ async fn an_update_does_not_touch_jobs_that_run() {
         assert_eq!(sandbox.install("mine", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
         assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     }
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_would() {
+    let home = Home::new().grant("mine", "jobs").standard("test", &number(1));
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "dev").await.unwrap();
+    sandbox.install("other", &wasm(&number(2)), "base").await.unwrap();
+    let installed = |name: &str, origin: &str| (name.to_owned(), origin.to_owned());
+    assert_eq!(sandbox.installed(), [installed("mine", "dev"), installed("other", "base")]);
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+
+    assert_eq!(sandbox.remove("mine").await.unwrap(), Removed::Gone);
+    assert_eq!(sandbox.names(), ["other", "test"]);
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert!(text.starts_with("'mine.number' is not available. There is no module 'mine'"), "{text}");
+    grip.gate.send(true).unwrap();
+    assert_eq!(within("the job's end", running).await.unwrap().value, Value::from(true));
+
+    // What is not installed is not removed: neither what is gone nor what is the package's.
+    for name in ["mine", "test", "none"] {
+        assert_eq!(sandbox.remove(name).await.unwrap(), Removed::Absent, "{name}");
+    }
+    assert!(matches!(sandbox.remove("../other").await, Err(RemoveError::Name(_))));
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    assert_eq!(call(&sandbox, "other.number").await.value, Value::from(2));
+    let left: Vec<_> = std::fs::read_dir(&home.config.modules_dir).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.names(), ["other", "test"]);
+    // Nor what somebody put into the folder by hand.
+    std::fs::write(home.config.modules_dir.join("hand.wasm"), wasm(&number(3))).unwrap();
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.remove("hand").await.unwrap(), Removed::Absent);
+    assert_eq!(call(&sandbox, "hand.number").await.value, Value::from(3));
+    // And it may come back.
+    assert_eq!(sandbox.install("mine", &wasm(ASKS), "dev").await.unwrap(), Installed::New);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
+    let mut home = Home::new().standard("test", &number(1));
+    let allowed = Value::Array(vec!["test".into()]);
+    home.config.policy = Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("test", &wasm(&number(2)), "base").await.unwrap();
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
+    assert_eq!(sandbox.remove("test").await.unwrap(), Removed::Standard);
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    assert_eq!(sandbox.describe("test").unwrap().origin, "standard");
+    // Where it cannot come back, what took its place stays.
+    sandbox.install("test", &wasm(&number(2)), "base").await.unwrap();
+    std::fs::write(home.config.standard_dir.join("test.wasm"), b"junk").unwrap();
+    let error = sandbox.remove("test").await.unwrap_err();
+    assert!(error.to_string().starts_with("module test was not removed: module test is not WebAssembly"), "{error}");
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
+    sandbox.shutdown().await;
+
+    // One that the owner does not allow any more is on the disk still, and can be removed.
+    let mut home = home.standard("test", &number(1));
+    home.config.policy = Default::default();
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    assert_eq!(sandbox.installed(), [("test".to_owned(), "base".to_owned())]);
+    assert_eq!(sandbox.remove("test").await.unwrap(), Removed::Standard);
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    assert!(files(&home.config.modules_dir, "wasm").is_empty());
     sandbox.shutdown().await;
 }
 
