@@ -63,14 +63,18 @@ impl ClientError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::MasterDown { socket, source } => {
-                let advice = match source.kind() {
-                    std::io::ErrorKind::PermissionDenied => "run this as root or as the user that the master runs as",
-                    _ => "start salt-master, or name its configuration with -c",
-                };
-                Some(format!(
-                    "Unable to connect to the salt master's event bus at {}: {source}; {advice}",
-                    socket.display()
-                ))
+                use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+                let socket = socket.display();
+                Some(match source.kind() {
+                    PermissionDenied => format!(
+                        "The master's event bus {socket} may not be opened by this user: run this as root or as the user that \
+                         the master runs as."
+                    ),
+                    NotFound | ConnectionRefused => format!(
+                        "No master has its event bus at {socket}: start salt-master, or name its configuration folder with -c."
+                    ),
+                    _ => format!("The master's event bus {socket} cannot be opened: {source}."),
+                })
             }
             Self::Timeout(source) => Some(source.to_string()),
             Self::Authentication { reason, .. } => reason.clone(),

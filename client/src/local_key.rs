@@ -29,6 +29,7 @@ impl LocalKey {
             Ok(_) => Self::none(format!("the master's key file {} is empty; restart the master", path.display())),
             Err(error) => {
                 let advice = match error.kind() {
+                    std::io::ErrorKind::PermissionDenied if opts.master_user == "root" => "run this as root".to_owned(),
                     std::io::ErrorKind::PermissionDenied => {
                         format!("run this as root or as {}", opts.master_user)
                     }

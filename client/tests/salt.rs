@@ -211,10 +211,12 @@ async fn no_master() {
     std::fs::remove_file(master.path("sock/master_event_pub.ipc")).unwrap();
     let done = master.command(SALT, &["*", "test.ping"]).await.unwrap();
     assert_eq!((done.code, done.stdout.as_str()), (0, "The salt master could not be contacted. Is master running?\n"));
-    assert!(done.stderr.contains("master_event_pub.ipc"), "{}", done.stderr);
+    assert!(done.stderr.contains("master_event_pub.ipc: start salt-master, or name"), "{}", done.stderr);
+    assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     let done = master.command(SALT_RUN, &["jobs.list_jobs"]).await.unwrap();
     assert_eq!((done.code, done.stdout.as_str()), (1, ""));
     assert!(done.stderr.contains("The salt master could not be contacted. Is master running?"), "{}", done.stderr);
+    assert!(done.stderr.contains("start salt-master") && done.stderr.lines().count() == 1, "{}", done.stderr);
 }
 
 #[tokio::test]
@@ -527,6 +529,19 @@ async fn wrong_calls_and_configurations() {
     }
     let done = master.command(SALT, &["--version"]).await.unwrap();
     done.is(0, concat!("salt ", env!("CARGO_PKG_VERSION"), " (Brine)\n"), "");
+    // One line each, that says what to do.
+    let (gone, file) = (master.path("gone").display().to_string(), master.path("conf/master").display().to_string());
+    for program in [SALT, SALT_RUN, env!("CARGO_BIN_EXE_salt-key")] {
+        for (dir, expect) in [
+            (&gone, format!("the configuration folder {gone} does not exist: name the one")),
+            (&file, "name the folder it is in, not the file".to_owned()),
+        ] {
+            let words: &[&str] = if program.ends_with("salt-key") { &["-L"] } else { &["*", "test.ping"] };
+            let done = master.command(program, &[&["-c", dir.as_str()], words].concat()).await.unwrap();
+            assert!(done.code == 64 && done.stderr.contains(&expect), "{program}: {done:?}");
+            assert_eq!((done.stderr.lines().count(), done.stdout.as_str()), (1, ""), "{program}: {done:?}");
+        }
+    }
     std::fs::write(master.path("conf/master"), "interface: [1").unwrap();
     let done = master.command(SALT, &["*", "test.ping"]).await.unwrap();
     assert!(done.code == 64 && done.stderr.contains("conf/master") && done.stderr.lines().count() == 1, "{done:?}");

@@ -1,6 +1,6 @@
 //! salt-master: reads flags and configuration, starts the library's server, and ends it at a signal.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::exit;
 
 use brine_master::server::process;
@@ -9,12 +9,15 @@ use brine_protocol::config::{Config, ConfigError, Role};
 use brine_protocol::exit::{GENERIC, OK, USAGE};
 use clap::Parser;
 
+/// Where Salt's configuration is unless said otherwise.
+const CONFIG_DIR: &str = "/etc/salt";
+
 /// The Salt master: publishes jobs to minions, collects their returns, serves files and events.
 #[derive(Debug, Parser)]
 #[command(name = "salt-master", version, disable_version_flag = true)]
 struct Flags {
     /// The folder of the configuration file `master`
-    #[arg(short, long, value_name = "DIR", default_value = "/etc/salt")]
+    #[arg(short, long, value_name = "DIR", default_value = CONFIG_DIR)]
     config_dir: PathBuf,
     /// Console log level: quiet, critical, error, warning, info, debug, trace, all
     #[arg(short, long, value_name = "LEVEL")]
@@ -54,6 +57,14 @@ fn main() {
 
 fn run(flags: &Flags) -> Result<i32, (String, i32)> {
     let wrong = |error: ConfigError| (error.to_string(), USAGE);
+    // Salt starts with its defaults then, keys in /etc/salt included.
+    if flags.config_dir != Path::new(CONFIG_DIR) && !flags.config_dir.try_exists().unwrap_or(true) {
+        let dir = flags.config_dir.display();
+        return Err((
+            format!("the configuration folder {dir} does not exist: make it, or name another with -c"),
+            USAGE,
+        ));
+    }
     let mut config = Config::load(&flags.config_dir.join("master"), Role::Master).map_err(wrong)?;
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     for (key, value) in [

@@ -30,12 +30,20 @@ impl ConfigArgs {
     /// # Errors
     /// When it cannot be used.
     pub fn load(&self) -> Result<(Config, ClientOpts), Failure> {
-        let from_env = || std::env::var_os("SALT_CONFIG_DIR").map(PathBuf::from);
-        let dir = self.config_dir.clone().or_else(from_env).unwrap_or_else(|| CONFIG_DIR.into());
-        if !dir.is_dir() {
-            eprintln!("WARNING: CONFIG '{}' directory does not exist.", dir.display());
-        }
         let usage = |error: &dyn std::fmt::Display| Failure::new(exit::USAGE, error.to_string());
+        let from_env = || std::env::var_os("SALT_CONFIG_DIR").map(PathBuf::from);
+        let named = self.config_dir.clone().or_else(from_env);
+        // Salt warns and goes on with its defaults: another master's, or one that is not there.
+        if let Some(dir) = &named
+            && let Err(error) = std::fs::metadata(dir)
+            && error.kind() == std::io::ErrorKind::NotFound
+        {
+            return Err(usage(&format_args!(
+                "the configuration folder {} does not exist: name the one that salt-master was started with (-c)",
+                dir.display()
+            )));
+        }
+        let dir = named.unwrap_or_else(|| CONFIG_DIR.into());
         let config = Config::load(&dir.join("master"), Role::Master).map_err(|error| usage(&error))?;
         let opts = ClientOpts::new(&config).map_err(|error| usage(&error))?;
         Ok((config, opts))
@@ -50,7 +58,7 @@ pub struct OutputArgs {
     /// 'no_return' or 'quiet'.
     #[arg(long = "out", alias = "output", value_name = "OUTPUT")]
     pub output: Option<String>,
-    /// Print the output indented by the provided value in spaces. Negative values disables indentation. Only applicable
+    /// Print the output indented by the provided value in spaces. A negative value puts all on one line. Only applicable
     /// in outputters that support indentation.
     #[arg(long = "out-indent", alias = "output-indent", value_name = "OUTPUT_INDENT", allow_negative_numbers = true)]
     pub output_indent: Option<i64>,

@@ -9,7 +9,7 @@ use clap::Parser;
 
 use super::options::{ConfigArgs, LogArgs, OutputArgs};
 use super::print::{Printer, stdout};
-use super::{Failure, Outcome, block_on, hint, usage};
+use super::{Failure, Outcome, block_on, usage};
 use crate::RunnerClient;
 
 /// The command line of `salt-run`.
@@ -26,10 +26,10 @@ use crate::RunnerClient;
 pub struct SaltRunArgs {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Change the timeout, if applicable, for the running command (in seconds). Default: wait until it ends.
+    /// Seconds to wait for the runner. Default: until it ends.
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     timeout: Option<i64>,
-    /// Run the salt command but don't wait for a reply.
+    /// Start the runner and do not wait for its result.
     #[arg(long = "async")]
     asynchronous: bool,
     /// Do not display the results of the run.
@@ -82,8 +82,11 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
             })
         };
         result.map_err(|error| {
-            hint(&error);
-            Failure::new(exit::GENERIC, brine_protocol::output::visible(&error.to_string()))
+            let text = match error.hint() {
+                Some(hint) => format!("{error} {hint}"),
+                None => error.to_string(),
+            };
+            Failure::new(exit::GENERIC, brine_protocol::output::visible(&text))
         })
     })?
 }

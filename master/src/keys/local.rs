@@ -78,10 +78,21 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!((text.len(), std::fs::metadata(&path).unwrap().permissions().mode() & 0o777), (76, 0o600));
         assert!(keys.accepts(&text));
+        // One that was left open is closed, and stays.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(LocalKeys::open(dir.path(), &users).unwrap().accepts(&text));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(LocalKeys::open(dir.path(), &users).unwrap().accepts(&text));
         for wrong in ["", " ", &text[1..], "x"] {
             assert!(!keys.accepts(wrong), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn a_name_of_a_user_is_no_path() {
+        let dir = tempfile::tempdir().unwrap();
+        LocalKeys::open(dir.path(), &["DOMAIN\\joe".to_owned(), "../x".to_owned()]).unwrap();
+        assert!(dir.path().join(".DOMAIN_joe_key").is_file() && dir.path().join("..._x_key").is_file());
     }
 
     #[test]

@@ -320,6 +320,21 @@ mod tests {
     }
 
     #[test]
+    fn an_edit_counts_at_once_when_the_old_key_is_remembered() {
+        let (_dir, store) = store();
+        let a = id("a");
+        store.put(KeyState::Accepted, &a, "one").unwrap();
+        // It is remembered once its time is past.
+        let deadline = std::time::Instant::now() + Duration::from_secs(10);
+        while !lock(&store.cache).keys.contains_key(&(KeyState::Accepted, a.clone())) {
+            assert!(store.find(KeyState::Accepted, &a).unwrap().is_some() && std::time::Instant::now() < deadline);
+            std::thread::yield_now();
+        }
+        std::fs::write(store.path(KeyState::Accepted, &a), "two").unwrap();
+        assert_eq!(store.find(KeyState::Accepted, &a).unwrap().unwrap().pem, "two");
+    }
+
+    #[test]
     fn keys_are_written_for_the_master_alone() {
         let (_dir, store) = store();
         store.put(KeyState::Pending, &id("a"), "one\n").unwrap();

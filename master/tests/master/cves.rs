@@ -342,6 +342,13 @@ async fn cve_2025_22239_tags_belong_to_their_senders() {
             "a batch cannot lie about its sender"
         );
     }
+    // Nor can it make a client wait for others: a job's minions are the master's to say.
+    let tag = "salt/job/20261120134740245008/prog/web1/1";
+    let data = map([("minions", Value::Array(vec!["web2".into()])), ("x", 1.into())]);
+    let one = map([("tag", Value::from(tag)), ("data", data)]);
+    minion.ask(&master, map([("cmd", Value::from("_minion_event")), ("events", Value::Array(vec![one]))])).await;
+    let event = events.next().await;
+    assert_eq!((event.tag.as_str(), event.data.has("minions"), event.data.has("x")), (tag, false, true));
 }
 
 /// A jid from outside is never a path, nor anything else but a jid.

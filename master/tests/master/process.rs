@@ -111,6 +111,8 @@ async fn a_port_in_use_is_named_with_what_to_do() {
 #[test]
 fn mistakes_are_named() {
     let dir = tempfile::tempdir().unwrap();
+    let (code, said) = fails(&dir.path().join("gone"), &[]);
+    assert!(code == Some(64) && said.contains("gone does not exist") && said.lines().count() == 1, "{code:?} {said}");
     for (lines, code, words) in [
         ("file_buffer_size: many", 64, &["file_buffer_size"][..]),
         ("publish_port: 70000", 64, &["publish_port"]),

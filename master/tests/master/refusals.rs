@@ -176,6 +176,7 @@ async fn every_command_is_answered() {
     assert_eq!(opts.entries().unwrap().len(), 4);
     assert_eq!(minion.pillar(&master).await, empty_map());
     assert_eq!(mode(&master.path("cache/grains/web1.p")), 0o600);
+    assert_eq!(mode(&master.path("cache/grains")), 0o700);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -199,6 +200,9 @@ async fn files_come_in_chunks() {
         }
     }
     assert_eq!(whole, b"hello \xff world");
+    let load = map([("cmd", text("_file_find")), ("path", "a.txt".into()), ("saltenv", "base".into())]);
+    let found = minion.ask(&master, load).await;
+    assert_eq!((found.get_text("path"), found.get_text("rel")), (Some("a.txt"), Some("a.txt")), "no path of this host");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -35,7 +35,7 @@ impl Role {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file cannot be read.
-    #[error("cannot read the configuration file {}: {source}", path.display())]
+    #[error("cannot read the configuration file {}: {source}{}", path.display(), advice(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -65,6 +65,15 @@ pub enum ConfigError {
         /// What it is.
         got: String,
     },
+}
+
+/// What to do about a file that cannot be read.
+fn advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "; run this as root or as the user it belongs to",
+        std::io::ErrorKind::NotADirectory => "; name the folder it is in, not the file",
+        _ => "",
+    }
 }
 
 /// A configuration: Salt's defaults, overlaid by the file and what it includes. Unknown keys are kept.

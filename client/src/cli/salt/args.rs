@@ -21,7 +21,8 @@ use crate::cli::{Failure, usage};
 pub struct SaltArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Change the timeout, if applicable, for the running command (in seconds). Default: 5.
+    /// Seconds to wait for returns before asking the minions whether they still run the job; who does is waited for.
+    /// Default: the configuration's timeout, 5.
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     pub(super) timeout: Option<i64>,
     /// Comma-separated list of named CLI arguments (i.e. argname=value) which should not be parsed as Python data types
@@ -30,13 +31,13 @@ pub struct SaltArgs {
     /// Return the data from minions as a group after they all return.
     #[arg(short = 's', long = "static")]
     pub(super) static_: bool,
-    /// Run the salt command but don't wait for a reply.
+    /// Publish the job, print its jid and do not wait for returns.
     #[arg(long = "async")]
     pub(super) asynchronous: bool,
-    /// Turn on command verbosity, display jid and active job queries.
+    /// Show the job's jid, and minions that did not return even with --hide-timeout.
     #[arg(short = 'v', long)]
     pub(super) verbose: bool,
-    /// Hide minions that timeout.
+    /// Do not show minions that did not return in time.
     #[arg(long = "hide-timeout")]
     pub(super) hide_timeout: bool,
     /// Display jid without the additional output of --verbose.
@@ -52,7 +53,7 @@ pub struct SaltArgs {
     /// Display summary information about a salt command.
     #[arg(long)]
     pub(super) summary: bool,
-    /// Pass metadata into Salt, used to search jobs.
+    /// Metadata that is kept with the job and its returns.
     #[arg(long, value_name = "METADATA")]
     pub(super) metadata: Option<String>,
     /// The target, the function and its arguments.

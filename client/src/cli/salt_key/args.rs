@@ -35,8 +35,8 @@ pub struct SaltKeyArgs {
     /// Answer "Yes" to all questions presented. Default: False.
     #[arg(short = 'y', long)]
     pub(super) yes: bool,
-    /// Setting this to False prevents the master from refreshing the key session when keys are deleted or rejected, this
-    /// lowers the security of the key deletion/rejection operation. Default: True.
+    /// Setting this to False keeps the master's publish key when keys are deleted or rejected: the minions they were of can go on
+    /// reading what is published. Default: True.
     #[arg(long = "rotate-aes-key", value_name = "ROTATE_AES_KEY", value_parser = python_bool, action = ArgAction::Set)]
     pub(super) rotate_aes_key: Option<bool>,
     /// Setting this to True prevents the master from deleting the minion cache when keys are deleted, this may have
