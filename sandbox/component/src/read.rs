@@ -127,9 +127,7 @@ fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
             }
             Payload::CustomSection(section) if section.name() == SECTION || section.name().starts_with(PREFIX) => {
                 // The name lies right before the data.
-                doc_sections.extend(
-                    usize::try_from(section.data_offset()).ok().and_then(|at| at.checked_sub(section.name().len())),
-                );
+                doc_sections.extend(section.data_offset().checked_sub(section.name().len()));
                 if depth == 0 {
                     docs.add(section.name(), section.data());
                 }
