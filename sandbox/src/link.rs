@@ -22,6 +22,8 @@ use crate::value;
 
 /// For a module to be loaded: mapping a file.
 const LOAD: Duration = Duration::from_secs(10);
+/// For an executor to read a message. Its loop waits for no guest, so one that takes longer is stopped, or means harm.
+const TAKE: Duration = Duration::from_secs(10);
 /// How much later than told an executor may end a job: its clock ticks, its threads are busy, the machine swaps.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 /// Calls to the broker that one call may have open. A guest waits for each answer, so one is all that is ever seen.
@@ -88,9 +90,20 @@ impl Link {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message. An error means that the executor is gone, which the reader of its socket sees too.
+    /// Sends a message. An error means that the executor is gone, which the reader of its socket sees too, or is to be.
     async fn send(&self, message: &ToExecutor) -> Result<(), WireError> {
-        self.sender.lock().await.send(message).await
+        self.taken(async { self.sender.lock().await.send(message).await }).await
+    }
+
+    /// Ends an executor that does not read what is sent to it: whoever sends next would wait behind it for ever.
+    async fn taken(&self, sent: impl Future<Output = Result<(), WireError>>) -> Result<(), WireError> {
+        match tokio::time::timeout(TAKE, sent).await {
+            Ok(sent) => sent,
+            Err(_) => {
+                self.condemn("did not read what it was sent");
+                Err(WireError::Closed)
+            }
+        }
     }
 
     /// Whether the module is there, without waiting.
@@ -129,10 +142,12 @@ impl Link {
         let imports_granted = Some(entry.grants.interfaces().map(str::to_owned).collect());
         let load = ToExecutor::Load { module, name: entry.name.to_string(), imports_granted };
         let conversation = async {
-            let mut sender = self.sender.lock().await;
-            self.state().sent.push_back(module);
-            let sent = sender.send_with_file(&load, code.into()).await;
-            drop(sender);
+            let sent = self.taken(async {
+                let mut sender = self.sender.lock().await;
+                self.state().sent.push_back(module);
+                sender.send_with_file(&load, code.into()).await
+            });
+            let sent = sent.await;
             sent.map_err(|error| format!("the executor cannot be reached: {error}"))?;
             receiver.await.unwrap_or_else(|_| Err("the executor ended while it loaded the module".into()))
         };

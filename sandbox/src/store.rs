@@ -358,7 +358,10 @@ impl Store {
             Err(CacheError::Missing) => None,
             Err(error) => {
                 tracing::error!(module = %name, %sha256, "{error}; it is compiled again");
-                self.cache.discard(sha256);
+                // What could not be read now, for want of descriptors say, is good still.
+                if matches!(error, CacheError::Tampered(_)) {
+                    self.cache.discard(sha256);
+                }
                 None
             }
         }

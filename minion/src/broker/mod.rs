@@ -62,7 +62,12 @@ impl Broker for MinionBroker {
             match op {
                 HostOp::Grains(op) => grains::answer(&self.grains.now(), op),
                 HostOp::Config(op) => config::answer(self.opts.config.opts(), op),
-                HostOp::Jobs(op) => jobs::answer(&self.procs, &*self.runtime()?, job, op),
+                HostOp::Jobs(op) => {
+                    // Reads a file a job.
+                    let (procs, runtime, job) = (Arc::clone(&self.procs), self.runtime()?, job.clone());
+                    let answer = tokio::task::spawn_blocking(move || jobs::answer(&procs, &*runtime, &job, op));
+                    answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
+                }
                 HostOp::Modules(op) => modules::answer(&self.modules, &*self.runtime()?, op).await,
             }
         })

@@ -7,6 +7,7 @@ mod proc;
 mod run;
 mod seen;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use brine_protocol::job::JobLoad;
 use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt, map};
+use futures_util::FutureExt;
 use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
@@ -33,6 +35,8 @@ use seen::SeenJids;
 const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
 const SPOOL_FULL: &str = "The minion's spool is full of returns that the master has not acknowledged; it takes no jobs until \
                           the master takes returns.";
+const FAILED: &str =
+    "The minion itself failed on this job; its log says where. The job may have been cut off anywhere.";
 /// Turns kept for asking after jobs and ending them, so that a minion full of jobs can still be told to stop one.
 pub(crate) const CONTROL_SLOTS: usize = 4;
 const CONTROL: &[&str] =
@@ -183,7 +187,11 @@ impl Jobs {
         let is_control = job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()));
         let slots = if is_control { &self.control } else { &self.slots };
         let outcomes = match slots.acquire().await {
-            Ok(_turn) => self.runner.run(&job).await,
+            // A fault of ours is no reason for the master to wait in vain.
+            Ok(_turn) => AssertUnwindSafe(self.runner.run(&job)).catch_unwind().await.unwrap_or_else(|_| {
+                error!(jid = %job.jid, "the minion failed on this job");
+                Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, FAILED)
+            }),
             Err(_closed) => {
                 Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, "The minion ended before it ran this job.")
             }
@@ -228,7 +236,8 @@ impl Jobs {
     /// Returns a failure for each job that an earlier run of this minion did not finish. `kept` says whether its return
     /// is in the spool: then it did, and died before it removed the record.
     pub(crate) async fn answer_for_the_dead(&self, kept: impl Fn(&str) -> bool) {
-        for (jid, mut raw) in self.procs.take_left() {
+        // Each record is there until the return is: a minion that ends meanwhile finds it again.
+        for (jid, mut raw, record) in self.procs.take_left() {
             if kept(jid.as_str()) {
                 continue;
             }
@@ -239,7 +248,10 @@ impl Jobs {
             let load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, why));
             match self.returns.keep(jid.as_str(), load).await {
                 Ok(kept) => self.returns.deliver(kept),
-                Err((e, _)) => error!(%jid, "{e}"),
+                Err((e, _)) => {
+                    error!(%jid, "{e}; it is tried again at the next start");
+                    record.leave();
+                }
             }
         }
     }

@@ -16,7 +16,7 @@ use tracing::warn;
 
 /// More jobs at once than any minion is let have; the folder is read at most so far.
 const MAX_RECORDS: usize = 10_000;
-/// Listing jobs reads each record; the load of a job larger than this is left out of the list.
+/// Listing jobs reads each record; arguments larger than this are left out of it.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 
 /// The folder.
@@ -31,9 +31,18 @@ pub(crate) struct ProcRecord {
     path: PathBuf,
 }
 
+impl ProcRecord {
+    /// Lets the file be, for the next start.
+    pub(crate) fn leave(mut self) {
+        self.path = PathBuf::new();
+    }
+}
+
 impl Drop for ProcRecord {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if !self.path.as_os_str().is_empty() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -49,13 +58,23 @@ impl ProcDir {
         let path = self.dir.join(jid.as_str());
         let mut with_pid = load.clone();
         with_pid.insert("pid", std::process::id());
+        let mut bytes = msgpack::encode_network(&with_pid);
+        if bytes.len() as u64 > MAX_RECORD_BYTES {
+            let none = Value::Array(Vec::new());
+            let arg = match with_pid.get_list("fun") {
+                Some(functions) => vec![none; functions.len()],
+                None => Vec::new(),
+            };
+            with_pid.insert("arg", Value::Array(arg));
+            bytes = msgpack::encode_network(&with_pid);
+        }
         let written = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
             .open(&path)
-            .and_then(|mut file| file.write_all(&msgpack::encode_network(&with_pid)));
+            .and_then(|mut file| file.write_all(&bytes));
         if let Err(e) = written {
             warn!(%jid, "cannot record the job in {}: {e}", path.display());
         }
@@ -72,9 +91,10 @@ impl ProcDir {
         self.live(jid)
     }
 
-    /// Takes the records that an earlier run of the minion left, with their loads. Those of `salt-call` processes that
+    /// Takes the records that an earlier run of the minion left, with their loads; each is gone with what is returned of it.
+    /// Those of `salt-call` processes that
     /// are gone are removed; those of processes that are alive stay.
-    pub(crate) fn take_left(&self) -> Vec<(Jid, Value)> {
+    pub(crate) fn take_left(&self) -> Vec<(Jid, Value, ProcRecord)> {
         let mut left = Vec::new();
         for jid in self.jids() {
             let path = self.dir.join(jid.as_str());
@@ -84,11 +104,11 @@ impl ProcDir {
             if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
                 continue;
             }
-            let _ = fs::remove_file(path);
+            let record = ProcRecord { path };
             if let Some(load) = load
                 && load.get_text("tgt") != Some(SALT_CALL)
             {
-                left.push((jid, load));
+                left.push((jid, load, record));
             }
         }
         left
@@ -130,7 +150,7 @@ fn is_salt(pid: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_protocol::value::map;
+    use brine_protocol::value::{list, map};
 
     #[test]
     fn a_record_lives_as_long_as_its_job() {
@@ -148,6 +168,30 @@ mod tests {
         assert!(procs.find(&one).is_none());
     }
 
+    /// Else nobody would answer for it when the minion dies.
+    #[test]
+    fn a_job_with_large_arguments_is_recorded_without_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let procs = ProcDir::open(dir.path()).unwrap();
+        let large = Value::from("x".repeat(5 << 20));
+        for (fun, arg, kept) in [
+            (Value::from("test.echo"), list([large.clone()]), list::<Value>([])),
+            (
+                list(["test.echo", "test.ping"]),
+                list([list([large]), list::<Value>([])]),
+                list([list::<Value>([]), list::<Value>([])]),
+            ),
+        ] {
+            let jid = Jid::now();
+            let load = map([("fun", fun), ("arg", arg), ("jid", Value::from(&jid)), ("tgt", Value::from("*"))]);
+            let record = procs.record(&jid, &load);
+            assert_eq!(procs.find(&jid).unwrap().get("arg"), Some(&kept));
+            record.leave();
+            let left = procs.take_left();
+            assert!(brine_protocol::job::JobLoad::parse(&left[0].1).is_ok(), "{}", left[0].1);
+        }
+    }
+
     #[test]
     fn what_a_dead_minion_left_is_taken_once_and_strange_files_do_no_harm() {
         let dir = tempfile::tempdir().unwrap();
@@ -163,6 +207,11 @@ mod tests {
         let left = procs.take_left();
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].0, jid);
+        // Until its return is kept it can be taken again, by the next run too.
+        for (_, _, record) in left {
+            record.leave();
+        }
+        assert_eq!(procs.take_left().len(), 1);
         assert!(procs.take_left().is_empty());
         assert!(dir.path().join("notes").exists());
     }

@@ -135,3 +135,19 @@ async fn a_job_of_too_many_functions_is_refused() {
     assert_eq!(load.get_i64("retcode"), Some(1));
     minion.end().await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_the_minion_is_a_failed_return_and_the_minion_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
+    for _ in 0..2 {
+        let jid = master.publish("test.panic", vec![]);
+        let load = master.expect_return(&jid).await;
+        assert!(load.get_text("return").unwrap().starts_with("The minion itself failed on this job"), "{load}");
+        assert_eq!((load.get_bool("success"), load.get_i64("retcode")), (Some(false), Some(1)));
+    }
+    let jid = master.publish("test.ping", vec![]);
+    assert_eq!(master.expect_return(&jid).await.get("return"), Some(&Value::from(true)));
+    minion.end().await.unwrap();
+}

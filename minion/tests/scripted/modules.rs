@@ -48,6 +48,7 @@ impl Modules {
             "test.echo" => Ok(first()),
             "test.kwargs" => Ok(Value::Map(kwargs.into_iter().map(|(k, v)| (k.into(), v)).collect())),
             "test.mode" => Ok(Value::from(job.test)),
+            "test.panic" => panic!("as a fault of the minion's would"),
             "test.fail" => Err("it failed".to_owned()),
             "test.wait" => {
                 self.waiting.send_modify(|n| *n += 1);

@@ -293,6 +293,20 @@ async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
     assert_eq!(suspects.set_aside(module), None);
 }
 
+/// One that was stopped, or whose guest broke out and does not read: whoever sends to it is not held for ever.
+#[tokio::test(start_paused = true)]
+async fn an_executor_that_does_not_read_is_ended() {
+    let it = taken(Limits::default()).await;
+    let (job, entry) = (Arc::<JobContext>::default(), entry());
+    let (ticket, end) = it.link.register(Arc::clone(&job), &entry, &Limits::default());
+    let large = (vec![0xc0; 8 << 20], vec![0x80]);
+    it.link.start(&ticket, &job, &entry, "f", large, &Limits::default()).await.unwrap();
+    assert_eq!(it.link.condemned().await, "did not read what it was sent");
+    // What its supervisor does then.
+    assert_eq!(it.link.died(&"did not read what it was sent and was ended".into()), 2);
+    assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
+}
+
 /// A job that goes away before the executor was even told ends too, and an executor that goes on is ended.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_ticket_ends_the_call_or_the_executor() {
