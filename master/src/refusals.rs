@@ -27,14 +27,21 @@ struct Period {
 impl Refusals {
     /// Logs `why` and fires `tag` with `data`, unless there were too many just before.
     pub(crate) fn tell(&self, bus: &Bus, why: &str, tag: impl Into<String>, data: Value) {
+        if self.log(why) {
+            bus.fire(tag, data);
+        }
+    }
+
+    /// Logs `why` unless there were too many just before; whether it did.
+    pub(crate) fn log(&self, why: &str) -> bool {
         let (tell, untold) = self.turn(Instant::now());
         if untold > 0 {
             tracing::warn!("{untold} more requests were refused within a second");
         }
         if tell {
             tracing::warn!("{why}");
-            bus.fire(tag, data);
         }
+        tell
     }
 
     /// Whether to tell, and how many were not told of in a period that is over.

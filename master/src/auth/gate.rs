@@ -33,12 +33,14 @@ pub(crate) struct Gate {
     keys: Arc<KeyStore>,
     autosign: Autosign,
     deciding: Mutex<()>,
+    /// Keys that may wait, or be rejected unasked.
+    room: usize,
 }
 
 impl Gate {
     pub(crate) fn new(opts: AuthOpts, keys: Arc<KeyStore>) -> Self {
         let autosign = Autosign::new(&opts, keys.pki());
-        Self { opts, keys, autosign, deciding: Mutex::new(()) }
+        Self { opts, keys, autosign, deciding: Mutex::new(()), room: PENDING_MAX }
     }
 
     /// Decides on a request; `live` is how many minions work with this master now.
@@ -112,11 +114,12 @@ impl Gate {
     }
 
     fn has_room(&self, state: KeyState) -> Result<bool, KeyError> {
-        let room = self.keys.list(state)?.len() < PENDING_MAX;
+        let room = self.keys.list(state)?.len() < self.room;
         if !room {
             tracing::error!(
-                "{} holds {PENDING_MAX} keys, no more are taken: remove some with salt-key -d",
-                state.dir()
+                "{} holds {} keys, no more are taken: remove some with salt-key -d",
+                state.dir(),
+                self.room
             );
         }
         Ok(room)
@@ -252,6 +255,18 @@ mod tests {
         assert_eq!((f.ask("new", &PEMS[0]), f.ask("old", &PEMS[0])), ("full", "accept"));
         let f = fixture(|o, _| o.max_minions = 5);
         assert_eq!(f.ask("new", &PEMS[0]), "pend", "as in Salt, one more than max_minions gets in");
+    }
+
+    #[test]
+    fn strangers_do_not_fill_the_disk() {
+        let mut f = fixture(|o, dir| {
+            std::fs::write(dir.join("reject"), "bad*\n").unwrap();
+            o.autoreject_file = Some(dir.join("reject"));
+        });
+        f.gate.room = 1;
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("b", &PEMS[0]), f.ask("a", &PEMS[0])), ("pend", "full", "pend"));
+        assert_eq!((f.ask("bad1", &PEMS[0]), f.ask("bad2", &PEMS[0])), ("reject", "reject"));
+        assert_eq!(f.lists(), " a bad1 ");
     }
 
     #[test]

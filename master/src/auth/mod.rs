@@ -15,16 +15,20 @@ use crate::master::Master;
 use crate::requests::Fault;
 
 /// Answers an `_auth` request.
-pub(crate) async fn answer(master: &Master, load: &Value, version: u64) -> Result<Vec<u8>, Fault> {
+pub(crate) async fn answer(master: &Arc<Master>, load: &Value, version: u64) -> Result<Vec<u8>, Fault> {
     let request = match AuthRequest::parse(load, version, master.opts.auth.minimum_auth_version) {
         Ok(request) => request,
         Err(AuthRefusal::Malformed(why)) => return Err(Fault::new(format!("a malformed auth request: {why}"))),
         Err(refusal) => {
-            tracing::warn!("an auth request was refused: {refusal}");
+            master.refusals.log(&format!("an auth request was refused: {refusal}"));
             return Ok(master.private.run(move |ops| refusal.reply(ops)).await?);
         }
     };
-    let verdict = master.gate.decide(&request, master.sessions.live())?;
+    // One at a time and with its files on disk: strangers who make that take long must not hold the threads that others need.
+    let deciding = Arc::clone(master);
+    let decide = move || deciding.gate.decide(&request, deciding.sessions.live()).map(|verdict| (verdict, request));
+    let decided = tokio::task::spawn_blocking(decide).await.map_err(|_| Fault::new("deciding on a key failed"))?;
+    let (verdict, request) = decided?;
     report(master, &request, &verdict);
     let request = Arc::new(request);
     Ok(match verdict {

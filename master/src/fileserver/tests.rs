@@ -195,3 +195,23 @@ fn pushed_files_stay_in_their_minions_folder() {
     assert_eq!(std::fs::read(f.dir.path().join("secret")).unwrap(), b"!");
     assert!(!Path::new("/etc/x").exists());
 }
+
+#[test]
+fn symlinks_are_not_followed_unless_they_may_be() {
+    let f = fixture();
+    for (follow, served) in [(true, true), (false, false)] {
+        let root = Root::new(f.dir.path().join("one"), follow);
+        assert_eq!(root.open_file(&SafePath::try_from("inside").unwrap()).is_some(), served);
+        assert!(root.open_file(&SafePath::try_from("a.txt").unwrap()).is_some());
+    }
+}
+
+#[test]
+fn nothing_is_pushed_unless_it_may_be() {
+    let f = fixture();
+    let path = Value::Array(vec!["x".into()]);
+    let load = map([("path", path), ("loc", 0.into()), ("data", "x".into())]);
+    let receiver = recv::Receiver::new(f.dir.path().join("cache/minions"), false, 10);
+    assert!(receiver.store(&MinionId::try_from("web1").unwrap(), &load).is_err());
+    assert!(!f.dir.path().join("cache").exists());
+}

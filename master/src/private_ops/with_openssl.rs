@@ -54,6 +54,10 @@ impl OpensslKey {
     }
 
     fn oaep(&self, alg: EncAlg, ciphertext: &[u8]) -> Result<Vec<u8>, ErrorStack> {
+        // OpenSSL takes a shorter one for a number with zeroes in front.
+        if ciphertext.len() != self.rsa.size() as usize {
+            return Err(ErrorStack::get());
+        }
         let digest = match alg {
             EncAlg::OaepSha1 => Md::sha1(),
             EncAlg::OaepSha224 => Md::sha224(),

@@ -233,15 +233,15 @@ fn unresolved(load: &Value) -> Value {
 /// The caller learns that it may not, the bus learns who tried what, and neither learns a secret.
 fn refused(master: &Master, mut load: Value, why: &Value) -> Value {
     let message = why.get_text("message").unwrap_or_default().to_owned();
-    tracing::warn!("a publish request was refused: {message}");
+    let said = format!("a publish request was refused: {message}");
     strip_secrets(&mut load);
-    if let Some(jid) = load.get("jid") {
-        let tag = match Jid::try_from(jid) {
-            Ok(jid) => format!("salt/job/{jid}/error"),
-            Err(_) => "salt/job/error".to_owned(),
-        };
+    if load.has("jid") {
         load.insert("error", message);
-        master.bus.fire(tag, load);
+        // Salt puts the jid into the tag, and a client that waits for that job takes it for the end of it. Who was refused could be
+        // anyone on the network, naming somebody else's job.
+        master.refusals.tell(&master.bus, &said, "salt/job/error", load);
+    } else {
+        master.refusals.log(&said);
     }
     let error = map([("name", "AuthenticationError"), ("message", "Authentication error occurred.")]);
     let mut reply = empty_map();

@@ -112,7 +112,8 @@ async fn guarded(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Re
         Ok(Err(_panic)) => Fault::new("its handler panicked: this is a bug in salt-master, please report it"),
         Err(_) => Fault::new(format!("its handler took longer than {} s", DEADLINE.as_secs())),
     };
-    tracing::error!("a request from {} failed: {fault}", sender(reply));
+    // Strangers can cause this as fast as the network goes.
+    master.refusals.log(&format!("a request from {} failed: {fault}", sender(reply)));
     clear_reply(&Value::from("Some exception handling minion payload")).into()
 }
 

@@ -4,10 +4,12 @@ mod jobs;
 mod manage;
 mod wheel;
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
+use futures_util::FutureExt;
 
 use crate::master::Master;
 use crate::requests::check_local_caller;
@@ -60,7 +62,11 @@ pub(crate) fn answer_runner(master: &Arc<Master>, load: &Value) -> Value {
     master.bus.fire(format!("{tag}/new"), data.clone());
     let (running, ret) = (Arc::clone(master), format!("{tag}/ret"));
     tokio::spawn(async move {
-        let outcome = run(&running, &fun, &call).await;
+        // Whoever waits for the result waits without an end, so there is one whatever happens.
+        let work = AssertUnwindSafe(run(&running, &fun, &call)).catch_unwind();
+        let outcome = work
+            .await
+            .unwrap_or_else(|_panic| Err(format!("{fun} failed: this is a bug in salt-master, please report it")));
         data.insert("success", outcome.is_ok());
         data.insert("return", outcome.unwrap_or_else(Value::from));
         running.bus.fire_result(ret, data);

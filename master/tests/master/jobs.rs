@@ -66,6 +66,53 @@ async fn run(master: &TestMaster, fun: &str, arg: Vec<Value>, events: &mut Event
     ret.data.get("return").cloned().unwrap()
 }
 
+/// The key that a caller proves itself with is in nothing that is kept or sent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_job_holds_no_key() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut publications = minion.subscribe(&master, &[""]).await;
+    let mut events = master.events().await;
+    let key = master.local_key();
+    let mut load = master.publish_load("*", "glob", "test.ping", vec![]);
+    load.insert("kwargs", map([("password", "hunter2"), ("token", "hunter2")]));
+    master.clear(load).await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        seen.extend(events.next().await.encode());
+    }
+    seen.extend(publications.load().await.to_string().into_bytes());
+    let mut folders = vec![master.path("cache/jobs")];
+    let mut files = vec![master.path("cache/jobs.db"), master.path("cache/jobs.db-wal")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    assert_eq!(files.len(), 5, "{files:?}");
+    files.iter().for_each(|path| seen.extend(std::fs::read(path).unwrap()));
+    let has = |text: &str| seen.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has("test.ping") && !has(&key) && !has("hunter2"));
+}
+
+/// A return that is signed must be signed by its minion.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_with_a_wrong_signature_is_refused() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let jid = "20261120134740245008";
+    for signature in [Value::Binary(vec![7; 256]), Value::Nil, "x".into()] {
+        let mut load = minion.return_load(jid, true);
+        load.insert("sig", signature);
+        load.insert("tok", "good");
+        master.raw(minion.envelope(load, "web1", 3)).await;
+        assert_eq!(events.next().await.tag, "brine/refused/return/web1");
+    }
+    assert_eq!(run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await, empty_map());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn targets_of_every_kind_that_is_there() {
     let master = TestMaster::start("").await;

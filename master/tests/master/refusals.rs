@@ -230,8 +230,10 @@ async fn local_callers_need_the_key() {
     for wrong in ["".to_owned(), "x".to_owned(), right.split_off(75), format!("{}x", master.local_key())] {
         let mut load = master.publish_load("*", "glob", "test.ping", vec![]);
         load.insert("key", wrong.as_str());
+        load.insert("jid", "20261120134740245008");
         assert_eq!(master.clear(load).await, denied, "{wrong:?}");
         let event = events.wait("salt/job/error").await;
+        assert_eq!(event.tag, "salt/job/error", "a stranger ends nobody's wait for a job");
         assert!(!event.data.has("key"), "the event shows what was tried, and no key");
         assert_eq!(event.data.get_text("fun"), Some("test.ping"));
     }
