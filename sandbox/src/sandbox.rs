@@ -197,6 +197,7 @@ impl Inner {
             return Ok(Installed::Unchanged);
         }
         self.store.may_be_installed(name)?;
+        self.store.has_room_for(name)?;
         let entry = Arc::new(self.store.prepare(name, wasm.clone(), origin, false).await?);
         // The executor has the last word: what it does not take would fail every job.
         if let Some(link) = self.executors.of(&entry).ok().and_then(|executor| executor.link()) {

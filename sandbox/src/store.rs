@@ -292,6 +292,15 @@ impl Store {
         Ok(())
     }
 
+    /// Whether one more module fits: the next start would not read it.
+    pub(crate) fn has_room_for(&self, name: &ModuleName) -> Result<(), InstallError> {
+        let installed = self.installed();
+        if installed.len() >= MAX_MODULES && !installed.contains_key(name) {
+            return Err(InstallError::failed(name, format!("there are {MAX_MODULES} modules already")));
+        }
+        Ok(())
+    }
+
     /// Everything between bytes and a module that could be switched in: compiled, described, granted.
     pub(crate) async fn prepare(
         &self,

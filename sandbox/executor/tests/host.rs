@@ -5,7 +5,7 @@ mod common;
 use brine_sandbox_wire::{
     ByteBuf, ConfigOp, FailKind, FromExecutor, GrainsOp, HostError, HostOp, JobsOp, ModulesOp, Outcome, ToExecutor,
 };
-use common::{Executor, assert_failed, pack, returned};
+use common::{Executor, assert_failed, compile, pack, returned};
 use serde_json::{Value, json};
 
 /// `f` passes its parameters on to `function` of the interface and gives back what that writes to memory, as `result`: a type that
@@ -257,4 +257,21 @@ async fn the_job_is_what_the_minion_said() {
     run.context.test = true;
     let expected = json!(["20261120120000000000", "test.f", "root", "minion", true]);
     assert_eq!(returned(&executor.finish(run).await.0), expected);
+}
+
+/// Said when it comes: what would fail each of its calls is not loaded.
+#[tokio::test]
+async fn a_module_that_cannot_be_linked_with_its_grants_is_not_loaded() {
+    let mut executor = Executor::start().await;
+    let asks = r#"(component (import "brine:host/grains@1.0.0" (instance (export "f" (func)))))"#;
+    let (grains, none): (&[&str], &[&str]) = (&["brine:host/grains"], &[]);
+    for (granted, expect) in [
+        (none, "module 'test' was not granted brine:host/grains, which it imports"),
+        (grains, "module 'test' imports what this minion has in another form: "),
+    ] {
+        let error = executor.load_granted(&compile(asks), Some(granted)).await.unwrap_err();
+        assert!(error.starts_with(expect), "{error}");
+    }
+    // Nothing is left of it, and others come.
+    executor.load_granted(&compile("(component)"), Some(none)).await.unwrap();
 }

@@ -335,6 +335,25 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     sandbox.shutdown().await;
 }
 
+/// What a start would not read is not taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn modules_are_counted() {
+    let home = Home::new();
+    std::fs::create_dir(&home.config.modules_dir).unwrap();
+    for n in 0..1_000 {
+        let path = home.config.modules_dir.join(format!("m{n}.wasm"));
+        std::fs::write(path.with_extension("json"), br#"{"origin": "base"}"#).unwrap();
+        std::fs::write(path, b"junk").unwrap();
+    }
+    let (sandbox, _grip) = home.start().await;
+    let error = sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap_err();
+    assert_eq!(error.to_string(), "module mine was not installed: there are 1000 modules already");
+    assert_eq!(sandbox.install("m7", &wasm(&number(7)), "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.remove("m8").await.unwrap(), Removed::Gone);
+    assert_eq!(sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap(), Installed::New);
+    sandbox.shutdown().await;
+}
+
 /// A job that fetches a module may reach its limit while the compiler is at work: that must not leave half an install.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_install_goes_on_without_who_asked_for_it() {

@@ -77,9 +77,15 @@ impl Executor {
     }
 
     pub async fn load_code(&mut self, code: &[u8]) -> Result<Sha256Hex, String> {
+        self.load_granted(code, None).await
+    }
+
+    /// With these grants, or with those of each call.
+    pub async fn load_granted(&mut self, code: &[u8], granted: Option<&[&str]>) -> Result<Sha256Hex, String> {
+        let imports_granted = granted.map(|names| names.iter().map(ToString::to_string).collect());
         self.next_module += 1;
         let hash = Sha256Hex::from([self.next_module; 32]);
-        let load = ToExecutor::Load { module: hash, name: "test".into(), imports_granted: None };
+        let load = ToExecutor::Load { module: hash, name: "test".into(), imports_granted };
         self.sender.send_with_file(&load, file(code).into()).await.unwrap();
         match deadline(self.receiver.recv()).await.unwrap().message {
             FromExecutor::Loaded { module } if module == hash => Ok(hash),
