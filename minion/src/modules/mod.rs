@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_sandbox::{Installed, ModuleName};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -31,6 +32,11 @@ const MAX_ABSENT: usize = 1024;
 /// A job that names an unknown module waits for it at most so long.
 const ENSURE_TIMEOUT: Duration = Duration::from_secs(50);
 
+/// Fetches that are under way or wait for the one that is. They go on without the job that asked, so that jobs alone do
+/// not bound them where the master is slow.
+const MAX_FETCHES: usize = 32;
+const TOO_MANY: &str = "many fetches of modules wait for the master already; try again later";
+
 /// Fetches modules.
 pub struct Modules {
     client: Option<FileClient>,
@@ -40,6 +46,7 @@ pub struct Modules {
     clean: bool,
     /// One fetch at a time: who comes while one is under way waits for it and looks again.
     fetching: tokio::sync::Mutex<()>,
+    places: Arc<Semaphore>,
     absent: Mutex<HashMap<String, (Instant, Option<String>)>>,
 }
 
@@ -53,6 +60,7 @@ impl Modules {
             autoload: opts.autoload,
             clean: opts.clean,
             fetching: tokio::sync::Mutex::new(()),
+            places: Arc::new(Semaphore::new(MAX_FETCHES)),
             absent: Mutex::new(HashMap::new()),
         })
     }
@@ -77,9 +85,15 @@ impl Modules {
         if let Some(why) = self.remembered(module) {
             return why.map_or(Ok(()), Err);
         }
+        // The job waits for a place; it is its own bound.
+        let place = tokio::time::timeout(ENSURE_TIMEOUT, Arc::clone(&self.places).acquire_owned()).await;
+        let Ok(Ok(place)) = place else { return Err(format!("It was not looked for at the master: {TOO_MANY}.")) };
         let this = Arc::clone(self);
         // In a task of its own: a job that is ended does not leave a fetch half done.
-        let fetch = tokio::spawn(async move { this.fetch_missing(&name).await });
+        let fetch = tokio::spawn(async move {
+            let _place = place;
+            this.fetch_missing(&name).await
+        });
         match tokio::time::timeout(ENSURE_TIMEOUT, fetch).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err("Fetching it from the master failed.".to_owned()),
@@ -129,8 +143,12 @@ impl Modules {
     /// Fetches what changed in these environments (none: the configured one), and removes what came from them and is not
     /// there any more. Returns the names that changed, as `modules.NAME`; the error names each module that was refused.
     pub async fn sync(self: &Arc<Self>, saltenvs: Vec<Saltenv>) -> Result<Vec<String>, String> {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(TOO_MANY.to_owned()) };
         let this = Arc::clone(self);
-        let sync = tokio::spawn(async move { this.sync_all(saltenvs).await });
+        let sync = tokio::spawn(async move {
+            let _place = place;
+            this.sync_all(saltenvs).await
+        });
         sync.await.unwrap_or_else(|_| Err("fetching modules failed".to_owned()))
     }
 

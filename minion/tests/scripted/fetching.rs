@@ -166,9 +166,9 @@ async fn a_file_without_end_is_given_up() {
 async fn a_job_that_names_an_unknown_module_fetches_it_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
-    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
+    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True\nprocess_count_max: 100").await;
     master.put_file("_modules/late.wasm", b"late");
-    let jids: Vec<_> = (0..5).map(|_| master.publish("late.fun", vec![])).collect();
+    let jids: Vec<_> = (0..50).map(|_| master.publish("late.fun", vec![])).collect();
     let mut served = 0;
     let mut left = jids.len();
     master
@@ -232,4 +232,24 @@ async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
     let text = load.get_text("return").unwrap();
     assert!(text.starts_with("'broken.fun' is not available.") && text.contains("not a component"), "{text}");
     minion.end().await.unwrap();
+}
+
+/// Fetches go on without the jobs that asked for them; still they do not pile up.
+#[tokio::test(flavor = "multi_thread")]
+async fn fetches_that_wait_for_a_slow_master_are_bounded() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "process_count_max: 100\nrequest_channel_timeout: 60").await;
+    master.script().no_list = true;
+    for _ in 0..33 {
+        master.publish("saltutil.sync_modules", vec![]);
+    }
+    let said = master
+        .expect("the one that is too much", |seen| match seen {
+            Seen::Request { cmd, load } if cmd == "_return" => load.get_text("return").map(str::to_owned),
+            _ => None,
+        })
+        .await;
+    assert!(said.contains("many fetches of modules wait for the master already"), "{said}");
+    minion.kill().await;
 }

@@ -70,6 +70,8 @@ pub struct Script {
     pub on_return: OnReturn,
     /// Of `base`; there is no other environment.
     pub files: HashMap<String, File>,
+    /// Requests for lists of files get no answer.
+    pub no_list: bool,
     /// What lists of files are answered, if not the truth.
     pub list: Option<Value>,
     pub pillar: Value,
@@ -105,6 +107,7 @@ impl Master {
             bad_loads: 0,
             on_return: OnReturn::Acknowledge,
             files: HashMap::new(),
+            no_list: false,
             list: None,
             pillar: map([("role", "test")]),
             minion_key: None,
@@ -379,6 +382,7 @@ impl Desk {
                 OnReturn::Silence => return None,
             },
             "_minion_event" => Value::Nil,
+            "_file_list" if script.no_list => return None,
             "_file_list" | "_dir_list" if request.load.get_text("saltenv") != Some("base") => Value::Array(vec![]),
             "_file_list" if script.list.is_some() => script.list.clone().unwrap(),
             "_file_list" => {
