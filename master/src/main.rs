@@ -9,15 +9,12 @@ use brine_protocol::config::{Config, ConfigError, Role};
 use brine_protocol::exit::{GENERIC, OK, USAGE};
 use clap::Parser;
 
-/// Where Salt's configuration is unless said otherwise.
-const CONFIG_DIR: &str = "/etc/salt";
-
 /// The Salt master: publishes jobs to minions, collects their returns, serves files and events.
 #[derive(Debug, Parser)]
 #[command(name = "salt-master", version, disable_version_flag = true)]
 struct Flags {
     /// The folder of the configuration file `master`
-    #[arg(short, long, value_name = "DIR", default_value = CONFIG_DIR)]
+    #[arg(short, long, value_name = "DIR", default_value = "/etc/salt")]
     config_dir: PathBuf,
     /// Console log level: quiet, critical, error, warning, info, debug, trace, all
     #[arg(short, long, value_name = "LEVEL")]
@@ -57,13 +54,12 @@ fn main() {
 
 fn run(flags: &Flags) -> Result<i32, (String, i32)> {
     let wrong = |error: ConfigError| (error.to_string(), USAGE);
+    let dir = &flags.config_dir;
     // Salt starts with its defaults then, keys in /etc/salt included.
-    if flags.config_dir != Path::new(CONFIG_DIR) && !flags.config_dir.try_exists().unwrap_or(true) {
-        let dir = flags.config_dir.display();
-        return Err((
-            format!("the configuration folder {dir} does not exist: make it, or name another with -c"),
-            USAGE,
-        ));
+    if dir != Path::new("/etc/salt") && !dir.try_exists().unwrap_or(true) {
+        let why =
+            format!("the configuration folder {} does not exist: make it, or name another with -c", dir.display());
+        return Err((why, USAGE));
     }
     let mut config = Config::load(&flags.config_dir.join("master"), Role::Master).map_err(wrong)?;
     let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
@@ -88,13 +84,15 @@ fn run(flags: &Flags) -> Result<i32, (String, i32)> {
     brine_master::log::init(&config, flags.log_file.is_some()).map_err(|error| (error, USAGE))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| (e.to_string(), GENERIC))?;
     runtime.block_on(async {
+        // First: whoever hears that it answers may end it at once.
+        let told_to_stop = process::told_to_stop().map_err(|e| (e.to_string(), GENERIC))?;
         let server = Server::start(opts).await.map_err(|e| (e.to_string(), e.exit_code()))?;
         process::notify_service_manager();
         if flags.background {
             process::detach();
         }
-        let stopped = process::told_to_stop().await;
+        told_to_stop.await;
         server.stop().await;
-        stopped.map_or_else(|e| Err((e.to_string(), GENERIC)), |()| Ok(OK))
+        Ok(OK)
     })
 }

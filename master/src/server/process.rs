@@ -179,23 +179,25 @@ pub(super) fn raise_file_limit() {
     }
 }
 
-/// Resolves at the first SIGTERM or SIGINT. A second one ends the process at once.
+/// Listens for SIGTERM and SIGINT from now on: what it answers resolves at the first. A second one ends the process at once. To be called
+/// inside the runtime, before anyone is told that the master answers.
 ///
 /// # Errors
 /// When signals cannot be received.
-pub async fn told_to_stop() -> io::Result<()> {
+pub fn told_to_stop() -> io::Result<impl Future<Output = ()>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
-    tokio::spawn(async move {
+    Ok(async move {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
-        std::process::exit(exit::GENERIC);
-    });
-    Ok(())
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            std::process::exit(exit::GENERIC);
+        });
+    })
 }
