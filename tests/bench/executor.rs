@@ -36,7 +36,10 @@ async fn measure(code: File) -> Vec<Duration> {
     let mut child = Command::new(program("brine-executor")).stdin(other).spawn().expect("the executor starts");
     let (mut sender, mut receiver) = connection.minion();
     let module = Sha256Hex::from([1; 32]);
-    sender.send_with_file(&ToExecutor::Load { module, name: "test".into() }, code.into()).await.expect("it is sent");
+    sender
+        .send_with_file(&ToExecutor::Load { module, name: "test".into(), imports_granted: None }, code.into())
+        .await
+        .expect("it is sent");
     let mut times = Vec::new();
     for call in 0..WARM_UP + CALLS {
         let run = Run {

@@ -40,6 +40,16 @@ fn the_retcode_of_a_function_fails_the_command() {
 }
 
 #[test]
+fn a_return_that_is_too_large_for_the_event_bus_is_printed_whole() {
+    let master = Master::start("max_event_size: 20000");
+    let _minion = master.minion("web1");
+    let large = "x".repeat(100_000);
+    let output = master.salt(&["--out=json", "--static", "*", "test.echo", &large]).exits(0);
+    assert!(output.json()["web1"] == large.as_str(), "{} bytes", output.stdout.len());
+    assert_eq!(output.stderr, "");
+}
+
+#[test]
 fn a_silent_minion_is_named_with_its_job() {
     let master = Master::start("timeout: 1\ngather_job_timeout: 1");
     let quick = master.minion("quick");
