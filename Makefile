@@ -44,6 +44,7 @@ test: lint test-unit test-e2e ## all tests
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --all-targets -p brine-tests -- -D warnings
 	cargo clippy --locked --all-targets -p brine-engine -p brine-executor -p brine-compiler -- -D warnings
 
 # The executor's own tests link a compiler, to make what they run; so they come first, and `build` puts the shipped
