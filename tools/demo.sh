@@ -46,6 +46,7 @@ id: demo
 master: 127.0.0.1
 master_port: $ret_port
 root_dir: $dir
+acceptance_wait_time: 1
 # The owner of this host sets the budget of a job.
 sandbox:
   limits: {wall: 3s}

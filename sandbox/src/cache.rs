@@ -1,7 +1,7 @@
 //! Compiled code by content: what this host's compiler made of a component, kept under the component's hash and the
 //! engine's key.
 //!
-//! Compiled code is native code, and the engine does not check it (WASM.md C.6: of 150 files with flipped bits 31 killed the
+//! Compiled code is native code, and the engine does not check it (of 150 files with flipped bits 31 killed the
 //! process). So: the folder is this user's alone, nothing in it is ever written in place, and each file's hash stands in a
 //! description beside it and is checked on the very file that is handed over.
 

@@ -71,7 +71,7 @@ pub struct SandboxConfig {
     pub compile: CompileLimits,
 }
 
-/// What compiling one module may use; the engine itself bounds nothing there (WASM.md C.5).
+/// What compiling one module may use; the engine itself bounds nothing there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileLimits {
     /// Bytes of a module before the compiler is even started.

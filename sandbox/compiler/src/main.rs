@@ -1,5 +1,5 @@
 //! Compiles one module in a cage: the only program that links Cranelift, which bounds neither memory nor time
-//! (WASM.md C.5: 778 bytes of component ask it for 9 GB). It limits itself before it reads a byte, reads the component from
+//! (778 bytes of component ask it for 9 GB). It limits itself before it reads a byte, reads the component from
 //! standard input, writes the compiled code and what the component says about itself, and ends.
 //!
 //! The sandbox starts it and judges by exit code, signal and the last line on standard error.

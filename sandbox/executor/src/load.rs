@@ -29,7 +29,7 @@ pub fn load(engine: &Engine, file: OwnedFd) -> wasmtime::Result<Component> {
     let reachable = File::open(&path).is_ok();
     if reachable {
         // SAFETY: the file is what this host's compiler wrote, handed over by the minion, which keeps it in a folder that only it
-        // can write and replaces files by renaming, never in place (DESIGN.md §3.4, WASM.md C.6). The minion is trusted with
+        // can write and replaces files by renaming, never in place (DESIGN.md §3.4). The minion is trusted with
         // this: it could run any code it likes without us.
         return unsafe { Component::deserialize_file(engine, &path) };
     }

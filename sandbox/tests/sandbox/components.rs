@@ -39,7 +39,7 @@ pub(crate) fn importing(interface: &str) -> String {
 }
 
 /// Components within components, each level instantiated so many times: what the engine's translation makes of a few
-/// hundred bytes has `width` to the power of `levels` instances (WASM.md C.5).
+/// hundred bytes has `width` to the power of `levels` instances.
 pub(crate) fn nested(width: usize, levels: usize) -> String {
     let mut inner =
         r#"(component $c0 (core module $m (func (export "f"))) (core instance (instantiate $m)))"#.to_owned();
@@ -53,7 +53,7 @@ pub(crate) fn nested(width: usize, levels: usize) -> String {
     format!("(component {inner} (instance (instantiate $c{levels})) {number})")
 }
 
-/// One function of many small loops over many locals: quadratic work for an optimising compiler (WASM.md C.5).
+/// One function of many small loops over many locals: quadratic work for an optimising compiler.
 pub(crate) fn loops(count: usize) -> String {
     let locals = "i32 ".repeat(1_000);
     let body: String = (0..count)

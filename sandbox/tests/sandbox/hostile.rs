@@ -1,4 +1,4 @@
-//! Components made to hurt the compiler: each dies in its cage, while other jobs answer (WASM.md C.5).
+//! Components made to hurt the compiler: each dies in its cage, while other jobs answer.
 
 use std::time::{Duration, Instant};
 
