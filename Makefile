@@ -15,7 +15,7 @@ RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fa
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e bench install audit fuzz clean
+.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e bench install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
