@@ -3,16 +3,51 @@
 //! An executor is what an escaped guest would speak through, so nothing that it says about itself is believed: which job a
 //! call belongs to and what its module was granted is what the minion wrote down when it started the job.
 
-use brine_sandbox_wire::{ConfigOp, GrainsOp, HostError, HostOp, JobContext, JobsOp, LogLevel, ModulesOp};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_sandbox_wire::{ConfigOp, GrainsOp, HostError, HostOp, JobContext, JobsOp, LogLevel, ModulesOp, Sha256Hex};
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 
-use crate::policy::Grants;
+use crate::ModuleName;
+use crate::grants::Grants;
+
+/// Who asks: what the minion wrote down when it started the call.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The job.
+    pub job: Arc<JobContext>,
+    /// The module whose instance it is.
+    pub module: ModuleName,
+    /// Its content.
+    pub sha256: Sha256Hex,
+    /// What its function was granted.
+    pub grants: Arc<Grants>,
+    /// When the call's wall clock is over.
+    pub ends: Instant,
+    /// The functions from the job's own to this one, each called by the one before it.
+    pub chain: Arc<[String]>,
+}
+
+impl Caller {
+    /// A job's own first call, which has so long.
+    pub fn new(
+        job: Arc<JobContext>,
+        module: ModuleName,
+        sha256: Sha256Hex,
+        grants: Arc<Grants>,
+        left: Duration,
+    ) -> Self {
+        let chain = Arc::from([job.function.clone()]);
+        Self { job, module, sha256, grants, ends: Instant::now() + left, chain }
+    }
+}
 
 /// What the minion does for modules. Calls arrive here only after [`check`] allowed them.
 pub trait Broker: Send + Sync + 'static {
-    /// Answers one call of a running instance. Dropped when the job ends.
-    fn host_call<'a>(&'a self, job: &'a JobContext, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>>;
+    /// Answers one call of a running instance. Dropped when the job ends: what it started has to end then too.
+    fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>>;
 
     /// One line that a module logs: no control characters, and within the job's budget.
     fn log(&self, job: &JobContext, level: LogLevel, message: &str);
@@ -45,6 +80,7 @@ pub(crate) fn check(grants: &Grants, op: &HostOp) -> Result<(), HostError> {
                 && environments.iter().all(|environment| environment.len() <= MAX_NAME)
         }),
         HostOp::Jobs(JobsOp::Find { jid } | JobsOp::Kill { jid }) => jid.len() <= MAX_NAME,
+        other => return Err(HostError::Denied(format!("{} is not there yet", other.interface()))),
     };
     if fits { Ok(()) } else { Err(HostError::Failed(format!("an argument of {interface} is too long"))) }
 }

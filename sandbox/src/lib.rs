@@ -18,6 +18,7 @@
 mod broker;
 mod cache;
 mod compile;
+mod grants;
 mod job;
 mod link;
 mod name;
@@ -35,12 +36,15 @@ use std::time::Duration;
 
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{
-    ConfigOp, FailKind, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, ModulesOp, Sha256Hex, Usage,
+    ByteBuf, ConfigOp, DirectGrants, Directory, DisksOp, EventsOp, FailKind, FilesOp, FunctionsOp, GrainsOp, HostError,
+    HostOp, HttpOp, HttpRequest, JobContext, JobsOp, Limits, ListKind, LogLevel, MineOp, ModulesOp, NetworkOp,
+    NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
 };
-pub use broker::Broker;
+pub use broker::{Broker, Caller};
+pub use grants::{Grants, Names, ProcessGrant};
 pub use job::JobOutcome;
 pub use name::{BadName, ModuleName};
-pub use policy::{Capability, Entry, Grants, Policy, Refused};
+pub use policy::{Capability, Entry, Policy, Refused};
 pub use sandbox::{Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError};
 pub use store::{InstallError, Installed, Module, RemoveError};

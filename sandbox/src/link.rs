@@ -14,8 +14,7 @@ use brine_sandbox_wire::{
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::broker::{self, Broker};
-use crate::policy::Grants;
+use crate::broker::{self, Broker, Caller};
 use crate::store::{Entry, Store};
 use crate::suspects::Suspects;
 use crate::value;
@@ -68,8 +67,7 @@ struct State {
 
 /// What the minion knows of a running call; the executor's word is not asked.
 struct Call {
-    job: Arc<JobContext>,
-    grants: Grants,
+    caller: Arc<Caller>,
     done: oneshot::Sender<CallEnd>,
     requests: u32,
     open_requests: u32,
@@ -180,9 +178,11 @@ impl Link {
         if let Some(why) = &state.died {
             let _ = done.send(CallEnd::Died(Arc::clone(why)));
         } else {
-            let (grants, max_requests, log_left) = (entry.grants.clone(), limits.host_calls, limits.log);
+            let (max_requests, log_left) = (limits.host_calls, limits.log);
             let (requests, open_requests, over) = (0, 0, None);
-            state.calls.insert(call, Call { job, grants, done, requests, open_requests, max_requests, log_left, over });
+            let (name, sha256, grants) = (entry.name.clone(), entry.module.sha256, Arc::new(entry.grants.clone()));
+            let caller = Arc::new(Caller::new(job, name, sha256, grants, Duration::from_millis(limits.wall_ms)));
+            state.calls.insert(call, Call { caller, done, requests, open_requests, max_requests, log_left, over });
         }
         (Ticket { link: Arc::clone(self), call }, ended)
     }
@@ -206,6 +206,7 @@ impl Link {
             context: job.clone(),
             limits: limits.clone(),
             imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
+            direct: entry.grants.direct.clone(),
         }));
         match self.send(&run).await {
             // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
@@ -264,9 +265,9 @@ impl Link {
                 FromExecutor::HostCall { call, request, op } => match self.admit(call, &op) {
                     Admitted::Refused(error) => self.reply(call, request, Err(error)).await,
                     Admitted::Broken(why) => return why,
-                    Admitted::Asks(job, over) => {
+                    Admitted::Asks(caller, over) => {
                         let (link, broker) = (Arc::clone(self), Arc::clone(broker));
-                        answers.spawn(async move { link.answer(&*broker, call, request, &job, over, op).await });
+                        answers.spawn(async move { link.answer(&*broker, call, request, &caller, over, op).await });
                     }
                 },
                 FromExecutor::Log { call, level, message } => self.log(&**broker, call, level, &message),
@@ -294,13 +295,13 @@ impl Link {
         if call.requests > call.max_requests {
             return Admitted::Refused(HostError::Denied(format!("more than {} calls of the host", call.max_requests)));
         }
-        if let Err(error) = broker::check(&call.grants, op) {
-            tracing::warn!(jid = call.job.jid, function = call.job.function, "refused: {error}");
+        if let Err(error) = broker::check(&call.caller.grants, op) {
+            tracing::warn!(jid = call.caller.job.jid, function = call.caller.job.function, "refused: {error}");
             return Admitted::Refused(error);
         }
         call.open_requests += 1;
         let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
-        Admitted::Asks(Arc::clone(&call.job), over)
+        Admitted::Asks(Arc::clone(&call.caller), over)
     }
 
     async fn answer(
@@ -308,12 +309,12 @@ impl Link {
         broker: &dyn Broker,
         call: u64,
         request: u64,
-        job: &JobContext,
+        caller: &Caller,
         mut over: watch::Receiver<()>,
         op: HostOp,
     ) {
         let result = tokio::select! {
-            result = broker.host_call(job, op) => result,
+            result = broker.host_call(caller, op) => result,
             // Nothing is ever sent: it closes when the call is forgotten.
             _ = over.changed() => return,
         };
@@ -331,7 +332,7 @@ impl Link {
     }
 
     fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {
-        let job = {
+        let caller = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else { return };
             let size = message.len() as u64;
@@ -339,9 +340,9 @@ impl Link {
                 return;
             }
             call.log_left -= size;
-            Arc::clone(&call.job)
+            Arc::clone(&call.caller)
         };
-        broker.log(&job, level, &broker::printable(message));
+        broker.log(&caller.job, level, &broker::printable(message));
     }
 
     fn load_ended(&self, module: Sha256Hex, result: Result<(), String>) {
@@ -411,7 +412,7 @@ impl Drop for Ticket {
 }
 
 enum Admitted {
-    Asks(Arc<JobContext>, watch::Receiver<()>),
+    Asks(Arc<Caller>, watch::Receiver<()>),
     Refused(HostError),
     Broken(String),
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use brine_sandbox_wire::Sha256Hex;
 
 use crate::ModuleName;
+use crate::grants::Grants;
 
 /// A thing that the owner grants or refuses by its name in the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,36 +107,6 @@ pub struct Entry {
     pub sha256: Option<Sha256Hex>,
     /// Granted or refused.
     pub says: BTreeMap<Capability, bool>,
-}
-
-/// What a module was granted of what it imports; nothing it does not import.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Grants {
-    interfaces: BTreeSet<&'static str>,
-}
-
-impl Grants {
-    /// Whether calls of this host interface (`brine:host/grains`) are allowed. The broker asks this for each.
-    pub fn allows(&self, interface: &str) -> bool {
-        self.interfaces.contains(interface)
-    }
-
-    /// The interfaces, for the executor to link.
-    pub fn interfaces(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.interfaces.iter().copied()
-    }
-}
-
-/// Grants that the executor's process itself must have (filesystem, network), so that modules with the same ones share an
-/// executor and no others do. There are none yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DirectGrants {}
-
-impl Grants {
-    /// Which executor the module belongs to.
-    pub fn direct(&self) -> DirectGrants {
-        DirectGrants {}
-    }
 }
 
 /// A module that imports what it was not granted. Displays as one line with the exact words that would grant it.

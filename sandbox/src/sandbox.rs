@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_sandbox_wire::JobContext;
+use brine_sandbox_wire::{DirectGrants, JobContext};
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
@@ -12,7 +12,6 @@ use crate::cache::{Cache, own_folder};
 use crate::compile::Compiler;
 use crate::job::{Jobs, RESERVED, Runner};
 use crate::link::GRACE;
-use crate::policy::DirectGrants;
 use crate::process::Program;
 use crate::store::{Entry, Store};
 use crate::supervisor::{Executor, ExecutorSet, Restarts};

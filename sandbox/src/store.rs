@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{self, Cache, CacheError};
 use crate::compile::{CompileError, Compiler};
-use crate::policy::{Grants, Policy, Refused};
+use crate::grants::Grants;
+use crate::policy::{Policy, Refused};
 use crate::{BadName, ModuleName};
 
 /// Modules of one folder. Far above what there is, and a bound to what a start reads.

@@ -7,13 +7,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_sandbox_wire::DirectGrants;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::broker::Broker;
 use crate::link::Link;
-use crate::policy::DirectGrants;
 use crate::process::{self, Process, Program};
 use crate::store::{Entry, Store};
 use crate::suspects::Suspects;
@@ -265,7 +265,7 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 async fn preload(link: &Link, store: &Store, direct: &DirectGrants) -> Vec<Arc<Entry>> {
     let mut lost = Vec::new();
     let table = Arc::clone(&store.table());
-    for entry in table.values().filter(|entry| entry.grants.direct() == *direct) {
+    for entry in table.values().filter(|entry| entry.grants.direct == *direct) {
         match store.cached_code(entry).await {
             Some(code) => {
                 if let Err(why) = link.loaded(entry, async { Ok(code) }).await {
@@ -300,7 +300,7 @@ impl ExecutorSet {
 
     /// The executor of a module.
     pub(crate) fn of(&self, entry: &Entry) -> Result<&Arc<Executor>, NoExecutor> {
-        self.executors.get(&entry.grants.direct()).ok_or(NoExecutor::Slow)
+        self.executors.get(&entry.grants.direct).ok_or(NoExecutor::Slow)
     }
 
     /// All of them.

@@ -54,9 +54,11 @@ async fn measure(code: File) -> Vec<Duration> {
                 user: "root".into(),
                 minion_id: "minion".into(),
                 test: false,
+                master: None,
             },
             limits: Limits::default(),
             imports_granted: vec!["brine:host/grains".into(), "brine:host/config".into()],
+            direct: brine_sandbox_wire::DirectGrants::default(),
         };
         let message = ToExecutor::Run(Box::new(run));
         let began = Instant::now();

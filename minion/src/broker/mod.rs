@@ -11,7 +11,7 @@ mod modules;
 use std::sync::{Arc, OnceLock, Weak};
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Broker, HostError, HostOp, JobContext, LogLevel};
+use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel};
 use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
@@ -56,8 +56,9 @@ impl MinionBroker {
 }
 
 impl Broker for MinionBroker {
-    fn host_call<'a>(&'a self, job: &'a JobContext, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+    fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
         Box::pin(async move {
+            let job = &*caller.job;
             trace!(jid = job.jid, function = job.function, "asks for {}", op.interface());
             match op {
                 HostOp::Grains(op) => grains::answer(&self.grains.now(), op),
@@ -69,6 +70,7 @@ impl Broker for MinionBroker {
                     answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
                 }
                 HostOp::Modules(op) => modules::answer(&self.modules, &*self.runtime()?, op).await,
+                other => Err(HostError::Denied(format!("{} is not there yet", other.interface()))),
             }
         })
     }

@@ -69,6 +69,7 @@ impl Runner {
             user: user.to_owned(),
             minion_id: self.id.to_string(),
             test,
+            master: None,
         };
         let mut outcome = self.runtime.run(context, &call.fun, args, kwargs).await;
         if let Some(why) = trouble

@@ -447,6 +447,7 @@ mod tests {
             context: JobContext::default(),
             limits: Limits::default(),
             imports_granted: Vec::new(),
+            direct: brine_sandbox_wire::DirectGrants::default(),
         };
         let line = Arc::new(Line::new(1, 0));
         let mut store = store(&host, &run, &line);

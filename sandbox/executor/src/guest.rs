@@ -96,6 +96,7 @@ fn request_size(op: &HostOp) -> usize {
         // An empty name costs something too.
         HostOp::Modules(ModulesOp::Sync { saltenv: Some(names) }) => names.iter().map(|name| name.len() + 8).sum(),
         HostOp::Jobs(JobsOp::Find { jid } | JobsOp::Kill { jid }) => jid.len(),
+        _ => usize::MAX,
     }
 }
 

@@ -18,7 +18,7 @@ struct Recorder {
 }
 
 impl Broker for Recorder {
-    fn host_call<'a>(&'a self, _: &'a JobContext, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+    fn host_call<'a>(&'a self, _: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
         self.calls.lock().unwrap().push(op);
         let answer = self.answers.lock().unwrap().pop_front();
         Box::pin(async move {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brine_sandbox::{
-    Broker, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts, Sandbox,
-    SandboxConfig, Settings, StartError,
+    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts,
+    Sandbox, SandboxConfig, Settings, StartError,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
@@ -70,7 +70,7 @@ pub(crate) struct Grip {
 }
 
 impl Broker for Hand {
-    fn host_call<'a>(&'a self, _job: &'a JobContext, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+    fn host_call<'a>(&'a self, _caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
         struct Dropped<'a>(&'a mpsc::UnboundedSender<()>);
         impl Drop for Dropped<'_> {
             fn drop(&mut self) {
@@ -163,7 +163,14 @@ pub(crate) fn wasm(wat: &str) -> Vec<u8> {
 }
 
 pub(crate) fn job(jid: &str, fun: &str) -> JobContext {
-    JobContext { jid: jid.into(), function: fun.into(), user: "root".into(), minion_id: "minion".into(), test: false }
+    JobContext {
+        jid: jid.into(),
+        function: fun.into(),
+        user: "root".into(),
+        minion_id: "minion".into(),
+        test: false,
+        master: None,
+    }
 }
 
 pub(crate) async fn call(sandbox: &Sandbox, fun: &str) -> JobOutcome {

@@ -5,22 +5,27 @@
 //! frame is bounded, memory is reserved for what has arrived and never for what a length claims, and whatever is malformed is a
 //! typed error after which the connection is of no more use.
 //!
-//! - [`messages`]: what is said, both ways
+//! - [`messages`]: what is said, both ways; [`ops`]: what a guest asks
 //! - [`frame`]: bytes of one frame
 //! - [`connection`]: the socket, sender and receiver
 
 pub mod connection;
 pub mod frame;
 pub mod messages;
+pub mod ops;
 
 pub use connection::{Connection, Received, Receiver, Sender, WireError};
 pub use frame::MAX_FRAME;
 pub use messages::{
-    ConfigOp, FailKind, FromExecutor, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, Message,
-    ModulesOp, Outcome, Run, Sha256Hex, ToExecutor, Usage,
+    DirectGrants, Directory, FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, Message, NetworkRule,
+    Outcome, Run, Sha256Hex, ToExecutor, Usage,
+};
+pub use ops::{
+    ConfigOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostOp, HttpOp, HttpRequest, JobsOp, ListKind, MineOp,
+    ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
 };
 
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol; `Ready` carries it and the minion refuses an executor of another one.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 
 use crate::frame::MAX_FRAME;
+use crate::ops::HostOp;
 
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned + fmt::Debug + Send {
@@ -145,6 +146,38 @@ pub struct Run {
     pub limits: Limits,
     /// The interfaces beyond the ever granted ones that it may import: `brine:host/grains`, with or without `@version`.
     pub imports_granted: Vec<String>,
+    /// What of the host the instance itself reaches; never more than the executor's process does.
+    #[serde(default)]
+    pub direct: DirectGrants,
+}
+
+/// Grants that the executor's process itself must have, so that modules with the same ones share an executor and no others do.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct DirectGrants {
+    /// Directories, sorted by path.
+    pub directories: Vec<Directory>,
+    /// Hosts, sorted.
+    pub network: Vec<NetworkRule>,
+    /// The user the process runs as, where it is not the sandbox's own.
+    pub user: Option<String>,
+}
+
+/// A directory that guests see, under its own path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Directory {
+    /// Absolute, without `.` and `..`.
+    pub path: String,
+    /// Whether they may change what is in it.
+    pub writable: bool,
+}
+
+/// Hosts and ports that guests may connect to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NetworkRule {
+    /// A name in lower case, an address, or a network (`10.0.0.0/8`, `fd00::/8`).
+    pub host: String,
+    /// First and last port.
+    pub ports: (u16, u16),
 }
 
 /// The job that a call belongs to, as the guest's `brine:host/job` shows it.
@@ -160,6 +193,9 @@ pub struct JobContext {
     pub minion_id: String,
     /// `test=True`.
     pub test: bool,
+    /// The fingerprint of the master that sent it; none for jobs of this host's own (`salt-call`).
+    #[serde(default)]
+    pub master: Option<String>,
 }
 
 /// What one call may use.
@@ -178,6 +214,22 @@ pub struct Limits {
     pub host_bytes: u64,
     /// Calls to the broker.
     pub host_calls: u32,
+    /// Milliseconds of CPU time.
+    #[serde(default = "default_cpu_ms")]
+    pub cpu_ms: u64,
+    /// Log lines.
+    #[serde(default = "default_log_lines")]
+    pub log_lines: u32,
+}
+
+/// Half of the wall clock: a job that computes all the time is rarely what a minion is for.
+fn default_cpu_ms() -> u64 {
+    30_000
+}
+
+/// What 64 KiB of ordinary lines are.
+fn default_log_lines() -> u32 {
+    1_000
 }
 
 impl Limits {
@@ -196,6 +248,8 @@ impl Default for Limits {
             log: 64 << 10,
             host_bytes: 16 << 20,
             host_calls: 10_000,
+            cpu_ms: default_cpu_ms(),
+            log_lines: default_log_lines(),
         }
     }
 }
@@ -233,6 +287,8 @@ pub enum FailKind {
     Trap,
     /// The wall clock limit.
     Wall,
+    /// The CPU limit.
+    Cpu,
     /// The memory limit.
     Memory,
     /// The return is too large.
@@ -266,90 +322,6 @@ pub struct Usage {
     pub bytes_out: u64,
     /// Log lines dropped because the budget was used up.
     pub log_dropped: u64,
-}
-
-/// What a guest asks the broker. `log` and `job` are answered in the executor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum HostOp {
-    /// `brine:host/grains`
-    Grains(GrainsOp),
-    /// `brine:host/config`
-    Config(ConfigOp),
-    /// `brine:host/modules`
-    Modules(ModulesOp),
-    /// `brine:host/jobs`
-    Jobs(JobsOp),
-}
-
-impl HostOp {
-    /// The interface it belongs to: `brine:host/grains`.
-    #[must_use]
-    pub fn interface(&self) -> &'static str {
-        match self {
-            Self::Grains(_) => "brine:host/grains",
-            Self::Config(_) => "brine:host/config",
-            Self::Modules(_) => "brine:host/modules",
-            Self::Jobs(_) => "brine:host/jobs",
-        }
-    }
-}
-
-/// `brine:host/grains`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum GrainsOp {
-    /// All grains; answered by a map.
-    Items,
-    /// One grain; answered by its value, nil where there is none.
-    Get {
-        /// May lead into nested values.
-        key: String,
-        /// Between the key's parts, `:` unless given.
-        delimiter: Option<String>,
-    },
-}
-
-/// `brine:host/config`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ConfigOp {
-    /// One setting; answered by its value, nil where there is none or it is secret.
-    Get {
-        /// May lead into nested values by `:`.
-        key: String,
-    },
-}
-
-/// `brine:host/modules`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ModulesOp {
-    /// Answered by a sorted array of names.
-    Names,
-    /// Answered by a map with the fields of WIT's `module` record (parameters are maps of name, type, optional and rest), or nil.
-    Describe {
-        /// The module.
-        name: String,
-    },
-    /// Answered by an array of the names that changed, as `modules.NAME`.
-    Sync {
-        /// Environments of the master's file server; none: `base`.
-        saltenv: Option<Vec<String>>,
-    },
-}
-
-/// `brine:host/jobs`
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum JobsOp {
-    /// Answered by an array of maps, one a job; the asking job is left out.
-    Running,
-    /// Answered by a map, empty where there is no such job.
-    Find {
-        /// The job.
-        jid: String,
-    },
-    /// Answered by whether there was such a job.
-    Kill {
-        /// The job.
-        jid: String,
-    },
 }
 
 /// Why the broker has no answer.

@@ -8,8 +8,8 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use brine_sandbox_wire::{
-    ByteBuf, Connection, FromExecutor, HostError, HostOp, JobContext, Limits, MAX_FRAME, Message, ModulesOp, Outcome,
-    Receiver, Run, Sha256Hex, ToExecutor, Usage, WireError, frame,
+    ByteBuf, Connection, DirectGrants, FromExecutor, HostError, HostOp, JobContext, Limits, MAX_FRAME, Message,
+    ModulesOp, Outcome, Receiver, Run, Sha256Hex, ToExecutor, Usage, WireError, frame,
 };
 
 fn run(args: Vec<u8>) -> ToExecutor {
@@ -26,6 +26,7 @@ fn run(args: Vec<u8>) -> ToExecutor {
         },
         limits: Limits::default(),
         imports_granted: vec!["brine:host/grains".into()],
+        direct: DirectGrants::default(),
     }))
 }
 

@@ -108,9 +108,11 @@ impl Executor {
                 user: "root".into(),
                 minion_id: "minion".into(),
                 test: false,
+                master: None,
             },
             limits: Limits::default(),
             imports_granted: Vec::new(),
+            direct: brine_sandbox_wire::DirectGrants::default(),
         }
     }
 
