@@ -1,8 +1,10 @@
 #!/bin/sh
-# Builds the standard modules into OUTDIR and the examples beside it, as components with their documentation inside.
+# Builds the standard modules into OUTDIR, and the examples and the tests' own modules beside it, as components with their
+# documentation inside.
 # Does nothing when nothing changed since the last time.
 #
-# Usage: build-modules.sh [OUTDIR]          OUTDIR: default target/modules; the examples go to OUTDIR/../examples.
+# Usage: build-modules.sh [OUTDIR]          OUTDIR: default target/modules; the examples go to OUTDIR/../examples,
+#   what only tests use to OUTDIR/../testing.
 # Environment: BRINE_GUEST_RUSTC_DIR, where tools/guest-rustc.sh puts a rustc if it has to;
 #   BRINE_GUEST_TARGET_DIR, cargo's folder for this (default OUTDIR/../guests); SALT_MODULE, a salt-module that is built.
 set -eu
@@ -15,7 +17,6 @@ rustc_dir=$(absolute "${BRINE_GUEST_RUSTC_DIR:-$target/guest-rustc}")
 mkdir -p "${1:-$target/modules}"
 out=$(cd "${1:-$target/modules}" && pwd)
 parent=$(dirname "$out")
-examples=$parent/examples
 build=$(absolute "${BRINE_GUEST_TARGET_DIR:-$parent/guests}")
 stamp=$out/.built
 cd "$root/wasm-modules"
@@ -26,9 +27,9 @@ modules() {
     folder=${world%/wit/world.wit}
     [ "$folder" = sdk ] || echo "$folder $out/$folder.wasm"
   done
-  for world in examples/*/wit/world.wit; do
+  for world in examples/*/wit/world.wit testing/*/wit/world.wit; do
     folder=${world%/wit/world.wit}
-    echo "$folder $examples/${folder#examples/}.wasm"
+    [ ! -f "$world" ] || echo "$folder $parent/$folder.wasm"
   done
 }
 
@@ -42,7 +43,7 @@ unchanged() {
     -path ./target -prune -o -newer "$stamp" -print -quit)" ]
 }
 if unchanged; then exit 0; fi
-mkdir -p "$examples" "$build"
+mkdir -p "$parent/examples" "$parent/testing" "$build"
 # Taken now: what changes while this runs is newer.
 touch "$build/started"
 
