@@ -22,6 +22,11 @@ fn main() {
 
     let warm = executor::warm_ping();
     row("warm test.ping through the executor (µs)", us(warm[warm.len() / 2]), us(warm[0]), "100");
+    for (kind, times, peak) in executor::large_returns() {
+        let what = format!("a return of 1 MB, {kind}, through the executor (ms)");
+        row(&what, ms(times[times.len() / 2]), ms(times[0]), "30");
+        row("  the executor's memory at its highest (MiB)", mib(peak), mib(peak), "64");
+    }
     let used = used_by_jobs(&master);
     row("the same as the returns of jobs say, one at a time (µs)", used[used.len() / 2], used[0], "-");
 

@@ -42,6 +42,16 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
+/// One of the modules that only tests use, such as `large`.
+///
+/// # Panics
+/// Where it was not built.
+pub fn testing(name: &str) -> PathBuf {
+    let path = program_folder().join("../testing").join(format!("{name}.wasm"));
+    assert!(path.exists(), "{} is missing: run `make modules` first", path.display());
+    path
+}
+
 /// What a program printed, and how it ended.
 #[derive(Debug)]
 pub struct Output {
