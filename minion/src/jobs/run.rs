@@ -70,6 +70,7 @@ impl Runner {
             minion_id: self.id.to_string(),
             test,
             master: None,
+            timeout_ms: None,
         };
         let mut outcome = self.runtime.run(context, &call.fun, args, kwargs).await;
         if let Some(why) = trouble

@@ -170,6 +170,7 @@ pub(crate) fn job(jid: &str, fun: &str) -> JobContext {
         minion_id: "minion".into(),
         test: false,
         master: None,
+        timeout_ms: None,
     }
 }
 

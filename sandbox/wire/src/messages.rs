@@ -196,6 +196,9 @@ pub struct JobContext {
     /// The fingerprint of the master that sent it; none for jobs of this host's own (`salt-call`).
     #[serde(default)]
     pub master: Option<String>,
+    /// The job's own limit of the wall clock, in milliseconds; it only lowers what its module may take.
+    #[serde(default)]
+    pub timeout_ms: Option<u64>,
 }
 
 /// What one call may use.

@@ -109,6 +109,7 @@ impl Executor {
                 minion_id: "minion".into(),
                 test: false,
                 master: None,
+                timeout_ms: None,
             },
             limits: Limits::default(),
             imports_granted: Vec::new(),
