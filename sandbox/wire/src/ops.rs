@@ -343,7 +343,7 @@ pub enum UsersOp {
 /// `brine:host/disks`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DisksOp {
-    /// Answered by an array of maps: `device`, `mount_point`, `fstype`, `options` (array of text).
+    /// Answered by an array of maps: `device`, `mount_point`, `fstype`, `options` (array of text), `device_number`.
     Mounts,
     /// What `statvfs` says of a mount point; answered by a map: `block_size`, `blocks`, `blocks_free`, `blocks_available`,
     /// `inodes`, `inodes_free`; an error where it does not answer in time.
