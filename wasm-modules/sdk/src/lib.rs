@@ -1,6 +1,6 @@
-//! What modules written in Rust share: the host's interfaces ([`host`]), Salt values ([`Data`]), globs ([`fnmatch`]), and
-//! a panic hook, which every module that uses this crate has: it writes the panic's message to the minion's log, where
-//! the job's return can only say that the module trapped.
+//! What modules written in Rust share: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`], [`path`]),
+//! globs ([`fnmatch`]), and a panic hook, which every module that uses this crate has: it writes the panic's message to the
+//! minion's log, where the job's return can only say that the module trapped.
 //!
 //! A module binds its own world and takes the host's interfaces from here:
 //!
@@ -17,10 +17,13 @@
 mod bindings;
 mod data;
 mod fnmatch;
+pub mod fs;
 mod panic;
+pub mod path;
 mod value;
 
 pub use bindings::brine::host;
+pub use bindings::wasi;
 pub use data::Data;
 pub use fnmatch::fnmatch;
 pub use value::Value;

@@ -1,0 +1,350 @@
+//! Files of the host, as far as its owner granted directories: `wasi:filesystem` by absolute paths, `brine:host/metadata` for
+//! what that does not tell.
+//!
+//! A path is looked for in the granted directory that covers it; it is the host that keeps it there. The host follows no link
+//! that is written as an absolute path, even where it leads to a place that was granted: so where it refuses, links are
+//! followed here, step by step, and it is asked again.
+
+use std::thread::LocalKey;
+
+use crate::host::metadata;
+pub use crate::host::metadata::{FileStat, Kind};
+use crate::path;
+use crate::wasi::filesystem::preopens::get_directories;
+use crate::wasi::filesystem::types::{Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags};
+
+/// What can go wrong with a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// There is no such file, or one of its parents is no directory.
+    NotFound,
+    /// It is outside of what was granted; the text says so and names what would grant it.
+    NotGranted(String),
+    /// It is below this directory, which was granted read-only.
+    ReadOnly(String),
+    /// The sandbox's user may not.
+    Denied,
+    /// Anything else, in the operating system's words.
+    Other(&'static str),
+    /// Anything else, in the host's words.
+    Host(String),
+}
+
+/// What files' functions give.
+pub type Result<T> = core::result::Result<T, Error>;
+
+impl Error {
+    /// One line about this path, in Python's words where Python has them.
+    pub fn at(&self, path: &str) -> String {
+        match self {
+            Self::NotFound => format!("[Errno 2] No such file or directory: '{path}'"),
+            Self::NotGranted(text) => text.clone(),
+            Self::ReadOnly(root) => {
+                format!("'{path}' cannot be written: this module was granted {root} read-only (ro, not rw)")
+            }
+            Self::Denied => format!("[Errno 13] Permission denied: '{path}'"),
+            Self::Other(what) => format!("{what}: '{path}'"),
+            Self::Host(what) => format!("{what}: '{path}'"),
+        }
+    }
+}
+
+impl From<metadata::Error> for Error {
+    fn from(error: metadata::Error) -> Self {
+        match error {
+            metadata::Error::NotFound => Self::NotFound,
+            metadata::Error::NotGranted(text) => Self::NotGranted(text),
+            metadata::Error::Denied => Self::Denied,
+            metadata::Error::Other(text) => Self::Host(text),
+        }
+    }
+}
+
+impl From<ErrorCode> for Error {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::NoEntry => Self::NotFound,
+            ErrorCode::Access | ErrorCode::NotPermitted => Self::Denied,
+            ErrorCode::IsDirectory => Self::Other("[Errno 21] Is a directory"),
+            ErrorCode::NotDirectory => Self::Other("[Errno 20] Not a directory"),
+            ErrorCode::Exist => Self::Other("[Errno 17] File exists"),
+            ErrorCode::NotEmpty => Self::Other("[Errno 39] Directory not empty"),
+            ErrorCode::Loop => Self::Other("[Errno 40] Too many levels of symbolic links"),
+            ErrorCode::NameTooLong => Self::Other("[Errno 36] File name too long"),
+            ErrorCode::InsufficientSpace => Self::Other("[Errno 28] No space left on device"),
+            ErrorCode::Quota => Self::Other("[Errno 122] Disk quota exceeded"),
+            ErrorCode::FileTooLarge => Self::Other("[Errno 27] File too large"),
+            ErrorCode::ReadOnly => Self::Other("[Errno 30] Read-only file system"),
+            ErrorCode::TextFileBusy => Self::Other("[Errno 26] Text file busy"),
+            ErrorCode::Busy => Self::Other("[Errno 16] Device or resource busy"),
+            ErrorCode::CrossDevice => Self::Other("[Errno 18] Invalid cross-device link"),
+            ErrorCode::Invalid | ErrorCode::IllegalByteSequence => Self::Other("[Errno 22] Invalid argument"),
+            _ => Self::Other("[Errno 5] Input/output error"),
+        }
+    }
+}
+
+/// A granted directory.
+struct Root {
+    dir: Descriptor,
+    path: String,
+    writable: bool,
+}
+
+thread_local! {
+    static ROOTS: Vec<Root> = get_directories()
+        .into_iter()
+        .map(|(dir, path)| {
+            let write = DescriptorFlags::MUTATE_DIRECTORY;
+            let writable = dir.get_flags().is_ok_and(|flags| flags & write == write);
+            Root { dir, path, writable }
+        })
+        .collect();
+}
+/// An instance has one thread, and lives for one call.
+const GRANTED: &LocalKey<Vec<Root>> = &ROOTS;
+
+/// How often a link may lead to another: the kernel's bound.
+const MAX_LINKS: usize = 40;
+/// Bytes of one read or write: what the host gives at most.
+const CHUNK: u64 = 64 * 1024;
+/// Names that are no text, in one directory, that are passed over.
+const MAX_UNREADABLE: usize = 10_000;
+
+/// Does something at a path in the granted directory that covers it.
+fn at<T>(path: &str, write: bool, act: impl Fn(&Descriptor, &str) -> core::result::Result<T, ErrorCode>) -> Result<T> {
+    if !path.starts_with('/') {
+        return Err(Error::Other("the path must be absolute"));
+    }
+    let attempt = |path: &str| {
+        GRANTED.with(|roots| {
+            let covering = roots.iter().filter_map(|root| path::below(path, &root.path).map(|rest| (root, rest)));
+            let Some((root, rest)) = covering.max_by_key(|(root, _)| root.path.len()) else {
+                return Err(ErrorCode::NotPermitted);
+            };
+            act(&root.dir, &rest)
+        })
+    };
+    let refused = match attempt(path) {
+        Err(code @ (ErrorCode::NotPermitted | ErrorCode::CrossDevice | ErrorCode::Loop)) => code,
+        done => return Ok(done?),
+    };
+    let real = realpath(path)?;
+    if real != path {
+        match attempt(&real) {
+            Err(ErrorCode::NotPermitted | ErrorCode::CrossDevice) => {}
+            done => return Ok(done?),
+        }
+    }
+    // Why: outside, or read-only, or the host's user may not.
+    if let Err(metadata::Error::NotGranted(text)) = metadata::stat(&real, true) {
+        return Err(Error::NotGranted(text));
+    }
+    let read_only = |roots: &Vec<Root>| {
+        let covering = roots.iter().filter(|root| path::below(&real, &root.path).is_some());
+        covering.max_by_key(|root| root.path.len()).filter(|root| !root.writable).map(|root| root.path.clone())
+    };
+    match GRANTED.with(read_only) {
+        Some(root) if write => Err(Error::ReadOnly(root)),
+        _ => Err(refused.into()),
+    }
+}
+
+/// What the path is, or what the link that it is leads to.
+pub fn stat(path: &str, follow: bool) -> Result<FileStat> {
+    if !path.starts_with('/') {
+        return Err(Error::Other("the path must be absolute"));
+    }
+    let first = metadata::stat(path, follow);
+    if let Err(metadata::Error::NotGranted(_)) = &first {
+        let real =
+            if follow { realpath(path)? } else { path::join(&realpath(path::dirname(path))?, path::basename(path)) };
+        if real != path {
+            return Ok(metadata::stat(&real, follow)?);
+        }
+    }
+    Ok(first?)
+}
+
+/// The path without links, `.` and `..`, as Python's `os.path.realpath`: what is not there stays as it is written.
+pub fn realpath(path: &str) -> Result<String> {
+    let mut real = String::from("/");
+    let mut rest: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+    let mut links = 0;
+    while let Some(part) = rest.pop() {
+        match part.as_str() {
+            "" | "." => continue,
+            ".." => {
+                real = path::dirname(&real).to_owned();
+                continue;
+            }
+            _ => {}
+        }
+        let next = path::join(&real, &part);
+        let target = match metadata::stat(&next, false) {
+            Ok(stat) => stat.target,
+            Err(metadata::Error::NotGranted(_)) if leads_to_granted(&next) => None,
+            Err(metadata::Error::NotGranted(text)) => return Err(Error::NotGranted(text)),
+            Err(metadata::Error::NotFound | metadata::Error::Denied | metadata::Error::Other(_)) => None,
+        };
+        match target {
+            None => real = next,
+            Some(target) => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(ErrorCode::Loop.into());
+                }
+                if target.starts_with('/') {
+                    real = String::from("/");
+                }
+                rest.extend(target.split('/').rev().map(str::to_owned));
+            }
+        }
+    }
+    Ok(real)
+}
+
+/// Whether a granted directory is below this path: then this one is not seen, and is a directory.
+fn leads_to_granted(path: &str) -> bool {
+    GRANTED.with(|roots| roots.iter().any(|root| path::below(&root.path, path).is_some()))
+}
+
+/// A file that is open.
+pub struct File {
+    descriptor: Descriptor,
+    /// What it was when it was opened; none for one that is new.
+    pub stat: Option<FileStat>,
+}
+
+/// Opens a file to read. A pipe or a socket is refused: it would be waited for.
+pub fn open(path: &str) -> Result<File> {
+    let stat = stat(path, true)?;
+    match stat.kind {
+        Kind::Directory => return Err(ErrorCode::IsDirectory.into()),
+        Kind::Regular | Kind::Character | Kind::Block => {}
+        _ => return Err(Error::Other("not a file that can be read")),
+    }
+    let open = |dir: &Descriptor, rest: &str| {
+        dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, OpenFlags::empty(), DescriptorFlags::READ)
+    };
+    Ok(File { descriptor: at(path, false, open)?, stat: Some(stat) })
+}
+
+/// Opens a file to write, made or emptied.
+pub fn create(path: &str) -> Result<File> {
+    let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE;
+    let open =
+        |dir: &Descriptor, rest: &str| dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, flags, DescriptorFlags::WRITE);
+    Ok(File { descriptor: at(path, true, open)?, stat: None })
+}
+
+impl File {
+    /// Up to `len` bytes at `offset`; none at its end.
+    pub fn read_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        Ok(self.descriptor.read(len.min(CHUNK), offset)?.0)
+    }
+
+    /// Writes all of it at `offset`.
+    pub fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let part = &bytes[..bytes.len().min(CHUNK as usize)];
+            let written = self.descriptor.write(part, offset)?;
+            if written == 0 {
+                return Err(ErrorCode::Io.into());
+            }
+            offset += written;
+            bytes = bytes.get(written as usize..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Its content in parts, as long as `each` wants more.
+    pub fn each(&self, mut each: impl FnMut(&[u8]) -> bool) -> Result<()> {
+        let mut offset = 0;
+        loop {
+            let part = self.read_at(offset, CHUNK)?;
+            if part.is_empty() || !each(&part) {
+                return Ok(());
+            }
+            offset += part.len() as u64;
+        }
+    }
+}
+
+/// All of a file of at most `max` bytes.
+pub fn read(path: &str, max: usize) -> core::result::Result<Vec<u8>, String> {
+    let file = open(path).map_err(|error| error.at(path))?;
+    let mut content = Vec::new();
+    file.each(|part| {
+        content.extend_from_slice(part);
+        content.len() <= max
+    })
+    .map_err(|error| error.at(path))?;
+    if content.len() > max { Err(format!("'{path}' is larger than {max} bytes")) } else { Ok(content) }
+}
+
+/// What a directory holds: names and kinds, in the file system's order. Names that are no text are left out.
+pub fn read_dir(path: &str) -> Result<Vec<(String, Kind)>> {
+    let flags = DescriptorFlags::READ;
+    let open = |dir: &Descriptor, rest: &str| dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, OpenFlags::DIRECTORY, flags);
+    let stream = at(path, false, open)?.read_directory()?;
+    let mut entries = Vec::new();
+    let mut unreadable = 0;
+    loop {
+        match stream.read_directory_entry() {
+            Ok(Some(entry)) => entries.push((entry.name, kind(entry.type_))),
+            Ok(None) => return Ok(entries),
+            Err(ErrorCode::IllegalByteSequence) if unreadable < MAX_UNREADABLE => unreadable += 1,
+            Err(code) => return Err(code.into()),
+        }
+    }
+}
+
+fn kind(ty: DescriptorType) -> Kind {
+    match ty {
+        DescriptorType::Unknown => Kind::Unknown,
+        DescriptorType::BlockDevice => Kind::Block,
+        DescriptorType::CharacterDevice => Kind::Character,
+        DescriptorType::Directory => Kind::Directory,
+        DescriptorType::Fifo => Kind::Fifo,
+        DescriptorType::SymbolicLink => Kind::Symlink,
+        DescriptorType::RegularFile => Kind::Regular,
+        DescriptorType::Socket => Kind::Socket,
+    }
+}
+
+/// Makes a directory.
+pub fn create_dir(path: &str) -> Result<()> {
+    at(path, true, |dir, rest| dir.create_directory_at(rest))
+}
+
+/// Makes a directory and those above it that are not there.
+pub fn create_dir_all(path: &str) -> Result<()> {
+    match stat(path, true) {
+        Ok(stat) if stat.kind == Kind::Directory => return Ok(()),
+        Ok(_) => return Err(ErrorCode::Exist.into()),
+        // Not visible, but there.
+        Err(_) if leads_to_granted(path) => return Ok(()),
+        Err(Error::NotFound) => {}
+        Err(error) => return Err(error),
+    }
+    if path != "/" {
+        create_dir_all(path::dirname(path))?;
+    }
+    create_dir(path)
+}
+
+/// Removes a file or a link.
+pub fn remove_file(path: &str) -> Result<()> {
+    at(path, true, |dir, rest| dir.unlink_file_at(rest))
+}
+
+/// Removes an empty directory.
+pub fn remove_dir(path: &str) -> Result<()> {
+    at(path, true, |dir, rest| dir.remove_directory_at(rest))
+}
+
+/// Renames within one directory: the last part of the path becomes `name`, replacing what has that name.
+pub fn rename(path: &str, name: &str) -> Result<()> {
+    at(path, true, |dir, rest| dir.rename_at(rest, dir, &path::join(path::dirname(rest), name)))
+}
