@@ -15,6 +15,7 @@ mod shapes;
 
 use brine_guest::host::{jobs, modules};
 use brine_guest::{Value, fnmatch};
+use shapes::{KILL, TERM};
 
 struct Module;
 
@@ -43,19 +44,36 @@ impl Guest for Module {
     }
 
     fn kill_job(jid: Data) -> Result<String, String> {
-        Ok(kill(&jid.name("jid")?))
+        Ok(end(&jid.name("jid")?, KILL))
     }
 
     fn kill_all_jobs() -> Result<Vec<String>, String> {
-        let running = shapes::jobs(&jobs::running())?;
-        Ok(running.iter().flat_map(|job| shapes::texts(job.get("jid"))).map(kill).collect())
+        end_all(KILL)
+    }
+
+    fn term_job(jid: Data) -> Result<String, String> {
+        Ok(end(&jid.name("jid")?, TERM))
+    }
+
+    fn term_all_jobs() -> Result<Vec<String>, String> {
+        end_all(TERM)
+    }
+
+    fn signal_job(jid: Data, sig: Data) -> Result<String, String> {
+        Ok(end(&jid.name("jid")?, shapes::signal(&sig.name("sig")?)?))
     }
 }
 
-fn kill(jid: &str) -> String {
+fn end(jid: &str, signal: u8) -> String {
     // The pid is the job's as `running` tells it; it is gone once the job is.
     let pid = jobs::find(jid).value().ok().and_then(|job| shapes::pid(&job));
-    if jobs::kill(jid) { shapes::killed(jid, pid) } else { String::new() }
+    if jobs::kill(jid) { shapes::ended(jid, pid, signal) } else { String::new() }
+}
+
+fn end_all(signal: u8) -> Result<Vec<String>, String> {
+    let running = shapes::jobs(&jobs::running())?;
+    let jids = running.iter().flat_map(|job| shapes::texts(job.get("jid")));
+    Ok(jids.map(|jid| end(jid, signal)).filter(|ended| !ended.is_empty()).collect())
 }
 
 export!(Module);

@@ -66,11 +66,23 @@ pub(crate) fn pid(job: &Value) -> Option<i64> {
     if let Some(Value::Int(pid)) = job.get("pid") { Some(*pid) } else { None }
 }
 
-/// Salt's words for a job that was killed.
-pub(crate) fn killed(jid: &str, pid: Option<i64>) -> String {
+pub(crate) const KILL: u8 = 9;
+pub(crate) const TERM: u8 = 15;
+
+/// One of the two signals, by number or name.
+pub(crate) fn signal(text: &str) -> Result<u8, String> {
+    match text.strip_prefix("SIG").unwrap_or(text) {
+        "9" | "KILL" => Ok(KILL),
+        "15" | "TERM" => Ok(TERM),
+        _ => Err(format!("a job is no process: it can be ended by TERM (15) or KILL (9), and takes no signal {text}")),
+    }
+}
+
+/// Salt's words for a job that was ended.
+pub(crate) fn ended(jid: &str, pid: Option<i64>, signal: u8) -> String {
     match pid {
-        Some(pid) => format!("Signal 9 sent to job {jid} at pid {pid}"),
-        None => format!("Signal 9 sent to job {jid}"),
+        Some(pid) => format!("Signal {signal} sent to job {jid} at pid {pid}"),
+        None => format!("Signal {signal} sent to job {jid}"),
     }
 }
 
@@ -96,6 +108,16 @@ mod tests {
         for (kind, names) in all {
             assert_eq!(names, if kind == "modules" { vec!["modules.foo"] } else { vec![] }, "{kind}");
         }
+    }
+
+    #[test]
+    fn signals_that_end() {
+        for (text, expected) in
+            [("9", Some(9)), ("KILL", Some(9)), ("SIGTERM", Some(15)), ("15", Some(15)), ("1", None), ("", None)]
+        {
+            assert_eq!(signal(text).ok(), expected, "{text}");
+        }
+        assert_eq!(ended("2025", Some(7), TERM), "Signal 15 sent to job 2025 at pid 7");
     }
 
     #[test]

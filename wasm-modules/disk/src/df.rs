@@ -1,0 +1,170 @@
+//! What `df` makes of mounts and their numbers: which are shown, and in which words.
+
+use brine_guest::host::disks::{Mount, Space};
+use brine_guest::{Data, Value};
+
+/// Letters that Salt lets through to `df`.
+const ALLOWED: &str = "aBhHiklPtTxv";
+
+/// Whether all mounts are asked for.
+pub(crate) fn flags(args: Option<&Data>, caller: &str) -> Result<bool, String> {
+    let mut all = false;
+    let letters: Vec<String> = match args.map(Data::value).transpose()? {
+        None | Some(Value::None) => Vec::new(),
+        Some(Value::Text(text)) => text.chars().map(String::from).collect(),
+        Some(Value::List(items)) => items.iter().map(|item| item.text().unwrap_or_default().to_owned()).collect(),
+        Some(other) => return Err(format!("args is to be text or a list of texts, not {}", other.kind())),
+    };
+    for letter in letters {
+        match letter.as_str() {
+            "a" => all = true,
+            "k" | "P" => {}
+            one if one.len() == 1 && ALLOWED.contains(one) => {
+                return Err(format!("{caller} does not run df, and has none of what its flag {one} does"));
+            }
+            _ => return Err(format!("Invalid flag passed to {caller}")),
+        }
+    }
+    Ok(all)
+}
+
+/// File systems that tell of the kernel and hold no files.
+const DUMMIES: [&str; 14] = [
+    "autofs",
+    "proc",
+    "subfs",
+    "debugfs",
+    "devpts",
+    "fusectl",
+    "fuse.portal",
+    "mqueue",
+    "rpc_pipefs",
+    "sysfs",
+    "devfs",
+    "kernfs",
+    "ignore",
+    "none",
+];
+
+/// One mount of each file system, the one that df shows.
+pub(crate) fn distinct(mounts: Vec<Mount>) -> Vec<Mount> {
+    let mut shown: Vec<Mount> = Vec::new();
+    for mount in mounts {
+        if DUMMIES.contains(&mount.fstype.as_str()) {
+            continue;
+        }
+        // What is mounted over another hides it.
+        shown.retain(|other| other.mount_point != mount.mount_point);
+        match shown.iter_mut().find(|other| other.device_number == mount.device_number) {
+            None => shown.push(mount),
+            // A name that is a path tells more, then a place nearer to the root.
+            Some(other) => {
+                let better = mount.device.contains('/') && !other.device.contains('/');
+                let worse = !mount.device.contains('/') && other.device.contains('/');
+                if better || (!worse && mount.mount_point.len() < other.mount_point.len()) {
+                    *other = mount;
+                }
+            }
+        }
+    }
+    shown
+}
+
+/// A row of `df -P`, as `disk.usage` has it.
+pub(crate) fn blocks(mount: &Mount, space: &Space) -> Value {
+    // In 1024 bytes, rounded up, as df does.
+    let kib = |blocks: u64| (u128::from(blocks) * u128::from(space.block_size)).div_ceil(1024).to_string();
+    Value::dict([
+        ("filesystem", mount.device.as_str().into()),
+        ("1K-blocks", kib(space.blocks).into()),
+        ("used", kib(space.blocks.saturating_sub(space.blocks_free)).into()),
+        ("available", kib(space.blocks_available).into()),
+        ("capacity", capacity(space)),
+    ])
+}
+
+/// A row of `df -iP`, as `disk.inodeusage` has it.
+pub(crate) fn inodes(mount: &Mount, space: &Space) -> Value {
+    let used = space.inodes.saturating_sub(space.inodes_free);
+    Value::dict([
+        ("inodes", space.inodes.to_string().into()),
+        ("used", used.to_string().into()),
+        ("free", space.inodes_free.to_string().into()),
+        ("use", percent(used, space.inodes_free)),
+        ("filesystem", mount.device.as_str().into()),
+    ])
+}
+
+/// `42%`: of what users that are not root can use.
+pub(crate) fn capacity(space: &Space) -> Value {
+    percent(space.blocks.saturating_sub(space.blocks_free), space.blocks_available)
+}
+
+fn percent(used: u64, left: u64) -> Value {
+    let (used, total) = (u128::from(used), u128::from(used) + u128::from(left));
+    if total == 0 { "-".into() } else { format!("{}%", (used * 100).div_ceil(total)).into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mount(device: &str, mount_point: &str, fstype: &str, device_number: u64) -> Mount {
+        Mount {
+            device: device.into(),
+            mount_point: mount_point.into(),
+            fstype: fstype.into(),
+            options: vec![],
+            device_number,
+        }
+    }
+
+    #[test]
+    fn one_mount_of_each_file_system() {
+        let mounts = vec![
+            mount("proc", "/proc", "proc", 21),
+            mount("tmpfs", "/dev/shm", "tmpfs", 23),
+            mount("/dev/vda", "/mnt/bind", "ext4", 1),
+            mount("/dev/vda", "/", "ext4", 1),
+            mount("tmpfs", "/dev/shm", "tmpfs", 27),
+            mount("tmpfs", "/run", "tmpfs", 30),
+            mount("/dev/vda", "/etc/hosts", "ext4", 1),
+            mount("rootfs", "/x", "rootfs", 40),
+            mount("/dev/vdb", "/longer", "ext4", 40),
+        ];
+        let shown: Vec<_> = distinct(mounts).into_iter().map(|mount| (mount.device, mount.mount_point)).collect();
+        let expected = [("/dev/vda", "/"), ("tmpfs", "/dev/shm"), ("tmpfs", "/run"), ("/dev/vdb", "/longer")];
+        assert_eq!(shown, expected.map(|(device, place)| (device.to_owned(), place.to_owned())));
+    }
+
+    #[test]
+    fn numbers_are_dfs() {
+        let space = Space {
+            block_size: 4096,
+            blocks: 66_053_064,
+            blocks_free: 54_465_000,
+            blocks_available: 12_233_716,
+            inodes: 16_777_216,
+            inodes_free: 16_227_801,
+        };
+        let root = mount("/dev/vda", "/", "ext4", 1);
+        let text = |row: &Value, key: &str| row.get(key).and_then(Value::text).map(str::to_owned).unwrap();
+        let row = blocks(&root, &space);
+        assert_eq!(text(&row, "1K-blocks"), "264212256");
+        assert_eq!(text(&row, "available"), "48934864");
+        assert_eq!(text(&row, "capacity"), "49%");
+        let row = inodes(&root, &space);
+        assert_eq!((text(&row, "used"), text(&row, "use")), ("549415".into(), "4%".into()));
+        let none = Space { blocks: 0, blocks_free: 0, blocks_available: 0, inodes: 0, inodes_free: 0, block_size: 1 };
+        assert_eq!(text(&inodes(&root, &none), "use"), "-");
+    }
+
+    #[test]
+    fn flags_are_letters() {
+        assert_eq!(flags(None, "disk.usage"), Ok(false));
+        assert_eq!(flags(Some(&"Pa".into()), "disk.usage"), Ok(true));
+        assert_eq!(flags(Some(&vec!["k"].into()), "disk.usage"), Ok(false));
+        assert_eq!(flags(Some(&"z".into()), "disk.usage"), Err("Invalid flag passed to disk.usage".into()));
+        assert!(flags(Some(&"h".into()), "disk.usage").unwrap_err().contains("flag h"));
+    }
+}

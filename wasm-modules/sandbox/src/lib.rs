@@ -1,0 +1,32 @@
+//! The module `sandbox`: what the owner of the host granted. The functions and their documentation are in `wit/world.wit`.
+
+wit_bindgen::generate!({
+    world: "sandbox",
+    path: "wit",
+    with: {
+        "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/policy@1.0.0": brine_guest::host::policy,
+    },
+});
+
+use brine_guest::host::policy;
+
+struct Module;
+
+impl Guest for Module {
+    fn list() -> Data {
+        policy::list()
+    }
+
+    fn show(name: Data) -> Result<Data, String> {
+        let name = name.name("name")?;
+        policy::show(&name)
+            .ok_or_else(|| format!("there is no module {name:?} on this minion: sandbox.list lists them"))
+    }
+
+    fn check() -> Data {
+        policy::check()
+    }
+}
+
+export!(Module);
