@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brine_sandbox_wire::{
-    ByteBuf, ConfigOp, FromExecutor, GrainsOp, HostError, HostOp, JobContext, JobsOp, Limits, LogLevel, ModulesOp,
-};
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel};
 use tokio::sync::{Notify, oneshot};
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
@@ -12,6 +10,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
 use crate::host::wasi::{MAX_RANDOM, Stdio};
 use crate::outcome::HostFailure;
+use crate::request;
 use crate::ticker::Hurry;
 use crate::value::show;
 
@@ -24,9 +23,6 @@ const MAX_TABLES: usize = 16;
 const TABLE_ELEMENT: u64 = 16;
 /// Resources of the host that a guest may hold (streams, pollables), and of its own.
 pub const MAX_RESOURCES: usize = 1_000;
-
-/// Bytes of what a guest asks the broker with: keys and names. It goes into a message and into the minion's memory.
-const MAX_REQUEST: usize = 64 << 10;
 
 /// A log line's longest, in bytes; the rest of it is "…".
 const MAX_LINE: usize = 1_024;
@@ -82,21 +78,6 @@ impl Memory {
     fn undo(&mut self) {
         self.held -= self.last_grown;
         self.last_grown = 0;
-    }
-}
-
-fn request_size(op: &HostOp) -> usize {
-    match op {
-        HostOp::Grains(GrainsOp::Items)
-        | HostOp::Modules(ModulesOp::Names | ModulesOp::Sync { saltenv: None })
-        | HostOp::Jobs(JobsOp::Running) => 0,
-        HostOp::Grains(GrainsOp::Get { key, delimiter }) => key.len() + delimiter.as_ref().map_or(0, String::len),
-        HostOp::Config(ConfigOp::Get { key }) => key.len(),
-        HostOp::Modules(ModulesOp::Describe { name }) => name.len(),
-        // An empty name costs something too.
-        HostOp::Modules(ModulesOp::Sync { saltenv: Some(names) }) => names.iter().map(|name| name.len() + 8).sum(),
-        HostOp::Jobs(JobsOp::Find { jid } | JobsOp::Kill { jid }) => jid.len(),
-        _ => usize::MAX,
     }
 }
 
@@ -157,9 +138,10 @@ pub struct Line {
 #[derive(Debug, Default)]
 struct LineState {
     killed: Option<(String, Hurry)>,
-    /// Messages on their way to the minion, in order: bounded by the log's budget and one request at a time.
+    /// Messages on their way to the minion, in order: bounded by the log's budget and one request at a time, and by the resources
+    /// a guest may hold for names that it looks up.
     outgoing: Vec<FromExecutor>,
-    waiting: Option<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
+    waiting: Vec<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
     log_left: u64,
     log_written: u64,
     log_dropped: u64,
@@ -193,19 +175,16 @@ impl Line {
     /// The minion answered. What nobody waits for (the call ended, or never asked) is dropped.
     pub fn reply(&self, request: u64, result: Result<ByteBuf, HostError>) {
         let mut state = self.state();
-        if let Some((number, waiting)) = state.waiting.take() {
-            if number == request {
-                let _ = waiting.send(result);
-            } else {
-                state.waiting = Some((number, waiting));
-            }
+        if let Some(index) = state.waiting.iter().position(|(number, _)| *number == request) {
+            let _ = state.waiting.swap_remove(index).1.send(result);
         }
     }
 
-    fn ask(&self, request: u64, op: HostOp) -> oneshot::Receiver<Result<ByteBuf, HostError>> {
+    fn ask(&self, request: u64, op: HostOp) -> Answer {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
-        state.waiting = Some((request, sender));
+        state.waiting.retain(|(_, waiting)| !waiting.is_closed());
+        state.waiting.push((request, sender));
         state.outgoing.push(FromExecutor::HostCall { call: self.call, request, op });
         drop(state);
         self.changed.notify_one();
@@ -260,6 +239,24 @@ impl Line {
     }
 }
 
+/// What the broker will say.
+pub type Answer = oneshot::Receiver<Result<ByteBuf, HostError>>;
+
+/// What the broker said. `Denied`, no answer and one of more than `limit` bytes end the guest.
+pub fn answered(
+    what: &'static str,
+    answer: Result<Result<ByteBuf, HostError>, oneshot::error::RecvError>,
+    limit: u64,
+) -> Result<Result<Vec<u8>, String>, HostFailure> {
+    match answer {
+        Ok(Ok(value)) if wide(value.len()) > limit => Err(HostFailure::LargeAnswer { what, limit }),
+        Ok(Ok(value)) => Ok(Ok(value.into_vec())),
+        Ok(Err(HostError::Failed(error))) => Ok(Err(error)),
+        Ok(Err(HostError::Denied(error))) => Err(HostFailure::Denied { what, error }),
+        Err(_) => Err(HostFailure::Failed { what, error: "the minion gave no answer".into() }),
+    }
+}
+
 /// The data of an instance's store.
 pub struct Guest {
     /// The way to the minion.
@@ -277,6 +274,7 @@ pub struct Guest {
     /// Bytes of the broker's answers.
     pub host_bytes: u64,
     max_host_calls: u32,
+    max_answer: u64,
     /// Made when the guest first asks for something of it: most modules never do.
     wasi: Option<(WasiCtx, Stdio, Stdio)>,
 }
@@ -296,6 +294,7 @@ impl Guest {
             host_calls: 0,
             host_bytes: 0,
             max_host_calls: limits.host_calls,
+            max_answer: limits.host_bytes,
             wasi: None,
         }
     }
@@ -305,24 +304,25 @@ impl Guest {
     /// # Errors
     /// Why there is no answer; `Denied` and what went over a limit end the guest, the caller decides about `Failed`.
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
+        let answer = match self.begin(op)? {
+            Ok(answer) => answer.await,
+            Err(error) => return Ok(Err(error)),
+        };
+        let answer = answered(what, answer, self.max_answer)?;
+        self.host_bytes += answer.as_ref().map_or(0, |value| wide(value.len()));
+        Ok(answer)
+    }
+
+    /// Asks the minion's broker. The answer is for [`answered`].
+    pub fn begin(&mut self, op: HostOp) -> Result<Result<Answer, String>, HostFailure> {
         if self.host_calls >= u64::from(self.max_host_calls) {
             return Err(HostFailure::TooManyCalls(self.max_host_calls));
         }
-        let asked = request_size(&op);
-        if asked > MAX_REQUEST {
-            return Err(HostFailure::Failed { what, error: format!("{asked} bytes are no key or name") });
-        }
         self.host_calls += 1;
-        let answer = self.line.ask(self.host_calls, op).await;
-        match answer {
-            Ok(Ok(value)) => {
-                self.host_bytes += wide(value.len());
-                Ok(Ok(value.into_vec()))
-            }
-            Ok(Err(HostError::Failed(error))) => Ok(Err(error)),
-            Ok(Err(HostError::Denied(error))) => Err(HostFailure::Denied { what, error }),
-            Err(_) => Err(HostFailure::Failed { what, error: "the minion gave no answer".into() }),
+        if let Err(error) = request::check(&op) {
+            return Ok(Err(error));
         }
+        Ok(Ok(self.line.ask(self.host_calls, op)))
     }
 
     /// As [`Guest::ask`], for functions that have no error to return: the guest ends.

@@ -9,6 +9,7 @@
 //! - [`value`]: Salt's values and the component's
 //! - [`links`], [`host`]: what a guest can import, one file an interface
 //! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use
+//! - [`request`]: how large what it asks of the minion may be
 //! - [`outcome`]: how a failure reads
 //! - [`ticker`]: the clock by which running guests are interrupted
 //!
@@ -21,6 +22,7 @@ pub mod links;
 pub mod load;
 pub mod modules;
 pub mod outcome;
+pub mod request;
 pub mod serve;
 pub mod ticker;
 pub mod value;

@@ -12,8 +12,26 @@ use crate::host::bindings::brine::host as wit;
 use crate::host::wasi;
 use crate::value::show::one_line;
 
-/// Interfaces that need a grant, in the order of [`Grants`]' bits.
-const GRANTABLE: [&str; 4] = ["brine:host/grains", "brine:host/config", "brine:host/modules", "brine:host/jobs"];
+/// Interfaces that need a grant, in the order of [`Grants`]' bits, and how each is linked.
+const GRANTABLE: [(&str, Add); 14] = [
+    ("brine:host/grains", |linker| wit::grains::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/config", |linker| wit::config::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/modules", |linker| wit::modules::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/jobs", |linker| wit::jobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/process", |linker| wit::process::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/functions", |linker| wit::functions::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/files", |linker| wit::files::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/http", |linker| wit::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/pillar", |linker| wit::pillar::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/events", |linker| wit::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/mine", |linker| wit::mine::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/metadata", |linker| wit::metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/disks", |linker| wit::disks::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("brine:host/policy", |linker| wit::policy::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+];
+
+/// Adds an interface to a linker.
+type Add = fn(&mut Linker<Guest>) -> wasmtime::Result<()>;
 
 /// Interfaces that every module may import, beside WASI's.
 const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job"];
@@ -23,7 +41,7 @@ const MAX_NAMES: usize = 300;
 
 /// A set of granted interfaces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Grants(u8);
+pub struct Grants(u32);
 
 impl Grants {
     /// From the names, with or without `@version`. Names that this executor does not know grant nothing.
@@ -37,8 +55,8 @@ impl Grants {
     }
 }
 
-fn bit(interface: &str) -> Option<u8> {
-    GRANTABLE.iter().position(|name| *name == interface).map(|index| 1 << index)
+fn bit(interface: &str) -> Option<u32> {
+    GRANTABLE.iter().position(|(name, _)| *name == interface).map(|index| 1 << index)
 }
 
 fn unversioned(name: &str) -> &str {
@@ -108,17 +126,10 @@ impl Links {
         wit::types::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::log::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::job::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
-        if grants.has("brine:host/grains") {
-            wit::grains::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
-        }
-        if grants.has("brine:host/config") {
-            wit::config::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
-        }
-        if grants.has("brine:host/modules") {
-            wit::modules::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
-        }
-        if grants.has("brine:host/jobs") {
-            wit::jobs::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
+        for (name, add) in GRANTABLE {
+            if grants.has(name) {
+                add(&mut linker)?;
+            }
         }
         Ok(linker)
     }

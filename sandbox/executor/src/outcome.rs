@@ -9,6 +9,9 @@ use crate::value::show::one_line;
 /// Characters of an error that comes from somewhere else.
 const MAX_REASON: usize = 400;
 
+/// Characters of the broker's: a refusal ends with the line that would grant it, which has to be whole.
+const MAX_REFUSAL: usize = 4_000;
+
 /// What wasmtime says when a call between guest and host holds more than its hostcall fuel. Its type is private.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
@@ -30,6 +33,14 @@ pub enum HostFailure {
         what: &'static str,
         /// What happened.
         error: String,
+    },
+    /// The broker's answer is over [`Limits::host_bytes`].
+    #[error("{what} has an answer of more than its limit of {}", size(*limit))]
+    LargeAnswer {
+        /// The function, as in `grains.items`.
+        what: &'static str,
+        /// In bytes.
+        limit: u64,
     },
     /// Over [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
@@ -66,7 +77,7 @@ pub fn output(name: &str, limits: &Limits) -> Outcome {
 #[must_use]
 pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
     if let Some(failure) = error.downcast_ref::<HostFailure>() {
-        return failed(FailKind::Host, format!("{name} was stopped: {}", one_line(&failure.to_string(), MAX_REASON)));
+        return failed(FailKind::Host, format!("{name} was stopped: {}", one_line(&failure.to_string(), MAX_REFUSAL)));
     }
     if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
         let last = last_line(guest);

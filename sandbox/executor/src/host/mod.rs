@@ -1,13 +1,24 @@
 //! What the host does for a guest: one file an interface of `wit/`, of the same name, and [`wasi`].
 //!
-//! `log` and `job` are answered here. The others ask the minion's broker, which checks every argument again.
+//! `log` and `job` are answered here, and `metadata` from the granted directories. The others ask the minion's broker, which checks
+//! every argument again.
 
 pub mod config;
+pub mod disks;
+pub mod events;
+pub mod files;
+pub mod functions;
 pub mod grains;
+pub mod http;
 pub mod job;
 pub mod jobs;
 pub mod log;
+pub mod metadata;
+pub mod mine;
 pub mod modules;
+pub mod pillar;
+pub mod policy;
+pub mod process;
 pub mod wasi;
 
 use crate::outcome::HostFailure;
@@ -27,6 +38,16 @@ pub mod bindings {
                 import brine:host/config@1.0.0;
                 import brine:host/modules@1.0.0;
                 import brine:host/jobs@1.0.0;
+                import brine:host/process@1.0.0;
+                import brine:host/functions@1.0.0;
+                import brine:host/files@1.0.0;
+                import brine:host/http@1.0.0;
+                import brine:host/pillar@1.0.0;
+                import brine:host/events@1.0.0;
+                import brine:host/mine@1.0.0;
+                import brine:host/metadata@1.0.0;
+                import brine:host/disks@1.0.0;
+                import brine:host/policy@1.0.0;
             }
         ",
         imports: {
@@ -71,6 +92,23 @@ fn parsed<T: serde::de::DeserializeOwned>(what: &'static str, value: &[u8]) -> R
 }
 
 fn checked(what: &'static str, value: &[u8]) -> Result<(), HostFailure> {
-    let odd = |error| HostFailure::Failed { what, error: format!("the minion's answer is malformed: {error}") };
-    msgpack::check(value).map(drop).map_err(odd)
+    msgpack::check(value).map(drop).map_err(|error| odd(what, &error))
+}
+
+fn odd(what: &'static str, error: &msgpack::Malformed) -> HostFailure {
+    HostFailure::Failed { what, error: format!("the minion's answer is malformed: {error}") }
+}
+
+impl crate::guest::Guest {
+    /// Asks the broker, for functions that have an error to return.
+    async fn ask_for<T: serde::de::DeserializeOwned>(
+        &mut self,
+        what: &'static str,
+        op: brine_sandbox_wire::HostOp,
+    ) -> Result<Result<T, String>, HostFailure> {
+        match self.ask(what, op).await? {
+            Ok(value) => parsed(what, &value).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
 }

@@ -1,0 +1,24 @@
+//! `brine:host/pillar`: the granted keys of this minion's pillar, asked of the broker.
+
+use brine_sandbox_wire::{HostOp, PillarOp};
+
+use super::bindings::brine::host::pillar::{Data, Host};
+use crate::guest::Guest;
+
+impl Host for Guest {
+    async fn items(&mut self) -> wasmtime::Result<Result<Data, String>> {
+        let what = "pillar.items";
+        Ok(match self.ask(what, HostOp::Pillar(PillarOp::Items)).await? {
+            Ok(value) => Ok(super::data(what, value)?),
+            Err(error) => Err(error),
+        })
+    }
+
+    async fn get(&mut self, key: String, delimiter: Option<String>) -> wasmtime::Result<Result<Option<Data>, String>> {
+        let what = "pillar.get";
+        Ok(match self.ask(what, HostOp::Pillar(PillarOp::Get { key, delimiter })).await? {
+            Ok(value) => Ok(super::optional(what, value)?),
+            Err(error) => Err(error),
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! `brine:host/policy`: what the owner of this host granted, asked of the broker.
+
+use brine_sandbox_wire::{HostOp, PolicyOp};
+
+use super::bindings::brine::host::policy::{Data, Host};
+use crate::guest::Guest;
+
+impl Host for Guest {
+    async fn list(&mut self) -> wasmtime::Result<Data> {
+        let what = "policy.list";
+        let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::List)).await?;
+        Ok(super::data(what, value)?)
+    }
+
+    async fn show(&mut self, name: String) -> wasmtime::Result<Option<Data>> {
+        let what = "policy.show";
+        let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::Show { name })).await?;
+        Ok(super::optional(what, value)?)
+    }
+
+    async fn check(&mut self) -> wasmtime::Result<Data> {
+        let what = "policy.check";
+        let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::Check)).await?;
+        Ok(super::data(what, value)?)
+    }
+}
