@@ -6,9 +6,10 @@ use crate::Result;
 const MAX_DEPTH: usize = 128;
 
 /// A Salt value. A dict keeps its order.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum Value {
     /// `None`
+    #[default]
     None,
     /// `True` and `False`
     Bool(bool),
@@ -58,6 +59,50 @@ impl Value {
             Value::List(_) => "a list",
             Value::Dict(_) => "a dict",
             Value::Ext(..) => "an extension",
+        }
+    }
+
+    /// Whether Python takes it for true.
+    pub fn truthy(&self) -> bool {
+        match self {
+            Value::None => false,
+            Value::Bool(value) => *value,
+            Value::Int(value) => *value != 0,
+            Value::Big(_) | Value::Ext(..) => true,
+            Value::Float(value) => *value != 0.0,
+            Value::Text(text) => !text.is_empty(),
+            Value::Bytes(bytes) => !bytes.is_empty(),
+            Value::List(items) => !items.is_empty(),
+            Value::Dict(entries) => !entries.is_empty(),
+        }
+    }
+
+    /// As Python's `str` writes it.
+    pub fn to_text(&self) -> String {
+        match self {
+            Value::Text(text) => text.clone(),
+            other => other.repr(),
+        }
+    }
+
+    /// As Python's `repr` writes it.
+    fn repr(&self) -> String {
+        let joined = |parts: Vec<String>| parts.join(", ");
+        match self {
+            Value::None => "None".into(),
+            Value::Bool(true) => "True".into(),
+            Value::Bool(false) => "False".into(),
+            Value::Int(value) => value.to_string(),
+            Value::Big(value) => value.to_string(),
+            Value::Float(value) => format!("{value:?}"),
+            Value::Text(text) => quoted(text),
+            Value::Bytes(bytes) => format!("b'{}'", bytes.escape_ascii()),
+            Value::List(items) => format!("[{}]", joined(items.iter().map(Value::repr).collect())),
+            Value::Dict(entries) => {
+                let entries = entries.iter().map(|(key, value)| format!("{}: {}", key.repr(), value.repr()));
+                format!("{{{}}}", joined(entries.collect()))
+            }
+            Value::Ext(kind, bytes) => format!("ExtType(code={kind}, data=b'{}')", bytes.escape_ascii()),
         }
     }
 
@@ -134,6 +179,25 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Value {
         value.map_or(Value::None, Into::into)
     }
+}
+
+/// Text in the quotes that Python chooses.
+fn quoted(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
+    let mut out = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote => out.extend(['\\', c]),
+            c if c.is_ascii_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
 }
 
 pub(crate) fn list_head(out: &mut Vec<u8>, len: usize) {
@@ -296,6 +360,22 @@ mod tests {
         for value in samples() {
             assert_eq!(Value::decode(&encoded(&value)), Ok(value));
         }
+    }
+
+    #[test]
+    fn text_of_values_is_pythons() {
+        let list = Value::List(vec![
+            "a".into(),
+            "it's".into(),
+            "\"'\n\\".into(),
+            Value::Int(-1),
+            Value::Float(1.0),
+            true.into(),
+        ]);
+        assert_eq!(list.to_text(), r#"['a', "it's", '"\'\n\\', -1, 1.0, True]"#);
+        assert_eq!(Value::dict([("k", Value::None)]).to_text(), "{'k': None}");
+        assert_eq!(Value::from("as it is").to_text(), "as it is");
+        assert!(!Value::from("").truthy() && !Value::Int(0).truthy() && Value::from("0").truthy());
     }
 
     /// Another implementation reads what this one writes, and the other way round.

@@ -1,0 +1,138 @@
+//! The module `cmd`: runs the programs that the owner of the host granted. The functions and their documentation are in
+//! `wit/world.wit`.
+//!
+//! - [`options`]: what Salt's many arguments mean
+//! - [`words`]: a line as words
+//! - [`run`]: one command, from its arguments to its outputs
+
+wit_bindgen::generate!({
+    world: "cmd",
+    path: "wit",
+    with: {
+        "brine:host/types@1.0.0": brine_guest::host::types,
+        "brine:host/process@1.0.0": brine_guest::host::process,
+        "brine:host/job@1.0.0": brine_guest::host::job,
+        "brine:host/log@1.0.0": brine_guest::host::log,
+    },
+});
+
+mod options;
+mod run;
+mod words;
+
+use brine_guest::Value;
+use brine_guest::host::process;
+use options::Call;
+
+struct Module;
+
+/// The type that an argument of this name has in every function.
+macro_rules! of {
+    (cmd) => { Data };
+    (cwd) => { Option<String> };
+    (runas) => { Option<String> };
+    (group) => { Option<String> };
+    (shell) => { Option<String> };
+    (output_encoding) => { Option<String> };
+    (output_loglevel) => { Option<String> };
+    (saltenv) => { Option<String> };
+    (prepend_path) => { Option<String> };
+    (stdin) => { Option<Data> };
+    (env) => { Option<Data> };
+    (template) => { Option<Data> };
+    (umask) => { Option<Data> };
+    (log_callback) => { Option<Data> };
+    (timeout) => { Option<Data> };
+    (password) => { Option<Data> };
+    (success_retcodes) => { Option<Data> };
+    (success_stdout) => { Option<Data> };
+    (success_stderr) => { Option<Data> };
+    ($flag:ident) => { Option<bool> };
+}
+
+/// Functions with Salt's arguments in Salt's order: each fills a [`Call`] and says what is made of it.
+macro_rules! functions {
+    ($(fn $name:ident($cmd:ident $($param:ident)*) -> $result:ty { |$call:ident| $body:expr })*) => {
+        $(fn $name($cmd: of!($cmd), $($param: of!($param)),*) -> Result<$result, String> {
+            let $call = Call { $($param,)* ..Call::new($cmd)? };
+            $body
+        })*
+    };
+}
+
+#[rustfmt::skip]
+impl Guest for Module {
+    functions! {
+        fn run(
+            cmd cwd stdin runas group shell python_shell env clean_env template rstrip umask output_encoding output_loglevel
+            log_callback hide_output timeout reset_system_locale ignore_retcode saltenv use_vt redirect_stderr bg password
+            encoded_cmd raise_err prepend_path success_retcodes success_stdout success_stderr
+        ) -> String {
+            |call| run::output(call)
+        }
+
+        fn shell(
+            cmd cwd stdin runas group shell env clean_env template rstrip umask output_encoding output_loglevel log_callback
+            hide_output timeout reset_system_locale ignore_retcode saltenv use_vt bg password prepend_path success_retcodes
+            success_stdout success_stderr python_shell
+        ) -> String {
+            |call| run::output(Call { needs_shell: call.python_shell != Some(false), ..call })
+        }
+
+        fn run_stdout(
+            cmd cwd stdin runas group shell python_shell env clean_env template rstrip umask output_encoding output_loglevel
+            log_callback hide_output timeout reset_system_locale ignore_retcode saltenv use_vt password prepend_path
+            success_retcodes success_stdout success_stderr
+        ) -> String {
+            |call| Ok(run::run(&call, false)?.stdout)
+        }
+
+        fn run_stderr(
+            cmd cwd stdin runas group shell python_shell env clean_env template rstrip umask output_encoding output_loglevel
+            log_callback hide_output timeout reset_system_locale ignore_retcode saltenv use_vt password prepend_path
+            success_retcodes success_stdout success_stderr
+        ) -> String {
+            |call| Ok(run::run(&call, false)?.stderr)
+        }
+
+        fn run_all(
+            cmd cwd stdin runas group shell python_shell env clean_env template rstrip umask output_encoding output_loglevel
+            log_callback hide_output timeout reset_system_locale ignore_retcode saltenv use_vt redirect_stderr password
+            encoded_cmd prepend_path success_retcodes success_stdout success_stderr
+        ) -> Data {
+            |call| Ok(run::run(&call, call.redirect_stderr == Some(true))?.all().into())
+        }
+
+        fn retcode(
+            cmd cwd stdin runas group shell python_shell env clean_env template umask output_encoding output_loglevel
+            log_callback timeout reset_system_locale ignore_retcode saltenv use_vt password success_retcodes success_stdout
+            success_stderr
+        ) -> i64 {
+            |call| Ok(run::run(&call, true)?.retcode)
+        }
+    }
+
+    fn which(cmd: String) -> Result<Option<String>, String> {
+        process::which(&cmd)
+    }
+
+    fn which_bin(cmds: Data) -> Result<Option<String>, String> {
+        let names = match cmds.value()? {
+            Value::List(names) => names.iter().map(Value::to_text).collect(),
+            Value::None => Vec::new(),
+            name => vec![name.to_text()],
+        };
+        for name in names {
+            if let Some(path) = process::which(&name)? {
+                return Ok(Some(path));
+            }
+        }
+        Ok(None)
+    }
+
+    fn has_exec(cmd: String) -> Result<bool, String> {
+        Ok(process::which(&cmd)?.is_some())
+    }
+}
+
+export!(Module);

@@ -1,0 +1,171 @@
+//! One command: where it goes, its run, and what is made of its outputs.
+
+use brine_guest::Value;
+use brine_guest::host::process::{self, Command, Finished};
+use brine_guest::host::{job, log};
+
+use crate::options::Call;
+use crate::words::{self, Unsplit};
+
+/// What a command gave.
+pub(crate) struct Done {
+    pub pid: Option<u32>,
+    pub retcode: i64,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Done {
+    /// As `cmd.run_all` returns it.
+    pub(crate) fn all(self) -> Value {
+        Value::dict([
+            ("pid", self.pid.map_or(Value::None, |pid| Value::Int(pid.into()))),
+            ("retcode", Value::Int(self.retcode)),
+            ("stdout", self.stdout.into()),
+            ("stderr", self.stderr.into()),
+        ])
+    }
+}
+
+/// Bytes of an output that go to the log.
+const MAX_LOGGED: usize = 4096;
+
+/// `cmd.run`: the output, both in one unless they are to be apart.
+pub(crate) fn output(call: Call) -> Result<String, String> {
+    let done = run(&call, call.redirect_stderr != Some(false))?;
+    if done.retcode != 0 && call.raise_err == Some(true) && call.ignore_retcode != Some(true) && !call.quiet() {
+        return Err(done.stdout);
+    }
+    Ok(done.stdout)
+}
+
+/// Runs the command to its end. Its code becomes the job's.
+pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
+    call.supported()?;
+    let success = call.success()?;
+    let argv = argv(call)?;
+    if argv.first().is_none_or(String::is_empty) {
+        return Err("the command is empty".into());
+    }
+    if call.cwd.as_deref().is_some_and(|cwd| !cwd.is_empty() && !cwd.starts_with('/')) {
+        let cwd = call.cwd.as_deref().unwrap_or_default();
+        return Err(format!("Specified cwd '{cwd}' either not absolute or does not exist"));
+    }
+    let timeout = call.timeout()?;
+    let command = Command {
+        argv,
+        cwd: call.cwd.clone().filter(|cwd| !cwd.is_empty()),
+        env: call.env()?,
+        clean_env: call.clean_env == Some(true),
+        stdin: call.stdin()?,
+        timeout_ms: timeout.as_ref().map(|(milliseconds, _)| *milliseconds),
+        run_as: call.runas.clone(),
+        group: call.group.clone(),
+        umask: call.umask()?,
+        max_output: None,
+        merge_stderr: merge,
+    };
+    let named = if call.quiet() { "REDACTED".to_owned() } else { call.cmd.to_text() };
+    let finished =
+        process::run(&command).map_err(|reason| format!("Unable to run command '{named}', reason: {reason}"))?;
+    let mut done = match timeout {
+        Some((_, seconds)) if finished.timed_out => {
+            let stdout = format!("{} : Timed out after {seconds} seconds", shown(call, &command));
+            Done { pid: Some(finished.pid), retcode: 1, stdout, stderr: String::new() }
+        }
+        _ => {
+            let Finished { pid, code, signal, stdout, stderr, stdout_dropped, stderr_dropped, .. } = finished;
+            // As Python says it: a signal is a negative code.
+            let code = code.map_or_else(|| -i64::from(signal.unwrap_or(0)), i64::from);
+            let stdout = cut(call.decode(stdout)?, stdout_dropped);
+            let stderr = cut(call.decode(stderr)?, stderr_dropped);
+            let found = |texts: &[String], output: &str| texts.iter().any(|text| output.contains(text.as_str()));
+            let good =
+                success.codes.contains(&code) || found(&success.stdout, &stdout) || found(&success.stderr, &stderr);
+            Done { pid: Some(pid), retcode: if good { 0 } else { code }, stdout, stderr }
+        }
+    };
+    let ignored = call.ignore_retcode == Some(true);
+    job::set_retcode(if ignored { 0 } else { i32::try_from(done.retcode).unwrap_or(1) });
+    if !call.quiet() {
+        if done.retcode != 0 && !ignored {
+            let first = named.split_whitespace().next().unwrap_or_default();
+            log::write(log::Level::Error, &format!("Command '{first}' failed with return code: {}", done.retcode));
+        }
+        log_outputs(call, &done);
+    }
+    if call.hide_output == Some(true) {
+        (done.stdout, done.stderr) = (String::new(), String::new());
+    }
+    Ok(done)
+}
+
+/// What the program gets, and before it the program: a shell, or the command's own.
+fn argv(call: &Call) -> Result<Vec<String>, String> {
+    let line = match &call.cmd {
+        Value::List(words) => return Ok(words.iter().map(Value::to_text).collect()),
+        line => line.to_text(),
+    };
+    // What runs from outside goes to a shell; what a module calls does not, unless it says so.
+    let wanted = call.python_shell.unwrap_or_else(|| job::current().function.starts_with("cmd."));
+    if !wanted && !call.needs_shell {
+        return words::split(&line).map_err(|why| unsplit(why, &line));
+    }
+    if let Some(shell) = process::shell(call.shell.as_deref())? {
+        return Ok(vec![shell, "-c".into(), line]);
+    }
+    let shell = call.shell.as_deref().unwrap_or("/bin/sh");
+    if call.needs_shell || call.shell.is_some() {
+        return Err(no_shell(&format!("the shell {shell} was not granted"), shell));
+    }
+    words::plain(&line).map_err(|why| unsplit(why, &line))
+}
+
+fn unsplit(why: Unsplit, line: &str) -> String {
+    match why {
+        Unsplit::Open(what) => format!("{what}: {line}"),
+        Unsplit::Syntax(what) => no_shell(
+            &format!("{what} is for a shell to interpret, and none was granted: quote it if it is meant as it is"),
+            "/bin/sh",
+        ),
+    }
+}
+
+fn no_shell(what: &str, shell: &str) -> String {
+    format!(
+        "{what}; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: \
+         cmd: {{process: [{shell}]}}"
+    )
+}
+
+/// The command as Python shows it: a line that a shell got, or the list of words.
+fn shown(call: &Call, command: &Command) -> String {
+    match &call.cmd {
+        Value::Text(line) if command.argv.last() == Some(line) && command.argv.len() == 3 => line.clone(),
+        _ => Value::from(command.argv.clone()).to_text(),
+    }
+}
+
+fn cut(mut output: String, dropped: u64) -> String {
+    if dropped > 0 {
+        output.push_str(&format!("\n[{dropped} more bytes were over the bound of this host and are not here]"));
+    }
+    output
+}
+
+/// At the level that was asked for.
+fn log_outputs(call: &Call, done: &Done) {
+    let level = match call.output_loglevel.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        Some("all" | "garbage" | "trace" | "profile") => log::Level::Trace,
+        None | Some("debug") => log::Level::Debug,
+        Some("warning") => log::Level::Warning,
+        Some("error" | "critical") => log::Level::Error,
+        Some(_) => log::Level::Info,
+    };
+    for (name, output) in [("stdout", &done.stdout), ("stderr", &done.stderr)] {
+        if !output.is_empty() {
+            let end = output.floor_char_boundary(MAX_LOGGED.min(output.len()));
+            log::write(level, &format!("{name}: {}", &output[..end]));
+        }
+    }
+}
