@@ -19,6 +19,8 @@ pub mod connection;
 pub mod daemon;
 pub mod events;
 pub mod facts;
+mod filecache;
+pub mod fileclient;
 pub mod grains;
 pub mod jobs;
 pub mod minion;

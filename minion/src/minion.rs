@@ -12,13 +12,14 @@ use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
-use crate::broker::MinionBroker;
+use crate::broker::{MinionBroker, Sources};
 use crate::config::{MinionOpts, Package};
 use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
 use crate::facts::{GrainsStore, PillarStore};
 use crate::jobs::{CONTROL_SLOTS, Jobs, Parts, ProcDir, Runner};
-use crate::modules::{FileClient, Modules};
+use crate::fileclient::FileClient;
+use crate::modules::Modules;
 use crate::pillar;
 use crate::pki::{Pki, PkiError};
 use crate::returns::{Returns, Spool, SpoolError};
@@ -114,6 +115,8 @@ pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Resul
                 policy: settings.policy,
                 max_running: jobs,
                 max_queued: settings.max_queued,
+                total_memory: settings.total_memory,
+                executor_idle: settings.executor_idle,
                 compile: settings.compile,
             };
             let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
@@ -148,15 +151,22 @@ impl Base {
         };
         let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), settings.compile.module));
         let modules = Modules::new(client, &opts.modules);
-        let broker =
-            MinionBroker::new(Arc::clone(&opts), Arc::clone(&grains), Arc::clone(&procs), Arc::clone(&modules));
+        let pillar = PillarStore::new();
+        let broker = MinionBroker::new(Sources {
+            opts: Arc::clone(&opts),
+            grains: Arc::clone(&grains),
+            pillar: Arc::clone(&pillar),
+            procs: Arc::clone(&procs),
+            modules: Arc::clone(&modules),
+            channel: channel.clone(),
+        });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
         let max_queued = settings.max_queued;
         let answers: Arc<dyn Broker> = broker.clone();
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
         broker.attach(&runtime);
-        Ok(Self { opts, grains, pillar: PillarStore::new(), procs, modules, runtime, channel, slots, max_queued })
+        Ok(Self { opts, grains, pillar, procs, modules, runtime, channel, slots, max_queued })
     }
 
     pub(crate) fn runner(&self) -> Runner {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Installed, JobContext, JobOutcome, Module, Removed, Sandbox};
+use brine_sandbox::{Installed, JobContext, JobOutcome, Module, PolicyOp, Removed, Sandbox};
 use futures_util::future::BoxFuture;
 
 /// Runs functions of modules and keeps the modules.
@@ -37,6 +37,11 @@ pub trait Runtime: Send + Sync + 'static {
     ) -> BoxFuture<'a, JobOutcome>;
     /// Ends the instances of a job; says how many there were.
     fn kill(&self, jid: &str) -> usize;
+    /// What the owner of this host granted, and what there is of it.
+    fn report(&self, op: PolicyOp) -> BoxFuture<'_, Value> {
+        let _ = op;
+        Box::pin(async { Value::Nil })
+    }
     /// Ends everything.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }

@@ -4,9 +4,17 @@
 //! before anything is done with it.
 
 mod config;
+mod events;
+mod files;
 mod grains;
+mod granted;
+mod http;
 mod jobs;
+mod mine;
 mod modules;
+mod network;
+mod pillar;
+mod policy;
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -16,32 +24,65 @@ use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
 use crate::config::MinionOpts;
-use crate::facts::GrainsStore;
+use crate::connection::Channel;
+use crate::facts::{GrainsStore, PillarStore};
+use crate::filecache::MAX_FILE;
+use crate::fileclient::FileClient;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::runtime::Runtime;
+use events::Teller;
+use files::Files;
+use http::Http;
+use network::SystemResolver;
+use network::Resolver;
 
 /// Longer keys than this name nothing.
 const MAX_KEY_BYTES: usize = 4096;
+
+/// What answers come from.
+pub(crate) struct Sources {
+    pub(crate) opts: Arc<MinionOpts>,
+    pub(crate) grains: Arc<GrainsStore>,
+    pub(crate) pillar: Arc<PillarStore>,
+    pub(crate) procs: Arc<ProcDir>,
+    pub(crate) modules: Arc<Modules>,
+    /// None for `salt-call --local`.
+    pub(crate) channel: Option<Arc<Channel>>,
+}
 
 /// Answers modules.
 pub struct MinionBroker {
     opts: Arc<MinionOpts>,
     grains: Arc<GrainsStore>,
+    pillar: Arc<PillarStore>,
     procs: Arc<ProcDir>,
     modules: Arc<Modules>,
+    files: Files,
+    teller: Teller,
+    resolver: Arc<dyn Resolver>,
+    http: Http,
     runtime: OnceLock<Weak<dyn Runtime>>,
 }
 
 impl MinionBroker {
     /// Of this minion.
-    pub fn new(
-        opts: Arc<MinionOpts>,
-        grains: Arc<GrainsStore>,
-        procs: Arc<ProcDir>,
-        modules: Arc<Modules>,
-    ) -> Arc<Self> {
-        Arc::new(Self { opts, grains, procs, modules, runtime: OnceLock::new() })
+    pub(crate) fn new(sources: Sources) -> Arc<Self> {
+        let Sources { opts, grains, pillar, procs, modules, channel } = sources;
+        let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
+        let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), MAX_FILE));
+        Arc::new(Self {
+            files: Files::new(client, &opts.cachedir),
+            teller: Teller::new(channel),
+            http: Http::new(Arc::clone(&resolver)),
+            opts,
+            grains,
+            pillar,
+            procs,
+            modules,
+            resolver,
+            runtime: OnceLock::new(),
+        })
     }
 
     /// The sandbox that asks. Called once, when it is there.
@@ -70,6 +111,13 @@ impl Broker for MinionBroker {
                     answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
                 }
                 HostOp::Modules(op) => modules::answer(&self.modules, &*self.runtime()?, op).await,
+                HostOp::Files(op) => self.files.answer(caller, op).await,
+                HostOp::Http(op) => self.http.answer(caller, op).await,
+                HostOp::Network(op) => network::answer(&*self.resolver, caller, op).await,
+                HostOp::Pillar(op) => pillar::answer(&self.pillar.now(), &caller.grants.pillar, op),
+                HostOp::Events(op) => self.teller.fire(caller, op).await,
+                HostOp::Mine(op) => mine::answer(&self.teller, caller, op).await,
+                HostOp::Policy(op) => policy::answer(&*self.runtime()?, op).await,
                 other => Err(HostError::Denied(format!("{} is not there yet", other.interface()))),
             }
         })

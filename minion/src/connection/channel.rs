@@ -19,8 +19,9 @@ use crate::facts::GrainsStore;
 use crate::pki::Pki;
 
 /// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the four senders of
-/// returns, a file transfer, an event and the pillar.
-const MAX_CONNECTIONS: usize = 8;
+/// returns, the modules, the pillar, an event; and what jobs may have of it, which is bounded where it is asked for: four for
+/// files, two for events and the mine. So jobs do not keep their own returns waiting.
+const MAX_CONNECTIONS: usize = 14;
 
 /// Connections kept open between requests. Each costs the master one, and a heartbeat.
 const MAX_IDLE: usize = 2;

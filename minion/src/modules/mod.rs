@@ -3,8 +3,6 @@
 //! At start, when `saltutil.sync_modules` asks for it, and when a job names a module that is not there. What fails is
 //! said, and the last good module stays.
 
-mod client;
-
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -15,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-pub use client::{FileClient, FileError};
+use crate::fileclient::{FileClient, FileError};
 
 use crate::config::ModuleOpts;
 use crate::runtime::Runtime;

@@ -1,0 +1,216 @@
+//! `brine:host/files`: files of the master's file server, and files for the master.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use brine_protocol::ids::{SafePath, Saltenv};
+use brine_protocol::value::{Value, list, map};
+use brine_sandbox::{Caller, FilesOp, HostError, ListKind};
+use tokio::sync::Semaphore;
+
+use crate::filecache::FileCache;
+use crate::fileclient::{FileClient, FileError, Listing};
+
+/// Requests to the master at once, of all jobs; each takes one of the channel's connections.
+const AT_ONCE: usize = 2;
+/// Bytes of one answer to `read`.
+const MAX_READ: u32 = 1 << 20;
+/// Bytes of one piece that is pushed: four of Salt's.
+const MAX_PUSH: usize = 1 << 20;
+/// Files that jobs are in the middle of, each open.
+const MAX_READING: usize = 64;
+/// A job that reads on after so long gets the file as it is then.
+const READING_FOR: Duration = Duration::from_secs(120);
+
+/// Files, where there is a master.
+pub(super) struct Files {
+    cache: Option<FileCache>,
+    turns: Semaphore,
+    reading: Mutex<HashMap<(String, Saltenv, SafePath), Reading>>,
+}
+
+/// What a job read last: the rest of the file is of the same content, whatever the master has by then.
+struct Reading {
+    file: Arc<File>,
+    at: Instant,
+}
+
+impl Files {
+    /// Of a master's file server, kept below `cachedir`; or of none.
+    pub(super) fn new(client: Option<FileClient>, cachedir: &Path) -> Self {
+        let cache = client.map(|client| FileCache::new(client, cachedir));
+        Self { cache, turns: Semaphore::new(AT_ONCE), reading: Mutex::default() }
+    }
+
+    fn cache(&self) -> Result<&FileCache, HostError> {
+        self.cache.as_ref().ok_or_else(|| {
+            HostError::Failed("there is no master's file server: this runs without a master (--local, file_client)".to_owned())
+        })
+    }
+
+    pub(super) async fn answer(&self, caller: &Caller, op: FilesOp) -> Result<Value, HostError> {
+        let cache = self.cache()?;
+        match op {
+            FilesOp::List { saltenv, prefix, kind } => {
+                let what = match kind {
+                    ListKind::Files => Listing::Files,
+                    ListKind::Dirs => Listing::Dirs,
+                    ListKind::EmptyDirs => Listing::EmptyDirs,
+                    ListKind::Symlinks => Listing::Symlinks,
+                };
+                let prefix = checked_prefix(&prefix)?;
+                let found = self.turn(cache.client().listing(what, &env(&saltenv)?, prefix)).await?;
+                let mut names: Vec<String> = found.into_iter().map(SafePath::into_string).collect();
+                // Also of a master that answers with more than was asked.
+                names.retain(|name| name.starts_with(prefix) && super::granted::allows_file(caller, what, name));
+                names.sort_unstable();
+                Ok(list(names))
+            }
+            FilesOp::Envs => {
+                let mut envs = self.turn(cache.client().envs()).await?;
+                envs.sort();
+                Ok(list(envs))
+            }
+            FilesOp::Hash { path, saltenv } => {
+                let stated = self.turn(cache.client().stated(&safe(&path)?, &env(&saltenv)?)).await?;
+                Ok(stated.map_or(Value::Nil, |stated| {
+                    map([
+                        ("hash_type", Value::from(stated.kind)),
+                        ("hsum", Value::from(stated.hex)),
+                        ("size", stated.size.map_or(Value::Nil, Value::from)),
+                    ])
+                }))
+            }
+            FilesOp::Read { path, saltenv, offset, length } => {
+                let key = (caller.job.jid.clone(), env(&saltenv)?, safe(&path)?);
+                let length = usize::try_from(length.min(MAX_READ)).unwrap_or(0);
+                let Some(file) = self.open(cache, key, offset).await? else { return Ok(Value::Nil) };
+                let read = tokio::task::spawn_blocking(move || read(&file, offset, length));
+                let read = read.await.map_err(|_| HostError::Failed("the minion failed".to_owned()))?;
+                read.map(Value::Binary).map_err(|e| HostError::Failed(format!("{path} cannot be read: {e}")))
+            }
+            FilesOp::Cache { path, saltenv } => {
+                let cached = cache.get(&safe(&path)?, &env(&saltenv)?).await.map_err(|e| failed(&e))?;
+                Ok(cached.map_or(Value::Nil, |cached| Value::from(cached.path.to_string_lossy().into_owned())))
+            }
+            FilesOp::Push { path, offset, data, size } => {
+                let path = pushed(&path)?;
+                if data.len() > MAX_PUSH {
+                    return Err(HostError::Failed(format!("at most {MAX_PUSH} bytes can be pushed at once")));
+                }
+                if offset.checked_add(data.len() as u64).is_none_or(|end| end > size) {
+                    return Err(HostError::Failed("these bytes are not within the file's size".to_owned()));
+                }
+                let taken = self.turn(cache.client().push(&path, offset, size, data.into_vec())).await?;
+                Ok(Value::from(taken))
+            }
+        }
+    }
+
+    /// One request when it is its turn.
+    async fn turn<T>(&self, request: impl Future<Output = Result<T, FileError>>) -> Result<T, HostError> {
+        let _turn = self.turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
+        request.await.map_err(|e| failed(&e))
+    }
+
+    /// The file that a job reads: from its start as the master has it now, later what it began with.
+    async fn open(
+        &self,
+        cache: &FileCache,
+        key: (String, Saltenv, SafePath),
+        offset: u64,
+    ) -> Result<Option<Arc<File>>, HostError> {
+        if offset > 0 {
+            let mut reading = self.reading();
+            if let Some(known) = reading.get_mut(&key).filter(|known| known.at.elapsed() < READING_FOR) {
+                known.at = Instant::now();
+                return Ok(Some(Arc::clone(&known.file)));
+            }
+        }
+        let Some(cached) = cache.get(&key.2, &key.1).await.map_err(|e| failed(&e))? else { return Ok(None) };
+        let mut reading = self.reading();
+        reading.retain(|_, known| known.at.elapsed() < READING_FOR);
+        if reading.len() >= MAX_READING
+            && let Some(oldest) = reading.iter().min_by_key(|(_, known)| known.at).map(|(key, _)| key.clone())
+        {
+            reading.remove(&oldest);
+        }
+        reading.insert(key, Reading { file: Arc::clone(&cached.file), at: Instant::now() });
+        Ok(Some(cached.file))
+    }
+
+    fn reading(&self) -> MutexGuard<'_, HashMap<(String, Saltenv, SafePath), Reading>> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn read(file: &File, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let mut data = vec![0; length];
+    let mut filled = 0;
+    while filled < length {
+        match file.read_at(&mut data[filled..], offset.saturating_add(filled as u64)) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    data.truncate(filled);
+    Ok(data)
+}
+
+fn env(text: &str) -> Result<Saltenv, HostError> {
+    text.parse().map_err(|e| HostError::Failed(format!("{e}")))
+}
+
+fn safe(text: &str) -> Result<SafePath, HostError> {
+    text.parse().map_err(|e| HostError::Failed(format!("{e}")))
+}
+
+/// What names begin with; it may end within a name, and in a slash.
+fn checked_prefix(text: &str) -> Result<&str, HostError> {
+    let text = text.trim_end_matches('/');
+    if !text.is_empty() {
+        safe(text)?;
+    }
+    Ok(text)
+}
+
+/// The name on the master, of parts of which none leads elsewhere.
+fn pushed(parts: &[String]) -> Result<SafePath, HostError> {
+    if parts.iter().any(|part| part.contains('/')) {
+        return Err(HostError::Failed("a part of the path has a slash".to_owned()));
+    }
+    safe(&parts.join("/"))
+}
+
+fn failed(error: &FileError) -> HostError {
+    HostError::Failed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        let parts = |parts: &[&str]| pushed(&parts.iter().map(ToString::to_string).collect::<Vec<_>>());
+        assert_eq!(parts(&["etc", "hosts"]).unwrap().as_str(), "etc/hosts");
+        for bad in [&["..", "x"][..], &["a", "..", "b"], &["", "etc"], &["a/b"], &["a/../../b"], &[], &["a", ""], &["a\0"]] {
+            assert!(parts(bad).is_err(), "{bad:?}");
+        }
+        for bad in ["../x", "/etc/passwd", "a/../../b", "a\\b", ".", ""] {
+            assert!(safe(bad).is_err(), "{bad}");
+        }
+        for (prefix, good) in [("", true), ("a/", true), ("a/b", true), ("../", false), ("/", true), ("/a", false)] {
+            assert_eq!(checked_prefix(prefix).is_ok(), good, "{prefix}");
+        }
+        for bad in ["", "..", "a/b", "a\nb"] {
+            assert!(env(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! One request and its answer over a connection of its own.
+
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use brine_sandbox::{Caller, HostError};
+use futures_util::future::{Either, select};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::{Request, Response, header};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::{Answer, Hop, Http};
+use crate::broker::network;
+
+/// Addresses of one name that are tried.
+const MAX_ATTEMPTS: usize = 4;
+/// An address that does not answer is given up after so long, for the next one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Lines and bytes of an answer's head; some servers send policies of several KiB.
+const MAX_ANSWER_HEADERS: usize = 128;
+const MAX_HEAD: usize = 64 << 10;
+
+impl Http {
+    pub(super) async fn exchange(&self, caller: &Caller, hop: &Hop, max_body: u64) -> Result<Answer, HostError> {
+        let url = &hop.url;
+        let addresses = network::addresses(&*self.resolver, caller, &url.host, Some(url.port)).await?;
+        let failed = HostError::Failed;
+        let mut why = String::new();
+        let mut connected = None;
+        for address in addresses.into_iter().take(MAX_ATTEMPTS) {
+            match tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(SocketAddr::new(address, url.port))).await {
+                Ok(Ok(stream)) => {
+                    connected = Some(stream);
+                    break;
+                }
+                Ok(Err(e)) => why = format!("cannot connect to {address}: {e}"),
+                Err(_) => why = format!("cannot connect to {address}: no answer within {CONNECT_TIMEOUT:?}"),
+            }
+        }
+        let Some(stream) = connected else { return Err(failed(why)) };
+        let _ = stream.set_nodelay(true);
+        if !url.https {
+            return converse(stream, hop, max_body).await.map_err(failed);
+        }
+        let name = ServerName::try_from(url.host.clone()).map_err(|_| failed("it is no name for TLS".to_owned()))?;
+        let connector = self.tls.connector().await.map_err(failed)?;
+        let stream = connector.connect(name, stream).await.map_err(|e| failed(format!("TLS failed: {e}")))?;
+        converse(stream, hop, max_body).await.map_err(failed)
+    }
+}
+
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    hop: &Hop,
+    max_body: u64,
+) -> Result<Answer, String> {
+    let mut builder = http1::Builder::new();
+    builder.max_headers(MAX_ANSWER_HEADERS).max_buf_size(MAX_HEAD);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(stream)).await.map_err(|e| e.to_string())?;
+    let mut request = Request::builder().method(hop.method.clone()).uri(&hop.url.path);
+    if let Some(headers) = request.headers_mut() {
+        headers.clone_from(&hop.headers);
+    }
+    let request = request
+        .header(header::HOST, hop.url.authority())
+        .header(header::CONNECTION, "close")
+        .body(Full::new(Bytes::copy_from_slice(&hop.body)))
+        .map_err(|e| e.to_string())?;
+    let work = pin!(async {
+        let response = sender.send_request(request).await.map_err(|e| said(&e))?;
+        read(response, max_body).await
+    });
+    // The connection is not left to itself: it ends with this future.
+    match select(work, pin!(connection)).await {
+        Either::Left((answer, _)) => answer,
+        Either::Right((_, work)) => work.await,
+    }
+}
+
+async fn read(response: Response<Incoming>, max: u64) -> Result<Answer, String> {
+    let too_large = || format!("the answer is larger than {max} bytes");
+    let (head, mut incoming) = response.into_parts();
+    let announced = head.headers.get(header::CONTENT_LENGTH).and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
+    let has_body = hyper::body::Body::size_hint(&incoming).exact() != Some(0);
+    if has_body && announced.is_some_and(|n| n > max) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(frame) = incoming.frame().await {
+        // Trailers are not for modules.
+        let Ok(data) = frame.map_err(|e| said(&e))?.into_data() else { continue };
+        if (body.len() + data.len()) as u64 > max {
+            return Err(too_large());
+        }
+        body.extend_from_slice(&data);
+    }
+    Ok(Answer { status: head.status, headers: head.headers, body })
+}
+
+/// What went wrong, with its cause: "error reading a body" alone helps nobody.
+fn said(error: &hyper::Error) -> String {
+    let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
+    format!("{error}{cause}")
+}

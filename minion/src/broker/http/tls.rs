@@ -1,0 +1,55 @@
+//! TLS for requests: this host's own roots, always verified.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+/// The roots are read again after so long, so that a minion that runs for months sees the system's updates.
+const FRESH: Duration = Duration::from_secs(3600);
+
+/// Connects with the roots that the system has.
+#[derive(Default)]
+pub(super) struct Tls {
+    now: Mutex<Option<(Instant, Arc<ClientConfig>)>>,
+    #[cfg(test)]
+    pub(super) roots: Option<RootCertStore>,
+}
+
+impl Tls {
+    pub(super) async fn connector(&self) -> Result<TlsConnector, String> {
+        let now = self.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((_, config)) = now.filter(|(since, _)| since.elapsed() < FRESH) {
+            return Ok(config.into());
+        }
+        let roots = self.roots().await?;
+        let versions = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|e| e.to_string())?;
+        let mut config = versions.with_root_certificates(roots).with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config = Arc::new(config);
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), Arc::clone(&config)));
+        Ok(config.into())
+    }
+
+    async fn roots(&self) -> Result<RootCertStore, String> {
+        #[cfg(test)]
+        if let Some(roots) = &self.roots {
+            return Ok(roots.clone());
+        }
+        let load = tokio::task::spawn_blocking(|| {
+            let mut roots = RootCertStore::empty();
+            // One that cannot be read trusts nobody; that is no reason not to use the others.
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            roots
+        });
+        let roots = load.await.map_err(|_| "this host's certificates cannot be read".to_owned())?;
+        if roots.is_empty() {
+            return Err("this host has no root certificates to verify servers by; install ca-certificates".to_owned());
+        }
+        Ok(roots)
+    }
+}

@@ -1,0 +1,174 @@
+//! Where connections may go: names become addresses here, once, and what is connected to is what was checked.
+//!
+//! Whoever owns a name decides what it resolves to, also to this host itself, to its neighbours' links or to the address where
+//! clouds hand out credentials. Such addresses are for those who were granted them as addresses.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::value::{Value, list};
+use brine_sandbox::{Caller, HostError, NetworkOp};
+use futures_util::future::BoxFuture;
+use ipnet::IpNet;
+use tokio::sync::Semaphore;
+
+/// Look-ups at once. The system's resolver cannot be stopped, so one that was given up counts until it ends.
+const LOOKUPS: usize = 16;
+/// A look-up may take so long. The system's resolver asks each of its servers for 5 s.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Addresses of one name that are looked at.
+const MAX_ADDRESSES: usize = 32;
+/// What DNS allows.
+const MAX_NAME: usize = 253;
+
+/// Finds the addresses of names.
+pub(super) trait Resolver: Send + Sync + 'static {
+    /// All addresses of a name.
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// The system's resolver.
+pub(super) struct SystemResolver(Arc<Semaphore>);
+
+impl Default for SystemResolver {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(LOOKUPS)))
+    }
+}
+
+impl Resolver for SystemResolver {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let place = Arc::clone(&self.0).acquire_owned().await.map_err(io::Error::other)?;
+            let name = name.to_owned();
+            let lookup = tokio::task::spawn_blocking(move || {
+                let _place = place;
+                let found: Vec<IpAddr> = (name.as_str(), 0).to_socket_addrs()?.map(|address| address.ip()).collect();
+                Ok(found)
+            });
+            lookup.await.map_err(io::Error::other)?
+        })
+    }
+}
+
+pub(super) async fn answer(resolver: &dyn Resolver, caller: &Caller, op: NetworkOp) -> Result<Value, HostError> {
+    let NetworkOp::Resolve { name } = op;
+    let addresses = addresses(resolver, caller, &name, None).await?;
+    Ok(list(addresses.iter().map(ToString::to_string)))
+}
+
+/// The addresses of a name, or the one that it is, that this caller may reach on this port (none: on any).
+pub(super) async fn addresses(
+    resolver: &dyn Resolver,
+    caller: &Caller,
+    name: &str,
+    port: Option<u16>,
+) -> Result<Vec<IpAddr>, HostError> {
+    if let Some(literal) = literal(name) {
+        return match why_not(caller, literal, port) {
+            Some(why) => Err(HostError::Denied(format!("{name} {why}"))),
+            None => Ok(vec![literal]),
+        };
+    }
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(HostError::Failed(format!("{name:?} is no host name")));
+    }
+    let failed = |why: String| HostError::Failed(format!("{name} cannot be resolved: {why}"));
+    let found = match tokio::time::timeout(LOOKUP_TIMEOUT, resolver.resolve(name)).await {
+        Err(_) => return Err(failed(format!("no answer within {LOOKUP_TIMEOUT:?}"))),
+        Ok(found) => found.map_err(|e| failed(e.to_string()))?,
+    };
+    let mut good = Vec::new();
+    let mut refused = None;
+    for address in found.into_iter().take(MAX_ADDRESSES).map(|address| address.to_canonical()) {
+        match why_not(caller, address, port) {
+            None if !good.contains(&address) => good.push(address),
+            None => {}
+            Some(why) => refused = Some(format!("{name} resolves to {address}, which {why}")),
+        }
+    }
+    match refused {
+        _ if !good.is_empty() => Ok(good),
+        Some(why) => Err(HostError::Denied(why)),
+        None => Err(failed("it has no address".to_owned())),
+    }
+}
+
+/// An address, with or without brackets.
+pub(super) fn literal(host: &str) -> Option<IpAddr> {
+    let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    inner.parse().ok().map(|address: IpAddr| address.to_canonical())
+}
+
+/// Why this caller may not reach an address that a name led to, if so.
+fn why_not(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String> {
+    let special = special(address)?;
+    let by_address = caller.grants.direct.network.iter().any(|rule| {
+        let net = rule.host.parse::<IpNet>().or_else(|_| rule.host.parse::<IpAddr>().map(IpNet::from));
+        net.is_ok_and(|net| net.contains(&address)) && port.is_none_or(|port| rule.ports.0 <= port && port <= rule.ports.1)
+    });
+    (!by_address).then(|| format!("is {special}: that is reached only where the address itself was granted"))
+}
+
+/// Clouds give machines their credentials here.
+const METADATA: &[IpAddr] = &[
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// What kind of address that no name should lead to it is, if it is one.
+pub(super) fn special(address: IpAddr) -> Option<&'static str> {
+    if METADATA.contains(&address) {
+        return Some("where a cloud keeps this machine's credentials");
+    }
+    match address {
+        IpAddr::V4(v4) => special_v4(v4),
+        IpAddr::V6(v6) => special_v6(v6),
+    }
+}
+
+fn special_v4(v4: Ipv4Addr) -> Option<&'static str> {
+    let [a, b, ..] = v4.octets();
+    if v4.is_loopback() {
+        Some("this host itself")
+    } else if a == 0 {
+        Some("no address of a host")
+    } else if (a, b) == (169, 254) {
+        Some("link-local, where a cloud keeps this machine's credentials")
+    } else if v4.is_multicast() {
+        Some("a multicast group")
+    } else if a >= 240 {
+        Some("broadcast or reserved")
+    } else {
+        None
+    }
+}
+
+fn special_v6(v6: Ipv6Addr) -> Option<&'static str> {
+    let s = v6.segments();
+    if v6.is_loopback() {
+        return Some("this host itself");
+    }
+    if v6.is_unspecified() {
+        return Some("no address of a host");
+    }
+    if v6.is_multicast() {
+        return Some("a multicast group");
+    }
+    if s[0] & 0xffc0 == 0xfe80 || s[0] & 0xffc0 == 0xfec0 {
+        return Some("link-local");
+    }
+    // Addresses that stand for one of IPv4: mapped, compatible, NAT64 (both prefixes), 6to4.
+    let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
+    let inner = match s {
+        [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0 | 1, .., high, low] => v4(high, low),
+        [0, 0, 0, 0, 0xffff, 0, high, low] | [0x2002, high, low, ..] => v4(high, low),
+        _ => return None,
+    };
+    special(IpAddr::V4(inner))
+}

@@ -1,0 +1,109 @@
+//! `brine:host/pillar`: the keys that were granted, with what is below them, and nothing beside.
+
+use std::borrow::Cow;
+
+use brine_protocol::value::{Value, ValueExt, empty_map};
+use brine_sandbox::{HostError, Names, PillarOp};
+
+use super::checked_key;
+
+pub(super) fn answer(pillar: &Value, granted: &Names, op: PillarOp) -> Result<Value, HostError> {
+    match op {
+        PillarOp::Items => Ok(visible(pillar, granted).into_owned()),
+        PillarOp::Get { key, delimiter } => {
+            let delimiter = checked_key(delimiter.as_deref().unwrap_or(":"))?;
+            let key = checked_key(&key)?;
+            // Of what is visible, not of the pillar: what a key of many parts leads to needs no second thought then.
+            let found = crate::grains::lookup(&visible(pillar, granted), key, delimiter);
+            Ok(found.unwrap_or(Value::Nil))
+        }
+    }
+}
+
+/// The pillar with nothing in it that was not granted. A granted name is a key, or leads to one by `:` through dicts.
+fn visible<'a>(pillar: &'a Value, granted: &Names) -> Cow<'a, Value> {
+    let Names::Only(names) = granted else { return Cow::Borrowed(pillar) };
+    let mut out = empty_map();
+    for name in names {
+        let parts: Vec<&str> = name.split(':').collect();
+        for path in [&[name.as_str()][..], &parts] {
+            if let Some(found) = step_down(pillar, path) {
+                put(&mut out, path, found);
+                break;
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn step_down<'a>(pillar: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter().try_fold(pillar, |at, key| at.entries().and_then(|_| at.get(key)))
+}
+
+fn put(out: &mut Value, path: &[&str], value: &Value) {
+    match path {
+        [] => {}
+        [key] => out.insert(key, value.clone()),
+        [key, rest @ ..] => {
+            if out.get(key).is_none_or(|there| there.entries().is_none()) {
+                out.insert(key, empty_map());
+            }
+            if let Some(below) = out.get_mut(key) {
+                put(below, rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::value::{list, map, text};
+
+    fn pillar() -> Value {
+        map([
+            ("deploy", map([("token", text("t")), ("hosts", list([text("a"), text("b")]))])),
+            ("db", map([("user", text("u")), ("password", text("secret"))])),
+            ("x:y", text("odd")),
+            ("x", map([("y", text("nested")), ("z", text("secret"))])),
+            ("other", text("secret")),
+        ])
+    }
+
+    fn only(names: &[&str]) -> Names {
+        Names::Only(names.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn what_was_granted_is_all_there_is() {
+        let granted = only(&["deploy", "db:user", "absent", "absent:too", "deploy:token", ""]);
+        let all = answer(&pillar(), &granted, PillarOp::Items).unwrap();
+        let expected = map([("deploy", pillar().get("deploy").unwrap().clone()), ("db", map([("user", text("u"))]))]);
+        assert_eq!(all, expected);
+        let get = |key: &str, delimiter: Option<&str>| {
+            let op = PillarOp::Get { key: key.to_owned(), delimiter: delimiter.map(str::to_owned) };
+            answer(&pillar(), &granted, op).unwrap()
+        };
+        assert_eq!(get("deploy:hosts:1", None), text("b"));
+        assert_eq!(get("deploy/token", Some("/")), text("t"));
+        assert_eq!(get("db", None), map([("user", text("u"))]));
+        for key in ["db:password", "other", "x", "x:z", "x:y", "", ":", "db::password", "absent"] {
+            assert!(!get(key, None).to_string().contains("secret"), "{key}");
+        }
+        for delimiter in ["/", "b", "", ":p"] {
+            let shown = get(&format!("db{delimiter}password"), Some(delimiter)).to_string();
+            assert!(!shown.contains("secret"), "{delimiter}");
+        }
+        assert_eq!(answer(&pillar(), &only(&[]), PillarOp::Items).unwrap(), empty_map());
+        assert_eq!(answer(&pillar(), &Names::Any, PillarOp::Items).unwrap(), pillar());
+    }
+
+    /// A key may have the delimiter in it; a part of a name is no prefix of text.
+    #[test]
+    fn names_are_keys_and_not_prefixes() {
+        assert_eq!(answer(&pillar(), &only(&["x:y"]), PillarOp::Items).unwrap(), map([("x:y", text("odd"))]));
+        assert_eq!(answer(&pillar(), &only(&["d", "deplo", "other:"]), PillarOp::Items).unwrap(), empty_map());
+        let long = "x".repeat(super::super::MAX_KEY_BYTES + 1);
+        assert!(answer(&pillar(), &Names::Any, PillarOp::Get { key: long, delimiter: None }).is_err());
+    }
+}

@@ -1,0 +1,395 @@
+//! `cachedir/files/<saltenv>/<path>`: files of the master's file server, as Salt keeps them. A file is there whole and
+//! verified, or not at all.
+//!
+//! The tree is walked from its root one name at a time and a symbolic link in it is never followed: whoever can put one
+//! there could otherwise choose what the minion writes over.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use brine_protocol::ids::{SafePath, Saltenv};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+use tokio::sync::Semaphore;
+use tracing::{debug, warn};
+
+use crate::fileclient::{FileClient, FileError, FileHash, Sink};
+
+/// The largest file that is fetched. A module that has `files` can have the minion fetch any that the master serves.
+pub(crate) const MAX_FILE: u64 = 512 << 20;
+/// What all files together may take; the oldest go first. Four of the largest.
+const MAX_BYTES: u64 = 4 * MAX_FILE;
+/// More files than are looked at to find the oldest.
+const MAX_WALK: usize = 100_000;
+const MAX_DEPTH: usize = 64;
+/// Fetches at once: each takes one of the channel's connections.
+const FETCHES: usize = 2;
+/// Files whose hash is remembered, each with an open file.
+const MAX_KEPT: usize = 64;
+/// What an ended process left half fetched is removed after so long.
+const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
+
+/// The cache, and the file server that it is of.
+pub(crate) struct FileCache {
+    client: FileClient,
+    root: PathBuf,
+    parts: PathBuf,
+    fetches: Semaphore,
+    kept: Mutex<Kept>,
+}
+
+/// A file of the cache.
+#[derive(Debug, Clone)]
+pub(crate) struct Cached {
+    /// Open: its content stays the same, whatever becomes of the path.
+    pub(crate) file: Arc<File>,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<(Saltenv, SafePath), Entry>,
+    /// Counts uses, so that the one unused longest is known.
+    clock: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    hash: FileHash,
+    file: Arc<File>,
+    identity: Identity,
+    used: u64,
+}
+
+/// By what it is seen that the file at a path is still the one that was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    fn of(file: &File) -> io::Result<Self> {
+        let meta = file.metadata()?;
+        let modified = (meta.mtime(), meta.mtime_nsec());
+        Ok(Self { device: meta.dev(), inode: meta.ino(), size: meta.len(), modified })
+    }
+}
+
+impl FileCache {
+    /// Below `cachedir`.
+    pub(crate) fn new(client: FileClient, cachedir: &Path) -> Self {
+        let (root, parts) = (cachedir.join("files"), cachedir.join("files.part"));
+        Self { client, root, parts, fetches: Semaphore::new(FETCHES), kept: Mutex::default() }
+    }
+
+    /// The file server.
+    pub(crate) fn client(&self) -> &FileClient {
+        &self.client
+    }
+
+    /// The file as the master has it now; none where it has none.
+    pub(crate) async fn get(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Cached>, FileError> {
+        let Some(stated) = self.client.stated(path, saltenv).await? else { return Ok(None) };
+        let size = stated.size.unwrap_or(0);
+        let hash = FileHash::try_from(stated)?;
+        if let Some(cached) = self.kept_as(path, saltenv, &hash) {
+            return Ok(Some(cached));
+        }
+        if size > MAX_FILE {
+            return Err(FileError::TooLarge { path: path.clone(), max: MAX_FILE });
+        }
+        let _turn = self.fetches.acquire().await.expect("the semaphore is never closed");
+        // Who had the turn before may have fetched it.
+        if let Some(cached) = self.kept_as(path, saltenv, &hash) {
+            return Ok(Some(cached));
+        }
+        if let Some(file) = self.on_disk(path, saltenv, &hash).await {
+            return self.keep(path, saltenv, hash, file).map(Some);
+        }
+        self.make_room(size).await;
+        let mut part = Part::new(&self.parts).map_err(FileError::Keep)?;
+        match self.client.fetch_into(path, saltenv, &hash, &mut part).await {
+            Ok(hash) => {
+                let file = part.put(&self.root, saltenv, path).map_err(FileError::Keep)?;
+                debug!("{path} of {saltenv} was fetched");
+                self.keep(path, saltenv, hash, file).map(Some)
+            }
+            Err(FileError::Missing(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file that is remembered, if it is this one and lies where it was put.
+    fn kept_as(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<Cached> {
+        let key = (saltenv.clone(), path.clone());
+        let entry = self.kept().entries.get(&key).filter(|entry| entry.hash == *hash)?.clone();
+        let same = open(&self.root, saltenv, path).and_then(|file| Identity::of(&file));
+        let mut kept = self.kept();
+        if same.ok() != Some(entry.identity) {
+            kept.entries.remove(&key);
+            return None;
+        }
+        kept.clock += 1;
+        let now = kept.clock;
+        if let Some(entry) = kept.entries.get_mut(&key) {
+            entry.used = now;
+        }
+        Some(Cached { file: entry.file, path: self.path(path, saltenv) })
+    }
+
+    fn keep(&self, path: &SafePath, saltenv: &Saltenv, hash: FileHash, file: File) -> Result<Cached, FileError> {
+        let identity = Identity::of(&file).map_err(FileError::Keep)?;
+        let file = Arc::new(file);
+        let mut kept = self.kept();
+        kept.clock += 1;
+        let entry = Entry { hash, file: Arc::clone(&file), identity, used: kept.clock };
+        kept.entries.insert((saltenv.clone(), path.clone()), entry);
+        if kept.entries.len() > MAX_KEPT
+            && let Some(oldest) = kept.entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone())
+        {
+            kept.entries.remove(&oldest);
+        }
+        Ok(Cached { file, path: self.path(path, saltenv) })
+    }
+
+    fn path(&self, path: &SafePath, saltenv: &Saltenv) -> PathBuf {
+        path.under(&self.root.join(saltenv.as_str()))
+    }
+
+    /// The file of an earlier run, if it is this one.
+    async fn on_disk(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<File> {
+        let file = open(&self.root, saltenv, path).ok()?;
+        let hash = hash.clone();
+        let work = tokio::task::spawn_blocking(move || hash.is_of(&file).ok().filter(|same| *same).map(|_| file));
+        work.await.ok()?
+    }
+
+    /// Removes the oldest files until so many bytes more have room.
+    async fn make_room(&self, bytes: u64) {
+        let root = self.root.clone();
+        let _ = tokio::task::spawn_blocking(move || {
+            let mut files = Vec::new();
+            walk(&root, 0, &mut files);
+            let mut sum: u64 = files.iter().map(|(_, _, size)| size).sum();
+            files.sort();
+            for (_, path, size) in files {
+                if sum.saturating_add(bytes) <= MAX_BYTES {
+                    return;
+                }
+                warn!("the cache of files is full: {} goes", path.display());
+                let _ = std::fs::remove_file(&path);
+                sum = sum.saturating_sub(size);
+            }
+        })
+        .await;
+    }
+}
+
+/// When they were last fetched, where they are, how large they are.
+fn walk(dir: &Path, depth: usize, files: &mut Vec<(SystemTime, PathBuf, u64)>) {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    for entry in entries {
+        if files.len() >= MAX_WALK || depth > MAX_DEPTH {
+            return;
+        }
+        // Of the entry itself: a link to a folder is no folder.
+        let Ok(meta) = entry.metadata() else { continue };
+        if meta.is_dir() {
+            walk(&entry.path(), depth + 1, files);
+        } else if meta.is_file() {
+            files.push((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), entry.path(), meta.len()));
+        }
+    }
+}
+
+const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
+
+/// Opens a file of the tree, through no link.
+fn open(root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
+    let (mut dir, names, name) = (rustix::fs::open(root, DIR, Mode::empty())?, folders(saltenv, path), name(path));
+    for folder in names {
+        dir = rustix::fs::openat(&dir, folder, DIR, Mode::empty())?;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(&dir, name, flags, Mode::empty())?);
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
+}
+
+fn folders<'a>(saltenv: &'a Saltenv, path: &'a SafePath) -> impl Iterator<Item = &'a str> {
+    let parents = path.as_str().rsplit_once('/').map_or("", |(parents, _)| parents);
+    std::iter::once(saltenv.as_str()).chain(parents.split('/').filter(|part| !part.is_empty()))
+}
+
+fn name(path: &SafePath) -> &str {
+    path.as_str().rsplit_once('/').map_or(path.as_str(), |(_, name)| name)
+}
+
+/// The root of a tree, made where there is none, for its owner only.
+fn own_dir(path: &Path) -> io::Result<OwnedFd> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let dir = rustix::fs::open(path, DIR, Mode::empty())?;
+    rustix::fs::fchmod(&dir, Mode::RWXU)?;
+    Ok(dir)
+}
+
+/// A folder in another, made where there is none. A file that is in the way was one on the master once; a link is somebody
+/// else's.
+fn make_dir(dir: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    match rustix::fs::mkdirat(dir, name, Mode::RWXU) {
+        Err(Errno::EXIST) => {
+            let there = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(there.st_mode) {
+                FileType::Directory => {}
+                FileType::RegularFile => {
+                    rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
+                    rustix::fs::mkdirat(dir, name, Mode::RWXU)?;
+                }
+                _ => return Err(io::Error::other(format!("{name} in the cache of files is no folder; remove it"))),
+            }
+        }
+        made => made?,
+    }
+    Ok(rustix::fs::openat(dir, name, DIR, Mode::empty())?)
+}
+
+/// A file that is being fetched; gone when this is dropped before it was put in its place.
+struct Part {
+    dir: OwnedFd,
+    name: String,
+    file: Option<File>,
+}
+
+impl Part {
+    fn new(dir: &Path) -> io::Result<Self> {
+        remove_left(dir);
+        let dir = own_dir(dir)?;
+        let name = format!("{}-{:016x}", std::process::id(), rand::random::<u64>());
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&dir, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(Self { dir, name, file: Some(file.into()) })
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| io::Error::other("the file is in its place already"))
+    }
+
+    /// Puts it in its place, in one step, over what was there.
+    fn put(mut self, root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
+        let mut dir = own_dir(root)?;
+        for folder in folders(saltenv, path) {
+            dir = make_dir(&dir, folder)?;
+        }
+        rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, name(path))?;
+        self.file.take().ok_or_else(|| io::Error::other("the file is in its place already"))
+    }
+}
+
+impl Sink for Part {
+    fn restart(&mut self) -> io::Result<()> {
+        use std::io::Seek;
+        let file = self.file()?;
+        file.set_len(0)?;
+        file.rewind()
+    }
+
+    fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        self.file()?.write_all(data)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if self.file.is_some() {
+            let _ = rustix::fs::unlinkat(&self.dir, self.name.as_str(), AtFlags::empty());
+        }
+    }
+}
+
+/// Removes what processes that are gone left.
+fn remove_left(dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_WALK) {
+        let old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(|at| {
+            at.elapsed().is_ok_and(|age| age > LEFT_FOR) // a clock that went back removes nothing
+        });
+        if old {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn put(root: &Path, path: &str, content: &[u8]) -> io::Result<File> {
+        let mut part = Part::new(&root.join("files.part"))?;
+        part.restart()?;
+        part.write(content)?;
+        part.put(&root.join("files"), &Saltenv::base(), &path.parse().unwrap())
+    }
+
+    fn read(root: &Path, path: &str) -> io::Result<String> {
+        io::read_to_string(open(&root.join("files"), &Saltenv::base(), &path.parse().unwrap())?)
+    }
+
+    #[test]
+    fn files_are_put_whole_and_private() {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "a/b/c.txt", b"one").unwrap();
+        put(dir.path(), "a/b/c.txt", b"two").unwrap();
+        assert_eq!(read(dir.path(), "a/b/c.txt").unwrap(), "two");
+        let mode = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode("files/base/a/b/c.txt"), 0o600);
+        for folder in ["files", "files/base", "files/base/a", "files.part"] {
+            assert_eq!(mode(folder), 0o700, "{folder}");
+        }
+        // What is given up leaves nothing.
+        drop(Part::new(&dir.path().join("files.part")).unwrap());
+        assert_eq!(std::fs::read_dir(dir.path().join("files.part")).unwrap().count(), 0);
+        // A file that is a folder on the master now, and the other way around.
+        put(dir.path(), "a/b/c.txt/d", b"three").unwrap();
+        assert_eq!(read(dir.path(), "a/b/c.txt/d").unwrap(), "three");
+        assert!(put(dir.path(), "a/b", b"x").is_err());
+    }
+
+    #[test]
+    fn links_in_the_tree_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let outside = dir.path().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::fs::write(outside.join("shadow"), "secret").unwrap();
+        put(dir.path(), "a/x", b"x").unwrap();
+        let base = dir.path().join("files/base");
+        symlink(&outside, base.join("link")).unwrap();
+        symlink(outside.join("shadow"), base.join("a/leaf")).unwrap();
+        assert!(read(dir.path(), "link/shadow").is_err());
+        assert!(read(dir.path(), "a/leaf").is_err());
+        let error = put(dir.path(), "link/shadow", b"over").unwrap_err().to_string();
+        assert!(error.contains("link in the cache of files is no folder"), "{error}");
+        // A link in the file's own place is replaced, not written through.
+        put(dir.path(), "a/leaf", b"mine").unwrap();
+        assert_eq!(std::fs::read_to_string(outside.join("shadow")).unwrap(), "secret");
+        assert_eq!(read(dir.path(), "a/leaf").unwrap(), "mine");
+        // Nor is the tree itself one.
+        std::fs::rename(dir.path().join("files"), dir.path().join("moved")).unwrap();
+        symlink(&outside, dir.path().join("files")).unwrap();
+        assert!(put(dir.path(), "b", b"x").is_err());
+        assert!(!outside.join("base").exists());
+    }
+}
