@@ -12,7 +12,8 @@ use tokio::sync::{Mutex, Semaphore};
 use wasmtime::component::{ComponentNamedList, ComponentType, Func, Instance, InstancePre, Lift, Lower, Val};
 use wasmtime::{Engine, Store};
 
-use crate::guest::{Guest, Line, MAX_RESOURCES};
+use crate::directories::Directories;
+use crate::guest::{Guest, Line, MAX_HANDLES};
 use crate::links::{Grants, Links};
 use crate::modules::{Function, Module, Shape, ShapeIn, ShapeOut};
 use crate::outcome;
@@ -37,6 +38,8 @@ pub struct Host {
     pub links: Links,
     /// Its clock.
     pub ticker: Ticker,
+    /// Files and sockets that one guest may have open.
+    pub max_open: usize,
     /// How many guests run at once.
     pub running: Semaphore,
     /// To the minion.
@@ -93,6 +96,7 @@ async fn send(host: &Host, messages: &[FromExecutor]) -> Result<(), WireError> {
 enum End {
     Returned(Result<Vec<u8>, Failure>),
     Wall,
+    Cpu,
     Killed(String),
     Panicked,
 }
@@ -133,15 +137,21 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
         Ok(function) => function,
         Err(message) => return nothing(FailKind::Unknown, message),
     };
-    let pre = match module.linked(&host.links, Grants::new(&run.imports_granted)) {
+    let grants = Grants::new(&run.imports_granted);
+    let pre = match module.linked(&host.links, grants) {
         Ok(pre) => pre,
         Err(message) => return nothing(FailKind::Refused, message),
     };
+    let mut store = Box::new(store(host, &module.name, &mut run, line));
     let (limits, name) = (&run.limits, &function.signature.name);
-    let mut store = Box::new(store(host, &run, line));
     let mut meter = Meter { cpu: Duration::ZERO };
     let end = {
-        let mut guest = pin!(call(&mut store, &pre, &function, &run));
+        let mut guest = pin!(async {
+            if !run.direct.directories.is_empty() && grants.sees_files() {
+                open_directories(&mut store, &run).await?;
+            }
+            call(&mut store, &pre, &function, &run).await
+        });
         let _running = host.ticker.running();
         drive(host, guest.as_mut(), line, started, limits, &mut meter).await?
     };
@@ -167,6 +177,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
             outcome::failed(FailKind::Trap, format!("{name} returned no Salt value: {unfit}"))
         }
         End::Wall => outcome::wall(name, limits),
+        End::Cpu => outcome::cpu(name, limits),
         End::Killed(reason) => outcome::killed(name, &reason),
         End::Panicked => {
             outcome::failed(FailKind::Internal, format!("{name} failed: the executor has a bug, its log says where"))
@@ -187,14 +198,14 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
     Ok((outcome, usage, Some(store)))
 }
 
-fn store(host: &Host, run: &Run, line: &Arc<Line>) -> Store<Guest> {
-    let guest = Guest::new(Arc::clone(line), run.context.clone(), &run.limits);
+fn store(host: &Host, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Store<Guest> {
+    let guest = Guest::new(Arc::clone(line), module, run, host.max_open);
     let mut store = Store::new(&host.engine, guest);
     store.limiter(|guest| &mut guest.memory);
     // A return within its own limit is not refused by the other.
     let host_bytes = run.limits.host_bytes.max(run.limits.output);
     store.set_hostcall_fuel(usize::try_from(host_bytes).unwrap_or(usize::MAX));
-    store.set_max_component_handles(MAX_RESOURCES);
+    store.set_max_component_handles(MAX_HANDLES);
     // A guest that has run for a tick lets others run; whether it may go on is decided there, in `drive`.
     store.epoch_deadline_async_yield_and_update(1);
     store.set_epoch_deadline(1);
@@ -230,6 +241,7 @@ async fn drive(
     meter: &mut Meter,
 ) -> Result<End, WireError> {
     let deadline = started.checked_add(Duration::from_millis(limits.wall_ms));
+    let cpu = Duration::from_millis(limits.cpu_ms);
     let mut expired = pin!(async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
@@ -250,6 +262,9 @@ async fn drive(
                 Ok(Poll::Ready(result)) => return Poll::Ready(Some(End::Returned(result))),
                 Ok(Poll::Pending) => {}
             }
+            if meter.cpu >= cpu {
+                return Poll::Ready(Some(End::Cpu));
+            }
             // The timer alone would come late where all threads are busy.
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) || expired.as_mut().poll(context).is_ready()
             {
@@ -263,6 +278,17 @@ async fn drive(
             None => send(host, &line.outgoing()).await?,
         }
     }
+}
+
+/// Opens the directories that the call was granted, within its time: one may be on a server that does not answer.
+async fn open_directories(store: &mut Store<Guest>, run: &Run) -> Result<(), Failure> {
+    let granted = run.direct.directories.clone();
+    let opened = tokio::task::spawn_blocking(move || Directories::open(&granted)).await;
+    let (directories, lines) = opened.map_err(|error| Failure::Engine(error.into()))?;
+    let guest = store.data_mut();
+    lines.iter().for_each(|line| guest.line.log(LogLevel::Warning, line));
+    guest.files.directories = directories;
+    Ok(())
 }
 
 async fn call(
@@ -429,6 +455,7 @@ mod tests {
             links: Links::new(&engine),
             ticker: Ticker::start(&engine).unwrap(),
             running: Semaphore::new(1),
+            max_open: 10,
             sender: Mutex::new(connection.executor().0),
             engine: engine.clone(),
         };
@@ -438,7 +465,7 @@ mod tests {
         let pre = linker.instantiate_pre(&component).unwrap();
         let module = Module::new(&engine, "test", component).unwrap();
         let function = module.function("f").unwrap();
-        let run = Run {
+        let mut run = Run {
             call: 1,
             module: Sha256Hex::from([0; 32]),
             function: "f".into(),
@@ -449,8 +476,8 @@ mod tests {
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
         };
-        let line = Arc::new(Line::new(1, 0));
-        let mut store = store(&host, &run, &line);
+        let line = Arc::new(Line::new(1, 0, 0));
+        let mut store = store(&host, &module.name, &mut run, &line);
         let end = {
             let mut guest = pin!(call(&mut store, &pre, &function, &run));
             let mut meter = Meter { cpu: Duration::ZERO };

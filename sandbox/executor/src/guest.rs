@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel};
+use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, LogLevel, NetworkRule, Run};
 use tokio::sync::{Notify, oneshot};
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use crate::host::filesystem::Files;
+use crate::host::sockets;
 use crate::host::wasi::{MAX_RANDOM, Stdio};
+use crate::network::Network;
 use crate::outcome::HostFailure;
 use crate::request;
 use crate::ticker::Hurry;
@@ -21,8 +24,10 @@ const MAX_MEMORIES: usize = 4;
 const MAX_TABLES: usize = 16;
 /// What an element of a table counts for: a pointer, and the function it may point to being made ready.
 const TABLE_ELEMENT: u64 = 16;
-/// Resources of the host that a guest may hold (streams, pollables), and of its own.
-pub const MAX_RESOURCES: usize = 1_000;
+/// Resources of the host that a guest may hold: files, sockets, streams, pollables. A stream may hold a buffer of 64 KiB.
+pub const MAX_RESOURCES: usize = 256;
+/// Handles, to those and to resources of its own.
+pub const MAX_HANDLES: usize = 1_000;
 
 /// A log line's longest, in bytes; the rest of it is "…".
 const MAX_LINE: usize = 1_024;
@@ -143,16 +148,17 @@ struct LineState {
     outgoing: Vec<FromExecutor>,
     waiting: Vec<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
     log_left: u64,
+    lines_left: u32,
     log_written: u64,
     log_dropped: u64,
     last_line: String,
 }
 
 impl Line {
-    /// For a call with so many bytes of log.
+    /// For a call with so many bytes and lines of log.
     #[must_use]
-    pub fn new(call: u64, log: u64) -> Self {
-        let state = LineState { log_left: log, ..LineState::default() };
+    pub fn new(call: u64, log: u64, lines: u32) -> Self {
+        let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
         Self { call, changed: Notify::new(), state: Mutex::new(state) }
     }
 
@@ -208,13 +214,14 @@ impl Line {
                 message.push('…');
             }
             let cost = wide(message.len()).saturating_add(LINE_OVERHEAD);
-            let Some(left) = state.log_left.checked_sub(cost) else {
+            let (left, lines) = (state.log_left.checked_sub(cost), state.lines_left.checked_sub(1));
+            let (Some(left), Some(lines)) = (left, lines) else {
                 state.log_dropped += 1;
                 // Once over is over: what comes after would be out of order.
                 state.log_left = 0;
                 continue;
             };
-            state.log_left = left;
+            (state.log_left, state.lines_left) = (left, lines);
             state.log_written += wide(message.len());
             if !message.trim().is_empty() {
                 state.last_line = show::one_line(&message, LAST_LINE);
@@ -245,15 +252,15 @@ pub type Answer = oneshot::Receiver<Result<ByteBuf, HostError>>;
 /// What the broker said. `Denied`, no answer and one of more than `limit` bytes end the guest.
 pub fn answered(
     what: &'static str,
-    answer: Result<Result<ByteBuf, HostError>, oneshot::error::RecvError>,
+    answer: Option<Result<ByteBuf, HostError>>,
     limit: u64,
 ) -> Result<Result<Vec<u8>, String>, HostFailure> {
     match answer {
-        Ok(Ok(value)) if wide(value.len()) > limit => Err(HostFailure::LargeAnswer { what, limit }),
-        Ok(Ok(value)) => Ok(Ok(value.into_vec())),
-        Ok(Err(HostError::Failed(error))) => Ok(Err(error)),
-        Ok(Err(HostError::Denied(error))) => Err(HostFailure::Denied { what, error }),
-        Err(_) => Err(HostFailure::Failed { what, error: "the minion gave no answer".into() }),
+        Some(Ok(value)) if wide(value.len()) > limit => Err(HostFailure::LargeAnswer { what, limit }),
+        Some(Ok(value)) => Ok(Ok(value.into_vec())),
+        Some(Err(HostError::Failed(error))) => Ok(Err(error)),
+        Some(Err(HostError::Denied(error))) => Err(HostFailure::Denied { what, error }),
+        None => Err(HostFailure::Failed { what, error: "the minion gave no answer".into() }),
     }
 }
 
@@ -263,8 +270,16 @@ pub struct Guest {
     pub line: Arc<Line>,
     /// The job.
     pub context: JobContext,
+    /// The module's name.
+    pub module: Arc<str>,
     /// Memory.
     pub memory: Memory,
+    /// What it has of files.
+    pub files: Files,
+    /// The sockets it made, by their numbers in the table; some may be gone.
+    pub tcp: Vec<u32>,
+    rules: Vec<NetworkRule>,
+    network: Option<Arc<Network>>,
     /// The host's resources that it holds.
     pub table: ResourceTable,
     /// What `set-retcode` set.
@@ -282,12 +297,19 @@ pub struct Guest {
 impl Guest {
     /// For one call.
     #[must_use]
-    pub fn new(line: Arc<Line>, context: JobContext, limits: &Limits) -> Self {
+    pub fn new(line: Arc<Line>, module: &Arc<str>, run: &mut Run, max_open: usize) -> Self {
+        let (context, limits) = (std::mem::take(&mut run.context), &run.limits);
+        let rules = std::mem::take(&mut run.direct.network);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
         Self {
             line,
             context,
+            module: Arc::clone(module),
+            files: Files::new(max_open),
+            tcp: Vec::new(),
+            rules,
+            network: None,
             memory: Memory::new(limits.memory),
             table,
             retcode: None,
@@ -305,7 +327,7 @@ impl Guest {
     /// Why there is no answer; `Denied` and what went over a limit end the guest, the caller decides about `Failed`.
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
         let answer = match self.begin(op)? {
-            Ok(answer) => answer.await,
+            Ok(answer) => answer.await.ok(),
             Err(error) => return Ok(Err(error)),
         };
         let answer = answered(what, answer, self.max_answer)?;
@@ -344,21 +366,40 @@ impl Guest {
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
-        let line = &self.line;
-        let (ctx, ..) = self.wasi.get_or_insert_with(|| {
-            let out = Stdio::new(Arc::clone(line), LogLevel::Info);
-            let err = Stdio::new(Arc::clone(line), LogLevel::Warning);
-            let mut builder = WasiCtx::builder();
-            builder
-                .stdout(out.clone())
-                .stderr(err.clone())
-                .max_random_size(MAX_RANDOM)
-                .allow_tcp(false)
-                .allow_udp(false)
-                .allow_ip_name_lookup(false)
-                .allow_blocking_current_thread(false);
-            (builder.build(), out, err)
-        });
+        if self.wasi.is_none() {
+            self.wasi = Some(self.make_wasi());
+        }
+        let (ctx, ..) = self.wasi.as_mut().expect("it was just made");
         WasiCtxView { ctx, table: &mut self.table }
+    }
+}
+
+impl Guest {
+    /// Where it may connect to.
+    pub fn network(&mut self) -> Arc<Network> {
+        Arc::clone(self.network.get_or_insert_with(|| Arc::new(Network::new(&self.rules))))
+    }
+
+    fn make_wasi(&mut self) -> (WasiCtx, Stdio, Stdio) {
+        let out = Stdio::new(Arc::clone(&self.line), LogLevel::Info);
+        let err = Stdio::new(Arc::clone(&self.line), LogLevel::Warning);
+        let mut builder = WasiCtx::builder();
+        builder
+            .stdout(out.clone())
+            .stderr(err.clone())
+            .max_random_size(MAX_RANDOM)
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false)
+            .allow_blocking_current_thread(false);
+        if !self.rules.is_empty() {
+            let network = self.network();
+            builder.allow_tcp(true).socket_addr_check(sockets::check(
+                network,
+                Arc::clone(&self.line),
+                Arc::clone(&self.module),
+            ));
+        }
+        (builder.build(), out, err)
     }
 }

@@ -10,17 +10,21 @@
 //! - [`links`], [`host`]: what a guest can import, one file an interface
 //! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use
 //! - [`request`]: how large what it asks of the minion may be
+//! - [`directories`]: the granted directories, and paths below them
+//! - [`network`]: where a call may connect to
 //! - [`outcome`]: how a failure reads
 //! - [`ticker`]: the clock by which running guests are interrupted
 //!
 //! Two runtimes: the socket has the main thread, guests have threads of their own, so that a busy guest delays neither.
 
 pub mod call;
+pub mod directories;
 pub mod guest;
 pub mod host;
 pub mod links;
 pub mod load;
 pub mod modules;
+pub mod network;
 pub mod outcome;
 pub mod request;
 pub mod serve;

@@ -7,13 +7,16 @@ use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 
+use wasmtime_wasi::p2::bindings::{filesystem, sockets};
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
+
 use crate::guest::Guest;
 use crate::host::bindings::brine::host as wit;
 use crate::host::wasi;
 use crate::value::show::one_line;
 
 /// Interfaces that need a grant, in the order of [`Grants`]' bits, and how each is linked.
-const GRANTABLE: [(&str, Add); 14] = [
+const GRANTABLE: [(&str, Add); 23] = [
     ("brine:host/grains", |linker| wit::grains::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
     ("brine:host/config", |linker| wit::config::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
     ("brine:host/modules", |linker| wit::modules::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
@@ -28,6 +31,31 @@ const GRANTABLE: [(&str, Add); 14] = [
     ("brine:host/metadata", |linker| wit::metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
     ("brine:host/disks", |linker| wit::disks::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
     ("brine:host/policy", |linker| wit::policy::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/types", |linker| filesystem::types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/preopens", |linker| {
+        filesystem::preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
+    }),
+    ("wasi:sockets/network", |linker| {
+        sockets::network::add_to_linker::<_, WasiSockets>(
+            linker,
+            &sockets::network::LinkOptions::default(),
+            Guest::sockets,
+        )
+    }),
+    ("wasi:sockets/instance-network", |linker| {
+        sockets::instance_network::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)
+    }),
+    ("wasi:sockets/tcp", |linker| sockets::tcp::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)),
+    ("wasi:sockets/tcp-create-socket", |linker| {
+        sockets::tcp_create_socket::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
+    }),
+    ("wasi:sockets/udp", |linker| sockets::udp::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)),
+    ("wasi:sockets/udp-create-socket", |linker| {
+        sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)
+    }),
+    ("wasi:sockets/ip-name-lookup", |linker| {
+        sockets::ip_name_lookup::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
+    }),
 ];
 
 /// Adds an interface to a linker.
@@ -48,6 +76,12 @@ impl Grants {
     #[must_use]
     pub fn new(names: &[String]) -> Self {
         Self(names.iter().filter_map(|name| bit(unversioned(name))).fold(0, |set, bit| set | bit))
+    }
+
+    /// Whether directories can be seen with it.
+    #[must_use]
+    pub fn sees_files(self) -> bool {
+        self.has("wasi:filesystem/preopens") || self.has("brine:host/metadata")
     }
 
     fn has(self, interface: &str) -> bool {

@@ -98,7 +98,7 @@ type Linked = Result<InstancePre<Guest>, String>;
 /// One module.
 pub struct Module {
     /// What operators call it.
-    pub name: String,
+    pub name: Arc<str>,
     component: Component,
     functions: BTreeMap<String, Arc<Function>>,
     linked: Mutex<Vec<(Grants, Linked)>>,
@@ -110,8 +110,7 @@ impl Module {
     /// # Errors
     /// One line: its types are too large.
     pub fn new(engine: &Engine, name: &str, component: Component) -> Result<Self, String> {
-        let mut module =
-            Self { name: name.to_owned(), component, functions: BTreeMap::new(), linked: Mutex::default() };
+        let mut module = Self { name: name.into(), component, functions: BTreeMap::new(), linked: Mutex::default() };
         let mut types = MAX_TYPES;
         let exports = module.component.component_type();
         for (export, item) in exports.exports(engine) {

@@ -42,6 +42,9 @@ pub enum HostFailure {
         /// In bytes.
         limit: u64,
     },
+    /// It has too many files or sockets open.
+    #[error("its limit of {0} open files is used up")]
+    TooManyOpen(usize),
     /// Over [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),
@@ -58,6 +61,13 @@ pub fn failed(kind: FailKind, message: String) -> Outcome {
 pub fn wall(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.wall_ms);
     failed(FailKind::Wall, format!("{name} was stopped: its wall clock limit of {limit} is used up"))
+}
+
+/// The CPU limit.
+#[must_use]
+pub fn cpu(name: &str, limits: &Limits) -> Outcome {
+    let limit = duration(limits.cpu_ms);
+    failed(FailKind::Cpu, format!("{name} was stopped: its CPU limit of {limit} is used up"))
 }
 
 /// The minion ended it.

@@ -33,6 +33,18 @@ const MAX_ERROR: usize = 400;
 /// How much the kernel prefers every other thread to guests.
 const GUEST_NICENESS: i32 = 5;
 
+/// Files and sockets that one guest may have open: as many as the process's own limit gives each of those that run at once. Directories
+/// that it was granted come on top, and are few.
+const MAX_OPEN: usize = 100;
+const MIN_OPEN: usize = 8;
+
+/// Files that the process has open for itself: its socket, its clock, a file of code for each loaded module.
+const RESERVED_FILES: usize = 256;
+
+/// Threads for what may block: files on a server that does not answer. Threads that hang so hang for guests with the same grants only,
+/// for others have an executor of their own.
+const BLOCKING_THREADS: usize = 16;
+
 /// What the command line sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -77,6 +89,7 @@ pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
     let host = Host {
         links: Links::new(&engine),
         ticker: Ticker::start(&engine).map_err(|error| start(&error))?,
+        max_open: max_open(settings.max_running),
         running: Semaphore::new(settings.max_running.max(1)),
         sender: tokio::sync::Mutex::new(sender),
         engine,
@@ -101,11 +114,17 @@ pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
     }
 }
 
+/// A guest's share of the files that the process may have open.
+fn max_open(max_running: usize) -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    (limit.saturating_sub(RESERVED_FILES) / max_running.max(1)).clamp(MIN_OPEN, MAX_OPEN)
+}
+
 fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(settings.guest_threads.max(1))
-        // wasmtime-wasi moves only what concerns files to threads that may block, and there are no files here.
-        .max_blocking_threads(1)
+        .max_blocking_threads(BLOCKING_THREADS)
         .thread_name("guest")
         .on_thread_start(|| {
             // Not being nice is no reason not to run.
@@ -115,7 +134,7 @@ fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
         // timers, once in 61 such turns: a new call, a kill or the end of a sleep would wait for most of a second.
         .global_queue_interval(1)
         .event_interval(1)
-        .enable_time()
+        .enable_all()
         .build()
 }
 
@@ -219,7 +238,7 @@ impl Executor {
         let Some(module) = self.modules.get(&run.module).cloned() else {
             return self.send(refuse(FailKind::Unknown, format!("no module {} is loaded", run.module))).await;
         };
-        let line = Arc::new(Line::new(call, run.limits.log));
+        let line = Arc::new(Line::new(call, run.limits.log, run.limits.log_lines));
         let full = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             if calls.contains_key(&call) {

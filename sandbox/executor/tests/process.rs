@@ -36,8 +36,8 @@ fn unknown_options_are_refused() {
     let cases: [(&[&str], &str); 4] = [
         (&["--what"], "unknown option '--what'; it takes --guest-threads N and --max-running N"),
         (&["--max-running"], "--max-running needs a number"),
-        (&["--max-running", "0"], "--max-running must be a number from 1 to 1024, got '0'"),
-        (&["--guest-threads", "many"], "--guest-threads must be a number from 1 to 1024, got 'many'"),
+        (&["--max-running", "0"], "--max-running must be a number from 1 to 4096, got '0'"),
+        (&["--guest-threads", "many"], "--guest-threads must be a number from 1 to 4096, got 'many'"),
     ];
     for (args, text) in cases {
         assert_eq!(output(Stdio::null(), args), (Some(64), format!("brine-executor: {text}\n")));

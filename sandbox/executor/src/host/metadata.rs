@@ -1,12 +1,26 @@
-//! `brine:host/metadata`
+//! `brine:host/metadata`: what `wasi:filesystem` does not tell of files, read here below the granted directories. Names of users are
+//! asked of the broker.
+
 use brine_sandbox_wire::{HostOp, UsersOp};
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::bindings::brine::host::metadata as wit;
+use crate::directories::{Directories, look_below, not_granted};
 use crate::guest::Guest;
 
+/// Linux knows no longer path.
+const MAX_PATH: usize = 4_096;
+
 impl wit::Host for Guest {
-    async fn stat(&mut self, _path: String, _follow: bool) -> wasmtime::Result<Result<wit::FileStat, wit::Error>> {
-        Ok(Err(wit::Error::NotFound))
+    async fn stat(&mut self, path: String, follow: bool) -> wasmtime::Result<Result<wit::FileStat, wit::Error>> {
+        if path.len() > MAX_PATH {
+            return Ok(Err(wit::Error::Other("the path is too long".into())));
+        }
+        let directories = self.files.directories.clone();
+        let module = self.module.clone();
+        let stat = tokio::task::spawn_blocking(move || stat(&directories, &module, &path, follow));
+        Ok(stat.await?)
     }
 
     async fn user_name(&mut self, uid: u32) -> wasmtime::Result<Option<String>> {
@@ -20,4 +34,65 @@ impl wit::Host for Guest {
         let value = self.ask_or_end(what, HostOp::Users(UsersOp::GroupName { gid })).await?;
         Ok(super::parsed(what, &value)?)
     }
+}
+
+fn stat(directories: &Directories, module: &str, path: &str, follow: bool) -> Result<wit::FileStat, wit::Error> {
+    let mut missing = false;
+    for (opened, rest) in directories.around(path) {
+        let Some(dir) = &opened.dir else {
+            missing = true;
+            continue;
+        };
+        return match look_below(&dir.dir, opened.path == "/", &rest, follow).and_then(|fd| read(&fd)) {
+            Ok(stat) => Ok(stat),
+            // A link that leads out of this one may lead into another that holds it.
+            Err(Errno::XDEV) => continue,
+            Err(Errno::NOENT | Errno::NOTDIR) => Err(wit::Error::NotFound),
+            Err(Errno::ACCESS | Errno::PERM) => Err(wit::Error::Denied),
+            Err(Errno::LOOP) => Err(wit::Error::Other("there are too many symbolic links".into())),
+            Err(error) => Err(wit::Error::Other(error.to_string())),
+        };
+    }
+    Err(if missing { wit::Error::NotFound } else { wit::Error::NotGranted(not_granted(module, path)) })
+}
+
+fn read(fd: impl rustix::fd::AsFd) -> Result<wit::FileStat, Errno> {
+    let stat = rustix::fs::fstat(&fd)?;
+    let (kind, target) = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => (wit::Kind::Regular, None),
+        FileType::Directory => (wit::Kind::Directory, None),
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(&fd, "", Vec::new())?;
+            (wit::Kind::Symlink, Some(String::from_utf8_lossy(target.as_bytes()).into_owned()))
+        }
+        FileType::BlockDevice => (wit::Kind::Block, None),
+        FileType::CharacterDevice => (wit::Kind::Character, None),
+        FileType::Fifo => (wit::Kind::Fifo, None),
+        FileType::Socket => (wit::Kind::Socket, None),
+        FileType::Unknown => (wit::Kind::Unknown, None),
+    };
+    Ok(wit::FileStat {
+        kind,
+        mode: stat.st_mode & 0o7777,
+        uid: stat.st_uid,
+        gid: stat.st_gid,
+        inode: stat.st_ino,
+        device: stat.st_dev,
+        nlink: unsigned(stat.st_nlink),
+        size: unsigned(stat.st_size),
+        atime: seconds(stat.st_atime, unsigned(stat.st_atime_nsec)),
+        mtime: seconds(stat.st_mtime, unsigned(stat.st_mtime_nsec)),
+        ctime: seconds(stat.st_ctime, unsigned(stat.st_ctime_nsec)),
+        target,
+    })
+}
+
+/// The kernel's fields have another type on each machine.
+fn unsigned<T: TryInto<u64>>(value: T) -> u64 {
+    value.try_into().unwrap_or(0)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what Python's os.stat does")]
+fn seconds(seconds: i64, nanoseconds: u64) -> f64 {
+    seconds as f64 + nanoseconds as f64 / 1e9
 }

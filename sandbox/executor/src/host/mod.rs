@@ -7,6 +7,7 @@ pub mod config;
 pub mod disks;
 pub mod events;
 pub mod files;
+pub mod filesystem;
 pub mod functions;
 pub mod grains;
 pub mod http;
@@ -19,6 +20,7 @@ pub mod modules;
 pub mod pillar;
 pub mod policy;
 pub mod process;
+pub mod sockets;
 pub mod wasi;
 
 use crate::outcome::HostFailure;
