@@ -1,0 +1,211 @@
+//! The directories that a call was granted, and how a path is resolved below one: by the kernel, in one step, with `openat2`, so
+//! that neither `..` nor a symbolic link nor a race of renames leads out. Everything here may block; it runs on threads for that.
+//!
+//! System calls beside the usual: `openat2`, `statx`, `fstatfs`, `readlinkat`, `getdents64`, `utimensat`, and `clone` for the threads.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use brine_sandbox_wire::Directory;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use wasmtime_wasi::filesystem::Dir;
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+use crate::value::show::one_line;
+
+/// How often a path is tried again when something was renamed on its way meanwhile.
+const TRIES: usize = 32;
+
+/// Characters of a path in a message.
+const MAX_PATH: usize = 300;
+
+/// A granted directory.
+#[derive(Clone)]
+pub struct Opened {
+    /// As granted: absolute, without `.` and `..`.
+    pub path: String,
+    /// None where this host does not have it.
+    pub dir: Option<Dir>,
+}
+
+/// The granted directories of a call.
+#[derive(Default, Clone)]
+pub struct Directories {
+    opened: Vec<Opened>,
+}
+
+impl Directories {
+    /// Opens them. What is not there is left out; a line for the log says so.
+    #[must_use]
+    pub fn open(granted: &[Directory]) -> (Self, Vec<String>) {
+        let mut lines = Vec::new();
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = granted.iter().map(|Directory { path, writable }| {
+            let fd = rustix::fs::open(path, flags, Mode::empty());
+            let fd = fd.map_err(|error| {
+                lines.push(format!("the directory {} cannot be seen: {error}", one_line(path, MAX_PATH)));
+            });
+            let (perms, mode) = match writable {
+                true => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
+                false => (FsPerms::ReadOnly, OpenMode::READ),
+            };
+            let dir = fd.ok().map(|fd| Dir::new(File::from(fd), perms, mode, false));
+            Opened { path: path.clone(), dir }
+        });
+        let opened = opened.collect();
+        (Self { opened }, lines)
+    }
+
+    /// Those that are there, with their paths.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Dir)> {
+        self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.dir.as_ref()?)))
+    }
+
+    /// Whether this is the root of the file system as granted, below which absolute links lead where they lead on the host.
+    #[must_use]
+    pub fn is_root(&self, file: &Arc<File>) -> bool {
+        self.iter().any(|(path, dir)| path == "/" && Arc::ptr_eq(&dir.dir, file))
+    }
+
+    /// The granted directories that a path of the host may be in, the closest first, each with what is left of the path.
+    #[must_use]
+    pub fn around(&self, path: &str) -> Vec<(&Opened, String)> {
+        let mut found: Vec<_> =
+            self.opened.iter().filter_map(|opened| Some((opened, below(path, &opened.path)?))).collect();
+        found.sort_by_key(|(opened, _)| std::cmp::Reverse(opened.path.len()));
+        found
+    }
+}
+
+/// `/srv/app/x` below `/srv/app`: `x`. Of text alone: what `..` means is the kernel's business.
+fn below(path: &str, directory: &str) -> Option<String> {
+    let rest = match path.strip_prefix(directory.trim_end_matches('/'))? {
+        "" if directory != "/" || path.is_empty() => (!path.is_empty()).then_some("")?,
+        rest => rest.strip_prefix('/')?,
+    };
+    let rest = rest.trim_start_matches('/');
+    Some(if rest.is_empty() { ".".to_owned() } else { rest.to_owned() })
+}
+
+/// Opens what a path leads to below a directory. `EXDEV`: it leads out.
+///
+/// # Errors
+/// The kernel's.
+pub fn open_below(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    // Below `/` nothing leads out, and a link that begins with `/` begins there, as on the host. The links of /proc that lead to what a
+    // process has open are no links but ways around every check.
+    let resolve = if root { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH } | ResolveFlags::NO_MAGICLINKS;
+    let flags = flags | OFlags::CLOEXEC;
+    for _ in 0..TRIES {
+        match rustix::fs::openat2(dir, path, flags, mode, resolve) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            other => return other,
+        }
+    }
+    Err(Errno::BUSY)
+}
+
+/// What a path leads to, without opening it: good for its metadata alone.
+///
+/// # Errors
+/// The kernel's.
+pub fn look_below(dir: &File, root: bool, path: &str, follow: bool) -> Result<OwnedFd, Errno> {
+    let flags = if follow { OFlags::PATH } else { OFlags::PATH | OFlags::NOFOLLOW };
+    open_below(dir, root, path, flags, Mode::empty())
+}
+
+/// Opens a file or directory for reading or writing, and nothing else: opening a FIFO waits for the other end, opening a device may
+/// rewind a tape or arm a watchdog, and the files of `/proc` are processes, this one among them.
+///
+/// # Errors
+/// The kernel's; `EPERM` for what is neither.
+pub fn open_file(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    match look_below(dir, root, path, !flags.contains(OFlags::NOFOLLOW)) {
+        Ok(fd) => permitted(fd.as_fd(), true)?,
+        Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {}
+        Err(error) => return Err(error),
+    }
+    // It may be another by now, so it does not wait and is looked at again.
+    let fd = open_below(dir, root, path, flags | OFlags::NONBLOCK | OFlags::NOCTTY, mode)?;
+    permitted(fd.as_fd(), false)?;
+    Ok(fd)
+}
+
+fn permitted(fd: impl AsFd, links: bool) -> Result<(), Errno> {
+    match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
+        FileType::Directory => Ok(()),
+        // Not followed: opening it says so better.
+        FileType::Symlink if links => Ok(()),
+        FileType::RegularFile if rustix::fs::fstatfs(&fd)?.f_type != rustix::fs::PROC_SUPER_MAGIC => Ok(()),
+        _ => Err(Errno::PERM),
+    }
+}
+
+/// What a path outside of every granted directory is told, with the line that would grant it.
+#[must_use]
+pub fn not_granted(module: &str, path: &str) -> String {
+    let parent = match Path::new(path).parent().and_then(Path::to_str) {
+        Some(parent) if path.starts_with('/') && !matches!(parent, "" | "/") => parent,
+        // All of the host is rarely meant.
+        _ if path.starts_with('/') && path != "/" => path.trim_end_matches('/'),
+        _ => "/",
+    };
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@' | '~');
+    let shown = if parent.chars().all(plain) { parent.to_owned() } else { format!("{parent:?}") };
+    let shown = one_line(&shown, MAX_PATH);
+    format!(
+        "{} is in no directory that was granted to module {module}; the owner of this host grants it by this line under sandbox: \
+         modules: in the minion's configuration: {module}: {{filesystem: {{{shown}: ro}}}}",
+        one_line(path, MAX_PATH)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_below_a_directory() {
+        for (path, directory, rest) in [
+            ("/srv/app/x", "/srv/app", Some("x")),
+            ("/srv/app", "/srv/app", Some(".")),
+            ("/srv/app/", "/srv/app", Some(".")),
+            ("/srv/app//x/", "/srv/app", Some("x/")),
+            ("/srv/app/../x", "/srv/app", Some("../x")),
+            ("/srv/application", "/srv/app", None),
+            ("/srv", "/srv/app", None),
+            ("srv/app", "/srv/app", None),
+            ("", "/srv/app", None),
+            ("/etc/passwd", "/", Some("etc/passwd")),
+            ("/", "/", Some(".")),
+            ("//etc", "/", Some("etc")),
+            ("", "/", None),
+            ("etc", "/", None),
+        ] {
+            assert_eq!(below(path, directory).as_deref(), rest, "{path} below {directory}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_what_would_grant_it() {
+        assert_eq!(
+            not_granted("file", "/etc/app/x.conf"),
+            "/etc/app/x.conf is in no directory that was granted to module file; the owner of this host grants it by this line \
+             under sandbox: modules: in the minion's configuration: file: {filesystem: {/etc/app: ro}}"
+        );
+        for (path, granting) in [
+            ("/etc", "{/etc: ro}"),
+            ("/etc/", "{/etc: ro}"),
+            ("/", "{/: ro}"),
+            ("x", "{/: ro}"),
+            ("/a b/c", "{\"/a b\": ro}"),
+            ("/a: {}\n/c", "{\"/a: {}\\n\": ro}"),
+        ] {
+            assert!(not_granted("file", path).ends_with(&format!("file: {{filesystem: {granting}}}")), "{path}");
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! `wasi:filesystem`: the granted directories, each under its own path. What resolves a path and opens is done here (see
+//! [`crate::directories`]), as is listing, which holds no more of a directory than a page at a time; the rest is wasmtime's.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::io::Errno;
+use wasmtime::component::{Resource, ResourceTable};
+use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode,
+    Filesize, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+use crate::directories::{Directories, look_below, open_below, open_file};
+use crate::guest::Guest;
+use crate::outcome::HostFailure;
+
+/// Entries of a directory that are read at once and held.
+const PAGE: usize = 128;
+
+/// What a call has of files.
+pub struct Files {
+    /// What it was granted, opened where it imports this.
+    pub directories: Directories,
+    open: Open,
+    ctx: WasiFilesystemCtx,
+}
+
+impl Files {
+    /// None yet; so many may be open at once.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
+        Self { directories: Directories::default(), open: Open::new(limit), ctx: WasiFilesystemCtx::default() }
+    }
+
+    /// Whether there is room for one more beside so many sockets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn room_beside(&mut self, sockets: usize) -> Result<(), HostFailure> {
+        self.open.others = sockets;
+        self.open.room()
+    }
+}
+
+/// Counts what a guest has open. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
+pub struct Open {
+    limit: usize,
+    /// Sockets, as last counted.
+    others: usize,
+    known: Vec<Weak<dyn Any + Send + Sync>>,
+}
+
+impl Open {
+    fn new(limit: usize) -> Self {
+        Self { limit, others: 0, known: Vec::new() }
+    }
+
+    /// Whether there is room for one more.
+    fn room(&mut self) -> Result<(), HostFailure> {
+        if self.known.len() + self.others >= self.limit {
+            self.known.retain(|known| known.strong_count() > 0);
+        }
+        if self.known.len() + self.others >= self.limit { Err(HostFailure::TooManyOpen(self.limit)) } else { Ok(()) }
+    }
+
+    fn add<T: Send + Sync + 'static>(&mut self, file: &Arc<T>) {
+        let weak = Arc::downgrade(file);
+        self.known.push(weak);
+    }
+}
+
+/// A directory that is being listed.
+struct Listing {
+    dir: Arc<Mutex<rustix::fs::Dir>>,
+    page: VecDeque<Result<DirectoryEntry, ErrorCode>>,
+    ended: bool,
+}
+
+fn code(error: Errno) -> ErrorCode {
+    match error {
+        // It leads out of the directory.
+        Errno::XDEV => ErrorCode::NotPermitted,
+        Errno::ROFS => ErrorCode::ReadOnly,
+        error => ErrorCode::from(io::Error::from(error)),
+    }
+}
+
+/// Runs what may block on a thread where it may.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Errno> + Send + 'static) -> FsResult<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|error| code(error).into()),
+        Err(error) => Err(FsError::trap(error)),
+    }
+}
+
+fn kind(kind: FileType) -> DescriptorType {
+    match kind {
+        FileType::RegularFile => DescriptorType::RegularFile,
+        FileType::Directory => DescriptorType::Directory,
+        FileType::Symlink => DescriptorType::SymbolicLink,
+        FileType::BlockDevice => DescriptorType::BlockDevice,
+        FileType::CharacterDevice => DescriptorType::CharacterDevice,
+        FileType::Fifo => DescriptorType::Fifo,
+        FileType::Socket => DescriptorType::Socket,
+        FileType::Unknown => DescriptorType::Unknown,
+    }
+}
+
+fn described(stat: &Stat) -> DescriptorStat {
+    let time = |seconds: i64, nanoseconds: u64| {
+        let seconds = u64::try_from(seconds).ok()?;
+        Some(Datetime { seconds, nanoseconds: u32::try_from(nanoseconds).unwrap_or(0) })
+    };
+    DescriptorStat {
+        type_: kind(FileType::from_raw_mode(stat.st_mode)),
+        link_count: unsigned(stat.st_nlink),
+        size: unsigned(stat.st_size),
+        data_access_timestamp: time(stat.st_atime, unsigned(stat.st_atime_nsec)),
+        data_modification_timestamp: time(stat.st_mtime, unsigned(stat.st_mtime_nsec)),
+        status_change_timestamp: time(stat.st_ctime, unsigned(stat.st_ctime_nsec)),
+    }
+}
+
+/// The kernel's fields have another type on each machine.
+fn unsigned<T: TryInto<u64>>(value: T) -> u64 {
+    value.try_into().unwrap_or(0)
+}
+
+fn timespec(time: NewTimestamp) -> Result<Timespec, ErrorCode> {
+    let invalid = |_| ErrorCode::Invalid;
+    Ok(match time {
+        NewTimestamp::NoChange => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
+        NewTimestamp::Now => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW },
+        NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }) if nanoseconds < 1_000_000_000 => {
+            Timespec { tv_sec: seconds.try_into().map_err(invalid)?, tv_nsec: nanoseconds.into() }
+        }
+        NewTimestamp::Timestamp(_) => return Err(ErrorCode::Invalid),
+    })
+}
+
+/// What is asked for, as the kernel takes it.
+struct Wanted {
+    flags: OFlags,
+    mode: OpenMode,
+}
+
+fn wanted(dir: &Dir, path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> Result<Wanted, ErrorCode> {
+    let synced = DescriptorFlags::FILE_INTEGRITY_SYNC
+        | DescriptorFlags::DATA_INTEGRITY_SYNC
+        | DescriptorFlags::REQUESTED_WRITE_SYNC;
+    if (flags & synced) != DescriptorFlags::empty() {
+        return Err(ErrorCode::Unsupported);
+    }
+    let made = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
+    if open.contains(OpenFlags::DIRECTORY) && (open & made) != OpenFlags::empty() {
+        return Err(ErrorCode::Invalid);
+    }
+    let changes = (open & (OpenFlags::CREATE | OpenFlags::TRUNCATE)) != OpenFlags::empty();
+    let write = changes || flags.contains(DescriptorFlags::WRITE);
+    let read = flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
+    if write && dir.perms == FsPerms::ReadOnly {
+        return Err(ErrorCode::NotPermitted);
+    }
+    let (mut wanted, mode) = match (read, write) {
+        (true, true) => (OFlags::RDWR, OpenMode::READ | OpenMode::WRITE),
+        (false, true) => (OFlags::WRONLY, OpenMode::WRITE),
+        _ => (OFlags::RDONLY, OpenMode::READ),
+    };
+    wanted.set(OFlags::CREATE, open.contains(OpenFlags::CREATE));
+    wanted.set(OFlags::EXCL, open.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE));
+    wanted.set(OFlags::TRUNC, open.contains(OpenFlags::TRUNCATE));
+    wanted.set(OFlags::DIRECTORY, open.contains(OpenFlags::DIRECTORY));
+    wanted.set(OFlags::NOFOLLOW, !path.contains(PathFlags::SYMLINK_FOLLOW));
+    Ok(Wanted { flags: wanted, mode })
+}
+
+fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> {
+    match table.get(fd)? {
+        Descriptor::Dir(dir) => Ok(dir.clone()),
+        Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+    }
+}
+
+fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) == FileType::Directory)
+}
+
+impl Guest {
+    fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
+        WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
+    }
+
+    /// What a path leads to, for what needs no more than that.
+    async fn looked_at<T: Send + 'static>(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: String,
+        follow: bool,
+        then: impl FnOnce(&OwnedFd) -> Result<T, Errno> + Send + 'static,
+    ) -> FsResult<T> {
+        let dir = directory(&self.table, fd)?.dir;
+        let root = self.files.directories.is_root(&dir);
+        blocking(move || then(&look_below(&dir, root, &path, follow)?)).await
+    }
+}
+
+impl preopens::Host for Guest {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let directories: Vec<(Dir, String)> =
+            self.files.directories.iter().map(|(path, dir)| (dir.clone(), path.to_owned())).collect();
+        directories.into_iter().map(|(dir, path)| Ok((self.table.push(Descriptor::Dir(dir))?, path))).collect()
+    }
+}
+
+impl types::Host for Guest {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        types::Host::filesystem_error_code(&mut self.filesystem(), error)
+    }
+}
+
+/// Methods that wasmtime's own do.
+macro_rules! theirs {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
+        $(async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $ty),*) -> $result {
+            HostDescriptor::$name(&mut self.filesystem(), fd, $($arg),*).await
+        })*
+    };
+}
+
+impl HostDescriptor for Guest {
+    theirs! {
+        advise(offset: Filesize, length: Filesize, advice: Advice) -> FsResult<()>;
+        sync_data() -> FsResult<()>;
+        get_flags() -> FsResult<DescriptorFlags>;
+        get_type() -> FsResult<DescriptorType>;
+        set_size(size: Filesize) -> FsResult<()>;
+        set_times(access: NewTimestamp, modification: NewTimestamp) -> FsResult<()>;
+        read(length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)>;
+        write(buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize>;
+        sync() -> FsResult<()>;
+        create_directory_at(path: String) -> FsResult<()>;
+        stat() -> FsResult<DescriptorStat>;
+        link_at(flags: PathFlags, path: String, to: Resource<Descriptor>, new: String) -> FsResult<()>;
+        readlink_at(path: String) -> FsResult<String>;
+        remove_directory_at(path: String) -> FsResult<()>;
+        rename_at(path: String, to: Resource<Descriptor>, new: String) -> FsResult<()>;
+        symlink_at(target: String, path: String) -> FsResult<()>;
+        unlink_file_at(path: String) -> FsResult<()>;
+        is_same_object(other: Resource<Descriptor>) -> wasmtime::Result<bool>;
+        metadata_hash() -> FsResult<MetadataHashValue>;
+        metadata_hash_at(flags: PathFlags, path: String) -> FsResult<MetadataHashValue>;
+    }
+
+    async fn open_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        open_flags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Resource<Descriptor>> {
+        let dir = directory(&self.table, &fd)?;
+        let Wanted { flags, mode } = wanted(&dir, path_flags, open_flags, flags)?;
+        self.files.open.room().map_err(FsError::trap)?;
+        let root = self.files.directories.is_root(&dir.dir);
+        let opened = blocking(move || {
+            let fd = open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))?;
+            let is_directory = is_directory(&fd)?;
+            let file = File::from(fd);
+            Ok(match is_directory {
+                true => Descriptor::Dir(Dir::new(file, dir.perms, mode, false)),
+                false => Descriptor::File(filesystem::File::new(file, dir.perms, mode, false)),
+            })
+        });
+        let opened = opened.await?;
+        match &opened {
+            Descriptor::Dir(dir) => self.files.open.add(&dir.dir),
+            Descriptor::File(file) => self.files.open.add(&file.file),
+        }
+        Ok(self.table.push(opened)?)
+    }
+
+    async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        self.looked_at(&fd, path, follow, |fd| Ok(described(&rustix::fs::fstat(fd)?))).await
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        access: NewTimestamp,
+        modification: NewTimestamp,
+    ) -> FsResult<()> {
+        if directory(&self.table, &fd)?.perms == FsPerms::ReadOnly {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let times = Timestamps { last_access: timespec(access)?, last_modification: timespec(modification)? };
+        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        self.looked_at(&fd, path, follow, move |fd| rustix::fs::utimensat(fd, "", &times, AtFlags::EMPTY_PATH)).await
+    }
+
+    async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
+        let dir = directory(&self.table, &fd)?.dir;
+        self.files.open.room().map_err(FsError::trap)?;
+        let opened = blocking(move || {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            rustix::fs::Dir::new(open_below(&dir, false, ".", flags, Mode::empty())?)
+        });
+        let dir = Arc::new(Mutex::new(opened.await?));
+        self.files.open.add(&dir);
+        let stream = self.table.push(Listing { dir, page: VecDeque::new(), ended: false })?;
+        // What the guest holds is a number; that it stands for a stream of ours is known here alone.
+        Ok(Resource::new_own(stream.rep()))
+    }
+
+    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+        HostDescriptor::read_via_stream(&mut self.filesystem(), fd, offset)
+    }
+
+    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset)
+    }
+
+    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
+        HostDescriptor::append_via_stream(&mut self.filesystem(), fd)
+    }
+
+    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        HostDescriptor::drop(&mut self.filesystem(), fd)
+    }
+}
+
+impl types::HostDirectoryEntryStream for Guest {
+    async fn read_directory_entry(
+        &mut self,
+        stream: Resource<DirectoryEntryStream>,
+    ) -> FsResult<Option<DirectoryEntry>> {
+        let listing = self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?;
+        if listing.page.is_empty() && !listing.ended {
+            let dir = Arc::clone(&listing.dir);
+            let page = blocking(move || Ok(page(&mut dir.lock().unwrap_or_else(PoisonError::into_inner)))).await?;
+            listing.ended = page.len() < PAGE;
+            listing.page = page;
+        }
+        Ok(listing.page.pop_front().transpose()?)
+    }
+
+    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
+        self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
+        Ok(())
+    }
+}
+
+/// The next entries; fewer than [`PAGE`] are the last.
+fn page(dir: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>> {
+    let mut page = VecDeque::new();
+    while page.len() < PAGE {
+        let entry = match dir.read() {
+            None => break,
+            Some(Err(error)) => {
+                // Reading on would give the same.
+                page.push_back(Err(code(error)));
+                break;
+            }
+            Some(Ok(entry)) => entry,
+        };
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let type_ = match entry.file_type() {
+            FileType::Unknown => dir
+                .fd()
+                .and_then(|fd| rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW))
+                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+            known => known,
+        };
+        let name = name.to_str().map(str::to_owned).map_err(|_| ErrorCode::IllegalByteSequence);
+        page.push_back(name.map(|name| DirectoryEntry { type_: kind(type_), name }));
+    }
+    page
+}

@@ -1,0 +1,215 @@
+//! `wasi:sockets`: TCP connections to where they were granted, and names as the minion's resolver knows them. Nobody listens, and
+//! there is no UDP.
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, NetworkOp};
+use tokio::sync::oneshot::error::TryRecvError;
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, ResolveAddressStream};
+use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, IpAddressFamily, Network as Handle};
+use wasmtime_wasi::p2::bindings::sockets::tcp_create_socket;
+use wasmtime_wasi::p2::{DynPollable, Pollable, SocketError, SocketResult, TcpSocket, subscribe};
+use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView};
+
+use super::parsed;
+use crate::guest::{Answer, Guest, Line, answered};
+use crate::network::{Network, is_name};
+use crate::outcome::HostFailure;
+use crate::value::show::one_line;
+
+/// How the minion is asked, for errors.
+const RESOLVE: &str = "ip-name-lookup";
+
+/// Bytes of the minion's answer.
+const MAX_ANSWER: u64 = 64 << 10;
+
+/// Characters of a name in a message.
+const MAX_SHOWN: usize = 260;
+
+/// Whether a guest may do this with this address.
+pub fn check(
+    network: Arc<Network>,
+    line: Arc<Line>,
+    module: Arc<str>,
+) -> impl Fn(SocketAddr, SocketAddrUse) -> Pin<Box<dyn Future<Output = bool> + Send + Sync>> + Send + Sync + 'static {
+    move |address, wanted| {
+        let allowed = match wanted {
+            // Before a connection is made it is asked for this.
+            SocketAddrUse::TcpBind => address.ip().is_unspecified() && address.port() == 0,
+            SocketAddrUse::TcpConnect => {
+                let allowed = network.allows(address);
+                if !allowed {
+                    let grant = format!("{module}: {{network: [\"{address}\"]}}");
+                    let text = format!(
+                        "a connection to {address} was not granted to module {module}; the owner of this host grants it by this \
+                         line under sandbox: modules: in the minion's configuration: {grant}"
+                    );
+                    line.log(LogLevel::Warning, &text);
+                }
+                allowed
+            }
+            _ => false,
+        };
+        Box::pin(async move { allowed })
+    }
+}
+
+impl network::Host for Guest {
+    fn network_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        network::Host::network_error_code(&mut self.sockets(), error)
+    }
+
+    fn convert_error_code(&mut self, error: SocketError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+}
+
+impl network::HostNetwork for Guest {
+    fn drop(&mut self, network: Resource<Handle>) -> wasmtime::Result<()> {
+        network::HostNetwork::drop(&mut self.sockets(), network)
+    }
+}
+
+impl tcp_create_socket::Host for Guest {
+    fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
+        // A socket cannot go before its streams, so those in the table are all there are.
+        let table = &self.table;
+        self.tcp.retain(|rep| table.get(&Resource::<TcpSocket>::new_borrow(*rep)).is_ok());
+        self.files.room_beside(self.tcp.len()).map_err(SocketError::trap)?;
+        let socket = tcp_create_socket::Host::create_tcp_socket(&mut self.sockets(), family)?;
+        self.tcp.push(socket.rep());
+        Ok(socket)
+    }
+}
+
+/// Addresses of a name, once the minion has them.
+struct Lookup {
+    name: String,
+    network: Arc<Network>,
+    line: Arc<Line>,
+    state: State,
+}
+
+enum State {
+    Asked(Answer),
+    Known(Result<std::vec::IntoIter<IpAddr>, Unknown>),
+}
+
+/// Why there are none.
+enum Unknown {
+    Code(ErrorCode),
+    /// Said once, for it ends the guest.
+    Failure(Option<HostFailure>),
+}
+
+impl Lookup {
+    fn found(&self, answer: Vec<u8>) -> Result<std::vec::IntoIter<IpAddr>, Unknown> {
+        let texts: Vec<String> = parsed(RESOLVE, &answer).map_err(|failure| Unknown::Failure(Some(failure)))?;
+        let addresses: Vec<IpAddr> = texts.iter().filter_map(|text| text.parse().ok()).collect();
+        let usable = self.network.learn(&self.name, &addresses);
+        if usable.is_empty() {
+            let name = one_line(&self.name, MAX_SHOWN);
+            let text = match addresses.first() {
+                Some(address) => {
+                    format!("{name} leads to {address}, which is reached only where that address itself is granted")
+                }
+                None => format!("{name} has no addresses"),
+            };
+            self.line.log(LogLevel::Warning, &text);
+            return Err(Unknown::Code(if addresses.is_empty() {
+                ErrorCode::NameUnresolvable
+            } else {
+                ErrorCode::AccessDenied
+            }));
+        }
+        Ok(usable.into_iter())
+    }
+
+    fn answered(&mut self, answer: Option<Result<ByteBuf, HostError>>) {
+        let answer = answered(RESOLVE, answer, MAX_ANSWER);
+        self.state = State::Known(match answer {
+            Ok(Ok(answer)) => self.found(answer),
+            Ok(Err(error)) => {
+                let name = one_line(&self.name, MAX_SHOWN);
+                self.line.log(LogLevel::Warning, &format!("{name} is not found: {error}"));
+                Err(Unknown::Code(ErrorCode::NameUnresolvable))
+            }
+            Err(failure) => Err(Unknown::Failure(Some(failure))),
+        });
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Lookup {
+    async fn ready(&mut self) {
+        if let State::Asked(answer) = &mut self.state {
+            let answer = answer.await.ok();
+            self.answered(answer);
+        }
+    }
+}
+
+impl ip_name_lookup::Host for Guest {
+    fn resolve_addresses(
+        &mut self,
+        network: Resource<Handle>,
+        name: String,
+    ) -> SocketResult<Resource<ResolveAddressStream>> {
+        let _ = self.table.get(&network)?;
+        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
+        let state = if let Ok(address) = bare.parse::<IpAddr>() {
+            State::Known(Ok(vec![address.to_canonical()].into_iter()))
+        } else if is_name(&name) {
+            let op = HostOp::Network(NetworkOp::Resolve { name: name.clone() });
+            match self.begin(op).map_err(SocketError::trap)? {
+                Ok(answer) => State::Asked(answer),
+                Err(_) => return Err(ErrorCode::InvalidArgument.into()),
+            }
+        } else {
+            return Err(ErrorCode::InvalidArgument.into());
+        };
+        let lookup = Lookup { name, network: self.network(), line: Arc::clone(&self.line), state };
+        let stream = self.table.push(lookup)?;
+        // What the guest holds is a number; that it stands for a lookup of ours is known here alone.
+        Ok(Resource::new_own(stream.rep()))
+    }
+}
+
+fn ours(stream: &Resource<ResolveAddressStream>) -> Resource<Lookup> {
+    Resource::new_borrow(stream.rep())
+}
+
+impl ip_name_lookup::HostResolveAddressStream for Guest {
+    fn resolve_next_address(&mut self, stream: Resource<ResolveAddressStream>) -> SocketResult<Option<IpAddress>> {
+        let lookup = self.table.get_mut(&ours(&stream))?;
+        if let State::Asked(answer) = &mut lookup.state {
+            match answer.try_recv() {
+                Ok(answer) => lookup.answered(Some(answer)),
+                Err(TryRecvError::Closed) => lookup.answered(None),
+                Err(TryRecvError::Empty) => {}
+            }
+        }
+        match &mut lookup.state {
+            State::Asked(_) => Err(ErrorCode::WouldBlock.into()),
+            State::Known(Ok(addresses)) => Ok(addresses.next().map(Into::into)),
+            State::Known(Err(Unknown::Code(code))) => Err((*code).into()),
+            State::Known(Err(Unknown::Failure(failure))) => Err(match failure.take() {
+                Some(failure) => SocketError::trap(failure),
+                None => ErrorCode::NameUnresolvable.into(),
+            }),
+        }
+    }
+
+    fn subscribe(&mut self, stream: Resource<ResolveAddressStream>) -> wasmtime::Result<Resource<DynPollable>> {
+        subscribe(&mut self.table, ours(&stream))
+    }
+
+    fn drop(&mut self, stream: Resource<ResolveAddressStream>) -> wasmtime::Result<()> {
+        self.table.delete(Resource::<Lookup>::new_own(stream.rep()))?;
+        Ok(())
+    }
+}
