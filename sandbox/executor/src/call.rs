@@ -38,8 +38,6 @@ pub struct Host {
     pub links: Links,
     /// Its clock.
     pub ticker: Ticker,
-    /// Files and sockets that one guest may have open.
-    pub max_open: usize,
     /// How many guests run at once.
     pub running: Semaphore,
     /// To the minion.
@@ -199,7 +197,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
 }
 
 fn store(host: &Host, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Store<Guest> {
-    let guest = Guest::new(Arc::clone(line), module, run, host.max_open);
+    let guest = Guest::new(Arc::clone(line), module, run);
     let mut store = Store::new(&host.engine, guest);
     store.limiter(|guest| &mut guest.memory);
     // A return within its own limit is not refused by the other.
@@ -368,14 +366,6 @@ async fn with_static_types(
     out: Writer,
 ) -> Result<Vec<u8>, Failure> {
     match shape.takes {
-        ShapeIn::Nothing => returning(store, pre, function, shape.returns, (), out).await,
-        ShapeIn::Text => {
-            let mut budget = Budget::new(usize::MAX);
-            match lower::lower(&function.signature.params[0], &given[0], &mut budget)? {
-                Val::String(text) => returning(store, pre, function, shape.returns, (text,), out).await,
-                _ => Err(Failure::Engine(wasmtime::Error::msg("text was expected"))),
-            }
-        }
         ShapeIn::Data => {
             let map;
             let value = match &given[0] {
@@ -386,16 +376,48 @@ async fn with_static_types(
                 }
                 _ => &[0xc0],
             };
-            returning(store, pre, function, shape.returns, (DataIn { msgpack: value },), out).await
+            returning(store, pre, function, shape, (DataIn { msgpack: value },), out).await
         }
-        ShapeIn::Args => returning(store, pre, function, shape.returns, (data_list(given.first()),), out).await,
+        ShapeIn::Args => returning(store, pre, function, shape, (data_list(given.first()),), out).await,
         ShapeIn::ArgsKwargs => {
             let map = match given.get(1) {
                 Some(Given::Kwargs(pairs)) => lower::map_of(pairs)?,
                 _ => vec![0x80],
             };
             let params = (data_list(given.first()), DataIn { msgpack: &map });
-            returning(store, pre, function, shape.returns, params, out).await
+            returning(store, pre, function, shape, params, out).await
+        }
+        simple => {
+            let mut budget = Budget::new(usize::MAX);
+            let values = lower::lower_all(&function.signature, given, &mut budget)?;
+            let mut values = values.into_iter();
+            let odd = || Failure::Engine(wasmtime::Error::msg("the parameters have other types"));
+            match (simple, values.next(), values.next(), values.next()) {
+                (ShapeIn::Nothing, None, ..) => returning(store, pre, function, shape, (), out).await,
+                (ShapeIn::Text, Some(Val::String(text)), ..) => {
+                    returning(store, pre, function, shape, (text,), out).await
+                }
+                (ShapeIn::U32, Some(Val::U32(number)), ..) => {
+                    returning(store, pre, function, shape, (number,), out).await
+                }
+                (ShapeIn::U64, Some(Val::U64(number)), ..) => {
+                    returning(store, pre, function, shape, (number,), out).await
+                }
+                (ShapeIn::TwoTexts, Some(Val::String(first)), Some(Val::String(second)), _) => {
+                    returning(store, pre, function, shape, (first, second), out).await
+                }
+                (ShapeIn::TextOption, Some(Val::String(first)), Some(Val::Option(second)), _) => {
+                    let second = match second.map(|second| *second) {
+                        Some(Val::String(second)) => Some(second),
+                        _ => None,
+                    };
+                    returning(store, pre, function, shape, (first, second), out).await
+                }
+                (ShapeIn::TextRange, Some(Val::String(text)), Some(Val::U64(first)), Some(Val::U64(second))) => {
+                    returning(store, pre, function, shape, (text, first, second), out).await
+                }
+                _ => Err(odd()),
+            }
         }
     }
 }
@@ -404,33 +426,44 @@ async fn returning<P: ComponentNamedList + Lower + Send + Sync>(
     store: &mut Store<Guest>,
     pre: &InstancePre<Guest>,
     function: &Function,
-    returns: ShapeOut,
+    shape: Shape,
     params: P,
     mut out: Writer,
 ) -> Result<Vec<u8>, Failure> {
     let func = instantiate(store, pre, function).await?;
-    match returns {
+    match shape.returns {
         ShapeOut::Bool => {
-            let (value,) = func.typed::<P, (bool,)>(&*store)?.call_async(store, params).await?;
+            let value = returned::<P, bool>(store, func, shape, params).await?;
             out.bool(value).map_err(Unfit::from)?;
         }
         ShapeOut::Text => {
-            let (value,) = func.typed::<P, (String,)>(&*store)?.call_async(store, params).await?;
+            let value = returned::<P, String>(store, func, shape, params).await?;
             out.str(&value).map_err(Unfit::from)?;
         }
-        ShapeOut::Data => {
-            let (value,) = func.typed::<P, (DataOut,)>(&*store)?.call_async(store, params).await?;
-            lift::data(&value.msgpack, &mut out)?;
+        ShapeOut::Bytes => {
+            let value = returned::<P, Vec<u8>>(store, func, shape, params).await?;
+            out.bin(&value).map_err(Unfit::from)?;
         }
-        ShapeOut::DataOrText => {
-            let func = func.typed::<P, (Result<DataOut, String>,)>(&*store)?;
-            match func.call_async(store, params).await?.0 {
-                Ok(value) => lift::data(&value.msgpack, &mut out)?,
-                Err(error) => return Err(Failure::Function(one_line(&error, MAX_ERROR))),
-            }
+        ShapeOut::Data => {
+            let value = returned::<P, DataOut>(store, func, shape, params).await?;
+            lift::data(&value.msgpack, &mut out)?;
         }
     }
     Ok(out.into_bytes())
+}
+
+/// Calls it and gives what it returns, or what it says went wrong.
+async fn returned<P, R>(store: &mut Store<Guest>, func: Func, shape: Shape, params: P) -> Result<R, Failure>
+where
+    P: ComponentNamedList + Lower + Send + Sync,
+    R: ComponentType + Lift + Send + Sync + 'static,
+{
+    if !shape.fails {
+        return Ok(func.typed::<P, (R,)>(&*store)?.call_async(store, params).await?.0);
+    }
+    let func = func.typed::<P, (Result<R, String>,)>(&*store)?;
+    let (result,) = func.call_async(store, params).await?;
+    result.map_err(|error| Failure::Function(one_line(&error, MAX_ERROR)))
 }
 
 #[cfg(test)]
@@ -455,7 +488,6 @@ mod tests {
             links: Links::new(&engine),
             ticker: Ticker::start(&engine).unwrap(),
             running: Semaphore::new(1),
-            max_open: 10,
             sender: Mutex::new(connection.executor().0),
             engine: engine.clone(),
         };

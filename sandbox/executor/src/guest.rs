@@ -297,7 +297,7 @@ pub struct Guest {
 impl Guest {
     /// For one call.
     #[must_use]
-    pub fn new(line: Arc<Line>, module: &Arc<str>, run: &mut Run, max_open: usize) -> Self {
+    pub fn new(line: Arc<Line>, module: &Arc<str>, run: &mut Run) -> Self {
         let (context, limits) = (std::mem::take(&mut run.context), &run.limits);
         let rules = std::mem::take(&mut run.direct.network);
         let mut table = ResourceTable::new();
@@ -306,7 +306,7 @@ impl Guest {
             line,
             context,
             module: Arc::clone(module),
-            files: Files::new(max_open),
+            files: Files::default(),
             tcp: Vec::new(),
             rules,
             network: None,

@@ -4,6 +4,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use brine_executor::{ServeError, Settings, serve};
+use brine_sandbox_walls::Spec;
 
 /// sysexits' EX_USAGE: started in a way that cannot work.
 const USAGE: u8 = 64;
@@ -12,24 +13,31 @@ const BAD_DATA: u8 = 65;
 /// EX_OSERR: the host does not let it work.
 const HOST: u8 = 71;
 
-const HELP: &str = "brine-executor [--guest-threads N] [--max-running N]
+const HELP: &str = "brine-executor [--guest-threads N] [--max-running N] [what it keeps]
 
-Runs module instances for salt-minion, which starts it with a socket for fd 0.";
+Runs module instances for salt-minion, which starts it with a socket for fd 0. Before anything else it takes from itself
+what it does not need. What it keeps, each as often as there is something to say:
+";
 
 fn main() -> ExitCode {
-    let settings = match settings(std::env::args().skip(1)) {
-        Ok(settings) => settings,
+    let (settings, spec) = match options(std::env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            println!("{HELP}  {}", Spec::OPTIONS);
+            return ExitCode::SUCCESS;
+        }
         Err(message) => return end(&message, USAGE),
-    };
-    let Some(settings) = settings else {
-        println!("{HELP}");
-        return ExitCode::SUCCESS;
     };
     let socket = match std::io::stdin().as_fd().try_clone_to_owned() {
         Ok(socket) => socket,
         Err(error) => return end(&ServeError::NoSocket(error).to_string(), USAGE),
     };
-    match serve(socket, &settings) {
+    // There is one thread, and no byte from outside has been looked at.
+    let walls = match brine_sandbox_walls::raise(&spec) {
+        Ok(walls) => walls,
+        Err(error) => return end(&error.to_string(), HOST),
+    };
+    match serve(socket, &settings, walls) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ ServeError::NoSocket(_)) => end(&error.to_string(), USAGE),
         Err(error @ ServeError::Start(_)) => end(&error.to_string(), HOST),
@@ -43,20 +51,27 @@ fn end(message: &str, code: u8) -> ExitCode {
 }
 
 /// None where help is asked for.
-fn settings(mut args: impl Iterator<Item = String>) -> Result<Option<Settings>, String> {
-    let mut settings = Settings::default();
+fn options(mut args: impl Iterator<Item = String>) -> Result<Option<(Settings, Spec)>, String> {
+    let (mut settings, mut spec) = (Settings::default(), Spec::executor());
     while let Some(option) = args.next() {
         let target = match option.as_str() {
             "--guest-threads" => &mut settings.guest_threads,
             "--max-running" => &mut settings.max_running,
             "-h" | "--help" => return Ok(None),
-            other => return Err(format!("unknown option '{other}'; it takes --guest-threads N and --max-running N")),
+            other => {
+                let value = args.next().unwrap_or_default();
+                if spec.option(other, &value).map_err(|error| error.to_string())? {
+                    continue;
+                }
+                let known = format!("--guest-threads N, --max-running N, {}", Spec::OPTIONS);
+                return Err(format!("unknown option '{other}'; it takes {known}"));
+            }
         };
         let value = args.next().ok_or_else(|| format!("{option} needs a number"))?;
         *target = match value.parse() {
-            Ok(number @ 1..=4096) => number,
-            _ => return Err(format!("{option} must be a number from 1 to 4096, got '{value}'")),
+            Ok(number @ 1..=1024) => number,
+            _ => return Err(format!("{option} must be a number from 1 to 1024, got '{value}'")),
         };
     }
-    Ok(Some(settings))
+    Ok(Some((settings, spec)))
 }

@@ -12,7 +12,7 @@ use crate::guest::Guest;
 use crate::links::{Grants, Links};
 use crate::value::show::one_line;
 use crate::value::signature::{Param, Signature, Takes};
-use crate::value::ty::{MAX_TYPES, Ty, snake};
+use crate::value::ty::{Int, MAX_TYPES, Ty, snake};
 
 /// Functions of one module; the compiler's cage refuses more.
 const MAX_FUNCTIONS: usize = 1_000;
@@ -30,14 +30,16 @@ pub struct Function {
     pub shape: Option<Shape>,
 }
 
-/// Parameters and result of a function that is called with static types: those of functions for whatever Salt passes, whose
-/// bytes would be dear as dynamic values, and of the simplest.
+/// Parameters and result of a function that is called with static types: those of functions for whatever Salt passes, and of functions
+/// that return bytes, both of which would be dear as dynamic values; and of the simplest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// What it takes.
     pub takes: ShapeIn,
     /// What it returns.
     pub returns: ShapeOut,
+    /// Whether it is `result<…, string>`.
+    pub fails: bool,
 }
 
 /// Parameters of a [`Shape`].
@@ -47,6 +49,16 @@ pub enum ShapeIn {
     Nothing,
     /// `(string)`
     Text,
+    /// `(u32)`
+    U32,
+    /// `(u64)`
+    U64,
+    /// `(string, string)`
+    TwoTexts,
+    /// `(string, option<string>)`
+    TextOption,
+    /// `(string, u64, u64)`
+    TextRange,
     /// `(data)`; a `kwargs` too
     Data,
     /// `(args: list<data>)`
@@ -62,33 +74,44 @@ pub enum ShapeOut {
     Bool,
     /// `string`
     Text,
+    /// `list<u8>`
+    Bytes,
     /// `data`
     Data,
-    /// `result<data, string>`
-    DataOrText,
 }
 
 impl Shape {
     /// The shape of a function, where it has one.
     #[must_use]
     pub fn of(signature: &Signature) -> Option<Self> {
+        let (result, fails) = match signature.result.as_ref()? {
+            Ty::Result(Some(ok), Some(err)) if **err == Ty::Text => (&**ok, true),
+            ty => (ty, false),
+        };
+        let returns = match result {
+            Ty::Bool => ShapeOut::Bool,
+            Ty::Text => ShapeOut::Text,
+            Ty::Bytes => ShapeOut::Bytes,
+            Ty::Data => ShapeOut::Data,
+            _ => return None,
+        };
         let params: Vec<_> = signature.params.iter().map(|param| (param.takes, &param.ty)).collect();
         let takes = match params.as_slice() {
             [] => ShapeIn::Nothing,
             [(Takes::One, Ty::Text)] => ShapeIn::Text,
+            [(Takes::One, Ty::Int(Int::U32))] => ShapeIn::U32,
+            [(Takes::One, Ty::Int(Int::U64))] => ShapeIn::U64,
+            [(Takes::One, Ty::Text), (Takes::One, Ty::Text)] => ShapeIn::TwoTexts,
+            [(Takes::One, Ty::Text), (Takes::One, Ty::Option(inner))] if **inner == Ty::Text => ShapeIn::TextOption,
+            [(Takes::One, Ty::Text), (Takes::One, Ty::Int(Int::U64)), (Takes::One, Ty::Int(Int::U64))] => {
+                ShapeIn::TextRange
+            }
             [(Takes::One | Takes::Kwargs, Ty::Data)] => ShapeIn::Data,
             [(Takes::Args, _)] => ShapeIn::Args,
             [(Takes::Args, _), (Takes::Kwargs, _)] => ShapeIn::ArgsKwargs,
             _ => return None,
         };
-        let returns = match signature.result.as_ref()? {
-            Ty::Bool => ShapeOut::Bool,
-            Ty::Text => ShapeOut::Text,
-            Ty::Data => ShapeOut::Data,
-            Ty::Result(Some(ok), Some(err)) if **ok == Ty::Data && **err == Ty::Text => ShapeOut::DataOrText,
-            _ => return None,
-        };
-        Some(Self { takes, returns })
+        Some(Self { takes, returns, fails })
     }
 }
 

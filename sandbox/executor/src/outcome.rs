@@ -45,6 +45,9 @@ pub enum HostFailure {
     /// It has too many files or sockets open.
     #[error("its limit of {0} open files is used up")]
     TooManyOpen(usize),
+    /// All guests together have.
+    #[error("no more files can be open: other jobs of modules with the same grants have as many as there may be")]
+    NoFilesLeft,
     /// Over [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),

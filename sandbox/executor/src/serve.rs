@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brine_sandbox_walls::Walls;
 use brine_sandbox_wire::{
     Connection, FailKind, FromExecutor, Received, Receiver, Run, Sha256Hex, ToExecutor, Usage, VERSION, WireError,
 };
@@ -32,14 +33,6 @@ const MAX_ERROR: usize = 400;
 
 /// How much the kernel prefers every other thread to guests.
 const GUEST_NICENESS: i32 = 5;
-
-/// Files and sockets that one guest may have open: as many as the process's own limit gives each of those that run at once. Directories
-/// that it was granted come on top, and are few.
-const MAX_OPEN: usize = 100;
-const MIN_OPEN: usize = 8;
-
-/// Files that the process has open for itself: its socket, its clock, a file of code for each loaded module.
-const RESERVED_FILES: usize = 256;
 
 /// Threads for what may block: files on a server that does not answer. Threads that hang so hang for guests with the same grants only,
 /// for others have an executor of their own.
@@ -79,7 +72,7 @@ pub enum ServeError {
 ///
 /// # Errors
 /// [`ServeError`]; the ordinary end is none.
-pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
+pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), ServeError> {
     let start = |error: &dyn std::fmt::Display| ServeError::Start(one_line(&error.to_string(), MAX_ERROR));
     let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
     let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
@@ -89,7 +82,6 @@ pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
     let host = Host {
         links: Links::new(&engine),
         ticker: Ticker::start(&engine).map_err(|error| start(&error))?,
-        max_open: max_open(settings.max_running),
         running: Semaphore::new(settings.max_running.max(1)),
         sender: tokio::sync::Mutex::new(sender),
         engine,
@@ -100,7 +92,7 @@ pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
         modules: HashMap::new(),
         calls: Arc::default(),
     };
-    let result = main.block_on(executor.serve(receiver));
+    let result = main.block_on(executor.serve(receiver, walls));
     // Guests that still run have nobody to answer to; the process ends with them.
     guests.shutdown_background();
     match result {
@@ -114,13 +106,6 @@ pub fn serve(socket: OwnedFd, settings: &Settings) -> Result<(), ServeError> {
     }
 }
 
-/// A guest's share of the files that the process may have open.
-fn max_open(max_running: usize) -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let limit = limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    (limit.saturating_sub(RESERVED_FILES) / max_running.max(1)).clamp(MIN_OPEN, MAX_OPEN)
-}
-
 fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
     Builder::new_multi_thread()
         .worker_threads(settings.guest_threads.max(1))
@@ -128,7 +113,8 @@ fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
         .thread_name("guest")
         .on_thread_start(|| {
             // Not being nice is no reason not to run.
-            let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), GUEST_NICENESS);
+            // Nobody is this thread, and the only one whose priority the walls let it change.
+            let _ = rustix::process::setpriority_process(None, GUEST_NICENESS);
         })
         // A busy guest gives way once a tick only. By tokio's defaults a thread would look at what other threads sent it, and at its
         // timers, once in 61 such turns: a new call, a kill or the end of a sleep would wait for most of a second.
@@ -149,8 +135,9 @@ struct Executor {
 
 impl Executor {
     /// Until the connection ends.
-    async fn serve(mut self, mut receiver: Receiver<ToExecutor>) -> WireError {
-        if let Err(error) = self.send(FromExecutor::Ready { version: VERSION, pid: std::process::id() }).await {
+    async fn serve(mut self, mut receiver: Receiver<ToExecutor>, walls: Walls) -> WireError {
+        let ready = FromExecutor::Ready { version: VERSION, pid: std::process::id(), walls };
+        if let Err(error) = self.send(ready).await {
             return error;
         }
         loop {

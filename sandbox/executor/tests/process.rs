@@ -33,8 +33,13 @@ fn without_the_minion_it_says_so() {
 
 #[test]
 fn unknown_options_are_refused() {
-    let cases: [(&[&str], &str); 4] = [
-        (&["--what"], "unknown option '--what'; it takes --guest-threads N and --max-running N"),
+    let cases: [(&[&str], &str); 5] = [
+        (
+            &["--what"],
+            "unknown option '--what'; it takes --guest-threads N, --max-running N, --read-only DIR, --read-write DIR, \
+             --connect-port N or LOW-HIGH, --processes N and --memory BYTES",
+        ),
+        (&["--read-only", "etc"], "--read-only must be an absolute path without . and .., got 'etc'"),
         (&["--max-running"], "--max-running needs a number"),
         (&["--max-running", "0"], "--max-running must be a number from 1 to 4096, got '0'"),
         (&["--guest-threads", "many"], "--guest-threads must be a number from 1 to 4096, got 'many'"),

@@ -5,7 +5,8 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
@@ -18,7 +19,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode,
     Filesize, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
-use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, TcpSocket};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::directories::{Directories, look_below, open_below, open_file};
@@ -28,55 +29,49 @@ use crate::outcome::HostFailure;
 /// Entries of a directory that are read at once and held.
 const PAGE: usize = 128;
 
+/// Files and sockets that one guest may have open. The directories that it was granted come on top, and are few.
+const MAX_OPEN: usize = 100;
+
+/// What part of the files that the process may have open is not for guests: it takes in modules as open files.
+const RESERVED: u64 = 8;
+
 /// What a call has of files.
+#[derive(Default)]
 pub struct Files {
     /// What it was granted, opened where it imports this.
     pub directories: Directories,
-    open: Open,
+    /// What it has open itself. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
+    open: Vec<Weak<dyn Any + Send + Sync>>,
     ctx: WasiFilesystemCtx,
 }
 
 impl Files {
-    /// None yet; so many may be open at once.
-    #[must_use]
-    pub fn new(limit: usize) -> Self {
-        Self { directories: Directories::default(), open: Open::new(limit), ctx: WasiFilesystemCtx::default() }
-    }
-
     /// Whether there is room for one more beside so many sockets.
     ///
     /// # Errors
     /// There is none.
-    pub fn room_beside(&mut self, sockets: usize) -> Result<(), HostFailure> {
-        self.open.others = sockets;
-        self.open.room()
-    }
-}
-
-/// Counts what a guest has open. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
-pub struct Open {
-    limit: usize,
-    /// Sockets, as last counted.
-    others: usize,
-    known: Vec<Weak<dyn Any + Send + Sync>>,
-}
-
-impl Open {
-    fn new(limit: usize) -> Self {
-        Self { limit, others: 0, known: Vec::new() }
-    }
-
-    /// Whether there is room for one more.
-    fn room(&mut self) -> Result<(), HostFailure> {
-        if self.known.len() + self.others >= self.limit {
-            self.known.retain(|known| known.strong_count() > 0);
+    pub fn room(&mut self, sockets: usize) -> Result<(), HostFailure> {
+        if self.open.len() + sockets >= MAX_OPEN {
+            self.open.retain(|open| open.strong_count() > 0);
         }
-        if self.known.len() + self.others >= self.limit { Err(HostFailure::TooManyOpen(self.limit)) } else { Ok(()) }
+        if self.open.len() + sockets >= MAX_OPEN {
+            return Err(HostFailure::TooManyOpen(MAX_OPEN));
+        }
+        // The next number is the lowest that is free, so it tells how many are taken.
+        static CEILING: LazyLock<u64> = LazyLock::new(|| {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+            limit - limit / RESERVED
+        });
+        let next = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 0).map(|fd| u64::try_from(fd.as_raw_fd()));
+        match next {
+            Ok(Ok(next)) if next < *CEILING => Ok(()),
+            _ => Err(HostFailure::NoFilesLeft),
+        }
     }
 
     fn add<T: Send + Sync + 'static>(&mut self, file: &Arc<T>) {
         let weak = Arc::downgrade(file);
-        self.known.push(weak);
+        self.open.push(weak);
     }
 }
 
@@ -197,6 +192,17 @@ fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
 }
 
 impl Guest {
+    /// Whether it may open one more file or socket.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn room(&mut self) -> Result<(), HostFailure> {
+        // A socket cannot go before its streams, so those in the table are all there are.
+        let table = &self.table;
+        self.tcp.retain(|rep| table.get(&Resource::<TcpSocket>::new_borrow(*rep)).is_ok());
+        self.files.room(self.tcp.len())
+    }
+
     fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
     }
@@ -276,7 +282,7 @@ impl HostDescriptor for Guest {
     ) -> FsResult<Resource<Descriptor>> {
         let dir = directory(&self.table, &fd)?;
         let Wanted { flags, mode } = wanted(&dir, path_flags, open_flags, flags)?;
-        self.files.open.room().map_err(FsError::trap)?;
+        self.room().map_err(FsError::trap)?;
         let root = self.files.directories.is_root(&dir.dir);
         let opened = blocking(move || {
             let fd = open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))?;
@@ -289,8 +295,8 @@ impl HostDescriptor for Guest {
         });
         let opened = opened.await?;
         match &opened {
-            Descriptor::Dir(dir) => self.files.open.add(&dir.dir),
-            Descriptor::File(file) => self.files.open.add(&file.file),
+            Descriptor::Dir(dir) => self.files.add(&dir.dir),
+            Descriptor::File(file) => self.files.add(&file.file),
         }
         Ok(self.table.push(opened)?)
     }
@@ -318,13 +324,13 @@ impl HostDescriptor for Guest {
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
         let dir = directory(&self.table, &fd)?.dir;
-        self.files.open.room().map_err(FsError::trap)?;
+        self.room().map_err(FsError::trap)?;
         let opened = blocking(move || {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY;
             rustix::fs::Dir::new(open_below(&dir, false, ".", flags, Mode::empty())?)
         });
         let dir = Arc::new(Mutex::new(opened.await?));
-        self.files.open.add(&dir);
+        self.files.add(&dir);
         let stream = self.table.push(Listing { dir, page: VecDeque::new(), ended: false })?;
         // What the guest holds is a number; that it stands for a stream of ours is known here alone.
         Ok(Resource::new_own(stream.rep()))

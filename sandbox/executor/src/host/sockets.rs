@@ -76,10 +76,7 @@ impl network::HostNetwork for Guest {
 
 impl tcp_create_socket::Host for Guest {
     fn create_tcp_socket(&mut self, family: IpAddressFamily) -> SocketResult<Resource<TcpSocket>> {
-        // A socket cannot go before its streams, so those in the table are all there are.
-        let table = &self.table;
-        self.tcp.retain(|rep| table.get(&Resource::<TcpSocket>::new_borrow(*rep)).is_ok());
-        self.files.room_beside(self.tcp.len()).map_err(SocketError::trap)?;
+        self.room().map_err(SocketError::trap)?;
         let socket = tcp_create_socket::Host::create_tcp_socket(&mut self.sockets(), family)?;
         self.tcp.push(socket.rep());
         Ok(socket)

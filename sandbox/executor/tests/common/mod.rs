@@ -66,7 +66,7 @@ impl Executor {
         let (sender, mut receiver) = connection.minion();
         let ready = deadline(receiver.recv()).await.unwrap().message;
         assert!(
-            matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid } if pid == child.id())
+            matches!(ready, FromExecutor::Ready { version: brine_sandbox_wire::VERSION, pid, .. } if pid == child.id())
         );
         Self { child, sender, receiver, log: Vec::new(), next_call: 0, next_module: 0 }
     }
