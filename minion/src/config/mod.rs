@@ -3,6 +3,7 @@
 //! What belongs together is a struct of its own, owned by the part it configures.
 
 mod id;
+pub mod ownership;
 mod package;
 mod read;
 
@@ -36,12 +37,9 @@ pub enum OptsError {
         /// What is wrong with it.
         why: String,
     },
-    /// A file that anyone can write.
-    #[error("the configuration file {file} can be written by everybody, so it is not read; chmod o-w it")]
-    Open {
-        /// The file.
-        file: PathBuf,
-    },
+    /// What somebody else may change.
+    #[error(transparent)]
+    Untrusted(#[from] ownership::Untrusted),
     /// The minion's id.
     #[error("{why}; set `id` in {file}")]
     Id {

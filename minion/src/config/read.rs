@@ -8,7 +8,9 @@ use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, ValueExt};
 use brine_zmtp::{Backoff, Heartbeat, Keepalive};
 
-use super::{AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id};
+use super::{
+    AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id, ownership,
+};
 use crate::returns::SpoolLimits;
 
 impl MinionOpts {
@@ -19,8 +21,12 @@ impl MinionOpts {
 
     /// As [`MinionOpts::load`], with settings that the command line overrules.
     pub fn load_with(conf_dir: &Path, id: Option<&str>, overrides: &[(&str, Value)]) -> Result<Self, OptsError> {
-        refuse_open_to_all(conf_dir)?;
-        let mut config = Config::load(&conf_dir.join("minion"), Role::Minion)?;
+        // Also the folders that hold nothing yet, and the files that are read later.
+        for beside in ["minion.d", "minion_id", "grains"] {
+            ownership::check(&conf_dir.join(beside))?;
+        }
+        let trust = |file: &Path| ownership::check(file).map_err(|e| e.to_string());
+        let mut config = Config::load_trusted(&conf_dir.join("minion"), Role::Minion, &trust)?;
         for (key, value) in overrides {
             config.set(key, value.clone());
         }
@@ -121,20 +127,6 @@ impl MinionOpts {
     pub fn modules_dir(&self) -> PathBuf {
         self.cachedir.join("modules")
     }
-}
-
-/// The configuration says who the master is and what modules may do. Who can write it can do anything, so a file that
-/// everybody can write is a mistake to be mended, not to be read.
-fn refuse_open_to_all(conf_dir: &Path) -> Result<(), OptsError> {
-    use std::os::unix::fs::PermissionsExt;
-    let includes = std::fs::read_dir(conf_dir.join("minion.d")).into_iter().flatten().flatten().map(|item| item.path());
-    for file in std::iter::once(conf_dir.join("minion")).chain(includes) {
-        let Ok(meta) = std::fs::metadata(&file) else { continue };
-        if meta.is_file() && meta.permissions().mode() & 0o002 != 0 {
-            return Err(OptsError::Open { file });
-        }
-    }
-    Ok(())
 }
 
 fn net(config: &Config) -> Result<NetOpts, OptsError> {
@@ -265,20 +257,49 @@ mod tests {
         }
     }
 
+    /// Each file that is read, and each folder that holds one.
     #[test]
-    fn a_file_that_everybody_can_write_is_not_read() {
+    fn what_others_may_write_is_not_read() {
         use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().unwrap();
-        let included = dir.path().join("minion.d/grants.conf");
-        std::fs::create_dir(dir.path().join("minion.d")).unwrap();
-        for file in [dir.path().join("minion"), included] {
-            std::fs::write(&file, "id: m1\n").unwrap();
-            assert!(MinionOpts::load(dir.path(), None).is_ok());
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
-            let error = MinionOpts::load(dir.path(), None).unwrap_err();
-            assert!(matches!(&error, OptsError::Open { file: named } if *named == file), "{error}");
-            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let chmod = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let (conf, more) = (root.path().join("conf"), root.path().join("more"));
+        for dir in [&conf, &more, &conf.join("minion.d")] {
+            std::fs::create_dir(dir).unwrap();
+            chmod(dir, 0o755);
         }
+        for (file, text) in [
+            ("conf/minion", "id: m1\ninclude: ../more/*.yaml\n"),
+            ("conf/minion.d/grants.conf", "log_level: info\n"),
+            ("conf/minion_id", "m1"),
+            ("conf/grains", "role: x"),
+            ("more/a.yaml", "include: b.inc\n"),
+            ("more/b.inc", "test: True\n"),
+        ] {
+            std::fs::write(root.path().join(file), text).unwrap();
+            chmod(&root.path().join(file), 0o644);
+        }
+        assert_eq!(MinionOpts::load(&conf, None).unwrap().config.value("test"), Some(&Value::from(true)));
+        for path in [
+            "conf", "conf/minion", "conf/minion.d", "conf/minion.d/grants.conf", "conf/minion_id", "conf/grains", "more",
+            "more/a.yaml", "more/b.inc",
+        ] {
+            let path = root.path().join(path);
+            let good = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            for bad in [good | 0o020, good | 0o002, good | 0o1002] {
+                chmod(&path, bad);
+                let error = MinionOpts::load(&conf, None).unwrap_err();
+                let said = error.to_string();
+                let mend = format!("mode {bad:04o}, owner");
+                assert!(said.contains(&mend) && said.contains(&format!("chmod go-w {}", path.display())), "{said}");
+                assert_eq!((said.lines().count(), error.exit_code()), (1, 64));
+            }
+            chmod(&path, good);
+        }
+        // A folder that could get files later.
+        std::fs::remove_file(conf.join("minion.d/grants.conf")).unwrap();
+        chmod(&conf.join("minion.d"), 0o777);
+        assert!(MinionOpts::load(&conf, None).is_err());
     }
 
     #[test]

@@ -13,9 +13,12 @@ const MAX_INCLUDES: usize = 16;
 /// Files of one glob.
 const MAX_MATCHES: usize = 10_000;
 
+/// Says why a file is not to be read, if so.
+type Trust<'a> = &'a dyn Fn(&Path) -> Result<(), String>;
+
 /// The main file's options with those of `default_include` and `include` over them.
-pub(super) fn load(path: &Path, default_include: Option<&Value>) -> Result<Value, ConfigError> {
-    let mut opts = match read(path) {
+pub(super) fn load(path: &Path, default_include: Option<&Value>, trust: Trust<'_>) -> Result<Value, ConfigError> {
+    let mut opts = match read(path, trust) {
         Err(ConfigError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => value::empty_map(),
         other => other?,
     };
@@ -23,7 +26,7 @@ pub(super) fn load(path: &Path, default_include: Option<&Value>) -> Result<Value
     let include = opts.get("include").cloned();
     for (patterns, verbose) in [(default_include, false), (include, true)] {
         if let Some(patterns) = patterns
-            && let Value::Map(entries) = included(&patterns, path, verbose, 0)?
+            && let Value::Map(entries) = included(&patterns, path, verbose, 0, trust)?
         {
             for (key, value) in entries {
                 set(&mut opts, key, value);
@@ -44,7 +47,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
     }
 }
 
-fn read(path: &Path) -> Result<Value, ConfigError> {
+fn read(path: &Path, trust: Trust<'_>) -> Result<Value, ConfigError> {
+    trust(path).map_err(ConfigError::Untrusted)?;
     let read = || {
         let mut text = String::new();
         let limit = u64::try_from(yaml::MAX_TEXT).unwrap_or(u64::MAX).saturating_add(1);
@@ -54,7 +58,13 @@ fn read(path: &Path) -> Result<Value, ConfigError> {
     parse(&read().map_err(|source| ConfigError::Read { path: path.to_owned(), source })?, path)
 }
 
-fn included(patterns: &Value, from: &Path, verbose: bool, depth: usize) -> Result<Value, ConfigError> {
+fn included(
+    patterns: &Value,
+    from: &Path,
+    verbose: bool,
+    depth: usize,
+    trust: Trust<'_>,
+) -> Result<Value, ConfigError> {
     if depth > MAX_INCLUDES {
         let why = std::io::Error::other(format!(
             "more than {MAX_INCLUDES} levels of include: do two files include each other?"
@@ -70,9 +80,9 @@ fn included(patterns: &Value, from: &Path, verbose: bool, depth: usize) -> Resul
             tracing::warn!("{}: the include {pattern:?} matches no files", from.display());
         }
         for file in files {
-            let mut opts = read(&file)?;
+            let mut opts = read(&file, trust)?;
             if let Some(include) = opts.get("include").cloned()
-                && let Value::Map(entries) = included(&include, &file, verbose, depth + 1)?
+                && let Value::Map(entries) = included(&include, &file, verbose, depth + 1, trust)?
             {
                 for (key, value) in entries {
                     set(&mut opts, key, value);

@@ -42,6 +42,9 @@ pub enum ConfigError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A file that is not trusted: why, in one line.
+    #[error("{0}")]
+    Untrusted(String),
     /// A file is not YAML.
     #[error("the configuration file {} is not valid YAML: {source}", path.display())]
     Yaml {
@@ -91,9 +94,21 @@ impl Config {
     /// # Errors
     /// When a file is unreadable, not YAML, or not a map.
     pub fn load(path: &Path, role: Role) -> Result<Self, ConfigError> {
+        Self::load_trusted(path, role, &|_| Ok(()))
+    }
+
+    /// As [`Config::load`]; `trust` is asked before each file is read, also before one that may not be there.
+    ///
+    /// # Errors
+    /// As [`Config::load`], and when a file is not trusted.
+    pub fn load_trusted(
+        path: &Path,
+        role: Role,
+        trust: &dyn Fn(&Path) -> Result<(), String>,
+    ) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
         let default_include = defaults_of(role).get("default_include").cloned();
-        let own = files::load(&path, default_include.as_ref())?;
+        let own = files::load(&path, default_include.as_ref(), trust)?;
         Self::build(own, path, role)
     }
 

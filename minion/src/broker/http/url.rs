@@ -48,10 +48,13 @@ impl Url {
             return Err(no("has a user in it; credentials go into a header"));
         }
         let host = host(authority.host()).ok_or_else(|| no("has no valid host"))?;
-        let port = match authority.port() {
-            None if authority.as_str().ends_with(':') => return Err(no("has no valid port")),
-            None => if https { 443 } else { 80 },
-            Some(port) => port.as_str().parse().ok().filter(|port| *port != 0).ok_or_else(|| no("has no valid port"))?,
+        let port = match authority.as_str().strip_prefix(authority.host()).unwrap_or(":") {
+            "" if https => 443,
+            "" => 80,
+            port => {
+                let number = port.strip_prefix(':').filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()));
+                number.and_then(|n| n.parse().ok()).filter(|port| *port != 0).ok_or_else(|| no("has no valid port"))?
+            }
         };
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
