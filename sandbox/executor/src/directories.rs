@@ -100,6 +100,8 @@ pub fn open_below(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode)
     // process has open are no links but ways around every check.
     let resolve = if root { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH } | ResolveFlags::NO_MAGICLINKS;
     let flags = flags | OFlags::CLOEXEC;
+    // A mode where nothing is made is an error.
+    let mode = if flags.contains(OFlags::CREATE) { mode } else { Mode::empty() };
     for _ in 0..TRIES {
         match rustix::fs::openat2(dir, path, flags, mode, resolve) {
             Err(Errno::AGAIN | Errno::INTR) => {}

@@ -69,8 +69,8 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Option<(Settings, S
         };
         let value = args.next().ok_or_else(|| format!("{option} needs a number"))?;
         *target = match value.parse() {
-            Ok(number @ 1..=1024) => number,
-            _ => return Err(format!("{option} must be a number from 1 to 1024, got '{value}'")),
+            Ok(number @ 1..=4096) => number,
+            _ => return Err(format!("{option} must be a number from 1 to 4096, got '{value}'")),
         };
     }
     Ok(Some((settings, spec)))

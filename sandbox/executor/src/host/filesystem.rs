@@ -318,8 +318,13 @@ impl HostDescriptor for Guest {
             return Err(ErrorCode::NotPermitted.into());
         }
         let times = Timestamps { last_access: timespec(access)?, last_modification: timespec(modification)? };
-        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
-        self.looked_at(&fd, path, follow, move |fd| rustix::fs::utimensat(fd, "", &times, AtFlags::EMPTY_PATH)).await
+        let dir = directory(&self.table, &fd)?.dir;
+        let root = self.files.directories.is_root(&dir);
+        // Of what is open: those of a path are not judged by landlock. A link's own cannot be set so, and nobody does.
+        let mut how = OFlags::RDONLY;
+        how.set(OFlags::NOFOLLOW, !flags.contains(PathFlags::SYMLINK_FOLLOW));
+        let mode = Mode::empty();
+        blocking(move || rustix::fs::futimens(open_file(&dir, root, &path, how, mode)?, &times)).await
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
