@@ -1,0 +1,234 @@
+//! Where a guest can connect to, asked as the engine asks, without a process around it.
+#![allow(clippy::unwrap_used, reason = "it is test code")]
+#![allow(clippy::disallowed_methods, reason = "the test listens")]
+
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_executor::guest::{Guest, Line};
+use brine_sandbox_wire::{
+    ByteBuf, DirectGrants, FromExecutor, HostError, HostOp, JobContext, Limits, NetworkOp, NetworkRule, Run, Sha256Hex,
+};
+use wasmtime::component::Resource;
+use wasmtime_wasi::p2::bindings::sockets::instance_network::Host as _;
+use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{Host as _, HostResolveAddressStream, ResolveAddressStream};
+use wasmtime_wasi::p2::bindings::sockets::network::{ErrorCode, IpAddress, IpAddressFamily, IpSocketAddress};
+use wasmtime_wasi::p2::bindings::sockets::tcp::HostTcpSocket;
+use wasmtime_wasi::p2::bindings::sockets::tcp_create_socket::Host as _;
+use wasmtime_wasi::p2::bindings::sockets::udp_create_socket::Host as _;
+use wasmtime_wasi::p2::{SocketError, SocketResult, TcpSocket};
+use wasmtime_wasi::sockets::WasiSocketsView;
+
+/// Longer than anything takes, on a busy machine too.
+async fn deadline<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
+}
+
+fn guest(rules: &[(&str, u16)]) -> Guest {
+    let network =
+        rules.iter().map(|(host, port)| NetworkRule { host: (*host).to_owned(), ports: (*port, *port) }).collect();
+    let mut run = Run {
+        call: 1,
+        module: Sha256Hex::from([0; 32]),
+        function: "f".into(),
+        args: vec![0x90],
+        kwargs: vec![0x80],
+        context: JobContext::default(),
+        limits: Limits::default(),
+        imports_granted: Vec::new(),
+        direct: DirectGrants { network, ..DirectGrants::default() },
+    };
+    Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &"deploy".into(), &mut run)
+}
+
+fn same<T: 'static>(resource: &Resource<T>) -> Resource<T> {
+    Resource::new_borrow(resource.rep())
+}
+
+fn code(error: SocketError) -> ErrorCode {
+    error.downcast().unwrap()
+}
+
+fn socket(guest: &mut Guest, to: SocketAddr) -> SocketResult<Resource<TcpSocket>> {
+    guest.create_tcp_socket(if to.is_ipv4() { IpAddressFamily::Ipv4 } else { IpAddressFamily::Ipv6 })
+}
+
+/// Until it is connected or refused.
+async fn connect(guest: &mut Guest, to: SocketAddr) -> Result<Resource<TcpSocket>, ErrorCode> {
+    let socket = socket(guest, to).map_err(code)?;
+    let network = guest.sockets().instance_network().unwrap();
+    guest.sockets().start_connect(same(&socket), network, IpSocketAddress::from(to)).map_err(code)?;
+    deadline(async {
+        loop {
+            match guest.sockets().finish_connect(same(&socket)).map_err(code) {
+                Err(ErrorCode::WouldBlock) => tokio::task::yield_now().await,
+                Err(code) => return Err(code),
+                Ok(_) => return Ok(socket),
+            }
+        }
+    })
+    .await
+}
+
+fn lines(guest: &Guest) -> Vec<String> {
+    let line = |message| match message {
+        FromExecutor::Log { message, .. } => Some(message),
+        _ => None,
+    };
+    guest.line.outgoing().into_iter().filter_map(line).collect()
+}
+
+fn listener() -> (TcpListener, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, address)
+}
+
+#[tokio::test]
+async fn an_address_that_was_granted() {
+    let (_listener, to) = listener();
+    let (_other, beside) = listener();
+    let mut guest = guest(&[("127.0.0.1", to.port())]);
+    connect(&mut guest, to).await.unwrap();
+    assert_eq!(connect(&mut guest, beside).await.err(), Some(ErrorCode::AccessDenied));
+    let expected = format!(
+        "a connection to {beside} was not granted to module deploy; the owner of this host grants it by this line under sandbox: \
+         modules: in the minion's configuration: deploy: {{network: [\"{beside}\"]}}"
+    );
+    assert_eq!(lines(&guest), [expected]);
+    for refused in ["127.0.0.2", "169.254.169.254", "0.0.0.0", "::1", "192.0.2.1"] {
+        let to = SocketAddr::new(refused.parse().unwrap(), to.port());
+        let error = connect(&mut guest, to).await.err().unwrap();
+        assert!(matches!(error, ErrorCode::AccessDenied | ErrorCode::InvalidArgument), "{refused}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_without_a_grant() {
+    let mut guest = guest(&[]);
+    assert_eq!(guest.create_tcp_socket(IpAddressFamily::Ipv4).map_err(code).err(), Some(ErrorCode::AccessDenied));
+    assert_eq!(guest.create_tcp_socket(IpAddressFamily::Ipv6).map_err(code).err(), Some(ErrorCode::AccessDenied));
+}
+
+#[tokio::test]
+async fn nobody_listens_and_there_is_no_udp() {
+    let mut guest = guest(&[("127.0.0.1", 80), ("0.0.0.0", 80)]);
+    for family in [IpAddressFamily::Ipv4, IpAddressFamily::Ipv6] {
+        let made = deadline(guest.sockets().create_udp_socket(family)).await;
+        assert_eq!(made.map(drop).map_err(code), Err(ErrorCode::AccessDenied));
+    }
+    let network = guest.sockets().instance_network().unwrap();
+    for address in ["127.0.0.1:0", "0.0.0.0:80", "127.0.0.1:80"] {
+        let socket = guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
+        let address: SocketAddr = address.parse().unwrap();
+        let mut view = guest.sockets();
+        let bound = deadline(view.start_bind(same(&socket), same(&network), address.into())).await;
+        assert_eq!(bound.map_err(code), Err(ErrorCode::AccessDenied), "{address}");
+    }
+    // What connecting asks for may be asked for, and leads to no listening.
+    let socket = guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
+    let address: SocketAddr = "0.0.0.0:0".parse().unwrap();
+    let mut view = guest.sockets();
+    deadline(view.start_bind(same(&socket), network, address.into())).await.unwrap();
+    view.finish_bind(same(&socket)).unwrap();
+    assert_eq!(deadline(view.start_listen(socket)).await.map_err(code), Err(ErrorCode::AccessDenied));
+}
+
+/// Looks a name up; the minion answers so.
+async fn resolve(guest: &mut Guest, name: &str, answer: Result<&[&str], HostError>) -> SocketResult<Vec<IpAddr>> {
+    let network = guest.sockets().instance_network().unwrap();
+    let stream = guest.resolve_addresses(network, name.into())?;
+    for message in guest.line.outgoing() {
+        if let FromExecutor::HostCall { request, op, .. } = message {
+            assert_eq!(op, HostOp::Network(NetworkOp::Resolve { name: name.into() }));
+            assert!(matches!(guest.resolve_next_address(same(&stream)).map_err(code), Err(ErrorCode::WouldBlock)));
+            let answer = answer.clone().map(|answer| ByteBuf::from(rmp_serde::to_vec(answer).unwrap()));
+            guest.line.reply(request, answer);
+        }
+    }
+    let outcome = all(guest, &stream);
+    HostResolveAddressStream::drop(guest, stream).unwrap();
+    outcome
+}
+
+fn all(guest: &mut Guest, stream: &Resource<ResolveAddressStream>) -> SocketResult<Vec<IpAddr>> {
+    let mut addresses = Vec::new();
+    while let Some(address) = guest.resolve_next_address(same(stream))? {
+        addresses.push(match address {
+            IpAddress::Ipv4((a, b, c, d)) => IpAddr::from([a, b, c, d]),
+            IpAddress::Ipv6((a, b, c, d, e, f, g, h)) => IpAddr::from([a, b, c, d, e, f, g, h]),
+        });
+    }
+    Ok(addresses)
+}
+
+#[tokio::test]
+async fn names_are_the_minions_to_resolve() {
+    let mut guest = guest(&[("repo.example", 443)]);
+    let found = resolve(&mut guest, "Repo.Example", Ok(&["192.0.2.1", "2001:db8::1", "127.0.0.1", "no address"])).await;
+    assert_eq!(found.unwrap(), ["192.0.2.1", "2001:db8::1"].map(|address| address.parse::<IpAddr>().unwrap()));
+    assert!(guest.network().allows("192.0.2.1:443".parse().unwrap()));
+    assert!(!guest.network().allows("192.0.2.1:80".parse().unwrap()));
+    assert!(!guest.network().allows("192.0.2.2:443".parse().unwrap()));
+    assert!(!guest.network().allows("127.0.0.1:443".parse().unwrap()));
+    assert_eq!(lines(&guest), [""; 0]);
+    // One that leads inward, whoever answers for it.
+    let found = resolve(&mut guest, "repo.example", Ok(&["169.254.169.254"])).await;
+    assert_eq!(found.map_err(code), Err(ErrorCode::AccessDenied));
+    let line = "repo.example leads to 169.254.169.254, which is reached only where that address itself is granted";
+    assert_eq!(lines(&guest), [line]);
+    assert!(!guest.network().allows("169.254.169.254:443".parse().unwrap()));
+    // One that nobody knows.
+    let found = resolve(&mut guest, "repo.example", Err(HostError::Failed("no such name".into()))).await;
+    assert_eq!(found.map_err(code), Err(ErrorCode::NameUnresolvable));
+    assert_eq!(lines(&guest), ["repo.example is not found: no such name"]);
+    // One that was not granted: the minion says no.
+    let refusal = "the owner of this host grants it by …";
+    let found = resolve(&mut guest, "evil.example", Err(HostError::Denied(refusal.into()))).await;
+    let ended = found.unwrap_err().downcast().unwrap_err();
+    assert_eq!(ended.to_string(), format!("ip-name-lookup was refused: {refusal}"));
+    // What is no name is not asked for, and an address is its own.
+    for bad in ["", "127.1", "a b", "2130706433", "localhost/x"] {
+        let found = resolve(&mut guest, bad, Ok(&[])).await;
+        assert_eq!(found.map_err(code), Err(ErrorCode::InvalidArgument), "{bad}");
+    }
+    for (text, address) in [("192.0.2.7", "192.0.2.7"), ("[::1]", "::1"), ("::ffff:192.0.2.7", "192.0.2.7")] {
+        let found = resolve(&mut guest, text, Ok(&[])).await.unwrap();
+        assert_eq!(found, [address.parse::<IpAddr>().unwrap()]);
+    }
+    assert!(!guest.network().allows("192.0.2.7:443".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn sockets_are_bounded() {
+    let mut guest = guest(&[("127.0.0.1", 80)]);
+    let mut sockets = Vec::new();
+    for _ in 0..100 {
+        sockets.push(guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap());
+    }
+    let refused = guest.create_tcp_socket(IpAddressFamily::Ipv4).err().unwrap();
+    assert_eq!(refused.downcast().unwrap_err().to_string(), "its limit of 100 open files is used up");
+    for socket in sockets {
+        HostTcpSocket::drop(&mut guest.sockets(), socket).unwrap();
+    }
+    guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
+}
+
+#[tokio::test]
+async fn lookups_are_bounded() {
+    let mut guest = guest(&[("repo.example", 443)]);
+    let mut made = 0;
+    let refused = loop {
+        let network = guest.sockets().instance_network();
+        let made_one = network
+            .map_err(SocketError::trap)
+            .and_then(|network| guest.resolve_addresses(network, "repo.example".into()));
+        match made_one {
+            Ok(_) => made += 1,
+            Err(error) => break error.downcast().unwrap_err().to_string(),
+        }
+        assert!(made < 1_000);
+    };
+    assert_eq!((made, refused.as_str()), (128, "resource table has no free keys"));
+}
