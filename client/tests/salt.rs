@@ -65,6 +65,22 @@ async fn returns_are_printed() {
 }
 
 #[tokio::test]
+async fn options_of_the_job_go_along() {
+    let mut master = FakeMaster::start("").await;
+    let args = ["*", "test.ping", "--executor-opts={timeout: 5s}", "--module-executors=[direct_call]", "--metadata=x"];
+    let salt = master.command(SALT, &args);
+    let mut bus = master.subscriber().await;
+    let request = master.request().await;
+    let kwargs = field(&request.load, "kwargs");
+    assert_eq!(kwargs["executor_opts"], json!({"timeout": "5s"}));
+    assert_eq!(kwargs["module_executors"], json!(["direct_call"]));
+    assert_eq!(kwargs["metadata"], json!("x"));
+    request.published(JID, &["web1"]).await;
+    bus.fire(&returned(JID, "web1", true, 0)).await;
+    salt.await.unwrap().is(0, "web1:\n    True\n", "");
+}
+
+#[tokio::test]
 async fn events_before_the_reply_count() {
     let mut master = FakeMaster::start("").await;
     let salt = master.command(SALT, &["web1", "test.ping"]);

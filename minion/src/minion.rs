@@ -100,6 +100,15 @@ pub(crate) fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionErro
 /// `modules_dir` takes the place of the folder of fetched modules.
 pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Result<MakeRuntime, MinionError> {
     let package = Package::find().map_err(|e| MinionError::Sandbox(e.to_string()))?;
+    sandbox_of(package, opts, modules_dir)
+}
+
+/// The product's sandbox with the parts of this package, wherever it was found.
+pub fn sandbox_of(
+    package: Package,
+    opts: &MinionOpts,
+    modules_dir: Option<PathBuf>,
+) -> Result<MakeRuntime, MinionError> {
     let settings = sandbox_settings(opts)?;
     let cache_dir = opts.cachedir.join("sandbox");
     let modules_dir = modules_dir.unwrap_or_else(|| opts.modules_dir());
@@ -181,6 +190,28 @@ impl Base {
     }
 }
 
+/// What answers a module where there is no master, as `salt-call --local` has it: for tests of what modules can do to it.
+pub struct Local {
+    base: Base,
+}
+
+impl Local {
+    /// Gets everything ready.
+    pub async fn prepare(opts: MinionOpts, make_runtime: MakeRuntime) -> Result<Self, MinionError> {
+        Ok(Self { base: Base::prepare(opts, false, make_runtime).await? })
+    }
+
+    /// The sandbox.
+    pub fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.base.runtime
+    }
+
+    /// What a master would have told.
+    pub fn pillar(&self) -> &PillarStore {
+        &self.base.pillar
+    }
+}
+
 /// A minion that is ready to sign in.
 pub struct Minion {
     base: Base,
@@ -249,8 +280,8 @@ impl Minion {
         loop {
             while background.try_join_next().is_some() {}
             match publications.next().await? {
-                Arrival::Load(load) => {
-                    self.jobs.accept(&load);
+                Arrival::Load { load, master } => {
+                    self.jobs.accept(&load, &master);
                 }
                 Arrival::Ready { again } => {
                     self.returns.master_is_back();

@@ -52,8 +52,15 @@ fn job(args: &SaltArgs, call: &Call, tgt_type: &str, opts: &ClientOpts) -> Job {
         ("show_jid".to_owned(), Value::from(args.show_jid)),
         ("delimiter".to_owned(), Value::from(args.target.delimiter.as_str())),
     ];
-    if let Some(metadata) = args.metadata.as_deref().filter(|text| !text.is_empty()) {
-        kwargs.push(("metadata".to_owned(), arguments::yamlify(metadata)));
+    let yaml = [
+        ("module_executors", &args.module_executors),
+        ("executor_opts", &args.executor_opts),
+        ("metadata", &args.metadata),
+    ];
+    for (name, text) in yaml {
+        if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
+            kwargs.push((name.to_owned(), arguments::yamlify(text)));
+        }
     }
     Job {
         tgt: call.tgt.clone(),

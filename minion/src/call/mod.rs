@@ -19,7 +19,7 @@ use tracing::{debug, warn};
 use crate::cli;
 use crate::config::MinionOpts;
 use crate::connection::Channel;
-use crate::jobs::{SALT_CALL, judge, usage};
+use crate::jobs::{Origin, SALT_CALL, judge, usage};
 use crate::minion::{Base, package_sandbox};
 use crate::pillar;
 use crate::process;
@@ -114,7 +114,8 @@ async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
     ]);
     let record = base.procs.record(&jid, &load);
     let call = FunCall { fun: fun.to_owned(), arg: arg.clone() };
-    let mut outcome = base.runner().call(jid.as_str(), &user(), &call).await;
+    let from = Origin { jid: jid.as_str(), user: &user(), master: None, ends: None };
+    let mut outcome = base.runner().call(&from, &call).await;
     drop(record);
 
     if !base.has_function(fun) && !outcome.success {

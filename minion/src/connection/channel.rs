@@ -58,6 +58,8 @@ pub struct Live {
     pub generation: u64,
     /// Seals requests.
     pub session: Session,
+    /// The fingerprint of the master's key.
+    pub master: Arc<str>,
     /// The keys and what else the master said.
     pub credentials: Credentials,
 }
@@ -116,7 +118,7 @@ impl Channel {
             Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
                 .signing(auth.sign_messages);
         let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
-        let live = Arc::new(Live { generation, session, credentials });
+        let live = Arc::new(Live { generation, session, master: credentials.master.fingerprint().into(), credentials });
         self.live.send_replace(Some(Arc::clone(&live)));
         Ok(live)
     }

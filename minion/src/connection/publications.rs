@@ -31,8 +31,13 @@ pub enum Arrival {
         /// Not the first time.
         again: bool,
     },
-    /// A load that the master published, proved and new. Whom it is for is in it.
-    Load(Value),
+    /// A load that the master published, proved and new.
+    Load {
+        /// Whom it is for is in it.
+        load: Value,
+        /// The fingerprint of the key that proved it.
+        master: Arc<str>,
+    },
 }
 
 /// The subscription.
@@ -110,7 +115,7 @@ impl Publications {
                 }
                 SubEvent::Message(frames) => {
                     if let Some(load) = self.open(&frames).await? {
-                        return Ok(Arrival::Load(load));
+                        return Ok(Arrival::Load { load, master: Arc::clone(&self.live.master) });
                     }
                 }
             }

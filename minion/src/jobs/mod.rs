@@ -6,6 +6,7 @@
 mod proc;
 mod run;
 mod seen;
+mod timeout;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +24,7 @@ use tracing::{debug, error, info, warn};
 pub use proc::ProcDir;
 pub(crate) use proc::SALT_CALL;
 use run::weight;
-pub(crate) use run::{Outcomes, Runner, judge, usage};
+pub(crate) use run::{Origin, Outcomes, Runner, judge, module_of, usage};
 
 use crate::config::MinionOpts;
 use crate::events::Events;
@@ -111,8 +112,8 @@ impl Jobs {
         })
     }
 
-    /// Takes a publication that was proved to be the master's. Does not wait.
-    pub fn accept(self: &Arc<Self>, load: &Value) -> Verdict {
+    /// Takes a publication that was proved to be that of the master with this fingerprint. Does not wait.
+    pub fn accept(self: &Arc<Self>, load: &Value, master: &Arc<str>) -> Verdict {
         let job = match JobLoad::parse(load) {
             Ok(job) => job,
             Err(e) => {
@@ -134,8 +135,8 @@ impl Jobs {
         }
         match self.admit(load) {
             Ok(place) => {
-                let this = Arc::clone(self);
-                self.tasks.spawn(async move { this.run(job, place).await });
+                let (this, master) = (Arc::clone(self), Arc::clone(master));
+                self.tasks.spawn(async move { this.run(job, master, place).await });
                 Verdict::Admitted
             }
             Err(why) => {
@@ -179,7 +180,7 @@ impl Jobs {
         Ok(place)
     }
 
-    async fn run(self: Arc<Self>, job: JobLoad, _place: Place) {
+    async fn run(self: Arc<Self>, job: JobLoad, master: Arc<str>, _place: Place) {
         let record = self.procs.record(&job.jid, &job.raw);
         if job.start_event {
             self.events.job_started(&job);
@@ -188,7 +189,7 @@ impl Jobs {
         let slots = if is_control { &self.control } else { &self.slots };
         let outcomes = match slots.acquire().await {
             // A fault of ours is no reason for the master to wait in vain.
-            Ok(_turn) => AssertUnwindSafe(self.runner.run(&job)).catch_unwind().await.unwrap_or_else(|_| {
+            Ok(_turn) => AssertUnwindSafe(self.runner.run(&job, &master)).catch_unwind().await.unwrap_or_else(|_| {
                 error!(jid = %job.jid, "the minion failed on this job");
                 Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, FAILED)
             }),

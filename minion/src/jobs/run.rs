@@ -1,10 +1,13 @@
 //! One job from its load to its return, through the sandbox.
 
+use std::time::{Duration, Instant};
+
 use brine_protocol::ids::MinionId;
 use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::{JobContext, JobOutcome, Rest};
 
+use super::timeout;
 use crate::modules::Modules;
 use crate::runtime::Runtime;
 
@@ -23,6 +26,16 @@ pub(crate) struct Runner {
     pub(crate) multifunc_ordered: bool,
 }
 
+/// Where a call comes from.
+pub(crate) struct Origin<'a> {
+    pub(crate) jid: &'a str,
+    pub(crate) user: &'a str,
+    /// The fingerprint of the master that sent it; none for `salt-call`.
+    pub(crate) master: Option<&'a str>,
+    /// The job's own time and when it is over.
+    pub(crate) ends: Option<(Duration, Instant)>,
+}
+
 /// What a job led to, one for each function.
 pub(crate) struct Outcomes {
     pub(crate) multi: bool,
@@ -32,7 +45,17 @@ pub(crate) struct Outcomes {
 
 impl Runner {
     /// Runs the functions of a job, one after the other. Never fails: what goes wrong is an outcome.
-    pub(crate) async fn run(&self, job: &JobLoad) -> Outcomes {
+    pub(crate) async fn run(&self, job: &JobLoad, master: &str) -> Outcomes {
+        let own = match timeout::of(&job.raw) {
+            Ok(own) => own,
+            Err(why) => return Outcomes::refused(job, self.multifunc_ordered, &why),
+        };
+        let from = Origin {
+            jid: job.jid.as_str(),
+            user: &job.user,
+            master: Some(master),
+            ends: own.map(|own| (own, Instant::now() + own)),
+        };
         if job.calls.len() > MAX_FUNCTIONS {
             let why = format!("A job may have at most {MAX_FUNCTIONS} functions, this one has {}.", job.calls.len());
             return Outcomes { multi: false, ordered: false, each: vec![(job.fun(), failed(&why))] };
@@ -41,7 +64,7 @@ impl Runner {
         let mut bytes = 0;
         for call in &job.calls {
             let mut outcome = match bytes > MAX_RETURN_BYTES {
-                false => self.call(job.jid.as_str(), &job.user, call).await,
+                false => self.call(&from, call).await,
                 true => {
                     failed(&format!("It was not run: those before it returned more than {MAX_RETURN_BYTES} bytes."))
                 }
@@ -54,7 +77,7 @@ impl Runner {
     }
 
     /// Runs one function; its outcome is as the sandbox says, see [`judge`].
-    pub(crate) async fn call(&self, jid: &str, user: &str, call: &FunCall) -> JobOutcome {
+    pub(crate) async fn call(&self, from: &Origin<'_>, call: &FunCall) -> JobOutcome {
         let trouble = self.modules.ensure(module_of(&call.fun)).await.err();
         let (args, mut kwargs) = split_kwargs(&call.arg);
         let asked = kwargs.iter().rev().find(|(name, _)| name == "test").map(|(_, v)| v.truthy());
@@ -63,14 +86,24 @@ impl Runner {
             // `test=True` is for the job; a function that wants to see it asks for its job's context.
             kwargs.retain(|(name, _)| name != "test");
         }
+        let timeout_ms = match from.ends {
+            None => None,
+            Some((own, ends)) => {
+                let left = ends.saturating_duration_since(Instant::now()).as_millis();
+                if left == 0 {
+                    return failed(&format!("It was not run: the job's own time, {own:?}, was over before."));
+                }
+                Some(u64::try_from(left).unwrap_or(u64::MAX))
+            }
+        };
         let context = JobContext {
-            jid: jid.to_owned(),
+            jid: from.jid.to_owned(),
             function: call.fun.clone(),
-            user: user.to_owned(),
+            user: from.user.to_owned(),
             minion_id: self.id.to_string(),
             test,
-            master: None,
-            timeout_ms: None,
+            master: from.master.map(str::to_owned),
+            timeout_ms,
         };
         let mut outcome = self.runtime.run(context, &call.fun, args, kwargs).await;
         if let Some(why) = trouble

@@ -56,6 +56,12 @@ pub struct SaltArgs {
     /// Metadata that is kept with the job and its returns.
     #[arg(long, value_name = "METADATA")]
     pub(super) metadata: Option<String>,
+    /// Set an alternative list of executors to override the one set in minion config.
+    #[arg(long = "module-executors", value_name = "EXECUTOR_LIST", hide = true)]
+    pub(super) module_executors: Option<String>,
+    /// Options of the job for what runs it: {timeout: 5} ends it after 5 seconds, or sooner where its minion says so.
+    #[arg(long = "executor-opts", value_name = "EXECUTOR_OPTS")]
+    pub(super) executor_opts: Option<String>,
     /// The target, the function and its arguments.
     #[arg(value_name = "ARGUMENTS", hide = true, allow_negative_numbers = true)]
     pub(super) words: Vec<String>,
