@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use brine_sandbox_walls::Walls;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 
@@ -76,6 +77,8 @@ pub enum FromExecutor {
         version: u32,
         /// Its process id.
         pid: u32,
+        /// The walls that it has raised around itself.
+        walls: Walls,
     },
     /// A module can be run.
     Loaded {

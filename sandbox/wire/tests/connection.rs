@@ -53,7 +53,7 @@ async fn every_message_arrives_as_it_was_sent() {
         ToExecutor::Ping { n: u64::MAX },
     ];
     let up = [
-        FromExecutor::Ready { version: 1, pid: 2 },
+        FromExecutor::Ready { version: 1, pid: 2, walls: brine_sandbox_walls::Walls::default() },
         FromExecutor::LoadFailed { module, error: "no".into() },
         FromExecutor::HostCall { call: 7, request: 1, op: HostOp::Modules(ModulesOp::Sync { saltenv: None }) },
         FromExecutor::Done {

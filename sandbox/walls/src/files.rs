@@ -1,0 +1,152 @@
+//! Landlock: files, TCP ports, and processes beyond this one.
+
+use std::os::fd::OwnedFd;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort, PathBeneath, Ruleset,
+    RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+
+use crate::{Kind, Spec, WallError, Walls};
+
+/// The newest version whose rights this knows; an older kernel enforces what it has of them.
+const NEWEST: ABI = ABI::V9;
+
+/// Ports that are worth a rule each. A grant of more is one of nearly all.
+const MAX_PORTS: u32 = 2_048;
+
+/// Opens the granted directories, by paths without symbolic links: who can replace a part of one must not choose what is granted.
+pub(crate) fn open(spec: &Spec) -> Result<Vec<(OwnedFd, bool)>, WallError> {
+    let open = |path: &str| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+            Err(rustix::io::Errno::LOOP) => Err("a part of its path is a symbolic link".to_owned()),
+            // A kernel before 5.6 has no landlock either; nothing will be granted through this.
+            other => other.map_err(|error| std::io::Error::from(error).to_string()),
+        }
+    };
+    let uid = rustix::process::geteuid().as_raw();
+    let grants = spec.directories.iter().map(|grant| match open(&grant.path) {
+        Ok(directory) => Ok((directory, grant.writable)),
+        Err(why) => Err(WallError::Directory { path: grant.path.clone(), uid, why }),
+    });
+    grants.collect()
+}
+
+fn rights(writable: bool) -> BitFlags<AccessFs> {
+    let read = AccessFs::ReadFile | AccessFs::ReadDir;
+    // No devices, sockets or pipes are made, and nothing is executed.
+    let write = AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::MakeDir
+        | AccessFs::MakeSym
+        | AccessFs::RemoveFile
+        | AccessFs::RemoveDir
+        | AccessFs::Refer;
+    if writable { read | write } else { read }
+}
+
+/// Ports to make rules of; none where there are too many.
+fn ports(spec: &Spec) -> Option<Vec<u16>> {
+    let count: u32 = spec.connect.iter().map(|(low, high)| u32::from(*high) - u32::from(*low) + 1).sum();
+    (count <= MAX_PORTS).then(|| spec.connect.iter().flat_map(|(low, high)| *low..=*high).collect())
+}
+
+/// Confines this thread and those it will make.
+pub(crate) fn restrict(spec: &Spec, directories: Vec<(OwnedFd, bool)>, walls: &mut Walls) {
+    match enforce(spec, directories) {
+        Ok(abi) => {
+            walls.landlock = abi;
+            describe(spec, abi, walls);
+        }
+        // `Walls::lacking` says that there is none; this says why.
+        Err(why) => walls.notes.push(format!("no landlock: {why}")),
+    }
+}
+
+fn enforce(spec: &Spec, directories: Vec<(OwnedFd, bool)>) -> Result<u32, String> {
+    let ports = ports(spec);
+    let network = if ports.is_some() { AccessNet::from_all(NEWEST) } else { AccessNet::BindTcp.into() };
+    let restricted = || -> Result<_, RulesetError> {
+        let mut ruleset = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(NEWEST))?
+            .handle_access(network)?
+            .scope(Scope::from_all(NEWEST))?
+            .create()?;
+        for (directory, writable) in directories {
+            ruleset = ruleset.add_rule(PathBeneath::new(directory, rights(writable)))?;
+        }
+        for port in ports.into_iter().flatten() {
+            ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+        }
+        ruleset.restrict_self()
+    };
+    let status = restricted().map_err(|error| error.to_string())?;
+    match status.landlock {
+        LandlockStatus::Available { effective_abi, .. } if status.ruleset != RulesetStatus::NotEnforced => {
+            Ok(u32::try_from(effective_abi as i32).unwrap_or_default())
+        }
+        LandlockStatus::NotImplemented => Err("this kernel has none (CONFIG_SECURITY_LANDLOCK)".into()),
+        LandlockStatus::NotEnabled => Err("it is not enabled (the kernel's parameter lsm= does not name it)".into()),
+        LandlockStatus::Available { .. } => Err("the kernel did not take the rules".into()),
+    }
+}
+
+/// What an older version leaves open for this process, and what of that nothing else closes.
+fn describe(spec: &Spec, abi: u32, walls: &mut Walls) {
+    let directories = !spec.directories.is_empty();
+    let network = !spec.connect.is_empty();
+    if directories && abi < 3 {
+        let what = "can empty files outside its directories that its user may write";
+        walls.missing.push(format!("landlock is version {abi}: it {what} (version 3, Linux 6.2)"));
+    }
+    if network && abi < 4 {
+        let what = "can connect to any TCP port";
+        walls.missing.push(format!("landlock is version {abi}: once escaped it {what} (version 4, Linux 6.7)"));
+    }
+    if network && abi >= 4 && ports(spec).is_none() {
+        walls.notes.push("its grant is of so many ports that the kernel confines it to none".into());
+    }
+    if abi < 6 && spec.kind == Kind::Executor {
+        let what = "signals and abstract sockets are kept from it by seccomp alone";
+        walls.notes.push(format!("landlock is version {abi}: {what} (version 6, Linux 6.12)"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_old_kernels_leave_open() {
+        let mut files = Spec::executor();
+        files.option("--read-only", "/etc").unwrap();
+        let mut network = Spec::executor();
+        network.option("--connect-port", "80").unwrap();
+        for (spec, abi, missing, notes) in [
+            (&Spec::executor(), 6, 0, 0),
+            (&Spec::executor(), 1, 0, 1),
+            (&files, 2, 1, 1),
+            (&files, 3, 0, 1),
+            (&network, 3, 1, 1),
+            (&network, 6, 0, 0),
+        ] {
+            let mut walls = Walls::default();
+            describe(spec, abi, &mut walls);
+            assert_eq!((walls.missing.len(), walls.notes.len()), (missing, notes), "{abi} {walls:?}");
+        }
+    }
+
+    #[test]
+    fn a_rule_for_each_port_but_not_for_all_of_them() {
+        let mut spec = Spec::executor();
+        spec.connect = vec![(80, 81), (443, 443)];
+        assert_eq!(ports(&spec), Some(vec![80, 81, 443]));
+        spec.connect.push((1, 65535));
+        assert_eq!(ports(&spec), None);
+    }
+}

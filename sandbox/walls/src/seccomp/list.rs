@@ -1,0 +1,283 @@
+//! The list of system calls, in groups, with the reason for each. What is not here fails with EPERM: starting programs
+//! (execve, fork, vfork), other processes (ptrace, process_vm_*, kill, tkill, pidfd_*, setsid), names and devices (mount, chroot,
+//! mknod, chmod, chown, xattr), other ways to the same (io_uring, bpf, userfaultfd, open_by_handle_at, keyctl, perf_event_open,
+//! memory by shmget), other identities (set*id, capset, unshare, setns, personality), and the host's clock, names and modules.
+//!
+//! A filter sees numbers and no memory: paths, socket addresses and the structures of openat2 are landlock's to judge.
+
+use seccompiler::{SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule};
+
+use super::Rules;
+use crate::{Kind, Spec};
+
+/// What the list allows for a process of this kind.
+pub(super) fn rules(spec: &Spec) -> Result<Rules, String> {
+    let mut list = List::default();
+    process(&mut list);
+    memory(&mut list, spec.kind);
+    descriptors(&mut list);
+    if spec.kind == Kind::Executor {
+        threads(&mut list);
+        waiting(&mut list);
+        minion(&mut list);
+    }
+    if !spec.directories.is_empty() {
+        read_files(&mut list);
+    }
+    if spec.writes() {
+        write_files(&mut list);
+    }
+    if !spec.connect.is_empty() {
+        network(&mut list);
+    }
+    list.finish()
+}
+
+/// Its own life, its signals, the clock, random numbers. tgkill, by which a process aborts, reaches its own threads only.
+fn process(list: &mut List) {
+    list.any(&[
+        libc::SYS_exit,
+        libc::SYS_exit_group,
+        libc::SYS_restart_syscall,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_getppid,
+        libc::SYS_getuid,
+        libc::SYS_geteuid,
+        libc::SYS_getgid,
+        libc::SYS_getegid,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_sigaltstack,
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_getres,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_nanosleep,
+        libc::SYS_gettimeofday,
+        libc::SYS_getrandom,
+        libc::SYS_getrusage,
+        libc::SYS_sched_yield,
+        libc::SYS_sched_getaffinity,
+        libc::SYS_getcpu,
+        libc::SYS_futex,
+    ]);
+    let own = u64::from(std::process::id());
+    list.when(libc::SYS_tgkill, &[int(0, Op::Eq, own)]);
+    // Reading limits, its own; glibc asks for the stack's.
+    list.when(libc::SYS_prlimit64, &[int(0, Op::Eq, 0), long(2, Op::Eq, 0)]);
+}
+
+/// Memory: private only, so that RLIMIT_DATA counts it. Machine code is written first and made executable afterwards, as
+/// wasmtime does it; never both at once. The compiler runs nothing that it makes.
+fn memory(list: &mut List, kind: Kind) {
+    const EXEC: u64 = libc::PROT_EXEC as u64;
+    const WRITE: u64 = libc::PROT_WRITE as u64;
+    const MAP_TYPE: u64 = 0xf;
+    list.any(&[libc::SYS_brk, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise]);
+    let private = int(3, Op::MaskedEq(MAP_TYPE), libc::MAP_PRIVATE as u64);
+    let not_executable = int(2, Op::MaskedEq(EXEC), 0);
+    list.when(libc::SYS_mmap, &[private.clone(), not_executable.clone()]);
+    list.when(libc::SYS_mprotect, &[not_executable]);
+    if kind == Kind::Executor {
+        let not_writable = int(2, Op::MaskedEq(EXEC | WRITE), EXEC);
+        list.when(libc::SYS_mmap, &[private, not_writable.clone()]);
+        list.when(libc::SYS_mprotect, &[not_writable]);
+        // Where a processor has to be told that code is new (aarch64).
+        list.any(&[libc::SYS_membarrier]);
+        // The image of a module's memory, from which each instance is a copy on write; sealed when it is written.
+        let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
+        list.when(libc::SYS_memfd_create, &[int(1, Op::Eq, flags)]);
+        list.any(&[libc::SYS_ftruncate]);
+    }
+}
+
+/// What is open already. Nothing in this group opens anything, and a descriptor stays the process's own: no signals are asked for on
+/// it, no locks, no leases.
+fn descriptors(list: &mut List) {
+    list.any(&[
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_pread64,
+        libc::SYS_preadv,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_pwrite64,
+        libc::SYS_pwritev,
+        libc::SYS_lseek,
+        libc::SYS_close,
+        libc::SYS_fstat,
+        libc::SYS_fsync,
+        libc::SYS_fdatasync,
+        libc::SYS_recvmsg,
+    ]);
+    for command in [
+        libc::F_DUPFD_CLOEXEC,
+        libc::F_GETFD,
+        libc::F_SETFD,
+        libc::F_GETFL,
+        libc::F_SETFL,
+        libc::F_ADD_SEALS,
+        libc::F_GET_SEALS,
+    ] {
+        list.when(libc::SYS_fcntl, &[int(1, Op::Eq, command.unsigned_abs().into())]);
+    }
+    for request in [libc::FIONBIO, libc::FIONREAD] {
+        list.when(libc::SYS_ioctl, &[int(1, Op::Eq, request as u64 & 0xffff_ffff)]);
+    }
+}
+
+/// Threads: tokio's, the one that counts epochs, and glibc's way to make them. No new process, no namespace, no other tracer.
+fn threads(list: &mut List) {
+    // What pthread_create asks for; musl's adds CLONE_DETACHED, which means nothing.
+    let thread = libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_SETTLS
+        | libc::CLONE_PARENT_SETTID
+        | libc::CLONE_CHILD_CLEARTID;
+    let any = !u64::from(libc::CLONE_DETACHED.unsigned_abs());
+    list.when(libc::SYS_clone, &[long(0, Op::MaskedEq(any), thread.unsigned_abs().into())]);
+    // The filter before this one answers it.
+    list.any(&[libc::SYS_clone3]);
+    list.any(&[libc::SYS_set_robust_list, libc::SYS_rseq]);
+    list.when(libc::SYS_prctl, &[int(0, Op::Eq, libc::PR_SET_NAME.unsigned_abs().into())]);
+    // Guests step back behind other threads; a thread steps back itself and no other process.
+    list.when(libc::SYS_setpriority, &[int(0, Op::Eq, 0), int(1, Op::Eq, 0)]);
+}
+
+/// tokio's: waiting for the socket, being woken. It makes a pair of sockets for signals that nobody sends; streams only, because
+/// a pair of datagram sockets can be turned to any other socket.
+fn waiting(list: &mut List) {
+    list.any(&[
+        libc::SYS_epoll_create1,
+        libc::SYS_epoll_ctl,
+        libc::SYS_epoll_pwait,
+        libc::SYS_eventfd2,
+        libc::SYS_ppoll,
+    ]);
+    #[cfg(target_arch = "x86_64")]
+    list.any(&[libc::SYS_epoll_wait, libc::SYS_poll]);
+    list.when(libc::SYS_socketpair, &[int(0, Op::Eq, libc::AF_UNIX as u64), stream()]);
+}
+
+/// The minion's socket.
+fn minion(list: &mut List) {
+    list.any(&[libc::SYS_sendmsg, libc::SYS_getpeername]);
+    for option in [libc::SO_DOMAIN, libc::SO_TYPE, libc::SO_ERROR] {
+        list.when(libc::SYS_getsockopt, &socket_option(libc::SOL_SOCKET, option));
+    }
+    // std writes to a socket by send and reads by recv; to the one at its other end.
+    list.when(libc::SYS_sendto, &[long(4, Op::Eq, 0)]);
+    list.any(&[libc::SYS_recvfrom]);
+}
+
+/// Directories, by cap-std's way of walking them; which ones is landlock's to say. The metadata of a path outside is what neither
+/// hides: that a file is there and how large it is.
+fn read_files(list: &mut List) {
+    list.any(&[
+        libc::SYS_openat,
+        libc::SYS_openat2,
+        libc::SYS_newfstatat,
+        libc::SYS_statx,
+        libc::SYS_readlinkat,
+        libc::SYS_getdents64,
+        libc::SYS_fadvise64,
+        libc::SYS_fstatfs,
+    ]);
+    list.when(libc::SYS_fcntl, &[int(1, Op::Eq, libc::F_DUPFD.unsigned_abs().into())]);
+}
+
+/// Changing what is in them. Times only of what is open: landlock does not judge those of a path. Modes and owners not at all.
+fn write_files(list: &mut List) {
+    list.any(&[
+        libc::SYS_mkdirat,
+        libc::SYS_unlinkat,
+        libc::SYS_renameat,
+        libc::SYS_renameat2,
+        libc::SYS_linkat,
+        libc::SYS_symlinkat,
+        libc::SYS_fallocate,
+    ]);
+    list.when(libc::SYS_utimensat, &[long(1, Op::Eq, 0)]);
+}
+
+/// TCP out. To which port is landlock's to say, to which host only the instance's own wall: no other protocol, because landlock knows
+/// TCP only (MPTCP is one more), and no way to listen. The options are those that `wasi:sockets` has, and some that say how a
+/// connection is.
+fn network(list: &mut List) {
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for protocol in [0, libc::IPPROTO_TCP] {
+            let protocol = int(2, Op::Eq, protocol.unsigned_abs().into());
+            list.when(libc::SYS_socket, &[int(0, Op::Eq, family as u64), stream(), protocol]);
+        }
+    }
+    list.any(&[libc::SYS_connect, libc::SYS_shutdown, libc::SYS_getsockname]);
+    let options: [(libc::c_int, &[libc::c_int]); 4] = [
+        (libc::SOL_SOCKET, &[libc::SO_KEEPALIVE, libc::SO_RCVBUF, libc::SO_SNDBUF]),
+        (libc::IPPROTO_IP, &[libc::IP_TTL]),
+        (libc::IPPROTO_IPV6, &[libc::IPV6_UNICAST_HOPS, libc::IPV6_V6ONLY]),
+        (libc::IPPROTO_TCP, &[libc::TCP_NODELAY, libc::TCP_KEEPIDLE, libc::TCP_KEEPINTVL, libc::TCP_KEEPCNT]),
+    ];
+    for (level, names) in options {
+        for name in names {
+            list.when(libc::SYS_getsockopt, &socket_option(level, *name));
+            list.when(libc::SYS_setsockopt, &socket_option(level, *name));
+        }
+    }
+}
+
+/// A condition on a 32-bit argument.
+fn int(index: u8, op: Op, value: u64) -> (u8, Len, Op, u64) {
+    (index, Len::Dword, op, value)
+}
+
+/// A condition on a whole register: a pointer, or flags.
+fn long(index: u8, op: Op, value: u64) -> (u8, Len, Op, u64) {
+    (index, Len::Qword, op, value)
+}
+
+/// Of a stream socket, whatever it is asked to be besides (SOCK_CLOEXEC, SOCK_NONBLOCK).
+fn stream() -> (u8, Len, Op, u64) {
+    int(1, Op::MaskedEq(0xf), libc::SOCK_STREAM as u64)
+}
+
+fn socket_option(level: libc::c_int, name: libc::c_int) -> [(u8, Len, Op, u64); 2] {
+    [int(1, Op::Eq, level.unsigned_abs().into()), int(2, Op::Eq, name.unsigned_abs().into())]
+}
+
+/// The list as it grows.
+#[derive(Default)]
+struct List {
+    calls: std::collections::BTreeMap<i64, Vec<Vec<(u8, Len, Op, u64)>>>,
+}
+
+impl List {
+    /// Calls with any arguments.
+    fn any(&mut self, calls: &[libc::c_long]) {
+        for call in calls {
+            self.calls.entry(*call).or_default();
+        }
+    }
+
+    /// A call with such arguments; others of the same call are alternatives.
+    fn when(&mut self, call: libc::c_long, conditions: &[(u8, Len, Op, u64)]) {
+        self.calls.entry(call).or_default().push(conditions.to_vec());
+    }
+
+    fn finish(self) -> Result<Rules, String> {
+        let rule = |conditions: Vec<(u8, Len, Op, u64)>| {
+            let conditions = conditions
+                .into_iter()
+                .map(|(index, len, op, value)| SeccompCondition::new(index, len, op, value))
+                .collect::<Result<_, _>>()
+                .map_err(|error| error.to_string())?;
+            SeccompRule::new(conditions).map_err(|error| error.to_string())
+        };
+        let calls = self.calls.into_iter();
+        calls.map(|(call, rules)| Ok((call, rules.into_iter().map(rule).collect::<Result<_, String>>()?))).collect()
+    }
+}

@@ -1,0 +1,175 @@
+//! What a process keeps, and how the minion says it on its command line.
+
+use std::fmt;
+
+/// Which of the two programs it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Long-lived, with threads, mapping machine code.
+    Executor,
+    /// One shot on one thread, from open files to open files.
+    Compiler,
+}
+
+/// A directory it may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Absolute and without symbolic links.
+    pub path: String,
+    /// Whether it may change what is in it.
+    pub writable: bool,
+}
+
+/// What a process keeps when the walls are up; nothing beyond it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spec {
+    /// Which program.
+    pub kind: Kind,
+    /// Directories.
+    pub directories: Vec<Grant>,
+    /// First and last TCP port of each range that it may connect to; none: it has no network.
+    pub connect: Vec<(u16, u16)>,
+    /// Bytes of a file that it writes, those in memory too; none: what it inherits.
+    pub file_size: Option<u64>,
+    /// Descriptors at once.
+    pub open_files: u64,
+    /// Processes and threads of its user; none: what it inherits, because others are the same user.
+    pub processes: Option<u64>,
+    /// Bytes of private memory that it can write to. Reservations do not count, what is in use does.
+    pub memory: Option<u64>,
+}
+
+/// A bad word on the command line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadOption(String);
+
+/// Modules, each with the images of its memories, and what calls have open.
+const EXECUTOR_FILES: u64 = 16_384;
+/// The largest compiled code fits, and so does the image of a memory.
+const EXECUTOR_FILE_SIZE: u64 = 256 << 20;
+
+impl Spec {
+    /// The executor that reaches nothing.
+    #[must_use]
+    pub fn executor() -> Self {
+        Self {
+            kind: Kind::Executor,
+            directories: Vec::new(),
+            connect: Vec::new(),
+            file_size: Some(EXECUTOR_FILE_SIZE),
+            open_files: EXECUTOR_FILES,
+            processes: None,
+            memory: None,
+        }
+    }
+
+    /// The compiler, which has its other limits from its own options.
+    #[must_use]
+    pub fn compiler(file_size: u64) -> Self {
+        Self { kind: Kind::Compiler, file_size: Some(file_size), open_files: 16, ..Self::executor() }
+    }
+
+    /// Whether a granted directory may be changed.
+    #[must_use]
+    pub fn writes(&self) -> bool {
+        self.directories.iter().any(|directory| directory.writable)
+    }
+
+    /// The options by which a program is told this: `--read-only /etc --connect-port 80-443`.
+    #[must_use]
+    pub fn options(&self) -> Vec<String> {
+        let mut options = Vec::new();
+        let mut push = |name: &str, value: &dyn fmt::Display| options.extend([name.to_owned(), value.to_string()]);
+        for Grant { path, writable } in &self.directories {
+            push(if *writable { "--read-write" } else { "--read-only" }, path);
+        }
+        for (low, high) in &self.connect {
+            push("--connect-port", &format_args!("{low}-{high}"));
+        }
+        if let Some(processes) = self.processes {
+            push("--processes", &processes);
+        }
+        if let Some(memory) = self.memory {
+            push("--memory", &memory);
+        }
+        options
+    }
+
+    /// The names that [`Spec::option`] knows, for a usage line.
+    pub const OPTIONS: &str =
+        "--read-only DIR, --read-write DIR, --connect-port N or LOW-HIGH, --processes N and --memory BYTES";
+
+    /// Takes one option and its value. False where it is none of these.
+    ///
+    /// # Errors
+    /// Where the value does not fit.
+    pub fn option(&mut self, name: &str, value: &str) -> Result<bool, BadOption> {
+        let number = || value.parse().map_err(|_| BadOption(format!("{name} must be a number, got '{value}'")));
+        match name {
+            "--read-only" | "--read-write" => {
+                let plain = value.starts_with('/') && !value.split('/').any(|part| part == "." || part == "..");
+                if !plain {
+                    return Err(BadOption(format!("{name} must be an absolute path without . and .., got '{value}'")));
+                }
+                let writable = name == "--read-write";
+                self.directories.push(Grant { path: value.to_owned(), writable });
+                if writable {
+                    // How large files may become there is between the owner and the disk's quota.
+                    self.file_size = None;
+                }
+            }
+            "--connect-port" => {
+                let (low, high) = value.split_once('-').unwrap_or((value, value));
+                match (low.parse(), high.parse()) {
+                    (Ok(low), Ok(high)) if 0 < low && low <= high => self.connect.push((low, high)),
+                    _ => return Err(BadOption(format!("{name} must be a port or LOW-HIGH, got '{value}'"))),
+                }
+            }
+            "--processes" => self.processes = Some(number()?),
+            "--memory" => self.memory = Some(number()?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_say_the_whole_spec() {
+        let mut spec = Spec::executor();
+        spec.directories =
+            vec![Grant { path: "/a b".into(), writable: false }, Grant { path: "/var/x".into(), writable: true }];
+        spec.connect = vec![(80, 80), (8000, 8010)];
+        (spec.processes, spec.memory, spec.file_size) = (Some(7), Some(1 << 33), None);
+        let mut read = Spec::executor();
+        for option in spec.options().chunks(2) {
+            assert_eq!(read.option(&option[0], &option[1]), Ok(true), "{option:?}");
+        }
+        assert_eq!(read, spec);
+        assert_eq!(Spec::executor().options(), [""; 0]);
+        assert_eq!(read.option("--max-running", "3"), Ok(false));
+    }
+
+    #[test]
+    fn bad_values() {
+        for (name, value) in [
+            ("--read-only", "etc"),
+            ("--read-only", ""),
+            ("--read-write", "/srv/../etc"),
+            ("--read-write", "/srv/."),
+            ("--connect-port", "0"),
+            ("--connect-port", "9-8"),
+            ("--connect-port", "65536"),
+            ("--connect-port", "-"),
+            ("--processes", "many"),
+            ("--memory", "-1"),
+        ] {
+            let error = Spec::executor().option(name, value).unwrap_err();
+            assert!(error.to_string().starts_with(name) && error.to_string().ends_with(&format!("'{value}'")), "{error}");
+        }
+    }
+}
