@@ -5,43 +5,8 @@ mod common;
 use brine_sandbox_wire::{
     ByteBuf, ConfigOp, FailKind, FromExecutor, GrainsOp, HostError, HostOp, JobsOp, ModulesOp, Outcome, ToExecutor,
 };
-use common::{Executor, assert_failed, compile, pack, returned};
+use common::{Executor, assert_failed, compile, forward, pack, returned};
 use serde_json::{Value, json};
-
-/// `f` passes its parameters on to `function` of the interface and gives back what that writes to memory, as `result`: a type that
-/// lies in memory as the function's own does.
-fn forward(interface: &str, types: &str, function: &str, lowered: &str, params: &str, result: &str) -> String {
-    let count = lowered.split_whitespace().count();
-    let pass: String = (0..count).map(|n| format!("(local.get {n})")).collect();
-    format!(
-        r#"(component
-            (import "brine:host/types@1.0.0" (instance $types
-                (type $d' (record (field "msgpack" (list u8)))) (export "data" (type (eq $d')))))
-            (alias export $types "data" (type $data))
-            (import "brine:host/{interface}@1.0.0" (instance $host
-                (alias outer 1 $data (type $data'))
-                (export "data" (type $data (eq $data')))
-                {types}))
-            (core module $memory
-                (memory (export "memory") 4)
-                (global $top (mut i32) (i32.const 1024))
-                (func (export "realloc") (param i32 i32 i32 i32) (result i32)
-                    (global.set $top (i32.and (i32.add (global.get $top) (i32.const 15)) (i32.const -16)))
-                    (global.get $top)
-                    (global.set $top (i32.add (global.get $top) (local.get 3)))))
-            (core instance $memory (instantiate $memory))
-            (core func $function (canon lower (func $host "{function}")
-                (memory (core memory $memory "memory")) (realloc (core func $memory "realloc"))))
-            (core module $m
-                (import "host" "function" (func $function (param {lowered} i32)))
-                (func (export "f") (param {lowered}) (result i32) (call $function {pass} (i32.const 0)) i32.const 0))
-            (core instance $i (instantiate $m (with "host" (instance (export "function" (func $function))))))
-            (export $d "data" (type $data))
-            (func (export "f") {params} (result {result})
-                (canon lift (core func $i "f") (memory (core memory $memory "memory"))
-                    (realloc (core func $memory "realloc")))))"#
-    )
-}
 
 struct Case {
     interface: &'static str,
