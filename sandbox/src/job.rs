@@ -1,25 +1,32 @@
-//! One job from arguments to outcome: resolved, admitted, run, and ended in time whatever the executor does.
+//! One call from arguments to outcome: resolved, admitted, run, and ended in time whatever the executor does. A job is the
+//! call that a master or an operator asked for; calls that its function makes of others are calls within it.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use brine_component::signature;
-use brine_sandbox_wire::{JobContext, Limits, Outcome, Sha256Hex, Usage, WireError};
+use brine_sandbox_wire::{FailKind, JobContext, Limits, Outcome, Sha256Hex, Usage, WireError};
 use rmpv::Value;
-use tokio::sync::{Semaphore, SemaphorePermit, oneshot, watch};
+use tokio::sync::oneshot;
 
-use crate::link::{CallEnd, GRACE, Ticket};
+use crate::admission::{Jobs, Place, Request, Turn};
+use crate::broker::Caller;
+use crate::executors::ExecutorSet;
+use crate::grants::Grants;
+use crate::link::{CallEnd, Ticket, grace};
+use crate::policy::Concurrency;
 use crate::store::{Entry, Store};
-use crate::supervisor::ExecutorSet;
+use crate::supervisor::Lease;
 use crate::value;
 
-/// Turns kept for the standard modules `sys` and `saltutil`: who cannot ask what runs, or end it, cannot help a minion
-/// whose turns are all taken.
-pub(crate) const RESERVED: usize = 4;
 /// Names in an error.
 const MAX_NAMES: usize = 40;
+/// Functions in a chain of calls: a job's own, what it calls, what that calls.
+const MAX_DEPTH: usize = 8;
+
+/// For an executor to say that it has ended what it was told to end. It ticks in milliseconds; one that does not answer is
+/// looked after by [`Ticket`].
+const KILL: Duration = Duration::from_secs(1);
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,7 +37,7 @@ pub struct JobOutcome {
     pub retcode: i64,
     /// Whether it returned.
     pub success: bool,
-    /// What it used; none where it never started.
+    /// What it used, with what it called; none where it never started.
     pub usage: Option<Usage>,
     /// The module that ran.
     pub sha256: Option<Sha256Hex>,
@@ -42,94 +49,6 @@ impl JobOutcome {
     }
 }
 
-/// Who runs and who waits.
-pub(crate) struct Jobs {
-    running: Semaphore,
-    reserved: Semaphore,
-    max_running: usize,
-    /// All that were admitted, waiting ones too.
-    admitted: Mutex<HashMap<u64, Admitted>>,
-    max_admitted: usize,
-    next: AtomicU64,
-}
-
-struct Admitted {
-    jid: String,
-    /// Why it is to end, once it is.
-    end: watch::Sender<Option<Arc<str>>>,
-}
-
-/// An admitted job's place; given back when dropped.
-struct Place<'a> {
-    jobs: &'a Jobs,
-    number: u64,
-    end: watch::Receiver<Option<Arc<str>>>,
-}
-
-impl Jobs {
-    pub(crate) fn new(max_running: usize, max_queued: usize) -> Self {
-        Self {
-            running: Semaphore::new(max_running.min(Semaphore::MAX_PERMITS)),
-            reserved: Semaphore::new(RESERVED),
-            max_running,
-            admitted: Mutex::default(),
-            max_admitted: max_running.saturating_add(max_queued),
-            next: AtomicU64::new(0),
-        }
-    }
-
-    fn admitted(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Admitted>> {
-        self.admitted.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn admit(&self, jid: &str, reserved: bool) -> Result<Place<'_>, String> {
-        let mut admitted = self.admitted();
-        let max = if reserved { self.max_admitted.saturating_add(RESERVED) } else { self.max_admitted };
-        if admitted.len() >= max {
-            let running = self.max_running.min(admitted.len());
-            let waiting = admitted.len() - running;
-            return Err(format!(
-                "The minion is busy: {running} jobs run and {waiting} wait. Try again, or raise sandbox:max_queued."
-            ));
-        }
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, end) = watch::channel(None);
-        admitted.insert(number, Admitted { jid: jid.to_owned(), end: sender });
-        Ok(Place { jobs: self, number, end })
-    }
-
-    /// Tells the jobs to end; says how many were told.
-    pub(crate) fn end(&self, which: impl Fn(&str) -> bool, why: &str) -> usize {
-        let why: Arc<str> = why.into();
-        let admitted = self.admitted();
-        let chosen: Vec<&Admitted> = admitted.values().filter(|job| which(&job.jid)).collect();
-        for job in &chosen {
-            job.end.send_replace(Some(Arc::clone(&why)));
-        }
-        chosen.len()
-    }
-
-    /// How many are running or waiting.
-    pub(crate) fn count(&self) -> usize {
-        self.admitted().len()
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.jobs.admitted().remove(&self.number);
-    }
-}
-
-impl Place<'_> {
-    /// Waits until the job is told to end; says why.
-    async fn ended(&mut self) -> Arc<str> {
-        // The sender is in the table for as long as this place is.
-        let why = self.end.wait_for(Option::is_some).await.map(|why| why.clone());
-        why.ok().flatten().unwrap_or_else(|| "it was ended".into())
-    }
-}
-
 /// What a run needs of the sandbox.
 pub(crate) struct Runner<'a> {
     pub(crate) store: &'a Arc<Store>,
@@ -138,7 +57,53 @@ pub(crate) struct Runner<'a> {
     pub(crate) limits: &'a Limits,
 }
 
+/// One call that was resolved and granted.
+struct Call<'a> {
+    entry: Arc<Entry>,
+    /// `test.ping`
+    fun: &'a str,
+    /// `ping`
+    function: &'a str,
+    job: Arc<JobContext>,
+    grants: Arc<Grants>,
+    limits: Limits,
+    concurrency: Concurrency,
+    chain: Arc<[String]>,
+}
+
+/// A call that runs: all that it holds.
+struct Running {
+    ticket: Ticket,
+    end: oneshot::Receiver<CallEnd>,
+    /// The wall clock that it was given.
+    wall: Duration,
+    _lease: Lease,
+}
+
+impl Call<'_> {
+    fn request(&self) -> Request<'_> {
+        let entry = &self.entry;
+        Request {
+            jid: &self.job.jid,
+            module: &entry.name,
+            concurrency: self.concurrency,
+            reserved: entry.standard && matches!(entry.name.as_str(), "sys" | "saltutil"),
+            memory: self.limits.memory,
+        }
+    }
+
+    fn failed(&self, text: impl Into<String>) -> JobOutcome {
+        JobOutcome::failed(text, Some(self.entry.module.sha256))
+    }
+
+    fn overdue(&self) -> String {
+        let limit = Duration::from_millis(self.limits.wall_ms).as_secs_f32();
+        format!("{} was stopped: it did not end within its wall clock limit of {limit} s", self.fun)
+    }
+}
+
 impl Runner<'_> {
+    /// Runs a job.
     pub(crate) async fn run(
         &self,
         job: JobContext,
@@ -146,90 +111,188 @@ impl Runner<'_> {
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
     ) -> JobOutcome {
-        let (entry, function) = match resolve(self.store, fun) {
-            Ok(found) => found,
-            Err(text) => return JobOutcome::failed(text, None),
+        let timeout = job.timeout_ms;
+        let chain = Arc::from([fun.to_owned()]);
+        let call = match self.call_of(Arc::new(job), fun, chain, timeout.unwrap_or(u64::MAX)) {
+            Ok(call) => call,
+            Err(outcome) => return outcome,
         };
-        let sha256 = Some(entry.module.sha256);
-        let reserved = entry.standard && matches!(entry.name.as_str(), "sys" | "saltutil");
-        let mut place = match self.jobs.admit(&job.jid, reserved) {
+        let mut place = match self.jobs.admit(&call.request()) {
             Ok(place) => place,
-            Err(text) => return JobOutcome::failed(text, sha256),
+            Err(text) => return call.failed(text),
         };
-        let started = tokio::select! {
+        let request = call.request();
+        let turn = tokio::select! {
             biased;
-            why = place.ended() => Err(ended_early(fun, &why)),
-            started = self.start(&entry, function, job, args, kwargs, reserved) => started,
+            why = place.end.told() => Err(ended_early(fun, &why)),
+            turn = self.jobs.turn(place.turns.as_ref(), &request) => turn,
         };
-        let (_turn, ticket, mut end) = match started {
-            Ok(started) => started,
-            Err(text) => return JobOutcome::failed(text, sha256),
-        };
-        let limit = Duration::from_millis(self.limits.wall_ms);
-        let overdue = tokio::time::sleep(limit + GRACE);
-        let end = tokio::select! {
-            end = &mut end => Ok(end),
-            why = place.ended() => {
-                let ended = async {
-                    ticket.kill(&why).await;
-                    (&mut end).await
-                };
-                tokio::time::timeout(GRACE, ended).await.map_err(|_| format!("{fun} was stopped: {why}"))
-            }
-            () = overdue => Err(format!("{fun} was stopped: it did not end within its wall clock limit of {} s", limit.as_secs_f32())),
-        };
-        match end {
-            Ok(Ok(CallEnd::Done(outcome, usage))) => judge(&entry, fun, outcome, usage, self.limits),
-            Ok(Ok(CallEnd::Died(how))) => JobOutcome::failed(
-                format!("{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."),
-                sha256,
-            ),
-            Ok(Err(_)) => JobOutcome::failed(format!("{fun} was lost by the sandbox."), sha256),
-            Err(text) => JobOutcome::failed(text, sha256),
+        match turn {
+            Ok(turn) => self.execute(&call, place, turn, (args, kwargs)).await,
+            Err(text) => call.failed(text),
         }
     }
 
-    /// Waits for a turn and starts the call.
-    async fn start(
+    /// Runs a function that a running call asks for: in an instance of its own, with its own module's grants, within what is
+    /// left of the caller's time.
+    pub(crate) async fn nested(
         &self,
-        entry: &Arc<Entry>,
-        function: &str,
-        job: JobContext,
+        caller: &Caller,
+        fun: &str,
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
-        reserved: bool,
-    ) -> Result<(SemaphorePermit<'_>, Ticket, oneshot::Receiver<CallEnd>), String> {
-        let closed = |_| "The minion is stopping.".to_owned();
-        let turn = match self.jobs.running.try_acquire() {
-            Ok(turn) => turn,
-            Err(_) if reserved => tokio::select! {
-                turn = self.jobs.running.acquire() => turn.map_err(closed)?,
-                turn = self.jobs.reserved.acquire() => turn.map_err(closed)?,
-            },
-            Err(_) => self.jobs.running.acquire().await.map_err(closed)?,
-        };
-        let executor = self.executors.of(entry).map_err(|error| error.to_string())?;
-        let link = executor.up().await.map_err(|error| error.to_string())?;
-        if !link.has(entry.module.sha256) {
-            // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
-            let limit = Duration::from_millis(self.limits.wall_ms);
-            match tokio::time::timeout(limit, link.ensure(entry, self.store)).await {
-                Ok(loaded) => loaded?,
-                Err(_) => return Err(format!("module {} is being compiled again; try later.", entry.name)),
-            }
+    ) -> JobOutcome {
+        if caller.chain.iter().any(|before| before == fun) {
+            let text = format!("{} is already being called: {}", quoted(fun), chain_text(&caller.chain, fun));
+            return JobOutcome::failed(text, None);
         }
+        if caller.chain.len() >= MAX_DEPTH {
+            let chain = chain_text(&caller.chain, fun);
+            let text = format!("{} is not called: calls go {MAX_DEPTH} functions deep at most: {chain}", quoted(fun));
+            return JobOutcome::failed(text, None);
+        }
+        let left = caller.ends.saturating_duration_since(Instant::now());
+        let left = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+        if left == 0 {
+            return JobOutcome::failed(format!("{} is not called: its caller's time is up", quoted(fun)), None);
+        }
+        let job = JobContext { function: fun.to_owned(), timeout_ms: None, ..JobContext::clone(&caller.job) };
+        let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
+        let call = match self.call_of(Arc::new(job), fun, chain, left) {
+            Ok(call) => call,
+            Err(outcome) => return outcome,
+        };
+        match self.jobs.admit_nested(caller.number, &call.request()) {
+            Ok((place, turn)) => {
+                let outcome = self.execute(&call, place, turn, (args, kwargs)).await;
+                if let Some(usage) = &outcome.usage {
+                    self.jobs.spend(caller.number, usage);
+                }
+                outcome
+            }
+            Err(text) => call.failed(text),
+        }
+    }
+
+    /// Finds the function, what it was granted and what it may use; never more time than `most_ms`.
+    fn call_of<'a>(
+        &self,
+        job: Arc<JobContext>,
+        fun: &'a str,
+        chain: Arc<[String]>,
+        most_ms: u64,
+    ) -> Result<Call<'a>, JobOutcome> {
+        let (entry, function) = resolve(self.store, fun).map_err(|text| JobOutcome::failed(text, None))?;
+        let master = job.master.as_deref();
+        let granted = entry.grants.of(function, master);
+        let grants = granted.map_err(|text| JobOutcome::failed(text, Some(entry.module.sha256)))?;
+        let mut limits = self.store.policy().limits(self.limits, &entry.name, function, master);
+        limits.wall_ms = limits.wall_ms.min(most_ms);
+        let concurrency = self.store.policy().concurrency(&entry.name);
+        Ok(Call { entry, fun, function, job, grants, limits, concurrency, chain })
+    }
+
+    /// Runs a call that has its turn.
+    async fn execute(
+        &self,
+        call: &Call<'_>,
+        mut place: Place<'_>,
+        turn: Turn<'_>,
+        arguments: (Vec<Value>, Vec<(String, Value)>),
+    ) -> JobOutcome {
+        let fun = call.fun;
+        let started = tokio::select! {
+            biased;
+            why = place.end.told() => Err(ended_early(fun, &why)),
+            started = self.start(call, place.number, arguments) => started,
+        };
+        let mut running = match started {
+            Ok(running) => running,
+            Err(text) => return call.failed(text),
+        };
+        let overdue = tokio::time::sleep(running.wall + grace(running.wall));
+        let end = tokio::select! {
+            end = &mut running.end => Ok(end),
+            why = place.end.told() => {
+                let ended = async {
+                    running.ticket.kill(&why).await;
+                    (&mut running.end).await
+                };
+                tokio::time::timeout(KILL, ended).await.map_err(|_| format!("{fun} was stopped: {why}"))
+            }
+            () = overdue => Err(call.overdue()),
+        };
+        drop(turn);
+        match end {
+            Ok(Ok(CallEnd::Done(outcome, own))) => judge(call, outcome, place.leave(own)),
+            Ok(Ok(CallEnd::Died(how))) => call.failed(format!(
+                "{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."
+            )),
+            Ok(Err(_)) => call.failed(format!("{fun} was lost by the sandbox.")),
+            Err(text) => call.failed(text),
+        }
+    }
+
+    /// Has the call's executor start it: that may have to come up, and to load the module, all within the call's time.
+    async fn start(
+        &self,
+        call: &Call<'_>,
+        number: u64,
+        (args, kwargs): (Vec<Value>, Vec<(String, Value)>),
+    ) -> Result<Running, String> {
+        let entry = &call.entry;
+        let mut limits = call.limits.clone();
+        let (began, mut wall) = (Instant::now(), Duration::from_millis(limits.wall_ms));
+        let mut loads = false;
+        let ready = async {
+            let (lease, link) = self.executors.up(&call.grants.direct).await.map_err(|error| error.to_string())?;
+            if !link.has(entry.module.sha256) {
+                // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
+                loads = true;
+                link.ensure(entry, self.store).await?;
+                limits.wall_ms = limits.wall_ms.saturating_sub(milliseconds(began.elapsed())).max(1);
+            }
+            Ok::<_, String>((lease, link))
+        };
+        let (lease, link) = match tokio::time::timeout(wall, ready).await {
+            Ok(ready) => ready?,
+            Err(_) if loads => return Err(format!("module {} is being compiled again; try later.", entry.name)),
+            Err(_) => return Err(call.overdue()),
+        };
+        wall = Duration::from_millis(limits.wall_ms);
         let arguments = value::encode_arguments(args, kwargs);
-        let sizes = arguments.0.len() + arguments.1.len();
-        let job = Arc::new(job);
-        let (ticket, end) = link.register(Arc::clone(&job), entry, self.limits);
-        match link.start(&ticket, &job, entry, function, arguments, self.limits).await {
-            Ok(()) => Ok((turn, ticket, end)),
+        let (size, limit) = ((arguments.0.len() + arguments.1.len()) as u64, limits.host_bytes);
+        if size > limit {
+            return Err(format!("The arguments have {size} bytes; the limit of a job is {limit}."));
+        }
+        let caller = Arc::new(Caller {
+            job: Arc::clone(&call.job),
+            module: entry.name.clone(),
+            sha256: entry.module.sha256,
+            grants: Arc::clone(&call.grants),
+            ends: Instant::now() + wall,
+            chain: Arc::clone(&call.chain),
+            number,
+        });
+        let (ticket, end) = link.register(&caller, &limits);
+        match link.start(&ticket, &caller, entry, call.function, arguments, &limits).await {
+            Ok(()) => Ok(Running { ticket, end, wall, _lease: lease }),
             Err(WireError::TooLarge { limit, .. }) => {
-                Err(format!("The arguments have {sizes} bytes; the limit of a job is {limit}."))
+                Err(format!("The arguments have {size} bytes; the limit of a job is {limit}."))
             }
             Err(error) => Err(format!("The job could not be started: {error}.")),
         }
     }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `test.a → test.b → test.a`
+fn chain_text(chain: &[String], fun: &str) -> String {
+    let names = chain.iter().map(String::as_str).chain([fun]);
+    names.map(shown).collect::<Vec<_>>().join(" → ")
 }
 
 fn ended_early(fun: &str, why: &str) -> String {
@@ -258,9 +321,13 @@ fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str), Str
 
 /// A name from a job, for a line: of a bounded length and without control characters.
 fn quoted(name: &str) -> String {
+    format!("'{}'", shown(name))
+}
+
+fn shown(name: &str) -> String {
     const MAX: usize = 100;
     let shown: String = name.chars().take(MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    format!("'{shown}{}'", if name.chars().nth(MAX).is_some() { "…" } else { "" })
+    if name.chars().nth(MAX).is_some() { shown + "…" } else { shown }
 }
 
 fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
@@ -271,8 +338,8 @@ fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
 }
 
 /// What the executor's word makes of the job.
-fn judge(entry: &Entry, fun: &str, outcome: Outcome, usage: Usage, limits: &Limits) -> JobOutcome {
-    use brine_sandbox_wire::FailKind;
+fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutcome {
+    let Call { entry, fun, limits, .. } = call;
     let sha256 = Some(entry.module.sha256);
     let failed = |text: String, retcode: i32| JobOutcome {
         value: Value::from(text),
@@ -293,7 +360,7 @@ fn judge(entry: &Entry, fun: &str, outcome: Outcome, usage: Usage, limits: &Limi
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },
         Outcome::Failed { kind: FailKind::Arguments, message, retcode } if !message.starts_with("Passed invalid") => {
-            let usage = match entry.module.info.function(fun.split_once('.').map_or("", |(_, function)| function)) {
+            let usage = match entry.module.info.function(call.function) {
                 Some(function) => format!(" Usage: {}", signature(entry.name.as_str(), function)),
                 None => String::new(),
             };
@@ -306,32 +373,6 @@ fn judge(entry: &Entry, fun: &str, outcome: Outcome, usage: Usage, limits: &Limi
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn admission_is_bounded() {
-        let jobs = Jobs::new(2, 1);
-        let places: Vec<_> = (0..3).map(|n| jobs.admit(&n.to_string(), false).map_err(|_| ()).unwrap()).collect();
-        let refused = jobs.admit("4", false).err().unwrap();
-        assert_eq!(refused, "The minion is busy: 2 jobs run and 1 wait. Try again, or raise sandbox:max_queued.");
-        // Who asks what runs is let in still.
-        let reserved: Vec<_> = (0..RESERVED).map(|_| jobs.admit("r", true).map_err(|_| ()).unwrap()).collect();
-        assert!(jobs.admit("r", true).is_err());
-        drop(reserved);
-        drop(places);
-        assert_eq!(jobs.count(), 0);
-        assert!(jobs.admit("5", false).is_ok());
-    }
-
-    #[tokio::test]
-    async fn jobs_are_ended_by_their_id() {
-        let jobs = Jobs::new(4, 0);
-        let mut one = jobs.admit("1", false).map_err(|_| ()).unwrap();
-        let _two = jobs.admit("2", false).map_err(|_| ()).unwrap();
-        let _one_more = jobs.admit("1", false).map_err(|_| ()).unwrap();
-        assert_eq!(jobs.end(|jid| jid == "1", "killed"), 2);
-        assert_eq!(&*one.ended().await, "killed");
-        assert_eq!(jobs.end(|jid| jid == "3", "killed"), 0);
-    }
 
     #[test]
     fn names_in_errors_are_bounded() {

@@ -14,7 +14,7 @@ use brine_sandbox_wire::{
 use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::broker::{self, Broker, Caller};
+use crate::broker::{self, Broker, Caller, Shown};
 use crate::store::{Entry, Store};
 use crate::suspects::Suspects;
 use crate::value;
@@ -24,7 +24,11 @@ const LOAD: Duration = Duration::from_secs(10);
 /// For an executor to read a message. Its loop waits for no guest, so one that takes longer is stopped, or means harm.
 const TAKE: Duration = Duration::from_secs(10);
 /// How much later than told an executor may end a job: its clock ticks, its threads are busy, the machine swaps.
-pub(crate) const GRACE: Duration = Duration::from_secs(5);
+const GRACE: Duration = Duration::from_secs(5);
+/// The same for a job's own clock, which the executor sees to; a short one gets less.
+pub(crate) fn grace(wall: Duration) -> Duration {
+    (wall / 5).clamp(Duration::from_secs(1), GRACE)
+}
 /// Calls to the broker that one call may have open. A guest waits for each answer, so one is all that is ever seen.
 const MAX_OPEN_REQUESTS: u32 = 4;
 /// Bytes of a `LoadFailed` or of an outcome's message that are passed on.
@@ -72,7 +76,10 @@ struct Call {
     requests: u32,
     open_requests: u32,
     max_requests: u32,
+    /// Bytes of one answer.
+    host_bytes: u64,
     log_left: u64,
+    lines_left: u32,
     /// Its end ends the answers that are being worked out for it. Made with the first.
     over: Option<watch::Sender<()>>,
 }
@@ -164,12 +171,11 @@ impl Link {
         let _ = self.send(&ToExecutor::Unload { module }).await;
     }
 
-    /// Writes a call down. What it ends with comes through the channel. It runs when [`Link::start`] has sent it; the ticket
+    /// Writes a call down with who asks when it asks. What it ends with comes through the channel. It runs when [`Link::start`] has sent it; the ticket
     /// sees to it that it does not run on when nobody waits for it any more.
     pub(crate) fn register(
         self: &Arc<Self>,
-        job: Arc<JobContext>,
-        entry: &Entry,
+        caller: &Arc<Caller>,
         limits: &Limits,
     ) -> (Ticket, oneshot::Receiver<CallEnd>) {
         let call = self.next.fetch_add(1, Ordering::Relaxed);
@@ -178,11 +184,18 @@ impl Link {
         if let Some(why) = &state.died {
             let _ = done.send(CallEnd::Died(Arc::clone(why)));
         } else {
-            let (max_requests, log_left) = (limits.host_calls, limits.log);
-            let (requests, open_requests, over) = (0, 0, None);
-            let (name, sha256, grants) = (entry.name.clone(), entry.module.sha256, Arc::new(entry.grants.clone()));
-            let caller = Arc::new(Caller::new(job, name, sha256, grants, Duration::from_millis(limits.wall_ms)));
-            state.calls.insert(call, Call { caller, done, requests, open_requests, max_requests, log_left, over });
+            let call_state = Call {
+                caller: Arc::clone(caller),
+                done,
+                requests: 0,
+                open_requests: 0,
+                max_requests: limits.host_calls,
+                host_bytes: limits.host_bytes,
+                log_left: limits.log,
+                lines_left: limits.log_lines,
+                over: None,
+            };
+            state.calls.insert(call, call_state);
         }
         (Ticket { link: Arc::clone(self), call }, ended)
     }
@@ -191,7 +204,7 @@ impl Link {
     pub(crate) async fn start(
         &self,
         ticket: &Ticket,
-        job: &JobContext,
+        caller: &Caller,
         entry: &Entry,
         function: &str,
         (args, kwargs): (Vec<u8>, Vec<u8>),
@@ -203,10 +216,10 @@ impl Link {
             function: function.to_owned(),
             args,
             kwargs,
-            context: job.clone(),
+            context: JobContext::clone(&caller.job),
             limits: limits.clone(),
             imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
-            direct: entry.grants.direct.clone(),
+            direct: caller.grants.direct.clone(),
         }));
         match self.send(&run).await {
             // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
@@ -262,10 +275,10 @@ impl Link {
                         let _ = call.done.send(CallEnd::Done(bounded(outcome), usage));
                     }
                 }
-                FromExecutor::HostCall { call, request, op } => match self.admit(call, &op) {
+                FromExecutor::HostCall { call, request, op } => match self.admit(call, op) {
                     Admitted::Refused(error) => self.reply(call, request, Err(error)).await,
                     Admitted::Broken(why) => return why,
-                    Admitted::Asks(caller, over) => {
+                    Admitted::Asks { caller, over, op } => {
                         let (link, broker) = (Arc::clone(self), Arc::clone(broker));
                         answers.spawn(async move { link.answer(&*broker, call, request, &caller, over, op).await });
                     }
@@ -282,26 +295,37 @@ impl Link {
     }
 
     /// The one place where a call from a guest meets its grant.
-    fn admit(&self, call: u64, op: &HostOp) -> Admitted {
-        let mut state = self.state();
-        let Some(call) = state.calls.get_mut(&call) else {
-            // It may have ended a moment ago.
-            return Admitted::Refused(HostError::Denied("the job has ended".into()));
+    fn admit(&self, call: u64, op: HostOp) -> Admitted {
+        let (caller, over) = {
+            let mut state = self.state();
+            let Some(call) = state.calls.get_mut(&call) else {
+                // It may have ended a moment ago.
+                return Admitted::Refused(HostError::Denied("the job has ended".into()));
+            };
+            if call.open_requests >= MAX_OPEN_REQUESTS {
+                return Admitted::Broken("asked more at once than a guest can".into());
+            }
+            call.requests += 1;
+            if call.requests > call.max_requests {
+                let refused = format!("more than {} calls of the host", call.max_requests);
+                return Admitted::Refused(HostError::Denied(refused));
+            }
+            call.open_requests += 1;
+            let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
+            (Arc::clone(&call.caller), over)
         };
-        if call.open_requests >= MAX_OPEN_REQUESTS {
-            return Admitted::Broken("asked more at once than a guest can".into());
+        // Other calls do not wait while this one is looked at.
+        match broker::check(&caller, op) {
+            Ok(op) => Admitted::Asks { caller, over, op },
+            Err(error) => {
+                let line = broker::printable(&cut(error.to_string()));
+                tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
+                if let Some(call) = self.state().calls.get_mut(&call) {
+                    call.open_requests = call.open_requests.saturating_sub(1);
+                }
+                Admitted::Refused(error)
+            }
         }
-        call.requests += 1;
-        if call.requests > call.max_requests {
-            return Admitted::Refused(HostError::Denied(format!("more than {} calls of the host", call.max_requests)));
-        }
-        if let Err(error) = broker::check(&call.caller.grants, op) {
-            tracing::warn!(jid = call.caller.job.jid, function = call.caller.job.function, "refused: {error}");
-            return Admitted::Refused(error);
-        }
-        call.open_requests += 1;
-        let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
-        Admitted::Asks(Arc::clone(&call.caller), over)
     }
 
     async fn answer(
@@ -313,15 +337,26 @@ impl Link {
         mut over: watch::Receiver<()>,
         op: HostOp,
     ) {
+        let shown = Shown::of(&op);
         let result = tokio::select! {
-            result = broker.host_call(caller, op) => result,
+            result = broker.host_call(caller, op) => result.map(|answer| shown.of_answer(&caller.grants, answer)),
             // Nothing is ever sent: it closes when the call is forgotten.
             _ = over.changed() => return,
         };
-        if let Some(call) = self.state().calls.get_mut(&call) {
+        let host_bytes = {
+            let mut state = self.state();
+            // Over meanwhile: nobody waits for it.
+            let Some(call) = state.calls.get_mut(&call) else { return };
             call.open_requests = call.open_requests.saturating_sub(1);
-        }
-        self.reply(call, request, result.map(|value| value::encode(&value))).await;
+            call.host_bytes
+        };
+        let result = result.map(|value| value::encode(&value)).and_then(|answer| match answer.len() as u64 {
+            size if size > host_bytes => Err(HostError::Failed(format!(
+                "the answer has {size} bytes; the limit of one is {host_bytes} (sandbox:limits:host_bytes)"
+            ))),
+            _ => Ok(answer),
+        });
+        self.reply(call, request, result).await;
     }
 
     async fn reply(&self, call: u64, request: u64, result: Result<Vec<u8>, HostError>) {
@@ -336,10 +371,11 @@ impl Link {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else { return };
             let size = message.len() as u64;
-            if size > call.log_left {
+            if size > call.log_left || call.lines_left == 0 {
                 return;
             }
             call.log_left -= size;
+            call.lines_left -= 1;
             Arc::clone(&call.caller)
         };
         broker.log(&caller.job, level, &broker::printable(message));
@@ -412,7 +448,7 @@ impl Drop for Ticket {
 }
 
 enum Admitted {
-    Asks(Arc<Caller>, watch::Receiver<()>),
+    Asks { caller: Arc<Caller>, over: watch::Receiver<()>, op: HostOp },
     Refused(HostError),
     Broken(String),
 }

@@ -3,26 +3,27 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_sandbox_wire::{DirectGrants, JobContext};
+use brine_sandbox_wire::JobContext;
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
 
+use crate::admission::{Bounds, Jobs};
 use crate::cache::{Cache, own_folder};
 use crate::compile::Compiler;
-use crate::job::{Jobs, RESERVED, Runner};
-use crate::link::GRACE;
+use crate::executors::ExecutorSet;
+use crate::job::Runner;
 use crate::process::Program;
 use crate::store::{Entry, Store};
-use crate::supervisor::{Executor, ExecutorSet, Restarts};
-use crate::{Broker, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig};
+use crate::supervisor::{Parts, Restarts};
+use crate::{Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig};
 
 /// Installs that may wait for the one that compiles; each holds its component.
 const MAX_INSTALLS: usize = 64;
-/// What the executor takes as its own bound.
-const MAX_EXECUTOR_RUNNING: usize = 1_024;
 /// Between two looks at whether a replaced module is still called.
 const RETIRE_TICK: Duration = Duration::from_millis(500);
+/// How much later than its own clock a job may end.
+const LATE: Duration = Duration::from_secs(10);
 /// For running jobs to return that they were ended, before the executor goes.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
@@ -95,16 +96,23 @@ impl Sandbox {
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
         let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
         store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
-        let max_running = (config.max_running + RESERVED).min(MAX_EXECUTOR_RUNNING);
-        let program = Program { path: config.executor, max_running };
-        let executor = Executor::start(program, DirectGrants::default(), restarts, Arc::clone(&store), broker).await;
-        let executors = ExecutorSet::new(executor.map_err(StartError::Executor)?);
+        let bounds =
+            Bounds { max_running: config.max_running, max_queued: config.max_queued, memory: config.total_memory };
+        let jobs = Jobs::new(bounds);
+        let parts = Parts {
+            program: Program { path: config.executor, max_running: jobs.max_calls() },
+            restarts,
+            store: Arc::clone(&store),
+            broker,
+            suspects: Arc::default(),
+        };
+        let executors = ExecutorSet::start(parts, config.executor_idle).await.map_err(StartError::Executor)?;
         Ok(Arc::new(Self {
             inner: Arc::new(Inner {
                 limits: config.limits,
                 store,
                 executors,
-                jobs: Jobs::new(config.max_running, config.max_queued),
+                jobs,
                 installing: Mutex::default(),
                 installs: Semaphore::new(MAX_INSTALLS),
             }),
@@ -149,10 +157,14 @@ impl Sandbox {
 
     /// Runs one job to its end. Whatever goes wrong is an outcome.
     pub async fn run(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
-        let inner = &*self.inner;
-        let runner =
-            Runner { store: &inner.store, executors: &inner.executors, jobs: &inner.jobs, limits: &inner.limits };
-        runner.run(job, fun, args, kwargs).await
+        self.inner.runner().run(job, fun, args, kwargs).await
+    }
+
+    /// Calls a function for a running instance: in an instance of its own, with its own module's grants. It has no turn of
+    /// its own, what is left of the caller's time, and ends when the future is dropped or the job is killed. What it uses
+    /// counts for the caller. Whatever goes wrong is an outcome.
+    pub async fn call(&self, caller: &Caller, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        self.inner.runner().nested(caller, fun, args, kwargs).await
     }
 
     /// Ends the jobs of this id, queued ones too. Says how many there were.
@@ -160,7 +172,7 @@ impl Sandbox {
         self.inner.jobs.end(|other| other == jid, "it was killed")
     }
 
-    /// Ends every job and the executor.
+    /// Ends every job and the executors.
     pub async fn shutdown(&self) {
         self.inner.jobs.end(|_| true, "the minion is stopping");
         let quiet = async {
@@ -169,18 +181,25 @@ impl Sandbox {
             }
         };
         let _ = tokio::time::timeout(SHUTDOWN, quiet).await;
-        for executor in self.inner.executors.all() {
-            executor.stop().await;
-        }
+        self.inner.executors.stop().await;
     }
 
-    /// The executor's process id while it runs. For tests and reports.
+    /// The process id of the executor without grants while it runs. For tests and reports.
     pub fn executor_pid(&self) -> Option<u32> {
-        self.inner.executors.all().find_map(|executor| executor.link()).map(|link| link.pid)
+        self.inner.executors.plain().map(|link| link.pid)
+    }
+
+    /// Those of all executors that run: of the one without grants first.
+    pub fn executor_pids(&self) -> Vec<u32> {
+        self.inner.executors.links().iter().map(|link| link.pid).collect()
     }
 }
 
 impl Inner {
+    fn runner(&self) -> Runner<'_> {
+        Runner { store: &self.store, executors: &self.executors, jobs: &self.jobs, limits: &self.limits }
+    }
+
     async fn install(
         self: &Arc<Self>,
         name: &ModuleName,
@@ -199,7 +218,7 @@ impl Inner {
         self.store.has_room_for(name)?;
         let entry = Arc::new(self.store.prepare(name, wasm.clone(), origin, false).await?);
         // The executor has the last word: what it does not take would fail every job.
-        if let Some(link) = self.executors.of(&entry).ok().and_then(|executor| executor.link()) {
+        if let Some(link) = self.executors.plain() {
             let loaded = link.ensure(&entry, &self.store).await;
             loaded.map_err(|error| InstallError::failed(name, error))?;
         }
@@ -233,7 +252,7 @@ impl Inner {
             _ => self.store.standard(name).await.map_err(|error| failed(&error))?.map(Arc::new),
         };
         if let Some(standard) = &standard
-            && let Some(link) = self.executors.of(standard).ok().and_then(|executor| executor.link())
+            && let Some(link) = self.executors.plain()
         {
             link.ensure(standard, &self.store).await.map_err(|error| failed(&error))?;
         }
@@ -251,9 +270,9 @@ impl Inner {
         Ok(if standard.is_some() { Removed::Standard } else { Removed::Gone })
     }
 
-    /// Has the executor forget a module that was replaced, when the last job that was to call it has ended.
+    /// Has the executors forget a module that was replaced, when the last job that was to call it has ended.
     async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
-        let longest = Duration::from_millis(self.limits.wall_ms) + GRACE;
+        let longest = Duration::from_millis(self.limits.wall_ms) + LATE;
         let unused = async {
             while Arc::strong_count(&entry) > 1 {
                 tokio::time::sleep(RETIRE_TICK).await;
@@ -264,13 +283,13 @@ impl Inner {
         self.unload(&entry).await;
     }
 
-    /// Has the executor forget what no name leads to.
+    /// Has the executors forget what no name leads to.
     async fn unload(&self, entry: &Entry) {
         let in_use = self.store.table().values().any(|other| other.module.sha256 == entry.module.sha256);
-        if let Some(link) = self.executors.of(entry).ok().and_then(|executor| executor.link())
-            && !in_use
-        {
-            link.unload(entry.module.sha256).await;
+        if !in_use {
+            for link in self.executors.links() {
+                link.unload(entry.module.sha256).await;
+            }
         }
     }
 }

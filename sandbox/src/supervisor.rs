@@ -1,14 +1,14 @@
-//! An executor's life after death: started, served, and started again, within a bound.
+//! An executor's life after death: started, served, and started again, within a bound; and its sleep, where nobody needs it.
 //!
-//! [`Executor`] stands for "the executor of these modules" while processes come and go. [`ExecutorSet`] has one for each
-//! set of direct grants, so that what one process may reach is what its modules were granted and no more.
+//! [`Executor`] stands for "the executor of these grants" while processes come and go; `executors.rs` has one for each set of
+//! direct grants.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brine_sandbox_wire::DirectGrants;
-use tokio::sync::watch;
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -49,9 +49,22 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What [`Link::serve`] says of a connection that ended as connections end; how the process ended says more.
 const CLOSED: &str = crate::link::CLOSED;
 
+/// What all executors are started with.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) program: Program,
+    pub(crate) restarts: Restarts,
+    pub(crate) store: Arc<Store>,
+    pub(crate) broker: Arc<dyn Broker>,
+    /// A module that kills one executor kills the others too.
+    pub(crate) suspects: Arc<Suspects>,
+}
+
 /// How an executor is doing.
 #[derive(Clone)]
-pub(crate) enum Condition {
+enum Condition {
+    /// It has no process until somebody wakes it.
+    Asleep,
     Starting,
     Up(Arc<Link>),
     /// In the pause after a crash loop.
@@ -69,6 +82,8 @@ pub(crate) enum NoExecutor {
     Paused { why: Arc<str>, left: Duration },
     #[error("The sandbox's executor did not start in time.")]
     Slow,
+    #[error("The minion is busy: {0} executors for modules with grants of their own are at work. Try again.")]
+    Busy(usize),
     #[error("The minion is stopping.")]
     Stopped,
 }
@@ -77,34 +92,67 @@ pub(crate) struct Executor {
     condition: watch::Receiver<Condition>,
     stop: watch::Sender<bool>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    /// None: it never sleeps.
+    bed: Option<Bed>,
+}
+
+/// For an executor that sleeps while nobody needs it.
+struct Bed {
+    /// How many need it.
+    users: watch::Sender<usize>,
+    /// When the last of them went.
+    last_use: Mutex<Instant>,
+    /// Has it sleep now, if nobody needs it.
+    doze: Arc<Notify>,
+    /// Has it get up; there are so many places for those that are up.
+    wake: mpsc::Sender<OwnedSemaphorePermit>,
+}
+
+/// Somebody needs the executor until this is dropped.
+pub(crate) struct Lease(Option<Arc<Executor>>);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(bed) = self.0.as_ref().and_then(|executor| executor.bed.as_ref()) {
+            *bed.last_use.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            bed.users.send_modify(|users| *users -= 1);
+        }
+    }
 }
 
 impl Executor {
-    /// Starts the first process and returns when it is up, or why it does not come up.
-    pub(crate) async fn start(
-        program: Program,
-        direct: DirectGrants,
-        restarts: Restarts,
-        store: Arc<Store>,
-        broker: Arc<dyn Broker>,
-    ) -> Result<Self, String> {
-        let (condition_sender, mut condition) = watch::channel(Condition::Starting);
-        let (stop, stop_receiver) = watch::channel(false);
-        let first = process::start(&program).await?;
-        let supervisor = Supervisor {
-            program,
-            direct,
-            restarts,
-            store,
-            broker,
-            suspects: Arc::default(),
-            condition: condition_sender,
-            stop: stop_receiver,
-        };
-        let task = tokio::spawn(supervisor.run(first));
+    /// Starts the first process of one that never sleeps, and returns when it is up, or why it does not come up.
+    pub(crate) async fn start(parts: Parts, direct: DirectGrants) -> Result<Self, String> {
+        let first = process::start(&parts.program, &direct).await?;
+        let executor = Self::supervised(parts, direct, Some(first), None);
         // Up, or dead at once and about to be started again: either way there is somebody to ask.
+        let mut condition = executor.condition.clone();
         let _ = condition.wait_for(|condition| !matches!(condition, Condition::Starting)).await;
-        Ok(Self { condition, stop, task: tokio::sync::Mutex::new(Some(task)) })
+        Ok(executor)
+    }
+
+    /// One that is asleep until it is needed, and sleeps again when nobody has needed it for so long.
+    pub(crate) fn asleep(parts: Parts, direct: DirectGrants, idle: Duration) -> Self {
+        Self::supervised(parts, direct, None, Some(idle))
+    }
+
+    fn supervised(parts: Parts, direct: DirectGrants, first: Option<Process>, idle: Option<Duration>) -> Self {
+        let (condition_sender, condition) =
+            watch::channel(if first.is_some() { Condition::Starting } else { Condition::Asleep });
+        let (stop, stop_receiver) = watch::channel(false);
+        let (bed, sleep) = match idle {
+            Some(idle) => {
+                let (users, users_receiver) = watch::channel(0);
+                let (wake, woken) = mpsc::channel(1);
+                let doze = Arc::new(Notify::new());
+                let sleep = Sleep { idle, users: users_receiver, doze: Arc::clone(&doze), woken };
+                (Some(Bed { users, last_use: Mutex::new(Instant::now()), doze, wake }), Some(sleep))
+            }
+            None => (None, None),
+        };
+        let supervisor = Supervisor { parts, direct, sleep, condition: condition_sender, stop: stop_receiver };
+        let task = tokio::spawn(supervisor.run(first));
+        Self { condition, stop, task: tokio::sync::Mutex::new(Some(task)), bed }
     }
 
     /// The process that runs now, if one does.
@@ -115,26 +163,59 @@ impl Executor {
         }
     }
 
-    /// The process that runs now, or that will within a moment.
-    pub(crate) async fn up(&self) -> Result<Arc<Link>, NoExecutor> {
-        if let Some(link) = self.link() {
-            return Ok(link);
+    /// Says that it is needed; it does not fall asleep until that is over.
+    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+        let Some(bed) = &self.bed else { return Lease(None) };
+        bed.users.send_modify(|users| *users += 1);
+        Lease(Some(Arc::clone(self)))
+    }
+
+    /// Since when it has a process that nobody needs.
+    pub(crate) fn idle_since(&self) -> Option<Instant> {
+        let bed = self.bed.as_ref().filter(|bed| *bed.users.borrow() == 0)?;
+        self.link()?;
+        Some(*bed.last_use.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether it is asleep and nobody needs it.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        let unneeded = self.bed.as_ref().is_some_and(|bed| *bed.users.borrow() == 0);
+        unneeded && matches!(&*self.condition.borrow(), Condition::Asleep)
+    }
+
+    /// Has it fall asleep now if nobody needs it.
+    pub(crate) fn doze(&self) {
+        if let Some(bed) = &self.bed {
+            bed.doze.notify_one();
         }
-        let mut condition = self.condition.clone();
-        let waited = condition.wait_for(|condition| !matches!(condition, Condition::Starting));
-        match tokio::time::timeout(STARTING, waited).await {
-            Ok(Ok(condition)) => match &*condition {
-                Condition::Up(link) => Ok(Arc::clone(link)),
-                Condition::Paused { until, why } => Err(NoExecutor::Paused {
-                    why: Arc::clone(why),
-                    left: until.saturating_duration_since(Instant::now()),
-                }),
-                Condition::Starting => Err(NoExecutor::Slow),
-                Condition::Stopped => Err(NoExecutor::Stopped),
-            },
-            Ok(Err(_)) => Err(NoExecutor::Stopped),
-            Err(_) => Err(NoExecutor::Slow),
-        }
+    }
+
+    /// The process that runs now, or that will within a moment. `place` finds room for a process where there is none.
+    pub(crate) async fn up<F>(&self, place: impl Fn() -> F) -> Result<Arc<Link>, NoExecutor>
+    where
+        F: Future<Output = Result<OwnedSemaphorePermit, NoExecutor>>,
+    {
+        let up = async {
+            let mut condition = self.condition.clone();
+            loop {
+                let now = condition.borrow_and_update().clone();
+                match now {
+                    Condition::Up(link) => return Ok(link),
+                    Condition::Paused { until, why } => {
+                        return Err(NoExecutor::Paused { why, left: until.saturating_duration_since(Instant::now()) });
+                    }
+                    Condition::Stopped => return Err(NoExecutor::Stopped),
+                    Condition::Asleep => {
+                        let bed = self.bed.as_ref().ok_or(NoExecutor::Stopped)?;
+                        // Somebody else's place may be there already: then this one is given back.
+                        let _ = bed.wake.try_send(place().await?);
+                    }
+                    Condition::Starting => {}
+                }
+                condition.changed().await.map_err(|_| NoExecutor::Stopped)?;
+            }
+        };
+        tokio::time::timeout(STARTING, up).await.unwrap_or(Err(NoExecutor::Slow))
     }
 
     /// Ends the process, for good.
@@ -147,72 +228,135 @@ impl Executor {
 }
 
 struct Supervisor {
-    program: Program,
+    parts: Parts,
     direct: DirectGrants,
-    restarts: Restarts,
-    store: Arc<Store>,
-    broker: Arc<dyn Broker>,
-    suspects: Arc<Suspects>,
+    sleep: Option<Sleep>,
     condition: watch::Sender<Condition>,
     stop: watch::Receiver<bool>,
 }
 
-impl Supervisor {
-    async fn run(mut self, first: Process) {
-        let mut deaths: VecDeque<Instant> = VecDeque::new();
-        let mut process = Ok(first);
+/// The supervisor's end of a [`Bed`].
+struct Sleep {
+    idle: Duration,
+    users: watch::Receiver<usize>,
+    doze: Arc<Notify>,
+    woken: mpsc::Receiver<OwnedSemaphorePermit>,
+}
+
+impl Sleep {
+    fn needed(&self) -> bool {
+        *self.users.borrow() > 0
+    }
+
+    /// Waits until nobody has needed it for long enough.
+    async fn tired(&mut self) {
         loop {
-            let how = match process {
-                Ok(process) => match self.live(process).await {
-                    Some(how) => how,
-                    None => break,
+            let _ = self.users.wait_for(|users| *users == 0).await;
+            tokio::select! {
+                _ = self.users.wait_for(|users| *users > 0) => continue,
+                () = tokio::time::sleep(self.idle) => return,
+                () = self.doze.notified() => return,
+            }
+        }
+    }
+}
+
+/// How a process's life ended.
+enum Death {
+    /// By itself, or for what it did: how.
+    Died(String),
+    /// Nobody needed it.
+    Idle,
+    /// With the minion.
+    Stopped,
+}
+
+impl Supervisor {
+    async fn run(mut self, mut first: Option<Process>) {
+        let mut deaths: VecDeque<Instant> = VecDeque::new();
+        // Its place among the processes, where those are counted.
+        let mut place = None;
+        loop {
+            if first.is_none()
+                && place.is_none()
+                && let Some(sleep) = &mut self.sleep
+            {
+                self.condition.send_replace(Condition::Asleep);
+                place = tokio::select! {
+                    place = sleep.woken.recv() => place,
+                    () = stopped(&mut self.stop) => break,
+                };
+                self.condition.send_replace(Condition::Starting);
+            }
+            let process = match first.take() {
+                Some(process) => Ok(process),
+                None => tokio::select! {
+                    process = process::start(&self.parts.program, &self.direct) => process,
+                    () = stopped(&mut self.stop) => break,
                 },
-                Err(why) => why,
+            };
+            let death = match process {
+                Ok(process) => self.live(process).await,
+                Err(why) => {
+                    tracing::error!("{why}");
+                    Death::Died(format!("did not start: {why}"))
+                }
+            };
+            let how = match death {
+                Death::Stopped => break,
+                Death::Idle => {
+                    place = None;
+                    continue;
+                }
+                Death::Died(how) => how,
             };
             let now = Instant::now();
+            let restarts = &self.parts.restarts;
             deaths.push_back(now);
-            while deaths.front().is_some_and(|death| now.duration_since(*death) > self.restarts.within) {
+            while deaths.front().is_some_and(|death| now.duration_since(*death) > restarts.within) {
                 deaths.pop_front();
             }
-            let wait = if deaths.len() >= self.restarts.deaths {
+            let wait = if deaths.len() >= restarts.deaths {
                 let why = format!(
                     "its executor died {} times within {} s, the last time it {how}",
                     deaths.len(),
-                    self.restarts.within.as_secs()
+                    restarts.within.as_secs()
                 );
-                tracing::error!("{why}; it is started again in {} s", self.restarts.pause.as_secs());
+                tracing::error!("{why}; it is started again in {} s", restarts.pause.as_secs());
                 deaths.clear();
-                let until = now + self.restarts.pause;
+                let until = now + restarts.pause;
                 self.condition.send_replace(Condition::Paused { until, why: why.into() });
-                self.restarts.pause
+                // Others may have it meanwhile.
+                place = None;
+                restarts.pause
             } else {
                 self.condition.send_replace(Condition::Starting);
                 // The first death is not a habit: the next job should not wait.
                 let doubled = u32::try_from(deaths.len()).unwrap_or(1).saturating_sub(2);
-                if deaths.len() == 1 { Duration::ZERO } else { self.restarts.backoff * 2u32.pow(doubled.min(8)) }
+                if deaths.len() == 1 { Duration::ZERO } else { restarts.backoff * 2u32.pow(doubled.min(8)) }
             };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = stopped(&mut self.stop) => break,
             }
-            process = tokio::select! {
-                process = process::start(&self.program) => process,
-                () = stopped(&mut self.stop) => break,
-            };
-            if let Err(why) = &process {
-                tracing::error!("{why}");
+            if self.sleep.as_ref().is_some_and(|sleep| !sleep.needed()) {
+                place = None;
+            } else {
+                self.condition.send_replace(Condition::Starting);
             }
         }
         self.condition.send_replace(Condition::Stopped);
     }
 
-    /// One process from ready to dead. Says how it died; nothing if it was to stop.
-    async fn live(&mut self, process: Process) -> Option<String> {
-        let Process { mut child, pid, sender, receiver } = process;
-        let link = Link::new(pid, sender, Arc::clone(&self.suspects));
-        let (store, broker) = (Arc::clone(&self.store), Arc::clone(&self.broker));
+    /// One process from ready to dead.
+    async fn live(&mut self, process: Process) -> Death {
+        let Process { mut child, pid, sender, receiver, walls: _ } = process;
+        let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects));
+        let (store, broker) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));
-        let mut ready = std::pin::pin!(preload(&link, &store, &self.direct));
+        // One that comes for a job gets what its jobs need and no more.
+        let preloads = self.sleep.is_none();
+        let mut ready = std::pin::pin!(async { if preloads { preload(&link, &store).await } else { Vec::new() } });
         let mut is_ready = false;
         let mut repair = None;
         let fault = loop {
@@ -230,12 +374,26 @@ impl Supervisor {
                     break None;
                 }
                 why = link.condemned() => break Some(why),
+                () = tired(&mut self.sleep), if is_ready => {
+                    // Who comes from now on waits; who came in the moment before has it up again.
+                    self.condition.send_replace(Condition::Starting);
+                    if self.sleep.as_ref().is_some_and(Sleep::needed) {
+                        self.condition.send_replace(Condition::Up(Arc::clone(&link)));
+                        continue;
+                    }
+                    tracing::debug!(executor = pid, "ends: no job needs it");
+                    repair.inspect(JoinHandle::abort);
+                    let _ = child.start_kill();
+                    let _ = child.wait().await;
+                    link.died(&"was not needed any more".into());
+                    return Death::Idle;
+                }
                 () = stopped(&mut self.stop) => {
                     let _ = child.start_kill();
                     let _ = child.wait().await;
                     link.died(&"was stopped with the minion".into());
                     repair.inspect(JoinHandle::abort);
-                    return None;
+                    return Death::Stopped;
                 }
             }
         };
@@ -252,7 +410,14 @@ impl Supervisor {
         self.condition.send_replace(Condition::Starting);
         let jobs = link.died(&how.as_str().into());
         tracing::error!(executor = pid, jobs, "the executor {how}");
-        Some(how)
+        Death::Died(how)
+    }
+}
+
+async fn tired(sleep: &mut Option<Sleep>) {
+    match sleep {
+        Some(sleep) => sleep.tired().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -262,10 +427,10 @@ async fn stopped(stop: &mut watch::Receiver<bool>) {
 }
 
 /// Loads every module whose compiled code is at hand; returns those whose code is not.
-async fn preload(link: &Link, store: &Store, direct: &DirectGrants) -> Vec<Arc<Entry>> {
+async fn preload(link: &Link, store: &Store) -> Vec<Arc<Entry>> {
     let mut lost = Vec::new();
     let table = Arc::clone(&store.table());
-    for entry in table.values().filter(|entry| entry.grants.direct == *direct) {
+    for entry in table.values() {
         match store.cached_code(entry).await {
             Some(code) => {
                 if let Err(why) = link.loaded(entry, async { Ok(code) }).await {
@@ -284,27 +449,5 @@ async fn repair_all(link: Arc<Link>, store: Arc<Store>, lost: Vec<Arc<Entry>>) {
         if let Err(why) = link.ensure(&entry, &store).await {
             tracing::error!(module = %entry.name, "{why}");
         }
-    }
-}
-
-/// The executors there are, by what their processes may reach.
-pub(crate) struct ExecutorSet {
-    executors: HashMap<DirectGrants, Arc<Executor>>,
-}
-
-impl ExecutorSet {
-    /// The set with the one executor that may reach nothing; others come with the grants that need them.
-    pub(crate) fn new(executor: Executor) -> Self {
-        Self { executors: HashMap::from([(DirectGrants::default(), Arc::new(executor))]) }
-    }
-
-    /// The executor of a module.
-    pub(crate) fn of(&self, entry: &Entry) -> Result<&Arc<Executor>, NoExecutor> {
-        self.executors.get(&entry.grants.direct).ok_or(NoExecutor::Slow)
-    }
-
-    /// All of them.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Executor>> {
-        self.executors.values()
     }
 }

@@ -58,9 +58,9 @@ async fn taken(limits: Limits) -> Taken {
         tokio::spawn(async move { link.serve(receiver, &broker).await })
     };
     let entry = entry();
-    let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
-    let (ticket, end) = link.register(Arc::clone(&job), &entry, &limits);
-    link.start(&ticket, &job, &entry, "f", (vec![0x90], vec![0x80]), &limits).await.unwrap();
+    let caller = caller_of(&entry);
+    let (ticket, end) = link.register(&caller, &limits);
+    link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), &limits).await.unwrap();
     let call = ticket.call;
     let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
     assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
@@ -75,10 +75,18 @@ fn entry_of(content: u8) -> Entry {
     let sha256 = Sha256Hex::from([content; 32]);
     let name: crate::ModuleName = "mine".parse().unwrap();
     let imports = vec!["brine:host/grains@1.0.0".to_owned()];
-    let grants = Policy::default().decide(&name, false, sha256, &imports).unwrap();
+    let grants = Policy::default()
+        .decide(&crate::Subject { name: &name, standard: false, sha256, signers: &[] }, &imports, &["f"])
+        .unwrap();
     let info = brine_component::ModuleInfo { imports, ..Default::default() };
     let module = Module { name: name.to_string(), sha256, size: 1, origin: "base".into(), info };
     Entry::for_tests(name, module, grants)
+}
+
+fn caller_of(entry: &Entry) -> Arc<Caller> {
+    let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
+    let grants = entry.grants.of("f", None).unwrap();
+    Arc::new(Caller::new(job, entry.name.clone(), entry.module.sha256, grants, Duration::from_secs(60)))
 }
 
 impl Taken {
@@ -179,7 +187,7 @@ async fn what_makes_no_sense_ends_the_executor_or_nothing() {
     it.say.send(&FromExecutor::Done { call: 99, outcome, usage: Usage::default() }).await.unwrap();
     it.say.send(&FromExecutor::Loaded { module: Sha256Hex::from([9; 32]) }).await.unwrap();
     it.say.send(&FromExecutor::Pong { n: 5 }).await.unwrap();
-    it.say.send(&FromExecutor::Ready { version: 1, pid: 1 }).await.unwrap();
+    it.say.send(&FromExecutor::Ready { version: 1, pid: 1, walls: brine_sandbox_walls::Walls::default() }).await.unwrap();
     assert_eq!(it.served.await.unwrap(), "said twice that it is ready");
     it.link.died(&"broke".into());
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
@@ -205,7 +213,7 @@ async fn the_dead_answer_nobody() {
     let it = taken(Limits::default()).await;
     assert_eq!(it.link.died(&"was killed by signal 9".into()), 1);
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
-    let (_, end) = it.link.register(Arc::default(), &entry(), &Limits::default());
+    let (_, end) = it.link.register(&caller_of(&entry()), &Limits::default());
     assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
     let code = async { Ok(tempfile::tempfile().unwrap()) };
     assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
@@ -297,10 +305,11 @@ async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
 #[tokio::test(start_paused = true)]
 async fn an_executor_that_does_not_read_is_ended() {
     let it = taken(Limits::default()).await;
-    let (job, entry) = (Arc::<JobContext>::default(), entry());
-    let (ticket, end) = it.link.register(Arc::clone(&job), &entry, &Limits::default());
+    let entry = entry();
+    let caller = caller_of(&entry);
+    let (ticket, end) = it.link.register(&caller, &Limits::default());
     let large = (vec![0xc0; 8 << 20], vec![0x80]);
-    it.link.start(&ticket, &job, &entry, "f", large, &Limits::default()).await.unwrap();
+    it.link.start(&ticket, &caller, &entry, "f", large, &Limits::default()).await.unwrap();
     assert_eq!(it.link.condemned().await, "did not read what it was sent");
     // What its supervisor does then.
     assert_eq!(it.link.died(&"did not read what it was sent and was ended".into()), 2);

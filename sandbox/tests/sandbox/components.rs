@@ -27,6 +27,45 @@ pub(crate) const ASKS: &str = r#"(component
     (func (export "number") (result u32) (canon lift (core func $i "number")))
     (func (export "spin") (canon lift (core func $i "spin"))))"#;
 
+/// The same, and its module has an import that a grant of directories opens: it reaches them itself.
+pub(crate) fn reaches() -> String {
+    const METADATA: &str = r#"(component
+    (import "brine:host/metadata@1.0.0" (instance
+        (export "user-name" (func (param "uid" u32) (result (option string))))))"#;
+    ASKS.replacen("(component", METADATA, 1)
+}
+
+/// `call0(what: string) -> bool` to `call9`: each asks the broker (`brine:host/jobs`, function `kill`) to call a function,
+/// see `support::Nesting`.
+pub(crate) fn calls() -> String {
+    let memory = r#"(memory (core memory $memory "memory"))"#;
+    let exports: String = (0..10)
+        .map(|n| {
+            format!(
+                r#"(func (export "call{n}") (param "what" string) (result bool)
+                    (canon lift (core func $i "call") {memory} (realloc (core func $memory "realloc"))))"#
+            )
+        })
+        .collect();
+    format!(
+        r#"(component
+        (import "brine:host/jobs@1.0.0" (instance $jobs (export "kill" (func (param "jid" string) (result bool)))))
+        (core module $memory
+            (memory (export "memory") 1)
+            (global $free (mut i32) (i32.const 1024))
+            (func (export "realloc") (param i32 i32 i32 i32) (result i32)
+                (global.get $free)
+                (global.set $free (i32.add (global.get $free) (local.get 3)))))
+        (core instance $memory (instantiate $memory))
+        (core func $kill (canon lower (func $jobs "kill") {memory}))
+        (core module $m
+            (import "host" "kill" (func $kill (param i32 i32) (result i32)))
+            (func (export "call") (param i32 i32) (result i32) (call $kill (local.get 0) (local.get 1))))
+        (core instance $i (instantiate $m (with "host" (instance (export "kill" (func $kill))))))
+        {exports})"#
+    )
+}
+
 /// Imports an interface, with one function, and exports `number`.
 pub(crate) fn importing(interface: &str) -> String {
     format!(

@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use brine_sandbox::{
-    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts,
+    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, JobsOp, Limits, LogLevel, Policy, Restarts,
     Sandbox, SandboxConfig, Settings, StartError,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
+use serde_json::json;
 use tokio::sync::{mpsc, watch};
 
 /// Far beyond what anything here takes, on a machine that does other things too.
@@ -90,6 +91,34 @@ impl Broker for Hand {
     }
 }
 
+/// Takes the job that is to be killed for a function that is to be called: `mine.call0`, or with one argument
+/// `mine.call0|argument`. The answer is whether it succeeded.
+#[derive(Default)]
+pub(crate) struct Nesting {
+    sandbox: OnceLock<Weak<Sandbox>>,
+    /// What the functions returned, in the order in which they ended.
+    pub(crate) outcomes: Mutex<Vec<JobOutcome>>,
+}
+
+impl Broker for Nesting {
+    fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        Box::pin(async move {
+            let HostOp::Jobs(JobsOp::Kill { jid }) = op else { panic!("{op:?}") };
+            let (fun, args) = match jid.split_once('|') {
+                Some((fun, argument)) => (fun, vec![Value::from(argument)]),
+                None => (jid.as_str(), vec![]),
+            };
+            let sandbox = self.sandbox.get().unwrap().upgrade().unwrap();
+            let outcome = sandbox.call(caller, fun, args, vec![]).await;
+            let success = outcome.success;
+            self.outcomes.lock().unwrap().push(outcome);
+            Ok(Value::from(success))
+        })
+    }
+
+    fn log(&self, _job: &JobContext, _level: LogLevel, _message: &str) {}
+}
+
 /// A folder with a sandbox's parts in it.
 pub(crate) struct Home {
     /// Gone with this.
@@ -113,16 +142,21 @@ impl Home {
             policy: Policy::default(),
             max_running: 8,
             max_queued: 8,
+            total_memory: 4 << 30,
+            executor_idle: Duration::from_secs(60),
             compile: CompileLimits::default(),
         };
         Self { _dir: dir, config, restarts: Restarts::default() }
     }
 
-    /// Sets the owner's grants: the text of `modules` and `replace_standard`, as `module: capability…`.
-    pub(crate) fn grant(mut self, module: &str, capability: &str) -> Self {
-        let entry = Value::Map(vec![(capability.into(), true.into())]);
-        let modules = Value::Map(vec![(module.into(), entry)]);
-        self.config.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
+    /// Gives one module, or all (`*`), one capability.
+    pub(crate) fn grant(self, module: &str, capability: &str) -> Self {
+        self.policy(&json!({ "modules": { module: { capability: true } } }))
+    }
+
+    /// Sets the owner's word: what is in `sandbox` of the configuration about modules.
+    pub(crate) fn policy(mut self, sandbox: &serde_json::Value) -> Self {
+        self.config.policy = Settings::read(&value(sandbox)).unwrap().policy;
         self
     }
 
@@ -137,8 +171,20 @@ impl Home {
         let (gate, gate_receiver) = watch::channel(false);
         let hand =
             Hand { arrived: arrived_sender, gate: gate_receiver, dropped: dropped_sender, lines: Mutex::default() };
-        let sandbox = Sandbox::start_with(self.config.clone(), Arc::new(hand), self.restarts.clone()).await?;
+        let sandbox = self.try_start_with(Arc::new(hand)).await?;
         Ok((sandbox, Grip { arrived, dropped, gate }))
+    }
+
+    pub(crate) async fn try_start_with(&self, broker: Arc<dyn Broker>) -> Result<Arc<Sandbox>, StartError> {
+        Sandbox::start_with(self.config.clone(), broker, self.restarts.clone()).await
+    }
+
+    /// With a broker that calls functions.
+    pub(crate) async fn start_nesting(&self) -> (Arc<Sandbox>, Arc<Nesting>) {
+        let broker = Arc::new(Nesting::default());
+        let sandbox = self.try_start_with(broker.clone()).await.unwrap_or_else(|error| panic!("{error}"));
+        broker.sandbox.set(Arc::downgrade(&sandbox)).unwrap();
+        (sandbox, broker)
     }
 
     pub(crate) async fn start(&self) -> (Arc<Sandbox>, Grip) {
@@ -156,6 +202,20 @@ pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     files.retain(|path| path.extension().is_some_and(|it| it == extension));
     files.sort();
     files
+}
+
+/// A configuration's value.
+pub(crate) fn value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(it) => Value::from(*it),
+        serde_json::Value::Number(it) => it.as_i64().map_or_else(|| Value::from(it.as_f64().unwrap()), Value::from),
+        serde_json::Value::String(it) => Value::from(it.as_str()),
+        serde_json::Value::Array(items) => Value::Array(items.iter().map(value).collect()),
+        serde_json::Value::Object(entries) => {
+            Value::Map(entries.iter().map(|(key, it)| (Value::from(key.as_str()), value(it))).collect())
+        }
+    }
 }
 
 pub(crate) fn wasm(wat: &str) -> Vec<u8> {

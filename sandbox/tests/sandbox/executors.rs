@@ -1,0 +1,193 @@
+//! Executors come with the first job that needs them, reach what its function was granted, and go when no job does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_sandbox::Sandbox;
+use rmpv::Value;
+use serde_json::json;
+
+use crate::components::{ASKS, number, reaches};
+use crate::deaths::kill;
+use crate::support::{Home, call, failure, spawn, until, wasm, within};
+
+/// So many executors with direct grants there may be.
+const MAX_UP: usize = 16;
+
+/// Modules `m0`, `m1` … that each reach a directory of their own, and may ask.
+async fn reaching(count: usize, idle: Duration) -> (Home, Arc<Sandbox>, crate::support::Grip) {
+    let mut home = Home::new();
+    home.config.executor_idle = idle;
+    (home.config.max_running, home.config.max_queued) = (64, 64);
+    let entries: serde_json::Map<_, _> = (0..count)
+        .map(|n| {
+            let folder = home.config.standard_dir.join(n.to_string());
+            std::fs::create_dir(&folder).unwrap();
+            (format!("m{n}"), json!({ "jobs": true, "filesystem": { folder.to_str().unwrap(): "ro" } }))
+        })
+        .collect();
+    let home = home.policy(&json!({ "modules": entries }));
+    let (sandbox, grip) = home.start().await;
+    for n in 0..count {
+        // Of different content, as other modules are.
+        let component = reaches().replace("i32.const 7", &format!("i32.const {n}"));
+        sandbox.install(&format!("m{n}"), &wasm(&component), "base").await.unwrap();
+    }
+    (home, sandbox, grip)
+}
+
+fn leak(name: String) -> &'static str {
+    Box::leak(name.into_boxed_str())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_executor_comes_with_the_first_job_and_goes_when_none_needs_it() {
+    let (_home, sandbox, mut grip) = reaching(2, Duration::from_millis(300)).await;
+    let plain = sandbox.executor_pid().unwrap();
+    // Installing linked it in the one that is always there.
+    assert_eq!(sandbox.executor_pids(), [plain]);
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    assert_eq!(sandbox.executor_pids(), [plain]);
+
+    assert_eq!(call(&sandbox, "m1.number").await.value, Value::from(1));
+    let pids = sandbox.executor_pids();
+    assert_eq!((pids.len(), pids[0]), (2, plain));
+    // While a job is in it, it stays; the same one serves the next job.
+    let running = spawn(&sandbox, "1", "m1.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    assert_eq!(sandbox.executor_pids(), pids);
+    grip.gate.send(true).unwrap();
+    assert_eq!(within("its end", running).await.unwrap().value, Value::from(true));
+    until("its end", || sandbox.executor_pids() == [plain]).await;
+    let gone = format!("/proc/{}", pids[1]);
+    assert!(!std::path::Path::new(&gone).exists());
+    // And comes again.
+    assert_eq!(call(&sandbox, "m1.number").await.value, Value::from(1));
+    assert_eq!(sandbox.executor_pids().len(), 2);
+    sandbox.shutdown().await;
+    assert_eq!(sandbox.executor_pids(), Vec::<u32>::new());
+    assert_eq!(failure(&call(&sandbox, "m0.number").await), "The minion is stopping.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn functions_with_other_grants_run_in_other_executors() {
+    let home = Home::new();
+    let folder = home.config.standard_dir.to_str().unwrap().to_owned();
+    let home = home.policy(&json!({ "modules": {
+        "mine": { "jobs": true },
+        "mine.number": { "filesystem": { folder: "ro" } },
+    } }));
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(&reaches()), "base").await.unwrap();
+    let asking = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    assert_eq!(sandbox.executor_pids().len(), 1);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    let pids = sandbox.executor_pids();
+    assert_eq!(pids.len(), 2);
+    // The death of one is no matter of the other's.
+    kill(pids[1]);
+    until("another", || sandbox.executor_pids() != pids).await;
+    grip.gate.send(true).unwrap();
+    assert_eq!(within("its end", asking).await.unwrap().value, Value::from(true));
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_idle_executor_makes_room_and_one_at_work_does_not() {
+    let (_home, sandbox, mut grip) = reaching(MAX_UP + 1, Duration::from_secs(3_600)).await;
+    let mut running = Vec::new();
+    for n in 0..MAX_UP {
+        running.push(spawn(&sandbox, leak(n.to_string()), leak(format!("m{n}.ask"))));
+        within("its call", grip.arrived.recv()).await.unwrap();
+    }
+    assert_eq!(sandbox.executor_pids().len(), MAX_UP + 1);
+    let last = leak(format!("m{MAX_UP}.number"));
+    assert_eq!(
+        failure(&call(&sandbox, last).await),
+        "The minion is busy: 16 executors for modules with grants of their own are at work. Try again."
+    );
+    // Those that are there serve on.
+    assert_eq!(call(&sandbox, "m3.number").await.value, Value::from(3));
+    sandbox.kill("0");
+    assert!(failure(&within("its end", running.remove(0)).await.unwrap()).ends_with("it was killed"));
+    let before = sandbox.executor_pids();
+    assert_eq!(call(&sandbox, last).await.value, Value::from(MAX_UP));
+    let after = sandbox.executor_pids();
+    assert_eq!(after.len(), MAX_UP + 1);
+    assert_eq!(before.iter().filter(|pid| !after.contains(pid)).count(), 1);
+    grip.gate.send(true).unwrap();
+    for job in running {
+        assert_eq!(within("its end", job).await.unwrap().value, Value::from(true));
+    }
+    within("shutdown", sandbox.shutdown()).await;
+}
+
+/// Each set of grants has its own bound: the crash loop of one is nobody else's.
+#[tokio::test(flavor = "multi_thread")]
+async fn crash_loops_are_bounded_for_each() {
+    let (mut home, sandbox, _grip) = reaching(2, Duration::from_millis(50)).await;
+    sandbox.shutdown().await;
+    home.restarts.deaths = 3;
+    home.restarts.pause = Duration::from_secs(3_600);
+    let (sandbox, _grip) = home.start().await;
+    let plain = sandbox.executor_pid().unwrap();
+    let mut refused = None;
+    for _ in 0..3 {
+        assert_eq!(call(&sandbox, "m1.number").await.value, Value::from(1));
+        let Some(pid) = sandbox.executor_pids().into_iter().find(|pid| *pid != plain) else {
+            // It went to sleep meanwhile: the next turn counts.
+            continue;
+        };
+        kill(pid);
+        until("its end", || !sandbox.executor_pids().contains(&pid)).await;
+    }
+    until("the pause", || sandbox.executor_pids() == [plain]).await;
+    within("the refusal", async {
+        while refused.is_none() {
+            let outcome = call(&sandbox, "m1.number").await;
+            if outcome.success {
+                let pid = sandbox.executor_pids().into_iter().find(|pid| *pid != plain);
+                pid.into_iter().for_each(kill);
+            } else if outcome.value.as_str().unwrap().starts_with("The sandbox is not available") {
+                refused = Some(outcome);
+            }
+        }
+    })
+    .await;
+    let text = failure(refused.as_ref().unwrap()).to_owned();
+    assert!(text.starts_with("The sandbox is not available: its executor died 3 times within 30 s, the last"), "{text}");
+    assert_eq!(call(&sandbox, "m0.number").await.value, Value::from(0));
+    assert_eq!(sandbox.executor_pid(), Some(plain));
+    sandbox.shutdown().await;
+}
+
+/// Whoever waits for an executor that does not come up is told why, within a bound.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_executor_that_does_not_start_is_told() {
+    let (mut home, sandbox, _grip) = reaching(1, Duration::from_secs(60)).await;
+    sandbox.shutdown().await;
+    // One that starts once, as the one that is always there.
+    let folder = tempfile::tempdir().unwrap();
+    let once = folder.path().join("brine-executor");
+    let mark = folder.path().join("mark");
+    let script = format!(
+        "#!/bin/sh\nif [ -e {mark} ]; then exit 3; fi\n: > {mark}\nexec {real} \"$@\"\n",
+        mark = mark.display(),
+        real = home.config.executor.display()
+    );
+    std::fs::write(&once, script).unwrap();
+    std::fs::set_permissions(&once, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    home.config.executor = once;
+    home.restarts.deaths = 2;
+    let (sandbox, _grip) = home.start().await;
+    let text = failure(&call(&sandbox, "m0.number").await).to_owned();
+    assert!(text.starts_with("The sandbox is not available: its executor died 2 times within 30 s, the last time it did not start: "), "{text}");
+    sandbox.install("mine", &wasm(ASKS.replace("jobs@1.0.0", "jobs@1.0.0").as_str()), "base").await.unwrap_err();
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
+}
