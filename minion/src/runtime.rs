@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Installed, JobContext, JobOutcome, Module, PolicyOp, Removed, Sandbox};
+use brine_sandbox::{Caller, Installed, JobContext, JobOutcome, Module, PolicyOp, Removed, Sandbox};
 use futures_util::future::BoxFuture;
 
 /// Runs functions of modules and keeps the modules.
@@ -31,6 +31,14 @@ pub trait Runtime: Send + Sync + 'static {
     fn run<'a>(
         &'a self,
         job: JobContext,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> BoxFuture<'a, JobOutcome>;
+    /// Runs a function that a running function calls, within the calling job; whatever goes wrong is an outcome.
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
         fun: &'a str,
         args: Vec<Value>,
         kwargs: Vec<(String, Value)>,
@@ -83,6 +91,16 @@ impl Runtime for Sandbox {
         kwargs: Vec<(String, Value)>,
     ) -> BoxFuture<'a, JobOutcome> {
         Box::pin(Sandbox::run(self, job, fun, args, kwargs))
+    }
+
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> BoxFuture<'a, JobOutcome> {
+        Box::pin(Sandbox::call(self, caller, fun, args, kwargs))
     }
 
     fn kill(&self, jid: &str) -> usize {

@@ -4,8 +4,10 @@
 //! before anything is done with it.
 
 mod config;
+mod disks;
 mod events;
 mod files;
+mod functions;
 mod grains;
 mod granted;
 mod http;
@@ -15,6 +17,9 @@ mod modules;
 mod network;
 mod pillar;
 mod policy;
+mod process;
+mod slow;
+mod users;
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -31,10 +36,13 @@ use crate::fileclient::FileClient;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::runtime::Runtime;
+use disks::Disks;
 use events::Teller;
 use files::Files;
 use http::Http;
 use network::SystemResolver;
+use process::Processes;
+use users::Users;
 use network::Resolver;
 
 /// Longer keys than this name nothing.
@@ -62,6 +70,9 @@ pub struct MinionBroker {
     teller: Teller,
     resolver: Arc<dyn Resolver>,
     http: Http,
+    processes: Processes,
+    disks: Disks,
+    users: Users,
     runtime: OnceLock<Weak<dyn Runtime>>,
 }
 
@@ -81,6 +92,9 @@ impl MinionBroker {
             procs,
             modules,
             resolver,
+            processes: Processes::new(),
+            disks: Disks::new(),
+            users: Users::new(),
             runtime: OnceLock::new(),
         })
     }
@@ -118,7 +132,10 @@ impl Broker for MinionBroker {
                 HostOp::Events(op) => self.teller.fire(caller, op).await,
                 HostOp::Mine(op) => mine::answer(&self.teller, caller, op).await,
                 HostOp::Policy(op) => policy::answer(&*self.runtime()?, op).await,
-                other => Err(HostError::Denied(format!("{} is not there yet", other.interface()))),
+                HostOp::Process(op) => self.processes.answer(caller, op).await,
+                HostOp::Functions(op) => functions::answer(&self.modules, &*self.runtime()?, caller, op).await,
+                HostOp::Disks(op) => self.disks.answer(op).await,
+                HostOp::Users(op) => self.users.answer(op).await,
             }
         })
     }

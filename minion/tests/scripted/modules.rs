@@ -151,6 +151,16 @@ impl Runtime for Modules {
         Box::pin(self.call(job, fun, args, kwargs))
     }
 
+    fn call<'a>(
+        &'a self,
+        caller: &'a Caller,
+        fun: &'a str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+    ) -> BoxFuture<'a, JobOutcome> {
+        Box::pin(Modules::call(self, JobContext::clone(&caller.job), fun, args, kwargs))
+    }
+
     fn kill(&self, jid: &str) -> usize {
         self.killed.send_modify(|jids| jids.push(jid.to_owned()));
         1

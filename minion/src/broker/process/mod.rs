@@ -16,24 +16,28 @@ mod run;
 mod tests;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use brine_protocol::value::{Value, map};
-use brine_sandbox::{Caller, HostError, Names, ProcessOp};
+use brine_protocol::value::Value;
+use brine_sandbox::{Caller, HostError, ProcessOp};
 use tokio::sync::Semaphore;
 use tracing::info;
 
+use super::slow::Slow;
 use request::Request;
 
 /// Programs at once. More than the jobs a minion runs at once unless its owner says otherwise (16, or 4 a core); each is a
 /// process, a thread that waits for it, and up to two times the output that is kept.
 const MAX_PROGRAMS: usize = 64;
-/// Names and paths of `which` and `shell`: what the kernel takes.
-const MAX_PATH: usize = 4_096;
+/// `which` and `shell` at once, and how long one may take: programs may lie on a file system that hangs.
+const MAX_LOOKS: usize = 16;
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Runs programs for modules.
 pub(super) struct Processes {
     places: Arc<Semaphore>,
     most: usize,
+    looks: Slow,
 }
 
 impl Processes {
@@ -42,38 +46,40 @@ impl Processes {
     }
 
     fn at_most(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most)), most }
+        Self { places: Arc::new(Semaphore::new(most)), most, looks: Slow::new(MAX_LOOKS, LOOK) }
     }
 
     pub(super) async fn answer(&self, caller: &Caller, op: ProcessOp) -> Result<Value, HostError> {
-        let grant = caller.grants.process.clone();
-        match op {
-            ProcessOp::Run(asked) => {
-                let request = Request::read(*asked, &caller.grants)?;
-                let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-                    HostError::Failed(format!("{} programs of jobs run on this minion; try again later", self.most))
-                })?;
-                info!(
-                    jid = caller.job.jid,
-                    function = caller.job.function,
-                    module = caller.module.as_str(),
-                    user = request.user.as_deref().unwrap_or_default(),
-                    "runs {} with {} arguments",
-                    brine_protocol::logging::one_line(&request.program),
-                    request.args.len()
-                );
-                run::run(request, place).await
+        let found = match op {
+            ProcessOp::Run(asked) => return self.run(caller, Request::read(*asked, &caller.grants)?).await,
+            ProcessOp::Which { name } => {
+                let programs = caller.grants.process.programs.clone();
+                self.looks.ask("looking for a program", move || program::which(&programs, &name)).await?
             }
-            ProcessOp::Which { name } => blocking(move || program::which(&grant.programs, &name)).await,
-            ProcessOp::Shell { path } => blocking(move || program::shell(&grant.programs, path.as_deref())).await,
-        }
+            ProcessOp::Shell { path } => {
+                let programs = caller.grants.process.programs.clone();
+                self.looks.ask("looking for a shell", move || program::shell(&programs, path.as_deref())).await?
+            }
+        };
+        Ok(found.map_or(Value::Nil, Value::from))
     }
-}
 
-/// Looks at files where that may take its time.
-async fn blocking(look: impl FnOnce() -> Option<String> + Send + 'static) -> Result<Value, HostError> {
-    match tokio::task::spawn_blocking(look).await {
-        Ok(found) => Ok(found.map_or(Value::Nil, Value::from)),
-        Err(_) => Err(HostError::Failed("the minion failed".to_owned())),
+    async fn run(&self, caller: &Caller, request: Request) -> Result<Value, HostError> {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            let most = self.most;
+            return Err(HostError::Failed(format!(
+                "busy: {most} programs of jobs run on this minion; try again later"
+            )));
+        };
+        info!(
+            jid = caller.job.jid,
+            function = caller.job.function,
+            module = caller.module.as_str(),
+            user = request.user.as_deref().map(tracing::field::debug),
+            "runs {:?} with {} arguments",
+            request.program,
+            request.args.len()
+        );
+        run::run(request, place).await
     }
 }

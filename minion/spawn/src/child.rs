@@ -1,0 +1,191 @@
+//! What the child does between fork and exec.
+//!
+//! Nothing here allocates, locks or panics: the child is a copy of one thread of many, and whatever lock another thread held
+//! at the fork is held for ever.
+#![allow(unsafe_code, reason = "code between fork and exec is unsafe by nature; it is all in this file")]
+
+use std::ffi::{CString, c_char, c_int, c_long, c_uint};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::Errno;
+use rustix::process::{Gid, Signal, Uid};
+
+use crate::{Identity, SpawnError, Step};
+
+/// What std's report of a failure carries is one `i32`: the step goes above the error number, which is below 4,096.
+const STEP_SHIFT: u32 = 12;
+const STEPS: [Step; 8] = [
+    Step::Session,
+    Step::Descriptors,
+    Step::Groups,
+    Step::Group,
+    Step::User,
+    Step::Directory,
+    Step::Parent,
+    Step::Exec,
+];
+/// Signals of Linux.
+const SIGNALS: c_int = 64;
+/// `CLOSE_RANGE_CLOEXEC` of linux/close_range.h
+const CLOSE_RANGE_CLOEXEC: c_uint = 4;
+/// Where the kernel has no close_range (before 5.11): descriptors above this are not hidden from the program. They are opened
+/// close-on-exec all the same; this is for those that the minion itself was started with.
+const MAX_DESCRIPTOR: c_int = 65_536;
+
+pub(crate) struct Directory {
+    pub(crate) path: CString,
+    /// Device and inode it must have; none: `/` serves too.
+    pub(crate) is: Option<(u64, u64)>,
+}
+
+/// All that the child needs, made before the fork.
+pub(crate) struct Child {
+    path: CString,
+    argv: Strings,
+    env: Strings,
+    directory: Directory,
+    identity: Option<(Uid, Gid, Vec<Gid>)>,
+    umask: Option<u32>,
+    parent: u32,
+}
+
+/// Texts as `execve` takes them.
+struct Strings {
+    pointers: Vec<*const c_char>,
+    _texts: Vec<CString>,
+}
+
+// SAFETY: the pointers lead into the heap memory of `_texts`, which moves with them and which nobody changes.
+unsafe impl Send for Strings {}
+// SAFETY: as above; they are only read.
+unsafe impl Sync for Strings {}
+
+impl Strings {
+    fn new(texts: Vec<CString>) -> Self {
+        let pointers = texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect();
+        Self { pointers, _texts: texts }
+    }
+}
+
+impl Child {
+    pub(crate) fn new(
+        path: CString,
+        argv: Vec<CString>,
+        env: Vec<CString>,
+        directory: Directory,
+        identity: Option<Identity>,
+        umask: Option<u32>,
+    ) -> Self {
+        let identity = identity.map(|identity| {
+            let groups = identity.groups.into_iter().map(Gid::from_raw).collect();
+            (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid), groups)
+        });
+        let (argv, env) = (Strings::new(argv), Strings::new(env));
+        Self { path, argv, env, directory, identity, umask, parent: std::process::id() }
+    }
+
+    /// Lets `command` start this instead of what it would.
+    pub(crate) fn hook(self, command: &mut Command) {
+        // SAFETY: `run` makes system calls only, see the module's description.
+        unsafe {
+            command.pre_exec(move || {
+                let (step, errno) = self.run();
+                let index = STEPS.iter().position(|s| *s == step).unwrap_or_default();
+                let code = ((index as i32 + 1) << STEP_SHIFT) | errno.raw_os_error();
+                Err(io::Error::from_raw_os_error(code))
+            });
+        }
+    }
+
+    /// Becomes the program, or says at which step it could not.
+    fn run(&self) -> (Step, Errno) {
+        match self.prepare() {
+            Err(failed) => failed,
+            Ok(()) => {
+                // SAFETY: all three are texts that end with NUL, and the lists end with a null pointer.
+                unsafe {
+                    libc::execve(self.path.as_ptr(), self.argv.pointers.as_ptr(), self.env.pointers.as_ptr());
+                }
+                (Step::Exec, last_error())
+            }
+        }
+    }
+
+    fn prepare(&self) -> Result<(), (Step, Errno)> {
+        use rustix::{process, thread};
+        let at = |step: Step| move |errno: Errno| (step, errno);
+        // A group of its own, to be ended with all that is in it, and no terminal: it would stop at the first read of one.
+        process::setsid().map_err(at(Step::Session))?;
+        for signal in 1..=SIGNALS {
+            // What the minion was started to ignore (nohup) is not for the program. SIGKILL and SIGSTOP refuse, rightly.
+            // SAFETY: sets a default, no handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        hide_descriptors().map_err(at(Step::Descriptors))?;
+        if let Some((uid, gid, groups)) = &self.identity {
+            thread::set_thread_groups(groups).map_err(at(Step::Groups))?;
+            thread::set_thread_res_gid(*gid, *gid, *gid).map_err(at(Step::Group))?;
+            thread::set_thread_res_uid(*uid, *uid, *uid).map_err(at(Step::User))?;
+        }
+        if let Some(mask) = self.umask {
+            process::umask(rustix::fs::Mode::from_raw_mode(mask & 0o777));
+        }
+        self.enter_directory().map_err(at(Step::Directory))?;
+        // After the user was changed, which clears it.
+        process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Parent))?;
+        let parent = process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
+        // The minion may have ended before the kernel was told to tell.
+        if parent == self.parent { Ok(()) } else { Err((Step::Parent, Errno::SRCH)) }
+    }
+
+    /// As the user of the program, so that it is nowhere where it could not go.
+    fn enter_directory(&self) -> Result<(), Errno> {
+        let entered = rustix::process::chdir(self.directory.path.as_c_str());
+        match self.directory.is {
+            None => entered.or_else(|_| rustix::process::chdir(c"/")),
+            Some(is) => {
+                entered?;
+                let here = rustix::fs::stat(c".")?;
+                if (here.st_dev, here.st_ino) == is { Ok(()) } else { Err(Errno::STALE) }
+            }
+        }
+    }
+}
+
+/// Everything but 0, 1 and 2 is closed when the program starts.
+fn hide_descriptors() -> Result<(), Errno> {
+    // SAFETY: changes a flag of this process's descriptors, no memory.
+    let done: c_long = unsafe { libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        return Ok(());
+    }
+    match last_error() {
+        // Not there, or without this flag.
+        Errno::NOSYS | Errno::INVAL | Errno::PERM => {
+            for descriptor in 3..MAX_DESCRIPTOR {
+                // SAFETY: as above.
+                unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
+            }
+            Ok(())
+        }
+        other => Err(other),
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Takes a failure apart that [`Child::hook`] put together.
+pub(crate) fn decode(error: io::Error) -> SpawnError {
+    let code = error.raw_os_error().unwrap_or_default();
+    match usize::try_from(code >> STEP_SHIFT).ok().and_then(|step| STEPS.get(step.checked_sub(1)?)) {
+        Some(step) => {
+            let source = io::Error::from_raw_os_error(code & ((1 << STEP_SHIFT) - 1));
+            SpawnError { step: *step, source }
+        }
+        None => SpawnError { step: Step::Fork, source: error },
+    }
+}

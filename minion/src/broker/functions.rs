@@ -1,0 +1,90 @@
+//! `brine:host/functions`: functions of other modules, each in an instance of its own, with that module's grants.
+
+use std::sync::Arc;
+
+use brine_protocol::msgpack::{self, Limits};
+use brine_protocol::value::{Value, ValueExt, map};
+use brine_sandbox::{Caller, FunctionsOp, HostError};
+
+use crate::jobs::module_of;
+use crate::modules::Modules;
+use crate::runtime::Runtime;
+
+/// What is passed from one module to another, each of the two: 1 MiB of numbers becomes 40 MiB of values here.
+const ARGUMENTS: Limits = Limits { max_bytes: 1 << 20, max_depth: 64, max_items: 64 << 10 };
+/// Bytes of a function's name.
+const MAX_NAME: usize = 256;
+
+pub(super) async fn answer(
+    modules: &Arc<Modules>,
+    runtime: &dyn Runtime,
+    caller: &Caller,
+    op: FunctionsOp,
+) -> Result<Value, HostError> {
+    let FunctionsOp::Call { function, args, kwargs } = op;
+    if function.len() > MAX_NAME {
+        return Err(HostError::Failed(format!("a function's name of {} bytes names nothing", function.len())));
+    }
+    let (args, kwargs) = arguments(&args, &kwargs).map_err(|why| HostError::Failed(format!("{function}: {why}")))?;
+    let trouble = modules.ensure(module_of(&function)).await.err();
+    let outcome = runtime.call(caller, &function, args, kwargs).await;
+    let value = match (trouble, outcome.value.text()) {
+        (Some(why), Some(said)) if !outcome.success => Value::from(format!("{said} {why}")),
+        _ => outcome.value,
+    };
+    Ok(map([("value", value), ("retcode", Value::from(outcome.retcode)), ("success", Value::from(outcome.success))]))
+}
+
+type Arguments = (Vec<Value>, Vec<(String, Value)>);
+
+fn arguments(args: &[u8], kwargs: &[u8]) -> Result<Arguments, String> {
+    let decode =
+        |bytes, what| msgpack::decode(bytes, &ARGUMENTS).map_err(|e| format!("the {what} cannot be read: {e}"));
+    let Value::Array(args) = decode(args, "positional arguments")? else {
+        return Err("the positional arguments are not a list".to_owned());
+    };
+    let Value::Map(entries) = decode(kwargs, "keyword arguments")? else {
+        return Err("the keyword arguments are not a dict".to_owned());
+    };
+    let mut kwargs: Vec<(String, Value)> = Vec::with_capacity(entries.len());
+    for (name, value) in entries {
+        let Some(name) = name.text().map(str::to_owned) else {
+            return Err("the name of a keyword argument is not text".to_owned());
+        };
+        if kwargs.iter().any(|(known, _)| *known == name) {
+            return Err(format!("the keyword argument {name:?} is there twice"));
+        }
+        kwargs.push((name, value));
+    }
+    Ok((args, kwargs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::msgpack::encode_network;
+    use brine_protocol::value::{list, text};
+
+    #[test]
+    fn arguments_are_a_list_and_a_dict() {
+        let no_args = encode_network(&list([Value::from(1)]));
+        let no_kwargs = encode_network(&map([("a", text("b"))]));
+        let (args, kwargs) = arguments(&no_args, &no_kwargs).unwrap();
+        assert_eq!((args, kwargs), (vec![Value::from(1)], vec![("a".to_owned(), text("b"))]));
+        let twice = Value::Map(vec![(text("a"), Value::Nil), (text("a"), Value::Nil)]);
+        let numbered = Value::Map(vec![(Value::from(1), Value::Nil)]);
+        for (args, kwargs) in [
+            (vec![], no_kwargs.clone()),
+            (no_kwargs.clone(), no_kwargs.clone()),
+            (no_args.clone(), vec![0x90]),
+            (no_args.clone(), encode_network(&twice)),
+            (no_args.clone(), encode_network(&numbered)),
+            (vec![0x90, 0x90], no_kwargs.clone()),
+            (vec![0xdd, 0xff, 0xff, 0xff, 0xff], no_kwargs.clone()),
+            ([vec![0x91; 100], vec![0x90]].concat(), no_kwargs.clone()),
+            (encode_network(&text(&"x".repeat(1 << 20))), no_kwargs),
+        ] {
+            assert!(arguments(&args, &kwargs).is_err());
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Which file a program is, and whether it is what root or the minion's user put there.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Component, Path, PathBuf};
+
+use brine_sandbox::{Names, PROGRAM_FOLDERS};
+
+/// Links on the way to a file: what the kernel follows.
+const MAX_LINKS: usize = 40;
+/// Files that are shells by their name.
+const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh"];
+/// What a module gets where any program is granted and it names none.
+const SHELL: &str = "/bin/sh";
+const WRITABLE_BY_OTHERS: u32 = 0o022;
+const STICKY: u32 = 0o1000;
+const EXECUTABLE: u32 = 0o111;
+
+/// The `PATH` that programs get, and by which they are found.
+pub(super) fn path_variable() -> String {
+    PROGRAM_FOLDERS.join(":")
+}
+
+/// The file of a granted program: of a bare name the first in the fixed `PATH`. None where there is none that can be run.
+pub(super) fn which(granted: &Names, asked: &str) -> Option<String> {
+    if asked.contains('/') {
+        return (asked.starts_with('/') && granted.has(asked) && runs(Path::new(asked))).then(|| asked.to_owned());
+    }
+    if *granted != Names::Any || asked.is_empty() || asked == "." || asked == ".." {
+        return None;
+    }
+    PROGRAM_FOLDERS.iter().map(|folder| format!("{folder}/{asked}")).find(|path| runs(Path::new(path)))
+}
+
+/// The shell that was granted: the one that is asked for, else the first of the grant's that is there.
+pub(super) fn shell(granted: &Names, asked: Option<&str>) -> Option<String> {
+    match (asked, granted) {
+        (Some(asked), _) => which(granted, asked),
+        (None, Names::Any) => which(granted, SHELL),
+        (None, Names::Only(programs)) => SHELLS.iter().find_map(|shell| {
+            let mut named = programs.iter().filter(|path| path.rsplit('/').next() == Some(*shell));
+            named.find_map(|path| which(granted, path))
+        }),
+    }
+}
+
+fn runs(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & EXECUTABLE != 0)
+}
+
+/// The file to run. Who may change it, a folder on the way to it, or a link, runs what they like as the program's user: they
+/// have to be one of `trusted`. The error is one line.
+pub(super) fn resolve(granted: &Names, asked: &str, trusted: &[u32]) -> Result<PathBuf, String> {
+    let path = if asked.contains('/') {
+        PathBuf::from(asked)
+    } else {
+        which(granted, asked).map(PathBuf::from).ok_or_else(|| {
+            format!("there is no program {asked:?} in the folders where programs are looked for ({})", path_variable())
+        })?
+    };
+    let meta = trace(&path, trusted)?;
+    if !meta.is_file() {
+        return Err(format!("{asked:?} is not a file that can be run"));
+    }
+    if meta.permissions().mode() & EXECUTABLE == 0 {
+        return Err(format!("{asked:?} is not executable"));
+    }
+    Ok(path)
+}
+
+/// Walks to the file as the kernel does, looking at each step.
+fn trace(path: &Path, trusted: &[u32]) -> Result<Metadata, String> {
+    let mut left: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
+    let mut at = PathBuf::from("/");
+    let mut links = 0;
+    let mut found = look(&at)?;
+    check(&at, &found, trusted)?;
+    while let Some(part) = left.pop_front() {
+        match Path::new(&part).components().next() {
+            Some(Component::RootDir) => at = PathBuf::from("/"),
+            Some(Component::ParentDir) => {
+                at.pop();
+            }
+            Some(Component::Normal(name)) => {
+                let next = at.join(name);
+                found = look(&next)?;
+                check(&next, &found, trusted)?;
+                if !found.is_symlink() {
+                    at = next;
+                    continue;
+                }
+                links += 1;
+                let target = std::fs::read_link(&next).map_err(|e| cannot(&next, &e))?;
+                if links > MAX_LINKS {
+                    return Err(format!("{} is a loop of links", path.display()));
+                }
+                for part in target.components().rev() {
+                    left.push_front(part.as_os_str().to_owned());
+                }
+                continue;
+            }
+            _ => continue,
+        }
+        found = look(&at)?;
+    }
+    Ok(found)
+}
+
+fn look(path: &Path) -> Result<Metadata, String> {
+    path.symlink_metadata().map_err(|e| cannot(path, &e))
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => format!("there is no {}", path.display()),
+        std::io::ErrorKind::NotADirectory => format!("{} is not in a directory", path.display()),
+        _ => format!("{} cannot be looked at: {error}", path.display()),
+    }
+}
+
+fn check(path: &Path, meta: &Metadata, trusted: &[u32]) -> Result<(), String> {
+    let refuse = |why: String| {
+        let path = path.display();
+        Err(format!("{path} {why}: whoever that is decides what runs; make it root's, or the minion's user's, alone"))
+    };
+    if !trusted.contains(&meta.uid()) {
+        return refuse(format!("belongs to the user {}", meta.uid()));
+    }
+    // Anybody may write into /tmp, but not replace there what is another's; and all that is on the way is looked at.
+    let sticky = meta.is_dir() && meta.mode() & STICKY != 0;
+    if !meta.is_symlink() && meta.mode() & WRITABLE_BY_OTHERS != 0 && !sticky {
+        return refuse(format!("can be written by others than its owner (mode {:o})", meta.mode() & 0o7777));
+    }
+    Ok(())
+}

@@ -1,0 +1,307 @@
+//! One program from start to end.
+//!
+//! Each has a thread that starts it, waits for it and ends what it left; the thread lives as long as the program, which the
+//! kernel ends with it. The job's future only reads and writes: when it is dropped the group is ended, and the thread, which
+//! nobody can drop, does the rest.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::value::{Value, map};
+use brine_sandbox::{HostError, Names};
+use brine_spawn::{Directory, Program, SpawnError, Step};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, waitid};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, warn};
+
+use super::account::{self, Account};
+use super::group::Group;
+use super::output::Output;
+use super::program;
+use super::request::Request;
+
+/// From SIGTERM to SIGKILL when the timeout is over: enough to tidy up, and little beside any timeout.
+const GRACE: Duration = Duration::from_millis(1_000);
+/// How long what was written is waited for after the end: all that could write was ended, but for what left the session.
+const LINGER: Duration = Duration::from_millis(200);
+/// The thread looks up users and waits.
+const STACK: usize = 512 * 1024;
+
+/// What the thread needs beside the request.
+struct Ends {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+/// Ends the program when the job is over.
+struct Leash(Arc<Group>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs it; the answer is as [`brine_sandbox::ProcessOp::Run`] has it. `place` is held until nothing of it is left.
+pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Result<Value, HostError> {
+    let no_pipe = |e: io::Error| HostError::Failed(format!("the program cannot be started: no pipe for it: {e}"));
+    let (mut stdout, out) = Output::new(request.keep).map_err(no_pipe)?;
+    let (mut stderr, err) = match request.merge_stderr {
+        true => (None, out.try_clone().map_err(no_pipe)?),
+        false => Output::new(request.keep).map(|(output, end)| (Some(output), end)).map_err(no_pipe)?,
+    };
+    let (input, stdin) = match request.stdin.take() {
+        None => (None, None),
+        Some(bytes) => {
+            let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| no_pipe(e.into()))?;
+            (Some((Sender::from_owned_fd(ours).map_err(no_pipe)?, bytes)), Some(theirs))
+        }
+    };
+    let mut alarm = request.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let group = Arc::new(Group::default());
+    let leash = Leash(Arc::clone(&group));
+    let (tell_start, mut started) = oneshot::channel();
+    let (tell_end, mut ended) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("program".to_owned()).stack_size(STACK);
+    let ends = Ends { stdin, stdout: out, stderr: err };
+    let attended = thread.spawn(move || attend(&request, ends, &group, tell_start, tell_end, place));
+    attended.map_err(|e| HostError::Failed(format!("the program cannot be started: no thread for it: {e}")))?;
+
+    let pid = tokio::select! {
+        started = &mut started => started.map_err(|_| lost())?.map_err(HostError::Failed)?,
+        () = sleep_until_some(alarm) => {
+            return Err(HostError::Failed("the program could not be started before its timeout was over".to_owned()));
+        }
+    };
+    let mut timed_out = false;
+    let status = {
+        let all = async {
+            tokio::join!(feed(input), stdout.read(), async {
+                if let Some(stderr) = &mut stderr {
+                    stderr.read().await;
+                }
+            })
+        };
+        tokio::pin!(all);
+        let mut done = false;
+        let status = loop {
+            tokio::select! {
+                status = &mut ended => break status.map_err(|_| lost())?,
+                _ = &mut all, if !done => done = true,
+                () = sleep_until_some(alarm) => {
+                    if timed_out {
+                        leash.0.signal(Signal::KILL);
+                        alarm = None;
+                    } else {
+                        timed_out = true;
+                        leash.0.signal(Signal::TERM);
+                        // One that was stopped takes no notice otherwise.
+                        leash.0.signal(Signal::CONT);
+                        alarm = Some(Instant::now() + GRACE);
+                    }
+                }
+            }
+        };
+        if !done {
+            let _ = tokio::time::timeout(LINGER, &mut all).await;
+        }
+        status
+    };
+    for output in [Some(&mut stdout), stderr.as_mut()].into_iter().flatten() {
+        output.read_left();
+    }
+    let status = status.map_err(|e| HostError::Failed(format!("how the program ended cannot be told: {e}")))?;
+    debug!(pid, "the program {status}");
+    let (kept, dropped) = stderr.map_or((Vec::new(), 0), |stderr| (stderr.kept, stderr.dropped));
+    Ok(map([
+        ("pid", Value::from(pid)),
+        ("code", status.code().map_or(Value::Nil, Value::from)),
+        ("signal", status.signal().map_or(Value::Nil, Value::from)),
+        ("stdout", Value::Binary(stdout.kept)),
+        ("stderr", Value::Binary(kept)),
+        ("stdout_dropped", Value::from(stdout.dropped)),
+        ("stderr_dropped", Value::from(dropped)),
+        ("timed_out", Value::from(timed_out)),
+    ]))
+}
+
+fn lost() -> HostError {
+    HostError::Failed("the minion failed".to_owned())
+}
+
+async fn sleep_until_some(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Writes what the program reads, for as long as it reads.
+async fn feed(input: Option<(Sender, Vec<u8>)>) {
+    if let Some((mut pipe, bytes)) = input {
+        // It need not read all.
+        let _ = pipe.write_all(&bytes).await;
+    }
+}
+
+/// The thread.
+fn attend(
+    request: &Request,
+    ends: Ends,
+    group: &Group,
+    tell_start: oneshot::Sender<Result<u32, String>>,
+    tell_end: oneshot::Sender<io::Result<ExitStatus>>,
+    place: OwnedSemaphorePermit,
+) {
+    let mut child = match prepare(request, ends).and_then(|program| start(program, request, group)) {
+        Ok(Some(child)) => child,
+        Ok(None) => return,
+        Err(why) => {
+            // Before it is told: who is told may ask again at once.
+            drop(place);
+            let _ = tell_start.send(Err(why));
+            return;
+        }
+    };
+    let _ = tell_start.send(Ok(child.id()));
+    if let Some(pid) = pid_of(&child) {
+        // Its number stays taken.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
+    }
+    group.sweep();
+    let status = child.wait();
+    if let Err(e) = &status {
+        warn!("a program could not be waited for: {e}");
+    }
+    drop(place);
+    let _ = tell_end.send(status);
+}
+
+fn pid_of(child: &Child) -> Option<Pid> {
+    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
+}
+
+fn start(program: Program, request: &Request, group: &Group) -> Result<Option<Child>, String> {
+    if !group.wanted() {
+        return Ok(None);
+    }
+    let path = program.path.clone();
+    let child = brine_spawn::start(program).map_err(|error| explain(&error, &path, request))?;
+    if let Some(pid) = pid_of(&child) {
+        group.started(pid);
+    }
+    Ok(Some(child))
+}
+
+/// Looks at everything that can be wrong, so that what is wrong can be said.
+fn prepare(request: &Request, ends: Ends) -> Result<Program, String> {
+    let account = account::find(request.user.as_deref(), request.group.as_deref(), &request.groups)?;
+    // What its own user may change runs as nobody else.
+    let trusted = [0, geteuid().as_raw(), account.uid];
+    let granted = if request.program.contains('/') { Names::default() } else { Names::Any };
+    let path = program::resolve(&granted, &request.program, &trusted)?;
+    Ok(Program {
+        path,
+        args: request.args.clone(),
+        env: environment(request, &account),
+        directory: directory(request, &account)?,
+        identity: account.identity,
+        umask: request.umask,
+        stdin: ends.stdin,
+        stdout: ends.stdout,
+        stderr: ends.stderr,
+    })
+}
+
+/// From nothing: what every program may expect, then what was asked for.
+fn environment(request: &Request, account: &Account) -> Vec<(OsString, OsString)> {
+    let mut env: Vec<(OsString, OsString)> = Vec::new();
+    if !request.clean_env {
+        env.extend([
+            ("PATH".into(), program::path_variable().into()),
+            ("HOME".into(), account.home.clone().into()),
+            ("USER".into(), account.name.clone().into()),
+            ("LOGNAME".into(), account.name.clone().into()),
+            ("SHELL".into(), account.shell.clone().into()),
+            // English, and no byte of a name is lost.
+            ("LANG".into(), "C.UTF-8".into()),
+        ]);
+    }
+    for (name, value) in &request.env {
+        let (name, value) = (OsString::from(name), OsString::from(value));
+        match env.iter_mut().find(|(known, _)| *known == name) {
+            Some(known) => known.1 = value,
+            None => env.push((name, value)),
+        }
+    }
+    env
+}
+
+/// As in Salt a program starts in its user's home, or in `/` where that is not to be entered; but where only some
+/// directories are granted, in `/`.
+fn directory(request: &Request, account: &Account) -> Result<Directory, String> {
+    let Some(asked) = &request.cwd else {
+        let anywhere = request.cwd_within.is_none();
+        return Ok(Directory::OrRoot(if anywhere { account.home.clone() } else { PathBuf::from("/") }));
+    };
+    let path = Path::new(asked);
+    // O_PATH, which needs no more than the way there. Without O_DIRECTORY, so that a file can be called what it is.
+    let flags = rustix::fs::OFlags::PATH.bits() as i32;
+    let opened = File::options().read(true).custom_flags(flags).open(path);
+    let opened = opened.map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => format!("the directory {asked:?} does not exist"),
+        io::ErrorKind::NotADirectory => format!("{asked:?} is not a directory"),
+        _ => format!("the directory {asked:?} cannot be entered: {e}"),
+    })?;
+    let meta = opened.metadata().map_err(|e| format!("the directory {asked:?} cannot be looked at: {e}"))?;
+    if !meta.is_dir() {
+        return Err(format!("{asked:?} is not a directory"));
+    }
+    if let Some(granted) = &request.cwd_within {
+        let real = std::fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd()))
+            .map_err(|e| format!("the directory {asked:?} cannot be looked at: {e}"))?;
+        let within =
+            |directory: &String| std::fs::canonicalize(directory).is_ok_and(|granted| real.starts_with(granted));
+        if real != Path::new("/") && !granted.iter().any(within) {
+            return Err(format!("the directory {asked:?} leads out of those that were granted, to {}", real.display()));
+        }
+    }
+    Ok(Directory::Exactly { path: path.to_owned(), is: (meta.dev(), meta.ino()) })
+}
+
+/// What the system said, in the operator's words.
+fn explain(error: &SpawnError, path: &Path, request: &Request) -> String {
+    let user = request.user.as_deref().unwrap_or("the minion's own");
+    let (path, why) = (path.display(), &error.source);
+    match error.step {
+        Step::Exec if why.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
+            format!("{path} is neither a program of this machine nor a script that begins with #!")
+        }
+        Step::Exec if why.kind() == io::ErrorKind::NotFound => {
+            format!("{path} needs an interpreter or a loader that this host does not have")
+        }
+        Step::Exec => format!("{path} cannot be run as the user {user}: {why}"),
+        Step::Directory => {
+            let cwd = request.cwd.as_deref().unwrap_or("/");
+            format!("the directory {cwd:?} cannot be entered as the user {user}: {why}")
+        }
+        Step::Groups | Step::Group | Step::User => format!("the minion cannot run programs as the user {user}: {why}"),
+        Step::Fork | Step::Session | Step::Descriptors | Step::Parent => {
+            format!("{path} cannot be started: {why}")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `brine:host/metadata`: names of users and groups, as the system looks them up (nsswitch), remembered for a minute.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use brine_protocol::value::Value;
+use brine_sandbox::{HostError, UsersOp};
+use nix::unistd::{Gid, Group, Uid, User};
+
+use super::slow::Slow;
+
+/// A name that changed is seen so late.
+const FRESH: Duration = Duration::from_secs(60);
+/// Names remembered: more than own the files of one directory.
+const MAX_NAMES: usize = 4_096;
+/// Questions at once, and how long one waits: a site's directory of users may be away.
+const MAX_QUESTIONS: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Number {
+    User(u32),
+    Group(u32),
+}
+
+/// Knows names.
+pub(super) struct Users {
+    known: Mutex<HashMap<Number, (Instant, Option<String>)>>,
+    slow: Slow,
+}
+
+impl Users {
+    pub(super) fn new() -> Self {
+        Self { known: Mutex::new(HashMap::new()), slow: Slow::new(MAX_QUESTIONS, PATIENCE) }
+    }
+
+    pub(super) async fn answer(&self, op: UsersOp) -> Result<Value, HostError> {
+        let (number, what) = match op {
+            UsersOp::UserName { uid } => (Number::User(uid), format!("the name of the user {uid}")),
+            UsersOp::GroupName { gid } => (Number::Group(gid), format!("the name of the group {gid}")),
+        };
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
+        let name = match known {
+            Some((since, name)) if since.elapsed() < FRESH => name,
+            _ => {
+                let found = self.slow.ask(&what, move || look_up(number)).await?;
+                let name = found.map_err(|e| HostError::Failed(format!("{what} cannot be looked up: {}", e.desc())))?;
+                self.remember(number, name.clone());
+                name
+            }
+        };
+        Ok(name.map_or(Value::Nil, Value::from))
+    }
+
+    fn remember(&self, number: Number, name: Option<String>) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_NAMES {
+            known.retain(|_, (since, _)| since.elapsed() < FRESH);
+        }
+        if known.len() >= MAX_NAMES {
+            known.clear();
+        }
+        known.insert(number, (Instant::now(), name));
+    }
+}
+
+fn look_up(number: Number) -> nix::Result<Option<String>> {
+    Ok(match number {
+        Number::User(uid) => User::from_uid(Uid::from_raw(uid))?.map(|user| user.name),
+        Number::Group(gid) => Group::from_gid(Gid::from_raw(gid))?.map(|group| group.name),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn names_are_found_and_remembered_within_bounds() {
+        let users = Users::new();
+        let root = users.answer(UsersOp::UserName { uid: 0 }).await.unwrap();
+        assert_eq!(root, Value::from("root"));
+        assert_eq!(users.answer(UsersOp::GroupName { gid: 0 }).await.unwrap(), Value::from("root"));
+        assert_eq!(users.answer(UsersOp::UserName { uid: u32::MAX - 7 }).await.unwrap(), Value::Nil);
+        assert_eq!(users.known.lock().unwrap().len(), 3);
+        users.remember(Number::User(0), Some("remembered".to_owned()));
+        assert_eq!(users.answer(UsersOp::UserName { uid: 0 }).await.unwrap(), Value::from("remembered"));
+        for uid in 0..10_000 {
+            users.remember(Number::User(uid), None);
+        }
+        assert!(users.known.lock().unwrap().len() <= MAX_NAMES);
+    }
+}
