@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use brine_sandbox_wire::Directory;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use wasmtime_wasi::filesystem::Dir;
@@ -39,13 +39,15 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Opens them. What is not there is left out; a line for the log says so.
+    /// Opens them, by paths without symbolic links: who can replace a part of one must not choose what is granted. What is not there is
+    /// left out; a line for the log says so.
     #[must_use]
     pub fn open(granted: &[Directory]) -> (Self, Vec<String>) {
         let mut lines = Vec::new();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let opened = granted.iter().map(|Directory { path, writable }| {
-            let fd = rustix::fs::open(path, flags, Mode::empty());
+            let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve);
             let fd = fd.map_err(|error| {
                 lines.push(format!("the directory {} cannot be seen: {error}", one_line(path, MAX_PATH)));
             });

@@ -201,6 +201,8 @@ fn write_files(list: &mut List) {
         libc::SYS_linkat,
         libc::SYS_symlinkat,
         libc::SYS_fallocate,
+        // Appending, whatever was written meanwhile.
+        libc::SYS_pwritev2,
     ]);
     list.when(libc::SYS_utimensat, &[long(1, Op::Eq, 0)]);
 }
