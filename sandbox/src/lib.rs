@@ -11,21 +11,25 @@
 //! - `cache.rs`    what it made, by content
 //! - `store.rs`    the modules there are, and how one is switched in
 //! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
-//!   `suspects.rs` modules that kill it
-//! - `job.rs`      one job from arguments to outcome
+//!   `suspects.rs` modules that kill it; `executors.rs` which there are
+//! - `admission.rs` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome
 //! - `value.rs`    MessagePack from an executor, bounded before it is built
 
+mod admission;
 mod broker;
 mod cache;
 mod compile;
+mod executors;
 mod grants;
 mod job;
 mod link;
+mod memory;
 mod name;
 mod policy;
 mod process;
 mod sandbox;
 mod settings;
+mod signature;
 mod store;
 mod supervisor;
 mod suspects;
@@ -40,13 +44,18 @@ pub use brine_sandbox_wire::{
     HostOp, HttpOp, HttpRequest, JobContext, JobsOp, Limits, ListKind, LogLevel, MineOp, ModulesOp, NetworkOp,
     NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
 };
-pub use broker::{Broker, Caller};
-pub use grants::{Grants, Names, ProcessGrant};
+pub use broker::{Broker, Caller, check, check_host};
+pub use grants::{
+    Grants, Host, Names, NetworkHost, PROGRAM_FOLDERS, ProcessGrant, Program, plain_address,
+};
 pub use job::JobOutcome;
 pub use name::{BadName, ModuleName};
-pub use policy::{Capability, Entry, Policy, Refused};
+pub use policy::{
+    Capability, Concurrency, Entry, Grant, LimitChanges, ModuleGrants, Policy, Refused, Rules, Signer, Signers, Subject,
+};
 pub use sandbox::{Removed, Sandbox, StartError};
-pub use settings::{Settings, SettingsError};
+pub use settings::{Settings, SettingsError, others_may_write};
+pub use signature::{KeyId, MAX_SIGNATURE, SignatureError, SigningKey};
 pub use store::{InstallError, Installed, Module, RemoveError};
 pub use supervisor::Restarts;
 
@@ -71,6 +80,10 @@ pub struct SandboxConfig {
     pub max_running: usize,
     /// Jobs that wait for their turn; one more is refused at once.
     pub max_queued: usize,
+    /// Bytes of memory that the instances of all running jobs may have together: the sum of their limits. Jobs wait for room.
+    pub total_memory: u64,
+    /// For an executor with direct grants that no job needs, before it ends.
+    pub executor_idle: Duration,
     /// What compiling one module may use.
     pub compile: CompileLimits,
 }

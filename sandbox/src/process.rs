@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use brine_sandbox_wire::{Connection, FromExecutor, Receiver, Sender, ToExecutor, VERSION};
+use brine_sandbox_walls::Walls;
+use brine_sandbox_wire::{Connection, DirectGrants, FromExecutor, Receiver, Sender, ToExecutor, VERSION};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
 
@@ -30,12 +31,14 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) sender: Sender<ToExecutor>,
     pub(crate) receiver: Receiver<FromExecutor>,
+    /// The walls around it.
+    pub(crate) walls: Walls,
 }
 
 /// Starts the program and waits until it is ready. An error is one line. Its second wall (own user, landlock, seccomp) is
 /// built here and by itself before `Ready`, from the direct grants of its modules.
 #[expect(clippy::disallowed_methods, reason = "one of the sandbox's own two programs")]
-pub(crate) async fn start(program: &Program) -> Result<Process, String> {
+pub(crate) async fn start(program: &Program, _direct: &DirectGrants) -> Result<Process, String> {
     let Program { path, max_running } = program;
     let (connection, theirs) = Connection::pair().map_err(|error| format!("no socket pair: {error}"))?;
     let mut child = Command::new(path)
@@ -58,7 +61,9 @@ pub(crate) async fn start(program: &Program) -> Result<Process, String> {
     let (sender, mut receiver) = connection.minion();
     let first = tokio::time::timeout(READY, receiver.recv()).await;
     match first.map(|received| received.map(|received| received.message)) {
-        Ok(Ok(FromExecutor::Ready { version: VERSION, .. })) => Ok(Process { child, pid, sender, receiver }),
+        Ok(Ok(FromExecutor::Ready { version: VERSION, walls, .. })) => {
+            Ok(Process { child, pid, sender, receiver, walls: walls.bounded() })
+        }
         Ok(Ok(FromExecutor::Ready { version, .. })) => {
             Err(format!("{} speaks version {version} of the protocol, not {VERSION}", path.display()))
         }

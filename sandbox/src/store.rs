@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{self, Cache, CacheError};
 use crate::compile::{CompileError, Compiler};
-use crate::grants::Grants;
-use crate::policy::{Policy, Refused};
+use crate::policy::{ModuleGrants, Policy, Refused, Subject};
 use crate::{BadName, ModuleName};
 
 /// Modules of one folder. Far above what there is, and a bound to what a start reads.
@@ -136,7 +135,7 @@ impl InstallError {
 pub(crate) struct Entry {
     pub(crate) name: ModuleName,
     pub(crate) module: Arc<Module>,
-    pub(crate) grants: Grants,
+    pub(crate) grants: ModuleGrants,
     pub(crate) standard: bool,
     /// Where the component is on the disk.
     source: PathBuf,
@@ -145,7 +144,7 @@ pub(crate) struct Entry {
 #[cfg(test)]
 impl Entry {
     /// One that is on no disk.
-    pub(crate) fn for_tests(name: ModuleName, module: Module, grants: Grants) -> Self {
+    pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
         Self { name, module: Arc::new(module), grants, standard: false, source: PathBuf::new() }
     }
 }
@@ -199,6 +198,10 @@ impl Store {
             left_out: Mutex::default(),
             compiling: tokio::sync::Mutex::default(),
         }
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     pub(crate) fn table(&self) -> arc_swap::Guard<Arc<Table>> {
@@ -317,7 +320,9 @@ impl Store {
         }
         let sha256 = hash(&wasm).await;
         let info = self.compiled(name, sha256, &wasm).await?.info;
-        let grants = self.policy.decide(name, standard, sha256, &info.imports)?;
+        let functions: Vec<&str> = info.functions.iter().map(|function| function.name.as_str()).collect();
+        let subject = Subject { name, standard, sha256, signers: &[] };
+        let grants = self.policy.decide(&subject, &info.imports, &functions)?;
         let source = if standard { &self.standard_dir } else { &self.modules_dir }.join(format!("{name}.wasm"));
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
         Ok(Entry { name: name.clone(), module: Arc::new(module), grants, standard, source })

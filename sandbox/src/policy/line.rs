@@ -1,0 +1,239 @@
+//! The line of the configuration that would grant what was refused: the owner's own entry with what is missing in it.
+
+use std::fmt::{self, Write};
+
+use brine_sandbox_wire::Sha256Hex;
+
+use super::entry::{Entry, Grant, LimitChanges, Signers};
+use super::{Capability, Policy, Subject};
+use crate::ModuleName;
+use crate::grants::{Names, ProcessGrant};
+use crate::signature::KeyId;
+
+/// What is needed to say how the owner would grant something: to whom, and what the owner says already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Explain {
+    module: ModuleName,
+    sha256: Sha256Hex,
+    standard: bool,
+    signers: Vec<KeyId>,
+    function: Option<String>,
+    master: Option<String>,
+    /// Of the function and of the module, each for the master and in general.
+    levels: [Option<Entry>; 4],
+}
+
+/// Of the module in general: where a grant is written that nothing stands in the way of.
+const MODULE: usize = 3;
+
+impl Explain {
+    pub(super) fn new(policy: &Policy, subject: &Subject<'_>, function: Option<&str>, master: Option<&str>) -> Self {
+        let [a, b, c, d, ..] = policy.entries(subject.name, function, master);
+        Self {
+            module: subject.name.clone(),
+            sha256: subject.sha256,
+            standard: subject.standard,
+            signers: subject.signers.to_vec(),
+            function: function.map(str::to_owned),
+            master: master.filter(|master| policy.masters.contains_key(*master)).map(str::to_owned),
+            levels: [a, b, c, d].map(Option::<&Entry>::cloned),
+        }
+    }
+
+    /// The line with which this would be granted.
+    pub(crate) fn lifting(&self, capability: Capability, grant: Grant) -> Line {
+        let speaks =
+            |entry: &&Option<Entry>| entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some());
+        // Above the word that counts now, nothing more particular says anything.
+        let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE);
+        // An entry bound to keys that did not sign this content grants it nothing, whatever is written there.
+        let usable = |level: &usize| {
+            let exists = match level {
+                0 => self.function.is_some() && self.master.is_some(),
+                1 => self.function.is_some(),
+                2 => self.master.is_some(),
+                _ => true,
+            };
+            exists && self.levels[*level].as_ref().is_none_or(|entry| entry.signed(&self.signers))
+        };
+        let level = (0..=counts).rev().find(usable).unwrap_or(counts);
+        let mut entry = match &self.levels[level] {
+            Some(entry) => entry.clone(),
+            None => Entry { sha256: (!self.standard).then_some(self.sha256), ..Entry::default() },
+        };
+        if entry.sha256.is_some() {
+            entry.sha256 = Some(self.sha256);
+        }
+        entry.says.insert(capability, grant);
+        let key = match &self.function {
+            Some(function) if level < 2 => format!("{}.{function}", self.module),
+            _ => self.module.to_string(),
+        };
+        let master = if level % 2 == 0 { self.master.clone() } else { None };
+        Line { master, key, entry }
+    }
+}
+
+/// One entry of the configuration, as the owner would write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    master: Option<String>,
+    key: String,
+    entry: Entry,
+}
+
+impl Line {
+    /// Where it stands.
+    pub(super) fn place(&self) -> (Option<&str>, &str) {
+        (self.master.as_deref(), &self.key)
+    }
+
+    /// Takes what another line of the same place adds.
+    pub(super) fn join(&mut self, other: Self) {
+        self.entry.says.extend(other.entry.says);
+    }
+
+    /// The end of a refusal.
+    pub(crate) fn sentence(lines: &[Self]) -> String {
+        let by = if lines.len() == 1 { "this line" } else { "these lines" };
+        let under = match lines.first().and_then(|line| line.master.as_deref()) {
+            Some(master) => format!("sandbox: masters: {}: modules:", text(master)),
+            None => "sandbox: modules:".to_owned(),
+        };
+        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        format!(
+            "; the owner of this host grants it by {by} under {under} in the minion's configuration: {}",
+            lines.join(" and ")
+        )
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", text(&self.key), self.entry)
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        if let Some(sha256) = self.sha256 {
+            parts.push(format!("sha256: {}", text(&sha256.to_string())));
+        }
+        match &self.signed_by {
+            None => {}
+            Some(Signers::NotNeeded) => parts.push("signed_by: false".to_owned()),
+            Some(Signers::OneOf(keys)) => {
+                parts.push(format!("signed_by: {}", list(keys.iter().map(|key| key.written.as_str()))));
+            }
+        }
+        parts.extend(self.says.iter().map(|(capability, grant)| format!("{}: {grant}", capability.key())));
+        if let Some(user) = &self.user {
+            parts.push(format!("user: {}", text(user)));
+        }
+        if self.limits != LimitChanges::default() {
+            parts.push(format!("limits: {}", self.limits));
+        }
+        let counts = [("max_running", self.max_running), ("max_queued", self.max_queued)];
+        parts.extend(counts.iter().filter_map(|(key, count)| Some(format!("{key}: {}", (*count)?))));
+        write!(f, "{{{}}}", parts.join(", "))
+    }
+}
+
+impl fmt::Display for LimitChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |key: &str, value: Option<u64>| Some(format!("{key}: {}", value?));
+        let time = |key: &str, ms: Option<u64>| Some(format!("{key}: {}ms", ms?));
+        let parts: Vec<String> = [
+            number("memory", self.memory),
+            time("wall", self.wall_ms),
+            time("cpu", self.cpu_ms),
+            number("output", self.output),
+            number("log", self.log),
+            number("log_lines", self.log_lines.map(u64::from)),
+            number("host_bytes", self.host_bytes),
+            number("host_calls", self.host_calls.map(u64::from)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        write!(f, "{{{}}}", parts.join(", "))
+    }
+}
+
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::No => f.write_str("false"),
+            Self::Yes => f.write_str("true"),
+            Self::Names(names) => write!(f, "{names}"),
+            Self::Process(process) => write!(f, "{process}"),
+            Self::Directories(directories) => {
+                let mode = |writable| if writable { "rw" } else { "ro" };
+                let parts = directories.iter().map(|dir| format!("{}: {}", text(&dir.path), mode(dir.writable)));
+                write!(f, "{{{}}}", parts.collect::<Vec<_>>().join(", "))
+            }
+            Self::Network(rules) => {
+                let rules: Vec<String> = rules.iter().map(crate::grants::rule_text).collect();
+                f.write_str(&list(rules.iter().map(String::as_str)))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("any"),
+            Self::Only(names) => f.write_str(&list(names.iter().map(String::as_str))),
+        }
+    }
+}
+
+impl fmt::Display for ProcessGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let others = [("users", &self.users), ("groups", &self.groups), ("env", &self.env), ("cwd", &self.cwd)];
+        if self.programs == Names::Any && others.iter().all(|(_, names)| **names == Names::Any) {
+            return f.write_str("any");
+        }
+        if self.programs != Names::Any && others.iter().all(|(_, names)| names.is_none()) {
+            return write!(f, "{}", self.programs);
+        }
+        write!(f, "{{programs: {}", self.programs)?;
+        for (key, names) in others.iter().filter(|(_, names)| !names.is_none()) {
+            write!(f, ", {key}: {names}")?;
+        }
+        f.write_char('}')
+    }
+}
+
+fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
+    let items: Vec<String> = items.map(text).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// Text as YAML has it in a flow: quoted where it could be read as anything else.
+pub(crate) fn text(text: &str) -> String {
+    const WORDS: [&str; 11] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"];
+    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))
+        && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
+    if plain {
+        return text.to_owned();
+    }
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                quoted.push('\\');
+                quoted.push(c);
+            }
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

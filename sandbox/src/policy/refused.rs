@@ -1,0 +1,142 @@
+//! A module that is not let in: what is missing, in one line, with the words that would grant it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use brine_sandbox_wire::Sha256Hex;
+
+use super::line::Line;
+use super::{Capability, Entry, Signers, Subject};
+use crate::ModuleName;
+
+/// A module that imports what it was not granted, or is not signed as it has to be. Displays as one line with the exact words
+/// that would grant it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The module.
+    pub module: ModuleName,
+    /// Its content.
+    pub sha256: Sha256Hex,
+    /// Imports that the owner can grant.
+    pub missing: BTreeMap<String, Capability>,
+    /// What is no interface of Brine.
+    pub unknown: Vec<String>,
+    /// Why its signature, or that it has none, is in the way.
+    pub unsigned: Option<String>,
+    /// What the entries of the configuration would have to be.
+    lines: Vec<Line>,
+}
+
+impl Refused {
+    pub(super) fn new(subject: &Subject<'_>) -> Self {
+        Self {
+            module: subject.name.clone(),
+            sha256: subject.sha256,
+            missing: BTreeMap::new(),
+            unknown: Vec::new(),
+            unsigned: None,
+            lines: Vec::new(),
+        }
+    }
+
+    pub(super) fn lack(
+        &mut self,
+        capability: Capability,
+        interfaces: &BTreeSet<&'static str>,
+        imports: &[String],
+        line: Line,
+    ) {
+        let name = |import: &str| import.split('@').next().is_some_and(|name| interfaces.contains(name));
+        self.missing.extend(imports.iter().filter(|import| name(import)).map(|import| (import.clone(), capability)));
+        match self.lines.iter_mut().find(|known| known.place() == line.place()) {
+            Some(known) => known.join(line),
+            None => self.lines.push(line),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.missing.is_empty() && self.unknown.is_empty() && self.unsigned.is_none()
+    }
+
+    /// The lines of the minion's configuration that would grant what is missing; none where nothing can.
+    pub fn lines(&self) -> Option<String> {
+        let lines = self.granting()?;
+        let lines: Vec<String> = lines.iter().map(|line| format!("    {line}\n")).collect();
+        Some(format!("sandbox:\n  modules:\n{}", lines.concat()))
+    }
+
+    fn granting(&self) -> Option<&[Line]> {
+        (self.unknown.is_empty() && self.unsigned.is_none()).then_some(&*self.lines)
+    }
+}
+
+/// Why a module that is not signed as wanted is refused.
+pub(super) fn unsigned(
+    subject: &Subject<'_>,
+    entry: &Entry,
+    level: usize,
+    function: Option<&str>,
+    master: Option<&str>,
+) -> String {
+    let name = subject.name;
+    let key = match level {
+        0 | 1 => format!("{name}.{}", function.unwrap_or_default()),
+        2 | 3 => name.to_string(),
+        _ => "*".to_owned(),
+    };
+    let of_master = match master {
+        Some(master) if level % 2 == 0 => format!("masters:{master}:"),
+        _ => String::new(),
+    };
+    let written: Vec<&str> = match &entry.signed_by {
+        Some(Signers::OneOf(keys)) => keys.iter().map(|key| key.written.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let what = if subject.signers.is_empty() { "is not signed" } else { "is signed by another key" };
+    let by = few(&written);
+    format!(
+        "module {name} {what}, and sandbox:{of_master}modules:{key}:signed_by asks for a signature of {by}; sign it with `minisign \
+         -S -m {name}.wasm` and put {name}.wasm.minisig beside it"
+    )
+}
+
+impl std::error::Error for Refused {}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(unsigned) = &self.unsigned {
+            return f.write_str(unsigned);
+        }
+        write!(f, "module {} imports ", self.module)?;
+        let missing: Vec<&str> = self.missing.keys().map(String::as_str).collect();
+        let mut parts = Vec::new();
+        if !missing.is_empty() {
+            let are = if missing.len() == 1 { "is" } else { "are" };
+            parts.push(format!("{}, which {are} not granted to it", few(&missing)));
+        }
+        if !self.unknown.is_empty() {
+            let are = if self.unknown.len() == 1 { "is no interface" } else { "are no interfaces" };
+            parts.push(format!("{}, which {are} of Brine", few(&self.unknown)));
+        }
+        f.write_str(&parts.join("; and "))?;
+        match self.granting() {
+            Some(lines) => f.write_str(&Line::sentence(lines)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A list for a sentence: a module may import hundreds, and a line is to be read.
+pub(crate) fn few<S: AsRef<str>>(names: &[S]) -> String {
+    const SHOWN: usize = 8;
+    let mut text: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    let more = format!("{} more", names.len().saturating_sub(SHOWN));
+    if names.len() > SHOWN {
+        text.push(&more);
+    }
+    match text.split_last() {
+        Some((last, [])) => (*last).to_owned(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,200 @@
+//! One entry under `modules`: what the owner says of a module, a function, or all.
+
+use brine_sandbox_wire::Directory;
+use rmpv::Value;
+
+use super::limits::limits;
+use super::values::{absolute, count, entries, list, name, names, text, user};
+use super::{Result, error};
+use crate::grants::{Names, ProcessGrant, is_glob, read_rule};
+use crate::policy::{Capability, Entry, Grant, Kind, Rules, Signer, Signers};
+
+pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()> {
+    for (key, value) in entries(path, value)? {
+        let path = format!("{path}:{key}");
+        let entry = entry(&path, value)?;
+        if key == "*" {
+            rules.every = entry;
+        } else if let Some((module, function)) = key.split_once('.') {
+            let word = function.starts_with(|c: char| c.is_ascii_lowercase())
+                && function.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if !word {
+                let why = "a function is named as in cmd.run: lower-case letters, digits and _, a letter first";
+                return error(&path, why);
+            }
+            if entry.max_running.is_some() || entry.max_queued.is_some() {
+                return error(&path, "max_running and max_queued are for a module, not for one of its functions");
+            }
+            rules.functions.insert((name(&path, module)?, function.to_owned()), entry);
+        } else {
+            rules.modules.insert(name(&path, key)?, entry);
+        }
+    }
+    Ok(())
+}
+
+fn entry(path: &str, value: &Value) -> Result<Entry> {
+    let mut entry = Entry::default();
+    for (key, value) in entries(path, value)? {
+        let path = format!("{path}:{key}");
+        if let Some(capability) = Capability::ALL.into_iter().find(|capability| capability.key() == key) {
+            entry.says.insert(capability, grant(&path, capability, value)?);
+            continue;
+        }
+        match key {
+            "sha256" => match value.as_str().unwrap_or_default().parse() {
+                Ok(hash) => entry.sha256 = Some(hash),
+                Err(_) => return error(&path, "64 hex digits are expected, in quotes if all of them are decimal"),
+            },
+            "signed_by" => entry.signed_by = Some(signed_by(&path, value)?),
+            "user" => entry.user = Some(user(&path, value)?),
+            "limits" => entry.limits = limits(&path, value)?,
+            "max_running" => entry.max_running = Some(count(&path, value, 1..=1_000)?),
+            "max_queued" => entry.max_queued = Some(count(&path, value, 0..=1_000_000)?),
+            _ => {
+                let known: Vec<&str> = Capability::ALL.iter().map(|capability| capability.key()).collect();
+                let others = "sha256, signed_by, user, limits, max_running and max_queued";
+                return error(&path, format!("there is no such grant; there are {}, {others}", known.join(", ")));
+            }
+        }
+    }
+    Ok(entry)
+}
+
+fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
+    if value.as_bool() == Some(false) {
+        return Ok(Grant::No);
+    }
+    match capability.kind() {
+        Kind::Flag if value.as_bool() == Some(true) => Ok(Grant::Yes),
+        Kind::Flag => error(path, format!("true or false is expected, not {value}")),
+        Kind::Names if value.as_bool() == Some(true) => Ok(Grant::Names(Names::Any)),
+        Kind::Names if value.is_array() || value.is_str() => {
+            let check = |path: &str, text: &str| named(path, capability, text);
+            names(path, value, check).map(Grant::Names)
+        }
+        Kind::Names => error(path, format!("any, a list or false is expected, not {value}")),
+        Kind::Process => process(path, value).map(Grant::Process),
+        Kind::Directories => directories(path, value).map(Grant::Directories),
+        Kind::Network => {
+            let Value::Array(_) = value else {
+                return error(path, format!("a list of host:port or false is expected, not {value}"));
+            };
+            let rules = list(path, value, |path, text| read_rule(text).map(drop).or_else(|why| error(path, format!("{text:?}: {why}"))))?;
+            let mut rules: Vec<_> = rules.iter().filter_map(|rule| read_rule(rule).ok()).collect();
+            rules.sort();
+            rules.dedup();
+            Ok(Grant::Network(rules))
+        }
+    }
+}
+
+/// What one name in a list of this capability has to be.
+fn named(path: &str, capability: Capability, text: &str) -> Result<()> {
+    match capability {
+        Capability::Pillar if is_glob(text) => error(path, format!("{text:?}: keys of the pillar are named whole, without * and ?")),
+        Capability::Pillar if text.split(':').any(str::is_empty) => error(path, format!("{text:?} has an empty part")),
+        Capability::Files if text.starts_with('/') || text.starts_with("salt:") => {
+            error(path, format!("{text:?}: a path on the file server is relative, as in deploy/**"))
+        }
+        Capability::Files if text.split('/').any(|part| matches!(part, "" | "." | "..")) => {
+            error(path, format!("{text:?} has parts that are empty, . or .."))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
+    let any = |names: Names| ProcessGrant {
+        users: names.clone(),
+        groups: names.clone(),
+        env: names.clone(),
+        cwd: names.clone(),
+        programs: names,
+        ..ProcessGrant::default()
+    };
+    let programs = |path: &str, value: &Value| names(path, value, program);
+    match value {
+        Value::Array(_) => Ok(ProcessGrant { programs: programs(path, value)?, ..ProcessGrant::default() }),
+        Value::Map(_) => {
+            let mut grant = ProcessGrant::default();
+            for (key, value) in entries(path, value)? {
+                let path = format!("{path}:{key}");
+                match key {
+                    "programs" => grant.programs = programs(&path, value)?,
+                    "users" => grant.users = users(&path, value)?,
+                    "groups" => grant.groups = users(&path, value)?,
+                    "env" => grant.env = names(&path, value, variable)?,
+                    "cwd" => grant.cwd = names(&path, value, absolute)?,
+                    _ => return error(&path, "there is no such key; there are programs, users, groups, env and cwd"),
+                }
+            }
+            Ok(grant)
+        }
+        _ if value.as_str() == Some("any") => Ok(any(Names::Any)),
+        _ => error(
+            path,
+            format!("any, a list of programs, a dict of programs, users, groups, env and cwd, or false is expected, not {value}"),
+        ),
+    }
+}
+
+fn program(path: &str, text: &str) -> Result<()> {
+    if text == "/" {
+        return error(path, "\"/\" is not a program");
+    }
+    absolute(path, text)
+}
+
+fn users(path: &str, value: &Value) -> Result<Names> {
+    match value {
+        Value::Array(items) => items.iter().map(|item| user(path, item)).collect::<Result<_>>().map(Names::Only),
+        _ => names(path, value, |_, _| Ok(())),
+    }
+}
+
+/// A variable's name; `*` stands for the rest of one.
+fn variable(path: &str, text: &str) -> Result<()> {
+    if crate::broker::is_variable(text.strip_suffix('*').unwrap_or(text)) || text == "*" {
+        return Ok(());
+    }
+    error(path, format!("{text:?} cannot be a variable's name: letters, digits and _, no digit first"))
+}
+
+fn directories(path: &str, value: &Value) -> Result<Vec<Directory>> {
+    let Value::Map(_) = value else {
+        return error(path, format!("a dict as in {{/srv/app: rw, /etc: ro}} or false is expected, not {value}"));
+    };
+    let mut directories = Vec::new();
+    for (directory, mode) in entries(path, value)? {
+        let path = format!("{path}:{directory}");
+        absolute(&path, directory)?;
+        let writable = match mode.as_str() {
+            Some("ro") => false,
+            Some("rw") => true,
+            _ => return error(&path, format!("ro or rw is expected, not {mode}")),
+        };
+        directories.push(Directory { path: directory.to_owned(), writable });
+    }
+    directories.sort();
+    if let Some(twice) = directories.windows(2).find(|pair| pair[0].path == pair[1].path) {
+        return error(path, format!("{} is there twice", twice[0].path));
+    }
+    Ok(directories)
+}
+
+fn signed_by(path: &str, value: &Value) -> Result<Signers> {
+    if value.as_bool() == Some(false) {
+        return Ok(Signers::NotNeeded);
+    }
+    let Value::Array(items) = value else {
+        return error(path, format!("a list of public keys or false is expected, not {value}"));
+    };
+    if items.is_empty() {
+        return error(path, "the list is empty: nothing could be so signed");
+    }
+    let signer = |item| {
+        Ok(Signer { written: text(path, item)?.to_owned(), key: None })
+    };
+    items.iter().map(signer).collect::<Result<_>>().map(Signers::OneOf)
+}

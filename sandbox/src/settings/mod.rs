@@ -1,0 +1,156 @@
+//! The `sandbox:` part of the minion's configuration. It decides what code may do on this host, so a key that is not known
+//! or a value that does not fit is an error, never a default.
+//!
+//! - `entry.rs`  what is said of one module; `limits.rs` what jobs and the compiler may use; `values.rs` single values
+//! - `files.rs`  the part that looks at the host: files of keys, links of folders
+
+mod entry;
+mod files;
+mod limits;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::time::Duration;
+
+use rmpv::Value;
+
+pub use files::others_may_write;
+pub(crate) use values::{is_user, why_not_absolute};
+
+use crate::policy::{Entry, Rules};
+use crate::{CompileLimits, Limits, Policy};
+
+/// Jobs at the same time on a machine with few cores: most wait rather than compute, and an idle instance is 40 KB.
+const MIN_RUNNING: usize = 16;
+/// And with many: four a core.
+const RUNNING_PER_CORE: usize = 4;
+/// Jobs that wait: a burst of a large highstate, and a bound to what a master can pile up.
+const MAX_QUEUED: usize = 1_000;
+/// Executors with direct grants cost some MB each, and a few milliseconds to start.
+const EXECUTOR_IDLE: Duration = Duration::from_secs(60);
+/// Masters with entries of their own: for each, every module is decided on.
+const MAX_MASTERS: usize = 16;
+
+/// `sandbox:` of the minion's configuration, checked. All of it has defaults.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `limits`
+    pub limits: Limits,
+    /// `modules`, `masters`, `replace_standard`
+    pub policy: Policy,
+    /// `max_running`
+    pub max_running: usize,
+    /// `max_queued`
+    pub max_queued: usize,
+    /// `compile`
+    pub compile: CompileLimits,
+    /// `user`: a name or a number. None: the sandbox's own where the minion is root.
+    pub user: Option<String>,
+    /// `require_second_wall`
+    pub require_second_wall: bool,
+    /// `executor_idle`
+    pub executor_idle: Duration,
+    /// `total_memory`: bytes of memory of all running jobs together.
+    pub total_memory: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            limits: Limits::default(),
+            policy: Policy::default(),
+            max_running: MIN_RUNNING.max(RUNNING_PER_CORE * cores),
+            max_queued: MAX_QUEUED,
+            compile: CompileLimits::default(),
+            user: None,
+            require_second_wall: false,
+            executor_idle: EXECUTOR_IDLE,
+            total_memory: crate::memory::half(),
+        }
+    }
+}
+
+/// A setting that cannot be used: which, and why.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct SettingsError {
+    /// Its way in the configuration: `sandbox:limits:memory`.
+    pub key: String,
+    /// One line.
+    pub why: String,
+}
+
+type Result<T> = std::result::Result<T, SettingsError>;
+
+fn error<T>(key: &str, why: impl Into<String>) -> Result<T> {
+    // A key or a value is shown as it is, and an error is one line.
+    let line = |text: &str| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    Err(SettingsError { key: line(key), why: line(&why.into()) })
+}
+
+impl Settings {
+    /// Reads the value of `sandbox`; nil where there is none. Pure: files of keys are not read and links of folders are not known,
+    /// so that what depends on them is refused; [`Settings::load`] does that too.
+    pub fn read(value: &Value) -> Result<Self> {
+        let mut settings = Self::default();
+        for (key, value) in values::entries("sandbox", value)? {
+            let path = format!("sandbox:{key}");
+            match key {
+                "limits" => limits::limits(&path, value)?.apply(&mut settings.limits),
+                "compile" => limits::compile(&path, value, &mut settings.compile)?,
+                "modules" => entry::modules(&path, value, &mut settings.policy.general)?,
+                "masters" => settings.masters(&path, value)?,
+                "replace_standard" => {
+                    let names = values::list(&path, value, |path, text| values::name(path, text).map(drop))?;
+                    settings.policy.replace_standard = names.iter().filter_map(|name| name.parse().ok()).collect();
+                }
+                "max_running" => settings.max_running = values::count(&path, value, 1..=1_000)?,
+                "max_queued" => settings.max_queued = values::count(&path, value, 0..=1_000_000)?,
+                "user" => settings.user = Some(values::user(&path, value)?),
+                "require_second_wall" => settings.require_second_wall = values::flag(&path, value)?,
+                "executor_idle" => {
+                    settings.executor_idle = Duration::from_millis(values::milliseconds(&path, value)?);
+                }
+                "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
+                _ => {
+                    let known = "user, require_second_wall, executor_idle, max_running, max_queued, total_memory, limits, compile, \
+                                 modules, masters and replace_standard";
+                    return error(&path, format!("there is no such setting; there are {known}"));
+                }
+            }
+        }
+        files::read_keys(&mut settings.policy, None)?;
+        Ok(settings)
+    }
+
+    fn masters(&mut self, path: &str, value: &Value) -> Result<()> {
+        for (fingerprint, value) in values::entries(path, value)? {
+            let path = format!("{path}:{fingerprint}");
+            let pairs: Vec<&str> = fingerprint.split(':').collect();
+            if pairs.len() != 32 || !pairs.iter().all(|pair| pair.len() == 2 && pair.chars().all(|c| c.is_ascii_hexdigit())) {
+                return error(&path, "a master's fingerprint is expected: 32 pairs of hex digits, as `salt-key -F master` shows it");
+            }
+            let mut rules = Rules::default();
+            for (key, value) in values::entries(&path, value)? {
+                let path = format!("{path}:{key}");
+                match key {
+                    "modules" => entry::modules(&path, value, &mut rules)?,
+                    _ => return error(&path, "there is no such setting; there is modules"),
+                }
+            }
+            let counted = |entry: &Entry| entry.max_running.is_some() || entry.max_queued.is_some();
+            if rules.modules.values().any(counted) || counted(&rules.every) {
+                return error(&path, "max_running and max_queued are for the jobs of all masters together");
+            }
+            if self.policy.masters.insert(fingerprint.to_ascii_lowercase(), rules).is_some() {
+                return error(&path, "this master is there twice");
+            }
+            if self.policy.masters.len() > MAX_MASTERS {
+                return error(&path, format!("there are more than {MAX_MASTERS} masters"));
+            }
+        }
+        Ok(())
+    }
+}

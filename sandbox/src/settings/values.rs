@@ -1,0 +1,176 @@
+//! Values of the configuration: each is what it has to be, or an error that names its path.
+
+use std::ops::RangeInclusive;
+
+use rmpv::Value;
+
+use super::{Result, error};
+use crate::ModuleName;
+use crate::grants::{MAX_NAME, Names};
+
+/// Names in one grant. Each is compared with what a guest asks.
+const MAX_NAMES: usize = 1_000;
+/// Bytes of a path that the kernel takes.
+const MAX_PATH: usize = 4_095;
+
+/// The entries of a map with text keys; none for nil.
+pub(super) fn entries<'a>(path: &str, value: &'a Value) -> Result<Vec<(&'a str, &'a Value)>> {
+    match value {
+        Value::Nil => Ok(Vec::new()),
+        Value::Map(entries) => entries
+            .iter()
+            .map(|(key, value)| match key.as_str() {
+                Some(key) => Ok((key, value)),
+                None => error(path, format!("the key {key} is not text")),
+            })
+            .collect(),
+        other => error(path, format!("a dict is expected, not {other}")),
+    }
+}
+
+/// Text, not empty and of one line.
+pub(super) fn text<'a>(path: &str, value: &'a Value) -> Result<&'a str> {
+    match value.as_str() {
+        Some(text) if text.is_empty() => error(path, "it is empty"),
+        Some(text) if text.contains(char::is_control) => error(path, "it has control characters"),
+        Some(text) if text.len() > MAX_NAME => error(path, format!("it has more than {MAX_NAME} bytes")),
+        Some(text) => Ok(text),
+        None => error(path, format!("text is expected, not {value}")),
+    }
+}
+
+/// A list of text, each checked.
+pub(super) fn list(path: &str, value: &Value, check: impl Fn(&str, &str) -> Result<()>) -> Result<Vec<String>> {
+    let Value::Array(items) = value else { return error(path, format!("a list is expected, not {value}")) };
+    if items.len() > MAX_NAMES {
+        return error(path, format!("it has more than {MAX_NAMES} items"));
+    }
+    let read = |item| {
+        let text = text(path, item)?;
+        check(path, text)?;
+        Ok(text.to_owned())
+    };
+    items.iter().map(read).collect()
+}
+
+/// `any` or a list.
+pub(super) fn names(path: &str, value: &Value, check: impl Fn(&str, &str) -> Result<()>) -> Result<Names> {
+    match value {
+        Value::Array(_) => list(path, value, check).map(Names::Only),
+        _ if value.as_str() == Some("any") => Ok(Names::Any),
+        _ => error(path, format!("any or a list is expected, not {value}")),
+    }
+}
+
+pub(super) fn name(path: &str, text: &str) -> Result<ModuleName> {
+    text.parse().or_else(|bad: crate::BadName| error(path, bad.to_string()))
+}
+
+/// A path as there is only one way to write it: absolute, no `.`, `..`, doubled or last slash.
+pub(super) fn absolute(path: &str, text: &str) -> Result<()> {
+    match why_not_absolute(text) {
+        None => Ok(()),
+        Some(why) => error(path, format!("{text:?} {why}")),
+    }
+}
+
+/// What is wrong with a path that has to be absolute and plain.
+pub(crate) fn why_not_absolute(text: &str) -> Option<&'static str> {
+    if !text.starts_with('/') {
+        Some("is not an absolute path")
+    } else if text.len() > MAX_PATH {
+        Some("is longer than a path can be")
+    } else if text.contains(char::is_control) {
+        Some("has control characters")
+    } else if text != "/" && text[1..].split('/').any(|part| matches!(part, "" | "." | "..")) {
+        Some("has parts that are empty, . or ..; the path is to be written without them")
+    } else {
+        None
+    }
+}
+
+/// A user or group: a name or a number.
+pub(super) fn user(path: &str, value: &Value) -> Result<String> {
+    if let Some(number) = value.as_u64() {
+        return match u32::try_from(number) {
+            Ok(uid) if uid < u32::MAX => Ok(uid.to_string()),
+            _ => error(path, format!("{number} is no user's number")),
+        };
+    }
+    let text = text(path, value)?;
+    if is_user(text) { Ok(text.to_owned()) } else { error(path, format!("{text:?} cannot be a user's name")) }
+}
+
+/// Whether it can be a user's or a group's name or number.
+pub(crate) fn is_user(text: &str) -> bool {
+    const MAX: usize = 256;
+    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '$' | '\\');
+    !text.is_empty()
+        && text.len() <= MAX
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.chars().all(inside)
+}
+
+pub(super) fn flag(path: &str, value: &Value) -> Result<bool> {
+    match value.as_bool() {
+        Some(flag) => Ok(flag),
+        None => error(path, format!("true or false is expected, not {value}")),
+    }
+}
+
+pub(super) fn count(path: &str, value: &Value, range: RangeInclusive<usize>) -> Result<usize> {
+    match value.as_u64().and_then(|n| usize::try_from(n).ok()) {
+        Some(n) if range.contains(&n) => Ok(n),
+        _ => error(path, format!("a number from {} to {} is expected, not {value}", range.start(), range.end())),
+    }
+}
+
+/// A number with a unit; without one it counts `units[0]`'s.
+fn quantity(value: &Value, units: &[(&str, f64)]) -> Option<f64> {
+    if let Some(number) = value.as_f64() {
+        return Some(number * units[0].1);
+    }
+    let text = value.as_str()?.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = unit.trim();
+    let (_, factor) = units.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit))?;
+    Some(number.parse::<f64>().ok()? * factor)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "checked by the range"
+)]
+pub(super) fn size(path: &str, value: &Value, range: RangeInclusive<u64>) -> Result<u64> {
+    const UNITS: [(&str, f64); 10] = [
+        ("", 1.0),
+        ("B", 1.0),
+        ("K", 1024.0),
+        ("KB", 1e3),
+        ("KiB", 1024.0),
+        ("M", 1048576.0),
+        ("MB", 1e6),
+        ("MiB", 1048576.0),
+        ("G", 1073741824.0),
+        ("GiB", 1073741824.0),
+    ];
+    match quantity(value, &UNITS) {
+        Some(bytes) if bytes >= *range.start() as f64 && bytes <= *range.end() as f64 => Ok(bytes as u64),
+        Some(_) => error(path, format!("{value} is not between {} and {} bytes", range.start(), range.end())),
+        None => error(path, format!("a size as in 64MiB is expected, not {value}")),
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked by the range")]
+pub(super) fn milliseconds(path: &str, value: &Value) -> Result<u64> {
+    const UNITS: [(&str, f64); 5] = [("", 1e3), ("s", 1e3), ("ms", 1.0), ("m", 60e3), ("h", 3600e3)];
+    const DAY: f64 = 24.0 * 3600e3;
+    match quantity(value, &UNITS) {
+        Some(ms) if (10.0..=DAY).contains(&ms) => Ok(ms as u64),
+        Some(_) => error(path, format!("{value} is not between 10ms and 24h")),
+        None => error(path, format!("a time as in 60s is expected, not {value}")),
+    }
+}
