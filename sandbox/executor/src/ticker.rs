@@ -14,6 +14,9 @@ const TICK: Duration = Duration::from_millis(10);
 /// While a call is to be killed: with many busy guests each has to have its turn before the call comes to know.
 const FAST_TICK: Duration = Duration::from_millis(1);
 
+/// In which all guests have had a turn, with one thread for them, while [`FAST_TICK`] lets it: a limit is noticed at a turn.
+const ROUND: Duration = Duration::from_millis(40);
+
 /// Ticks without a call before the thread sleeps. Calls that follow one another closely do not pay for waking it.
 const LINGER: u32 = 100;
 
@@ -87,8 +90,9 @@ impl Drop for Running {
 fn tick(engine: &EngineWeak, counts: &Counts) {
     let mut idle = 0;
     loop {
+        let running = u32::try_from(counts.running.load(Ordering::SeqCst)).unwrap_or(u32::MAX);
         let fast = counts.killed.load(Ordering::SeqCst) > 0;
-        thread::park_timeout(if fast { FAST_TICK } else { TICK });
+        thread::park_timeout(if fast { FAST_TICK } else { (ROUND / running.max(1)).clamp(FAST_TICK, TICK) });
         let Some(engine) = engine.upgrade() else { return };
         engine.increment_epoch();
         drop(engine);

@@ -1,0 +1,198 @@
+//! Limits of time and of what a call returns, on a busy executor too.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use brine_sandbox_wire::{FailKind, FromExecutor, Limits, Outcome, ToExecutor};
+use common::{Executor, assert_failed, bare, component, pack, returned};
+use serde_json::{Value, json};
+
+const SPIN: &str = r#"(func (export "f") (loop br 0))"#;
+
+/// What a limit may be outlasted by, in hundredths.
+const LATE: u64 = 120;
+
+#[tokio::test]
+async fn a_loop_ends_at_its_cpu_limit() {
+    let mut executor = Executor::start().await;
+    for core in [SPIN, r#"(func $start (loop br 0)) (start $start) (func (export "f"))"#] {
+        let limits = Limits { cpu_ms: 300, ..Limits::default() };
+        let (outcome, usage) = executor.f(&bare(core), limits).await;
+        assert_failed(&outcome, FailKind::Cpu, "test.f was stopped: its CPU limit of 300 ms is used up");
+        assert!((300_000..300_000 * LATE / 100).contains(&usage.cpu_us), "{usage:?}");
+    }
+    executor.still_works().await;
+}
+
+/// Waits for so many milliseconds.
+fn sleeper(ms: u64) -> String {
+    format!(
+        r#"(component
+            (import "wasi:io/poll@0.2.0" (instance $poll
+                (export "pollable" (type $pollable (sub resource)))
+                (export "[method]pollable.block" (func (param "self" (borrow $pollable))))))
+            (alias export $poll "pollable" (type $pollable))
+            (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+                (alias outer 1 $pollable (type $p'))
+                (export "pollable" (type $p (eq $p')))
+                (export "subscribe-duration" (func (param "when" u64) (result (own $p))))))
+            (core func $subscribe (canon lower (func $clock "subscribe-duration")))
+            (core func $block (canon lower (func $poll "[method]pollable.block")))
+            (core module $m
+                (import "host" "subscribe" (func $subscribe (param i64) (result i32)))
+                (import "host" "block" (func $block (param i32)))
+                (func (export "f") (call $block (call $subscribe (i64.const {ms}000000)))))
+            (core instance $i (instantiate $m (with "host" (instance
+                (export "subscribe" (func $subscribe)) (export "block" (func $block))))))
+            (func (export "f") (canon lift (core func $i "f"))))"#
+    )
+}
+
+#[tokio::test]
+async fn waiting_costs_no_cpu() {
+    let mut executor = Executor::start().await;
+    let (outcome, usage) = executor.f(&sleeper(300), Limits { cpu_ms: 100, ..Limits::default() }).await;
+    assert_eq!(returned(&outcome), Value::Null);
+    assert!(usage.wall_us >= 300_000 && usage.cpu_us < 100_000, "{usage:?}");
+}
+
+/// Starts so many loops with these limits.
+async fn spin(executor: &mut Executor, count: usize, limits: &Limits) -> Vec<u64> {
+    let module = executor.load(&bare(SPIN)).await;
+    let mut calls = Vec::new();
+    for _ in 0..count {
+        let mut run = executor.run(module, "f");
+        run.limits = limits.clone();
+        calls.push(run.call);
+        executor.send(ToExecutor::Run(Box::new(run))).await;
+    }
+    calls
+}
+
+#[tokio::test]
+async fn many_busy_guests_keep_their_limits() {
+    let mut executor = Executor::start().await;
+    spin(&mut executor, 48, &Limits { wall_ms: 1_000, ..Limits::default() }).await;
+    let mut late = Vec::new();
+    for _ in 0..48 {
+        let FromExecutor::Done { outcome, usage, .. } = executor.next().await else { panic!("an end") };
+        assert_failed(&outcome, FailKind::Wall, "test.f was stopped: its wall clock limit of 1 s is used up");
+        late.push(usage.wall_us);
+    }
+    late.sort_unstable();
+    // Other programs run on this machine too, so not each is held to it.
+    assert!(late[late.len() / 2] < 1_000_000 * LATE / 100, "{late:?}");
+}
+
+#[tokio::test]
+async fn a_kill_is_quick_on_a_busy_executor() {
+    let mut executor = Executor::with(&["--guest-threads", "2"]).await;
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let calls = spin(&mut executor, 9, &Limits::default()).await;
+        executor.still_works().await;
+        for call in calls {
+            let began = Instant::now();
+            executor.send(ToExecutor::Kill { call, reason: "killed".into() }).await;
+            assert_failed(&executor.done(call).await.0, FailKind::Killed, "test.f was stopped: killed");
+            times.push(began.elapsed());
+        }
+    }
+    times.sort();
+    assert!(times[times.len() / 2] < Duration::from_millis(50), "{times:?}");
+}
+
+#[tokio::test]
+async fn lines_of_log_are_bounded() {
+    let wat = r#"(component
+        (import "brine:host/log@1.0.0" (instance $log
+            (type $level' (enum "trace" "debug" "info" "warning" "error"))
+            (export "level" (type $level (eq $level')))
+            (export "write" (func (param "level" $level) (param "message" string)))))
+        (core module $memory (memory (export "memory") 1) (data (memory 0) (i32.const 0) "x\nx"))
+        (core instance $memory (instantiate $memory))
+        (core func $write (canon lower (func $log "write") (memory (core memory $memory "memory"))))
+        (core module $m
+            (import "log" "write" (func $write (param i32 i32 i32)))
+            (func (export "f") (local i32)
+                (loop (call $write (i32.const 3) (i32.const 0) (i32.const 3))
+                    (local.set 0 (i32.add (local.get 0) (i32.const 1)))
+                    (br_if 0 (i32.lt_u (local.get 0) (i32.const 10))))))
+        (core instance $i (instantiate $m (with "log" (instance (export "write" (func $write))))))
+        (func (export "f") (canon lift (core func $i "f"))))"#;
+    let mut executor = Executor::start().await;
+    let (outcome, usage) = executor.f(wat, Limits { log_lines: 5, ..Limits::default() }).await;
+    assert_eq!(returned(&outcome), Value::Null);
+    assert_eq!((executor.log.len(), usage.log_dropped), (6, 15));
+    assert_eq!(executor.log[5].2, "its log limit is used up, 15 more lines were dropped");
+}
+
+/// A component whose `f` returns so many bytes in the way `result` says, whatever it takes.
+fn large(params: &str, lowered: &str, result: &str, ok: &str) -> String {
+    component(
+        "",
+        &format!("{params} (result {result})"),
+        &format!(
+            r#"(func (export "f") {lowered} (result i32)
+                (drop (memory.grow (i32.const 32)))
+                (memory.fill (i32.const 1048576) (i32.const 0x61) (i32.const 1000000))
+                {ok}
+                (i32.const 64))"#
+        ),
+    )
+}
+
+#[tokio::test]
+async fn a_megabyte_of_bytes_or_text_is_returned_however_it_is_asked_for() {
+    let mut executor = Executor::start().await;
+    let plain = "(i32.store (i32.const 64) (i32.const 1048576)) (i32.store (i32.const 68) (i32.const 1000000))";
+    let in_result = "(i32.store (i32.const 64) (i32.const 0)) (i32.store (i32.const 68) (i32.const 1048576)) (i32.store (i32.const 72) (i32.const 1000000))";
+    for (params, lowered, args) in [
+        ("", "", json!([])),
+        (r#"(param "a" string)"#, "(param i32 i32)", json!(["x"])),
+        (r#"(param "a" u32)"#, "(param i32)", json!([1])),
+        (r#"(param "a" u64)"#, "(param i64)", json!([1])),
+        (r#"(param "a" string) (param "b" string)"#, "(param i32 i32 i32 i32)", json!(["x", "y"])),
+        (r#"(param "a" string) (param "b" (option string))"#, "(param i32 i32 i32 i32 i32)", json!(["x"])),
+        (r#"(param "a" string) (param "b" (option string))"#, "(param i32 i32 i32 i32 i32)", json!(["x", "y"])),
+        (r#"(param "a" string) (param "b" u64) (param "c" u64)"#, "(param i32 i32 i64 i64)", json!(["x", 1, 2])),
+    ] {
+        for (result, ok) in [
+            ("(list u8)", plain),
+            ("string", plain),
+            ("(result (list u8) (error string))", in_result),
+            ("(result string (error string))", in_result),
+        ] {
+            let module = executor.load(&large(params, lowered, result, ok)).await;
+            let mut run = executor.run(module, "f");
+            run.args = pack(&args);
+            let (outcome, _) = executor.finish(run).await;
+            let Outcome::Returned { value, .. } = outcome else { panic!("{params} {result}: {outcome:?}") };
+            assert_eq!((value.len(), value.last()), (1_000_005, Some(&0x61)), "{params} {result}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_a_function_that_returns_bytes() {
+    let mut executor = Executor::start().await;
+    let error = "(i32.store (i32.const 64) (i32.const 1)) (i32.store (i32.const 68) (i32.const 1048576)) (i32.store (i32.const 72) (i32.const 3))";
+    for result in ["(list u8)", "string", "bool"] {
+        let result = format!("(result {result} (error string))");
+        let (outcome, _) = executor.f(&large("", "", &result, error), Limits::default()).await;
+        assert_failed(&outcome, FailKind::Function, "aaa");
+    }
+}
+
+/// Where dynamic values are needed they are bounded before they are made.
+#[tokio::test]
+async fn bytes_as_dynamic_values_are_bounded() {
+    let mut executor = Executor::start().await;
+    let plain = "(i32.store (i32.const 64) (i32.const 1048576)) (i32.store (i32.const 68) (i32.const 1000000))";
+    let module = executor.load(&large(r#"(param "a" f32)"#, "(param f32)", "(list u8)", plain)).await;
+    let mut run = executor.run(module, "f");
+    run.args = pack(&json!([1.0]));
+    let line = "test.f was stopped: it hands over more than its limit of 16 MiB at once";
+    assert_failed(&executor.finish(run).await.0, FailKind::Output, line);
+}
