@@ -92,7 +92,7 @@ pub(crate) struct Base {
 
 /// What the owner's configuration says of the sandbox.
 pub(crate) fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
-    Ok(Settings::read(&opts.sandbox)?)
+    Ok(Settings::load(&opts.sandbox, &opts.conf_dir)?)
 }
 
 /// The product's sandbox: the programs and standard modules of the package.

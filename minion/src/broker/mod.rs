@@ -9,7 +9,6 @@ mod events;
 mod files;
 mod functions;
 mod grains;
-mod granted;
 mod http;
 mod jobs;
 mod mine;

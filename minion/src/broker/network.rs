@@ -11,7 +11,6 @@ use std::time::Duration;
 use brine_protocol::value::{Value, list};
 use brine_sandbox::{Caller, HostError, NetworkOp};
 use futures_util::future::BoxFuture;
-use ipnet::IpNet;
 use tokio::sync::Semaphore;
 
 /// Look-ups at once. The system's resolver cannot be stopped, so one that was given up counts until it ends.
@@ -97,7 +96,7 @@ pub(super) async fn addresses(
 }
 
 /// An address, with or without brackets.
-pub(super) fn literal(host: &str) -> Option<IpAddr> {
+fn literal(host: &str) -> Option<IpAddr> {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     inner.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
@@ -105,10 +104,11 @@ pub(super) fn literal(host: &str) -> Option<IpAddr> {
 /// Why this caller may not reach an address that a name led to, if so.
 fn why_not(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String> {
     let special = special(address)?;
-    let by_address = caller.grants.direct.network.iter().any(|rule| {
-        let net = rule.host.parse::<IpNet>().or_else(|_| rule.host.parse::<IpAddr>().map(IpNet::from));
-        net.is_ok_and(|net| net.contains(&address)) && port.is_none_or(|port| rule.ports.0 <= port && port <= rule.ports.1)
-    });
+    let written = address.to_string();
+    let by_address = match port {
+        Some(port) => caller.grants.allows_host(&written, port),
+        None => caller.grants.allows_name(&written),
+    };
     (!by_address).then(|| format!("is {special}: that is reached only where the address itself was granted"))
 }
 
@@ -122,7 +122,7 @@ const METADATA: &[IpAddr] = &[
 ];
 
 /// What kind of address that no name should lead to it is, if it is one.
-pub(super) fn special(address: IpAddr) -> Option<&'static str> {
+fn special(address: IpAddr) -> Option<&'static str> {
     if METADATA.contains(&address) {
         return Some("where a cloud keeps this machine's credentials");
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_protocol::value::{Value, list, map};
-use brine_sandbox::{ByteBuf, Caller, HostError, HttpOp, HttpRequest};
+use brine_sandbox::{ByteBuf, Caller, HostError, HttpOp, HttpRequest, check_host};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
@@ -113,7 +113,7 @@ impl Http {
         let mut hop = Hop::read(request)?;
         let mut left = redirects;
         loop {
-            super::granted::check_host(caller, &hop.url.host, hop.url.port)?;
+            check_host(caller, &hop.url.host, hop.url.port)?;
             let answer = self.exchange(caller, &hop, max_body).await.map_err(|e| match e {
                 HostError::Failed(why) => HostError::Failed(format!("{}: {why}", hop.url.origin())),
                 denied => denied,
