@@ -1,0 +1,41 @@
+//! A file by its lines, or by its parts.
+
+use brine_guest::fs;
+
+/// Bytes of a line; a longer one is an error, where the memory of an instance is bounded anyway.
+const MAX_LINE: usize = 8 * 1024 * 1024;
+
+/// Gives each line with its end to `each`, as long as that wants more.
+pub(crate) fn lines(file: &fs::File, mut each: impl FnMut(&[u8]) -> bool) -> Result<(), fs::Error> {
+    let mut pending: Vec<u8> = Vec::new();
+    let mut more = true;
+    let mut long = false;
+    file.each(|part| {
+        let mut rest = part;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (line, after) = rest.split_at(end + 1);
+            more = if pending.is_empty() {
+                each(line)
+            } else {
+                pending.extend_from_slice(line);
+                let more = each(&pending);
+                pending.clear();
+                more
+            };
+            if !more {
+                return false;
+            }
+            rest = after;
+        }
+        pending.extend_from_slice(rest);
+        long = pending.len() > MAX_LINE;
+        !long
+    })?;
+    if long {
+        return Err(fs::Error::Other("a line is too long"));
+    }
+    if more && !pending.is_empty() {
+        each(&pending);
+    }
+    Ok(())
+}
