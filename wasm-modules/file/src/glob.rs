@@ -20,8 +20,8 @@ pub(crate) fn expand(glob: &str) -> Result<Vec<String>, String> {
         return Ok(if there(glob)? { vec![glob.into()] } else { Vec::new() });
     }
     let mut found = vec![String::from("/")];
-    let mut parts = glob.split('/').filter(|part| !part.is_empty()).peekable();
-    while let Some(part) = parts.next() {
+
+    for part in glob.split('/').filter(|part| !part.is_empty()) {
         let mut next = Vec::new();
         for place in found {
             if !magic(part) {
