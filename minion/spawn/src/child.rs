@@ -28,6 +28,8 @@ const STEPS: [Step; 8] = [
 ];
 /// Signals of Linux.
 const SIGNALS: c_int = 64;
+/// The kernel's `struct sigaction`: handler, flags, restorer, mask.
+const DEFAULT_ACTION: [u64; 4] = [0; 4];
 /// `CLOSE_RANGE_CLOEXEC` of linux/close_range.h
 const CLOSE_RANGE_CLOEXEC: c_uint = 4;
 /// Where the kernel has no close_range (before 5.11): descriptors above this are not hidden from the program. They are opened
@@ -119,9 +121,12 @@ impl Child {
         // A group of its own, to be ended with all that is in it, and no terminal: it would stop at the first read of one.
         process::setsid().map_err(at(Step::Session))?;
         for signal in 1..=SIGNALS {
-            // What the minion was started to ignore (nohup) is not for the program. SIGKILL and SIGSTOP refuse, rightly.
-            // SAFETY: sets a default, no handler.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
+            // What the minion was started to ignore (nohup) is not for the program. SIGKILL and SIGSTOP refuse, rightly. By the
+            // system call, since the C library refuses the two that it uses itself.
+            // SAFETY: the action is all zero: the default, and no handler.
+            unsafe {
+                libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), std::ptr::null::<u64>(), 8)
+            };
         }
         hide_descriptors().map_err(at(Step::Descriptors))?;
         if let Some((uid, gid, groups)) = &self.identity {

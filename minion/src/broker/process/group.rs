@@ -86,10 +86,7 @@ fn end_session(session: Pid) {
         let Ok(processes) = std::fs::read_dir("/proc") else { return };
         let mut ended = 0;
         for process in processes.flatten().take(MAX_PROCESSES) {
-            let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw)
-            else {
-                continue;
-            };
+            let Some(pid) = process.file_name().to_str().and_then(number) else { continue };
             if pid != session && belongs(pid, session) && end_process(pid, session) {
                 ended += 1;
             }
@@ -100,19 +97,63 @@ fn end_session(session: Pid) {
     }
 }
 
+/// A process's number; the kernel says -1 for the session of one that is going.
+fn number(text: &str) -> Option<Pid> {
+    text.parse().ok().filter(|number| *number > 0).and_then(Pid::from_raw)
+}
+
 /// Whether the process is in the session and has not ended.
 fn belongs(pid: Pid, session: Pid) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    // "pid (name) state ppid pgrp session …", where the name may have anything in it.
+    std::fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| is_of(&stat, session))
+}
+
+/// `pid (name) state ppid pgrp session …`, where the name may have anything in it.
+fn is_of(stat: &[u8], session: Pid) -> bool {
+    let stat = String::from_utf8_lossy(stat);
     let Some((_, rest)) = stat.rsplit_once(')') else { return false };
     let mut fields = rest.split_ascii_whitespace();
     let state = fields.next();
-    let found = fields.nth(2).and_then(|session| session.parse().ok()).and_then(Pid::from_raw);
-    found == Some(session) && !matches!(state, Some("Z" | "X"))
+    fields.nth(2).and_then(number) == Some(session) && !matches!(state, Some("Z" | "X"))
 }
 
 /// Ends a process through a handle, so that it is the one that was looked at.
 fn end_process(pid: Pid, session: Pid) -> bool {
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     belongs(pid, session) && pidfd_send_signal(&handle, Signal::KILL).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_session_a_process_is_of() {
+        let session = Pid::from_raw(7).unwrap();
+        for (stat, expect) in [
+            (&b"9 (sleep) S 1 8 7 0 -1"[..], true),
+            (b"9 (a) b) S 1 8 (7) S 1 8 7 0", true),
+            (b"9 (\xff\xfe\n) R 1 8 7 0", true),
+            (b"9 (sleep) Z 1 8 7 0", false),
+            (b"9 (sleep) X 1 8 7 0", false),
+            (b"9 (sleep) S 7 7 8 0", false),
+            (b"9 (S 1 8 7) S 1 8 6 0", false),
+            (b"9 (sleep) S 1 -1 -1 0", false),
+            (b"9 (sleep) S 1", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_of(stat, session), expect, "{}", String::from_utf8_lossy(stat));
+        }
+    }
+
+    #[test]
+    fn what_is_not_wanted_does_not_start() {
+        let group = Group::default();
+        assert!(group.wanted());
+        group.end();
+        assert!(!group.wanted());
+        // Nothing to signal: not even by mistake all processes, or the minion's own group.
+        group.signal(Signal::KILL);
+        group.sweep();
+        group.end();
+    }
 }

@@ -57,8 +57,8 @@ impl Processes {
                 self.looks.ask("looking for a program", move || program::which(&programs, &name)).await?
             }
             ProcessOp::Shell { path } => {
-                let programs = caller.grants.process.programs.clone();
-                self.looks.ask("looking for a shell", move || program::shell(&programs, path.as_deref())).await?
+                let grant = caller.grants.process.clone();
+                self.looks.ask("looking for a shell", move || program::shell(&grant, path.as_deref())).await?
             }
         };
         Ok(found.map_or(Value::Nil, Value::from))

@@ -6,7 +6,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use brine_sandbox::{Names, PROGRAM_FOLDERS};
+use brine_sandbox::{Names, PROGRAM_FOLDERS, ProcessGrant, Program};
 
 /// Links on the way to a file: what the kernel follows.
 const MAX_LINKS: usize = 40;
@@ -35,13 +35,18 @@ pub(super) fn which(granted: &Names, asked: &str) -> Option<String> {
 }
 
 /// The shell that was granted: the one that is asked for, else the first of the grant's that is there.
-pub(super) fn shell(granted: &Names, asked: Option<&str>) -> Option<String> {
-    match (asked, granted) {
-        (Some(asked), _) => which(granted, asked),
-        (None, Names::Any) => which(granted, SHELL),
+pub(super) fn shell(grant: &ProcessGrant, asked: Option<&str>) -> Option<String> {
+    let there = |asked: &str| match grant.find(asked) {
+        Program::Granted(path) => which(&grant.programs, path),
+        Program::Any => which(&Names::Any, asked),
+        Program::No => None,
+    };
+    match (asked, &grant.programs) {
+        (Some(asked), _) => there(asked),
+        (None, Names::Any) => there(SHELL),
         (None, Names::Only(programs)) => SHELLS.iter().find_map(|shell| {
             let mut named = programs.iter().filter(|path| path.rsplit('/').next() == Some(*shell));
-            named.find_map(|path| which(granted, path))
+            named.find_map(|path| there(path))
         }),
     }
 }

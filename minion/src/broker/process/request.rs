@@ -61,17 +61,16 @@ impl Request {
         if !grant.programs.has(&program) {
             return denied(format!("the program {program:?} was not granted to this module"));
         }
-        if let Some((name, _)) = asked.env.iter().find(|(name, _)| !(harmless(name) || grant.env.has(name))) {
+        if let Some((name, _)) = asked.env.iter().find(|(name, _)| !(harmless(name) || grant.env.matches(name))) {
             return denied(format!("the variable {name:?} was not granted to this module"));
         }
-        let user = asked.run_as.or_else(|| grants.user.clone());
-        if let Some(name) = &user
-            && grants.user.as_ref() != Some(name)
-            && !grant.users.has(name)
-            && !super::account::is_own(name)
-        {
-            return denied(format!("running programs as {name:?} was not granted to this module"));
+        if let Some(name) = &asked.run_as {
+            let own = grants.user.as_ref().map_or_else(|| super::account::is_own(name), |own| own == name);
+            if !own && !grant.users.has(name) {
+                return denied(format!("running programs as {name:?} was not granted to this module"));
+            }
         }
+        let user = asked.run_as.or_else(|| grants.user.clone());
         let cwd_within = match &grant.cwd {
             Names::Any => None,
             Names::Only(directories) => Some(directories.clone()),

@@ -157,6 +157,17 @@ async fn feed(input: Option<(Sender, Vec<u8>)>) {
     }
 }
 
+/// Waited for, whatever happens to the thread.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // Both do nothing where it was waited for already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// The thread.
 fn attend(
     request: &Request,
@@ -167,7 +178,7 @@ fn attend(
     place: OwnedSemaphorePermit,
 ) {
     let mut child = match prepare(request, ends).and_then(|program| start(program, request, group)) {
-        Ok(Some(child)) => child,
+        Ok(Some(child)) => Started(child),
         Ok(None) => return,
         Err(why) => {
             // Before it is told: who is told may ask again at once.
@@ -176,14 +187,14 @@ fn attend(
             return;
         }
     };
-    let _ = tell_start.send(Ok(child.id()));
-    if let Some(pid) = pid_of(&child) {
+    let _ = tell_start.send(Ok(child.0.id()));
+    if let Some(pid) = pid_of(&child.0) {
         // Its number stays taken.
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
     }
     group.sweep();
-    let status = child.wait();
+    let status = child.0.wait();
     if let Err(e) = &status {
         warn!("a program could not be waited for: {e}");
     }

@@ -191,7 +191,8 @@ async fn a_flood_takes_no_memory() {
     let done = run(argv(&["head", "-c", &size.to_string(), "/dev/zero"])).await;
     assert_eq!(number(&done, "stdout_dropped"), Some(size - super::request::OUTPUT as i64));
     let grown = resident().saturating_sub(before);
-    assert!(grown < 64 << 20, "{grown} bytes more");
+    // What else the tests beside it take.
+    assert!(grown < 256 << 20, "{grown} bytes more");
 }
 
 fn resident() -> u64 {
@@ -249,9 +250,9 @@ async fn what_was_not_granted_is_denied_here_too() {
     for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "PATH", "lang", "LC", "XLC_ALL", "BASH_ENV"] {
         denied(only(&["/usr/bin/env"]), ProcessRun { env: pair(name), ..argv(&["/usr/bin/env"]) }).await;
     }
-    for name in ["LANG", "LC_ALL", "TZ", "OWN"] {
+    for name in ["LANG", "LC_ALL", "TZ", "OWN", "APP_X"] {
         let mut grant = only(&["/usr/bin/env"]);
-        grant.env = names(&["OWN"]);
+        grant.env = names(&["OWN", "APP_*"]);
         run_with(grant, ProcessRun { env: pair(name), ..argv(&["/usr/bin/env"]) }).await.unwrap();
     }
     denied(only(&["/usr/bin/env"]), ProcessRun { run_as: Some("nobody".into()), ..argv(&["/usr/bin/env"]) }).await;
@@ -430,13 +431,13 @@ async fn no_descriptor_of_the_minion_is_there() {
 
 #[tokio::test]
 async fn a_session_of_its_own_and_no_signal_ignored() {
-    let done = run(sh("cut -d' ' -f1,5,6,7 /proc/$$/stat; grep -E 'Sig(Blk|Ign|Cgt)' /proc/$$/status")).await;
-    let text = stdout(&done);
-    let mut lines = text.lines();
+    let done = run(argv(&["/usr/bin/cut", "-d ", "-f1,5,6,7", "/proc/self/stat"])).await;
     let pid = number(&done, "pid").unwrap();
-    assert_eq!(lines.next().unwrap(), format!("{pid} {pid} {pid} 0"), "{text}");
-    assert_eq!(lines.next().unwrap().split_once('\t').unwrap().1, "0000000000000000", "{text}");
-    assert_eq!(lines.next().unwrap().split_once('\t').unwrap().1, "0000000000000000", "{text}");
+    assert_eq!(stdout(&done), format!("{pid} {pid} {pid} 0\n"));
+    let status = stdout(&run(argv(&["/bin/cat", "/proc/self/status"])).await);
+    for kind in ["SigBlk", "SigIgn", "SigCgt"] {
+        assert!(status.contains(&format!("{kind}:\t0000000000000000\n")), "{status}");
+    }
 }
 
 #[tokio::test]
@@ -463,7 +464,8 @@ async fn run_as_another_user() {
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     // Where nobody may not go.
-    let dir = tempfile::tempdir().unwrap();
+    let dir = folder();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let private = ProcessRun { cwd: Some(dir.path().to_str().unwrap().to_owned()), ..nobody(argv(&["/bin/pwd"])) };
     let why = refused(private).await;
     assert!(why.contains("cannot be entered as the user nobody"), "{why}");
@@ -604,7 +606,7 @@ async fn what_it_left_behind_is_ended() {
     let at = |name: &str| dir.path().join(name);
     for (name, text) in [
         ("child", format!("sleep 1000 & echo $! > {}", at("child").display())),
-        ("daemon", format!("(sleep 1000 > /dev/null 2>&1 & echo $! > {}) &", at("daemon").display())),
+        ("daemon", format!("(sleep 1000 > /dev/null 2>&1 & echo $! > {}) & true", at("daemon").display())),
         ("job", format!("set -m; sleep 1000 & echo $! > {}", at("job").display())),
     ] {
         let before = Instant::now();
@@ -688,6 +690,7 @@ async fn programs_and_shells_that_are_there() {
         (only(&["/usr/bin/env"]), shell(None), None),
         (only(&["/usr/bin/env", "/bin/sh"]), shell(None), Some("/bin/sh")),
         (only(&["/no/such/bash", "/bin/sh"]), shell(None), Some("/bin/sh")),
+        (only(&["/bin/sh"]), shell(Some("sh")), Some("/bin/sh")),
         (only(&["/bin/sh"]), shell(Some("/bin/bash")), None),
         (ProcessGrant::default(), shell(None), None),
     ] {
