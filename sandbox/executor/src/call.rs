@@ -480,8 +480,8 @@ mod tests {
         (core instance $i (instantiate $m (with "" (instance (export "out" (func $out))))))
         (func (export "f") (canon lift (core func $i "f"))))"#;
 
-    #[tokio::test]
-    async fn a_panic_of_the_host_fails_the_call_only() {
+    /// A call of a component that asks the host for `out`, as far as it gets.
+    async fn outcome_of(out: impl FnOnce(&mut Linker<Guest>), line: &Arc<Line>, limits: Limits) -> (End, Host) {
         let engine = brine_engine::engine().unwrap();
         let (connection, _other) = Connection::pair().unwrap();
         let host = Host {
@@ -493,7 +493,7 @@ mod tests {
         };
         let component = Component::new(&engine, wat::parse_str(CALLS_OUT).unwrap()).unwrap();
         let mut linker = Linker::<Guest>::new(&engine);
-        linker.root().func_wrap("out", |_, (): ()| -> wasmtime::Result<()> { panic!("meant to happen") }).unwrap();
+        out(&mut linker);
         let pre = linker.instantiate_pre(&component).unwrap();
         let module = Module::new(&engine, "test", component).unwrap();
         let function = module.function("f").unwrap();
@@ -504,18 +504,56 @@ mod tests {
             args: vec![0x90],
             kwargs: vec![0x80],
             context: JobContext::default(),
-            limits: Limits::default(),
+            limits,
             imports_granted: Vec::new(),
             direct: brine_sandbox_wire::DirectGrants::default(),
         };
-        let line = Arc::new(Line::new(1, 0, 0));
-        let mut store = store(&host, &module.name, &mut run, &line);
+        let mut store = store(&host, &module.name, &mut run, line);
         let end = {
             let mut guest = pin!(call(&mut store, &pre, &function, &run));
             let mut meter = Meter { cpu: Duration::ZERO };
-            drive(&host, guest.as_mut(), &line, Instant::now(), &run.limits, &mut meter).await.unwrap()
+            drive(&host, guest.as_mut(), line, Instant::now(), &run.limits, &mut meter).await.unwrap()
         };
-        assert!(matches!(end, End::Panicked));
         drop(store);
+        (end, host)
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_host_fails_the_call_only() {
+        let panics = |linker: &mut Linker<Guest>| {
+            linker.root().func_wrap("out", |_, (): ()| -> wasmtime::Result<()> { panic!("meant to happen") }).unwrap();
+        };
+        let (end, _) = outcome_of(panics, &Arc::new(Line::new(1, 0, 0)), Limits::default()).await;
+        assert!(matches!(end, End::Panicked));
+    }
+
+    /// A file on a server that does not answer: the thread hangs on, the call does not.
+    #[tokio::test]
+    async fn what_blocks_for_ever_neither_outlasts_the_wall_clock_nor_a_kill() {
+        let (hangs, ends) = std::sync::mpsc::channel::<()>();
+        let ends = Arc::new(std::sync::Mutex::new(ends));
+        let blocks = |linker: &mut Linker<Guest>| {
+            let ends = Arc::clone(&ends);
+            let waits = linker.root().func_wrap_async("out", move |_, (): ()| {
+                let ends = Arc::clone(&ends);
+                let hung = tokio::task::spawn_blocking(move || ends.lock().unwrap().recv().is_ok());
+                Box::new(async move {
+                    hung.await?;
+                    Ok(())
+                })
+            });
+            waits.unwrap();
+        };
+        let limits = Limits { wall_ms: 50, ..Limits::default() };
+        let (end, host) = outcome_of(&blocks, &Arc::new(Line::new(1, 0, 0)), limits).await;
+        assert!(matches!(end, End::Wall));
+        let line = Arc::new(Line::new(1, 0, 0));
+        let kill = async {
+            tokio::task::yield_now().await;
+            line.kill("enough".into(), host.ticker.hurry());
+        };
+        let (end, ()) = tokio::join!(outcome_of(&blocks, &line, Limits::default()), kill);
+        assert!(matches!(end.0, End::Killed(reason) if reason == "enough"));
+        drop(hangs);
     }
 }

@@ -1,4 +1,4 @@
-//! Runs module instances: wasmtime's runtime and no compiler, no privileges, nothing to open.
+//! Runs module instances: wasmtime's runtime and no compiler, no privileges, nothing to open but the directories that were granted.
 //!
 //! The executor is a child of the minion. It gets compiled modules as open files and calls to make over the socket that is its fd 0
 //! (`brine-sandbox-wire`), gives every call an instance of its own with its budget, and answers what the guest asks either by

@@ -20,6 +20,7 @@ what it does not need. What it keeps, each as often as there is something to say
 ";
 
 fn main() -> ExitCode {
+    brine_sandbox_walls::close_inherited();
     let (settings, spec) = match options(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
         Ok(walls) => walls,
         Err(error) => return end(&error.to_string(), HOST),
     };
+    // What it is called by: it may have been started as an open file.
+    let _ = rustix::thread::set_name(c"brine-executor");
     match serve(socket, &settings, walls) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ ServeError::NoSocket(_)) => end(&error.to_string(), USAGE),

@@ -1,5 +1,6 @@
 //! The interfaces that are granted one by one: what is asked of the minion, and what comes back. Types in memory are told by
 //! their layout: a record lies as the tuple of its fields, bytes as text.
+#![allow(clippy::unwrap_used, reason = "it is test code")]
 
 mod common;
 

@@ -1,5 +1,7 @@
 //! Files and connections through the whole executor, its walls up: what is linked is what is granted, and what the process was
 //! told to keep is enough for it.
+#![allow(clippy::unwrap_used, reason = "it is test code")]
+#![allow(clippy::disallowed_methods, reason = "the test makes the files")]
 
 mod common;
 

@@ -104,8 +104,8 @@ enum Unknown {
 }
 
 impl Lookup {
-    fn found(&self, answer: Vec<u8>) -> Result<std::vec::IntoIter<IpAddr>, Unknown> {
-        let texts: Vec<String> = parsed(RESOLVE, &answer).map_err(|failure| Unknown::Failure(Some(failure)))?;
+    fn found(&self, answer: &[u8]) -> Result<std::vec::IntoIter<IpAddr>, Unknown> {
+        let texts: Vec<String> = parsed(RESOLVE, answer).map_err(|failure| Unknown::Failure(Some(failure)))?;
         let addresses: Vec<IpAddr> = texts.iter().filter_map(|text| text.parse().ok()).collect();
         let usable = self.network.learn(&self.name, &addresses);
         if usable.is_empty() {
@@ -129,7 +129,7 @@ impl Lookup {
     fn answered(&mut self, answer: Option<Result<ByteBuf, HostError>>) {
         let answer = answered(RESOLVE, answer, MAX_ANSWER);
         self.state = State::Known(match answer {
-            Ok(Ok(answer)) => self.found(answer),
+            Ok(Ok(answer)) => self.found(&answer),
             Ok(Err(error)) => {
                 let name = one_line(&self.name, MAX_SHOWN);
                 self.line.log(LogLevel::Warning, &format!("{name} is not found: {error}"));
