@@ -1,5 +1,5 @@
-//! What WASI a guest has: clocks, randomness, an empty environment, no input, output to the log. Interface by interface, so that
-//! nothing comes along: filesystem, sockets and http are never linked here.
+//! What WASI every guest has: clocks, randomness, an empty environment, no input, output to the log. Interface by interface, so that
+//! nothing comes along: files and sockets need a grant, see [`super::filesystem`] and [`super::sockets`].
 
 use std::io;
 use std::pin::Pin;
