@@ -83,6 +83,8 @@ pub struct MasterOpts {
     pub minion_data_cache: bool,
     /// `minion_data_cache_events`.
     pub minion_data_cache_events: bool,
+    /// `mine_get`: which minions may ask the mine for what; none: all for all.
+    pub mine_get: Option<Value>,
 
     /// `event_publisher_framing`: how events stand on `master_event_pub.ipc` (§0.2). Brine's own key.
     pub event_framing: Framing,
@@ -215,6 +217,7 @@ impl MasterOpts {
             job_cache: bool_or(c, "job_cache", true)?,
             minion_data_cache: bool_or(c, "minion_data_cache", true)?,
             minion_data_cache_events: bool_or(c, "minion_data_cache_events", true)?,
+            mine_get: c.value("mine_get").cloned(),
             event_framing: match c.opt_str("event_publisher_framing")?.as_deref() {
                 None | Some("bare") => Framing::Bare,
                 Some("prefixed") => Framing::Prefixed,

@@ -36,6 +36,7 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
                 look_for_dropfile(&master).await;
                 if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
                     clean(&master).await;
+                    forget_mine_without_keys(&master).await;
                     cleaned = Some(Instant::now());
                 }
             }
@@ -43,6 +44,7 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
             event = next(&mut events) => {
                 if event.is_some_and(|event| asks_to_look(&event)) {
                     look_for_dropfile(&master).await;
+                    forget_mine_without_keys(&master).await;
                 }
             }
         }
@@ -102,6 +104,12 @@ async fn rotate(master: &Master, why: &str) {
     tracing::info!("the publish key was replaced: {why}");
     forget_sessions_without_keys(master);
     master.bus.fire("key", map([("rotate_aes_key", true)]));
+}
+
+/// Nor what their minions showed.
+async fn forget_mine_without_keys(master: &Master) {
+    let keys = Arc::clone(&master.keys);
+    master.mine.forget(move |id| keys.accepted(id).is_some()).await;
 }
 
 /// salt-key deletes keys, not sessions.

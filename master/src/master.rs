@@ -9,6 +9,7 @@ use crate::config::MasterOpts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles};
 use crate::keys::{KeyStore, LocalKeys, MasterKey};
+use crate::mine::Mine;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
@@ -32,6 +33,7 @@ pub(crate) struct Master {
     pub(crate) jobs: JobStore,
     pub(crate) python_jobs: PythonJobFiles,
     pub(crate) files: FileServer,
+    pub(crate) mine: Mine,
     pub(crate) refusals: Refusals,
     /// Wakes the maintenance: something may have to be rotated.
     pub(crate) rotate: tokio::sync::Notify,

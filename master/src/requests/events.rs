@@ -1,4 +1,5 @@
-//! `_minion_event` (§8.5): which events a minion may put on the master's bus.
+//! `_minion_event` (§8.5): which events a minion may put on the master's bus. The answer to a single event that was refused is
+//! false, else nil as Salt's.
 //!
 //! Salt lets a minion fire nearly any tag, and its reactor believes the tag (CVE-2025-22239). Here Salt's own namespaces are an
 //! allow-list in which the sender's id stands at its place; tags outside of them are the operator's to give meaning to.
@@ -52,7 +53,10 @@ pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
             let message = load.get("data").and_then(|data| data.get_text("message")).unwrap_or_default();
             tracing::error!("{id} reports an error: {}", message.chars().take(1_024).collect::<String>());
         }
-        fire(master, id, tag, load.clone());
+        // Salt says nil either way; a minion of ours tells its module what became of it.
+        if !fire(master, id, tag, load.clone()) {
+            return Value::from(false);
+        }
     } else {
         refuse(master, id, "", "the request has neither a tag nor events");
     }
@@ -71,11 +75,13 @@ fn bound(id: &MinionId, tag: &str, mut data: Value) -> Value {
     data
 }
 
-fn fire(master: &Master, id: &MinionId, tag: &str, data: Value) {
-    match check(tag, id) {
+fn fire(master: &Master, id: &MinionId, tag: &str, data: Value) -> bool {
+    let checked = check(tag, id);
+    match checked {
         Ok(()) => master.bus.fire_from(tag, data, Origin::Minion),
         Err(why) => refuse(master, id, tag, why),
     }
+    checked.is_ok()
 }
 
 fn refuse(master: &Master, id: &MinionId, tag: &str, why: &str) {

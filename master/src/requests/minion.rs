@@ -14,6 +14,7 @@ use crate::config::MasterOpts;
 use crate::fileserver::FileRequest;
 use crate::keys::{KeyState, MinionKey};
 use crate::master::Master;
+use crate::mine::MineRequest;
 use crate::replay::Freshness;
 
 /// Items of one request: 40 bytes each in memory.
@@ -125,16 +126,35 @@ async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &Mi
         Command::Files(what) => master.files.answer(what, load.clone()).await,
         Command::FileRecv => Value::from(master.files.receive(id.clone(), load.clone()).await),
         Command::RevokeAuth => revoke(master, id, load)?,
-        Command::Mine => {
-            // Said, not swallowed: the minion's mine.send shows it.
-            tracing::info!("{id} sent mine data, which this master does not keep yet");
-            Value::from(false)
+        Command::Mine => mine(master, id, MineRequest::Put, load).await,
+        Command::MineDelete => mine(master, id, MineRequest::Delete, load).await,
+        Command::MineFlush => mine(master, id, MineRequest::Flush, load).await,
+        Command::MineGet => {
+            let accepted = master.keys.list(KeyState::Accepted)?;
+            master.mine.get(id, load, accepted).await.unwrap_or_else(|why| {
+                refuse_mine(master, id, &why);
+                empty_map()
+            })
         }
-        Command::MineDelete | Command::MineFlush => Value::from(true),
         // Salt's own answer: the command has never worked.
         Command::VerifyMinion => Value::from(""),
-        Command::MasterTops | Command::MineGet | Command::NotAllowed | Command::Pillar => empty_map(),
+        Command::MasterTops | Command::NotAllowed | Command::Pillar => empty_map(),
     })
+}
+
+/// Changes what a minion shows to others; whether that was done.
+async fn mine(master: &Master, id: &MinionId, what: MineRequest, load: &Value) -> Value {
+    let done = master.mine.change(id, what, load).await;
+    if let Err(why) = &done {
+        refuse_mine(master, id, why);
+    }
+    Value::from(done.is_ok())
+}
+
+fn refuse_mine(master: &Master, id: &MinionId, why: &str) {
+    let said = format!("a request of {id} to the mine was refused: {why}");
+    let data = map([("id", id.as_str()), ("error", why)]);
+    master.refusals.tell(&master.bus, &said, format!("brine/refused/mine/{id}"), data);
 }
 
 fn master_opts(opts: &MasterOpts, load: &Value) -> Value {

@@ -18,6 +18,7 @@ use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles, StoreError};
 use crate::keys::{KeyError, KeyStore, LocalKeys, MasterKey, MasterKeyError};
 use crate::master::Master;
+use crate::mine::Mine;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
@@ -114,6 +115,7 @@ impl Server {
         process::raise_file_limit();
         // Mistakes in the settings first, before anything is made.
         let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Files)?;
+        let mine = Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref()).map_err(StartError::Files)?;
         dirs::prepare(&opts)?;
         let pid = PidFile::take(&opts.pidfile)?;
         let cache = |what| {
@@ -162,6 +164,7 @@ impl Server {
             bus,
             jobs,
             files,
+            mine,
         });
         let stop = CancellationToken::new();
         let maintaining = tokio::spawn(maintenance::run(Arc::clone(&master), stop.clone()));

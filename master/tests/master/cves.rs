@@ -311,7 +311,7 @@ async fn cve_2025_22239_tags_belong_to_their_senders() {
             ("data", empty_map()),
             ("pretag", Value::Nil),
         ]);
-        assert_eq!(minion.ask(&master, single).await, Value::Nil);
+        assert_eq!(minion.ask(&master, single).await, Value::from(false));
         let one = map([("tag", Value::from(tag)), ("data", empty_map())]);
         let batch = map([("cmd", Value::from("_minion_event")), ("events", Value::Array(vec![one]))]);
         assert_eq!(minion.ask(&master, batch).await, Value::Nil);

@@ -129,6 +129,30 @@ async fn old_requests_with_a_ttl() {
     }
 }
 
+/// Who writes is who the channel proved, whatever the load says.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mine_is_each_minions_own() {
+    let master = TestMaster::start("").await;
+    let (one, two) = (master.minion("web1", 1).await, master.minion("web2", 2).await);
+    let put = |id: &str, value: &str| {
+        map([("cmd", Value::from("_mine")), ("id", id.into()), ("data", map([("ip", value)]))])
+    };
+    let get = map([("cmd", "_mine_get"), ("tgt", "*"), ("fun", "ip")]);
+    assert_eq!(one.ask(&master, put("web1", "1")).await, true.into());
+    assert_eq!(two.ask(&master, put("web2", "2")).await, true.into());
+    two.ask(&master, put("web1", "forged")).await;
+    two.ask(&master, put("../web1", "forged")).await;
+    let shown = one.ask(&master, get.clone()).await;
+    assert_eq!(shown.get_text("web1"), Some("1"));
+    let delete = map([("cmd", "_mine_delete"), ("id", "web1"), ("fun", "ip")]);
+    two.ask(&master, delete).await;
+    assert_eq!(one.ask(&master, get).await, map([("web1", "1")]));
+    let mut events = master.events().await;
+    let wrong = map([("cmd", Value::from("_mine")), ("data", map([("a\nb", 1)]))]);
+    assert_eq!(one.ask(&master, wrong).await, false.into());
+    assert_eq!(events.next().await.tag, "brine/refused/mine/web1");
+}
+
 /// Each command of the table is answered, with the fields it needs and without any.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_is_answered() {
@@ -153,7 +177,7 @@ async fn every_command_is_answered() {
         ("_master_tops", none.clone()),
         ("_mine", false.into()),
         ("_mine_get", none.clone()),
-        ("_mine_delete", true.into()),
+        ("_mine_delete", false.into()),
         ("_mine_flush", true.into()),
         ("minion_runner", none.clone()),
         ("minion_pub", none.clone()),

@@ -1,0 +1,395 @@
+//! The mine (§6.1): what minions show to each other. One file a minion, `cachedir/mine/<id>.p`, as Salt's 3008 keeps it.
+//!
+//! Who sends is who the channel proved, and a minion writes nothing but its own file. What it shows can be for some others only
+//! (`allow_tgt`), and `mine_get` of the configuration says who may ask for what.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::msgpack;
+use brine_protocol::target::{Target, TargetType};
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use regex::Regex;
+use tokio::sync::Semaphore;
+
+use crate::files;
+
+/// All that one minion shows, packed.
+const MINION_BYTES_MAX: usize = 4 << 20;
+/// Names of one minion.
+const NAMES_MAX: usize = 1_024;
+const NAME_BYTES_MAX: usize = 256;
+/// Names of one question.
+const ASKED_MAX: usize = 64;
+/// What one answer may be, packed; it goes out in one message.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Questions at a time: each may read a file a minion.
+const AT_A_TIME: usize = 4;
+
+/// How an entry says whom it is for.
+const ACL: &str = "__saltmine_acl__";
+const ACL_DATA: &str = "__data__";
+
+/// The mine.
+pub(crate) struct Mine {
+    inner: Arc<Inner>,
+    at_a_time: Arc<Semaphore>,
+}
+
+struct Inner {
+    dir: PathBuf,
+    /// `minion_data_cache`; without, nothing is kept, as in Salt.
+    on: bool,
+    /// `mine_get`: who may ask for which names; none: everybody for all.
+    may_get: Option<Vec<(Regex, Vec<Regex>)>>,
+    /// A file is read, changed and written by one request at a time.
+    writing: Mutex<()>,
+}
+
+/// Something that a minion asks of the mine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MineRequest {
+    Put,
+    Delete,
+    Flush,
+}
+
+impl Mine {
+    /// Below `cachedir`. The error is for the operator.
+    pub(crate) fn new(cachedir: &std::path::Path, on: bool, may_get: Option<&Value>) -> Result<Self, String> {
+        let may_get = may_get.map(permissions).transpose()?;
+        let inner = Inner { dir: cachedir.join("mine"), on, may_get, writing: Mutex::new(()) };
+        Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
+    }
+
+    /// Changes what a minion shows; or says why not.
+    pub(crate) async fn change(&self, id: &MinionId, what: MineRequest, load: &Value) -> Result<(), String> {
+        let (id, load) = (id.clone(), load.clone());
+        self.blocking(move |inner| inner.change(&id, what, &load)).await.unwrap_or_else(|| Err("it failed".to_owned()))
+    }
+
+    /// Answers `_mine_get` of a minion, given who is accepted; or says why there is no answer.
+    pub(crate) async fn get(&self, id: &MinionId, load: &Value, accepted: Arc<Vec<MinionId>>) -> Result<Value, String> {
+        let (id, load) = (id.clone(), load.clone());
+        self.blocking(move |inner| inner.get(&id, &load, &accepted)).await.unwrap_or_else(|| Err("it failed".to_owned()))
+    }
+
+    /// Forgets minions that have no key any more: another one that gets the id does not get what they showed.
+    pub(crate) async fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool + Send + 'static) {
+        let forgotten = self.blocking(move |inner| inner.forget(is_accepted)).await;
+        if let Some(Err(e)) = forgotten {
+            tracing::warn!("the mine of minions that are gone cannot be removed: {e}");
+        }
+    }
+
+    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> T + Send + 'static) -> Option<T> {
+        let permit = Arc::clone(&self.at_a_time).acquire_owned().await.ok()?;
+        let inner = Arc::clone(&self.inner);
+        tokio::task::spawn_blocking(move || {
+            let done = work(&inner);
+            drop(permit);
+            done
+        })
+        .await
+        .ok()
+    }
+}
+
+impl Inner {
+    fn change(&self, id: &MinionId, what: MineRequest, load: &Value) -> Result<(), String> {
+        if !self.on {
+            return Ok(());
+        }
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = |e: io::Error| format!("its file: {e}");
+        let mut shown = match what {
+            MineRequest::Flush => empty_map(),
+            _ => self.read(id).map_err(said)?,
+        };
+        match what {
+            MineRequest::Put => {
+                let data = load.get("data").and_then(ValueExt::entries).ok_or("its data is no dict")?;
+                if load.get("clear").is_some_and(ValueExt::truthy) {
+                    shown = empty_map();
+                }
+                for (name, value) in data {
+                    let name = name.text().filter(|name| is_name(name)).ok_or("a name in it is none")?;
+                    shown.insert(name, value.clone());
+                }
+            }
+            MineRequest::Delete => {
+                let name = load.get_text("fun").ok_or("it names nothing")?;
+                if shown.remove(name).is_none() {
+                    return Ok(());
+                }
+            }
+            MineRequest::Flush => {}
+        }
+        let path = self.path(id);
+        let count = shown.entries().map_or(0, <[_]>::len);
+        if count == 0 {
+            return match std::fs::remove_file(path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => Err(said(e)),
+                _ => Ok(()),
+            };
+        }
+        if count > NAMES_MAX {
+            return Err(format!("it would have more than {NAMES_MAX} names"));
+        }
+        let packed = msgpack::encode_disk(&shown);
+        if packed.len() > MINION_BYTES_MAX {
+            return Err(format!("it would have more than {MINION_BYTES_MAX} bytes"));
+        }
+        files::make_private_dir(&self.dir).and_then(|()| files::write_atomic(&path, &packed, 0o600)).map_err(said)
+    }
+
+    fn get(&self, id: &MinionId, load: &Value, accepted: &[MinionId]) -> Result<Value, String> {
+        let (names, several) = match load.get("fun") {
+            Some(Value::Array(names)) => (names.iter().filter_map(ValueExt::text).collect::<Vec<_>>(), true),
+            Some(fun) => {
+                let names: Vec<&str> = fun.text().unwrap_or_default().split(',').collect();
+                let several = names.iter().any(|name| name != &names[0]);
+                (names, several)
+            }
+            None => return Ok(empty_map()),
+        };
+        if names.len() > ASKED_MAX {
+            return Err(format!("more than {ASKED_MAX} names are asked for"));
+        }
+        let names: Vec<&str> = names.into_iter().filter(|name| is_name(name) && self.may(id, name)).collect();
+        if names.is_empty() {
+            return Ok(empty_map());
+        }
+        let kind = load.get_text("tgt_type").or_else(|| load.get_text("expr_form")).unwrap_or("glob");
+        let Some(target) = target(kind, load.get("tgt")) else { return Ok(empty_map()) };
+        let mut found: Vec<(&str, Value)> = Vec::new();
+        let mut bytes = 0;
+        for minion in target.resolve(accepted).matched {
+            // One file that cannot be read keeps nobody from the others.
+            let Ok(shown) = self.read(&minion) else { continue };
+            for name in &names {
+                let Some(value) = shown.get(name).and_then(|entry| visible(entry, id)) else { continue };
+                bytes += msgpack::encode_disk(value).len();
+                if bytes > ANSWER_BYTES_MAX {
+                    return Err(format!("the answer would have more than {ANSWER_BYTES_MAX} bytes"));
+                }
+                if !found.iter().any(|(known, _)| known == name) {
+                    found.push((name, empty_map()));
+                }
+                if let Some((_, minions)) = found.iter_mut().find(|(known, _)| known == name) {
+                    minions.insert(minion.as_str(), value.clone());
+                }
+            }
+        }
+        if several {
+            return Ok(map(found));
+        }
+        Ok(found.into_iter().next().map_or_else(empty_map, |(_, minions)| minions))
+    }
+
+    fn may(&self, id: &MinionId, name: &str) -> bool {
+        let Some(rules) = &self.may_get else { return true };
+        let of_this = rules.iter().filter(|(who, _)| at_start(who, id.as_str()));
+        of_this.flat_map(|(_, what)| what).any(|what| at_start(what, name))
+    }
+
+    fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool) -> io::Result<()> {
+        let _one_at_a_time = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = match std::fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(e),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| MinionId::try_from(name.strip_suffix(".p")?).ok());
+            if id.is_some_and(|id| !is_accepted(&id)) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What a minion shows; what its file should not hold is nothing.
+    fn read(&self, id: &MinionId) -> io::Result<Value> {
+        let Some((packed, _)) = files::read_regular(&self.path(id), MINION_BYTES_MAX as u64)? else {
+            return Ok(empty_map());
+        };
+        let shown = msgpack::decode_disk(&packed, &msgpack::Limits::DISK).ok().filter(|shown| shown.entries().is_some());
+        Ok(shown.unwrap_or_else(empty_map))
+    }
+
+    fn path(&self, id: &MinionId) -> PathBuf {
+        self.dir.join(format!("{id}.p"))
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control)
+}
+
+/// An entry's value, if it is for this minion. A target that cannot be read is for nobody.
+fn visible<'a>(entry: &'a Value, asks: &MinionId) -> Option<&'a Value> {
+    if !entry.has(ACL) {
+        return Some(entry);
+    }
+    let value = entry.get(ACL_DATA)?;
+    match entry.get("allow_tgt").filter(|tgt| tgt.truthy()) {
+        None => Some(value),
+        Some(tgt) => {
+            let kind = entry.get_text("allow_tgt_type").unwrap_or("glob");
+            target(kind, Some(tgt))?.matches_id(asks).then_some(value)
+        }
+    }
+}
+
+fn target(kind: &str, tgt: Option<&Value>) -> Option<Target> {
+    let kind = kind.parse::<TargetType>().ok()?;
+    Target::parse(kind, tgt?, ":").ok()
+}
+
+/// Python's `re.match`: from the start, to wherever.
+fn at_start(pattern: &Regex, text: &str) -> bool {
+    pattern.find(text).is_some_and(|found| found.start() == 0)
+}
+
+/// `mine_get: {minion: [function, …]}`, regular expressions.
+fn permissions(value: &Value) -> Result<Vec<(Regex, Vec<Regex>)>, String> {
+    let wrong = || "mine_get must be a map of minions to lists of names, all regular expressions".to_owned();
+    let regex = |value: &Value| {
+        let text = value.text().ok_or_else(wrong)?;
+        Regex::new(&format!("^(?:{text})")).map_err(|e| format!("mine_get has {text:?}, which is no regular expression: {e}"))
+    };
+    let rule = |(who, what): &(Value, Value)| {
+        let names = what.list().ok_or_else(wrong)?.iter().map(regex).collect::<Result<_, _>>()?;
+        Ok((regex(who)?, names))
+    };
+    value.entries().ok_or_else(wrong)?.iter().map(rule).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::value::{list, text};
+
+    fn id(text: &str) -> MinionId {
+        text.parse().unwrap()
+    }
+
+    fn inner(dir: &tempfile::TempDir, may_get: Option<Value>) -> Inner {
+        let mine = Mine::new(dir.path(), true, may_get.as_ref()).unwrap();
+        Arc::into_inner(mine.inner).unwrap()
+    }
+
+    fn put(mine: &Inner, who: &str, entries: Value) -> Result<(), String> {
+        mine.change(&id(who), MineRequest::Put, &map([("data", entries)]))
+    }
+
+    fn get(mine: &Inner, who: &str, tgt: &str, kind: &str, fun: impl Into<Value>) -> Value {
+        let load = map([("tgt", text(tgt)), ("tgt_type", text(kind)), ("fun", fun.into())]);
+        mine.get(&id(who), &load, &[id("a"), id("b"), id("web1")]).unwrap()
+    }
+
+    #[test]
+    fn what_is_put_is_got_until_it_is_taken_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = inner(&dir, None);
+        put(&mine, "a", map([("ip", text("1")), ("os", text("x"))])).unwrap();
+        put(&mine, "b", map([("ip", text("2"))])).unwrap();
+        put(&mine, "b", map([("up", true)])).unwrap();
+        assert_eq!(get(&mine, "web1", "*", "glob", "ip"), map([("a", "1"), ("b", "2")]));
+        assert_eq!(get(&mine, "web1", "b", "glob", "ip"), map([("b", "2")]));
+        assert_eq!(get(&mine, "web1", "a,b", "list", "up"), map([("b", true)]));
+        let both = map([("ip", map([("a", "1"), ("b", "2")])), ("os", map([("a", "x")]))]);
+        assert_eq!(get(&mine, "web1", "*", "glob", "ip,os"), both);
+        assert_eq!(get(&mine, "web1", "*", "glob", list(["ip", "os"])), both);
+        assert_eq!(get(&mine, "web1", "[ab]", "pcre", list(["os"])), map([("os", map([("a", "x")]))]));
+        for (tgt, kind, fun) in [("*", "glob", "none"), ("c", "glob", "ip"), ("x:y", "grain", "ip"), ("*", "odd", "ip")] {
+            assert_eq!(get(&mine, "web1", tgt, kind, fun), empty_map(), "{tgt} {kind} {fun}");
+        }
+        mine.change(&id("a"), MineRequest::Delete, &map([("fun", "ip")])).unwrap();
+        mine.change(&id("a"), MineRequest::Delete, &map([("fun", "ip")])).unwrap();
+        mine.change(&id("b"), MineRequest::Flush, &empty_map()).unwrap();
+        assert_eq!(get(&mine, "web1", "*", "glob", "ip"), empty_map());
+        assert_eq!(get(&mine, "web1", "*", "glob", "os"), map([("a", "x")]));
+        let clear = map([("data", map([("new", 1)])), ("clear", Value::from(true))]);
+        mine.change(&id("a"), MineRequest::Put, &clear).unwrap();
+        assert_eq!(get(&mine, "web1", "*", "glob", "os"), empty_map());
+        let mode = std::os::unix::fs::PermissionsExt::mode(&dir.path().join("mine/a.p").metadata().unwrap().permissions());
+        assert_eq!(mode & 0o7777, 0o600);
+    }
+
+    #[test]
+    fn who_has_no_key_any_more_shows_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = inner(&dir, None);
+        for who in ["a", "gone"] {
+            put(&mine, who, map([("ip", who)])).unwrap();
+        }
+        assert_eq!(get(&mine, "a", "*", "glob", "ip"), map([("a", "a")]));
+        mine.forget(|id| id.as_str() == "a").unwrap();
+        assert!(dir.path().join("mine/a.p").exists() && !dir.path().join("mine/gone.p").exists());
+    }
+
+    #[test]
+    fn entries_can_be_for_some_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = inner(&dir, None);
+        let wrapped = |tgt: Value, kind: &str| {
+            map([(ACL, Value::from(1)), (ACL_DATA, text("s")), ("allow_tgt", tgt), ("allow_tgt_type", text(kind))])
+        };
+        for (tgt, kind, who, seen) in [
+            (text("web*"), "glob", "web1", true),
+            (text("web*"), "glob", "b", false),
+            (text("b,web1"), "list", "b", true),
+            (text("nobody"), "glob", "b", false), // Salt shows it to all
+            (text("os:x"), "grain", "b", false),
+            (text("*"), "odd", "b", false),
+            (text(""), "glob", "b", true),
+        ] {
+            put(&mine, "a", map([("f", wrapped(tgt.clone(), kind))])).unwrap();
+            let expected = if seen { map([("a", "s")]) } else { empty_map() };
+            assert_eq!(get(&mine, who, "*", "glob", "f"), expected, "{tgt} {kind} {who}");
+        }
+    }
+
+    #[test]
+    fn the_operator_says_who_may_ask() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = inner(&dir, Some(map([("web.*", list(["network.*", "ip"]))])));
+        put(&mine, "a", map([("ip", "1"), ("network.x", "2"), ("secret", "3"), ("xip", "4")])).unwrap();
+        assert_eq!(get(&mine, "web1", "*", "glob", "network.x"), map([("a", "2")]));
+        for (who, fun) in [("web1", "secret"), ("web1", "xip"), ("b", "ip"), ("aweb", "ip")] {
+            assert_eq!(get(&mine, who, "*", "glob", fun), empty_map(), "{who} {fun}");
+        }
+        for wrong in [text("all"), map([("a", "x")]), map([("(", list(["x"]))]), map([("a", list([1]))])] {
+            assert!(Mine::new(dir.path(), true, Some(&wrong)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_minion_shows_so_much_and_no_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = inner(&dir, None);
+        put(&mine, "a", map([("ip", "1")])).unwrap();
+        let many = map((0..=NAMES_MAX).map(|n| (n.to_string(), true)));
+        let large = map([("x", "y".repeat(MINION_BYTES_MAX))]);
+        let long = map([("n".repeat(NAME_BYTES_MAX + 1), "x")]);
+        for data in [many, large, long, text("x"), list([1]), map([(1, 2)]), map([("a\nb", 1)]), map([("", 1)])] {
+            assert!(put(&mine, "a", data).is_err());
+        }
+        assert_eq!(get(&mine, "b", "*", "glob", "ip"), map([("a", "1")]));
+        // What is there is not doubled bit by bit either.
+        put(&mine, "a", map([("half", "y".repeat(MINION_BYTES_MAX / 2))])).unwrap();
+        assert!(put(&mine, "a", map([("other", "y".repeat(MINION_BYTES_MAX / 2))])).is_err());
+        let load = map([("tgt", text("*")), ("fun", list(vec!["x"; ASKED_MAX + 1]))]);
+        assert!(mine.get(&id("a"), &load, &[]).is_err());
+        // A file that somebody else damaged.
+        std::fs::write(dir.path().join("mine/a.p"), b"\xc1").unwrap();
+        put(&mine, "a", map([("ip", "2")])).unwrap();
+        assert_eq!(get(&mine, "b", "*", "glob", "ip"), map([("a", "2")]));
+    }
+}
