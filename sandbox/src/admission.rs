@@ -95,6 +95,7 @@ pub(crate) struct Place<'a> {
 }
 
 /// Why a call is to end, once it is.
+#[derive(Clone)]
 pub(crate) struct End(watch::Receiver<Option<Arc<str>>>);
 
 /// What a call holds while it runs.
@@ -303,6 +304,11 @@ impl Drop for Place<'_> {
 }
 
 impl End {
+    /// Whether it is.
+    pub(crate) fn is_told(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
     /// Waits until the call is told to end; says why.
     pub(crate) async fn told(&mut self) -> Arc<str> {
         // The sender is in the table for as long as the place is.

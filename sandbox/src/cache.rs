@@ -30,6 +30,8 @@ const KEPT_REFUSALS: usize = 256;
 pub(crate) struct Cache {
     dir: PathBuf,
     engine: String,
+    /// Whose everything in it has to be.
+    owner: u32,
 }
 
 /// Compiled code, checked, and open.
@@ -73,14 +75,16 @@ pub(crate) fn own_folder(dir: &Path, no_rights: u32) -> io::Result<()> {
         return wrong("it is not a folder".into());
     }
     let me = rustix::process::geteuid().as_raw();
-    if meta.uid() != me {
-        return wrong(format!("it belongs to user {}, not to {me}", meta.uid()));
-    }
+    belongs_to(meta.uid(), me).or_else(wrong)?;
     if meta.mode() & no_rights != 0 {
         let mode = meta.mode() & 0o7777;
         return wrong(format!("its mode is {mode:o}; what is run from it must be safe from others: chmod 700"));
     }
     Ok(())
+}
+
+fn belongs_to(owner: u32, me: u32) -> Result<(), String> {
+    if owner == me { Ok(()) } else { Err(format!("it belongs to user {owner}, not to {me}")) }
 }
 
 /// Hex sha256 of bytes.
@@ -92,7 +96,7 @@ impl Cache {
     /// Opens the folder; makes it if need be.
     pub(crate) fn open(dir: &Path, engine: String) -> io::Result<Self> {
         own_folder(dir, 0o077)?;
-        Ok(Self { dir: dir.to_owned(), engine })
+        Ok(Self { dir: dir.to_owned(), engine, owner: rustix::process::geteuid().as_raw() })
     }
 
     fn path(&self, sha256: Sha256Hex, kind: &str) -> PathBuf {
@@ -102,11 +106,11 @@ impl Cache {
     /// The compiled code of a component, checked down to its last byte.
     pub(crate) fn get(&self, sha256: Sha256Hex) -> Result<Compiled, CacheError> {
         let mut description = Vec::new();
-        let file = open_own(&self.path(sha256, "json"))?;
+        let file = open_own(&self.path(sha256, "json"), self.owner)?;
         file.take(MAX_DESCRIPTION).read_to_end(&mut description)?;
         let description: Description = serde_json::from_slice(&description)
             .map_err(|error| CacheError::Tampered(format!("its description is broken ({error})")))?;
-        let mut code = open_own(&self.path(sha256, "cwasm"))?;
+        let mut code = open_own(&self.path(sha256, "cwasm"), self.owner)?;
         let size = code.metadata()?.len();
         if size != description.code_size {
             return Err(CacheError::Tampered(format!("it has {size} bytes, not {}", description.code_size)));
@@ -137,7 +141,7 @@ impl Cache {
         let info: ModuleInfo = serde_json::from_slice(&info)?;
         // The compiler read hostile bytes: what it says is checked like theirs.
         info.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
-        let mut code = open_own(&stage.code()).map_err(io::Error::other)?;
+        let mut code = open_own(&stage.code(), self.owner).map_err(io::Error::other)?;
         let description =
             Description { code_sha256: hash_file(&mut code)?.to_string(), code_size: code.metadata()?.len(), info };
         code.sync_all()?;
@@ -148,7 +152,7 @@ impl Cache {
     /// Why this component was refused before, under the same limits.
     pub(crate) fn refusal(&self, sha256: Sha256Hex, limits: &str) -> Option<String> {
         let mut text = String::new();
-        open_own(&self.path(sha256, "refused")).ok()?.take(4096).read_to_string(&mut text).ok()?;
+        open_own(&self.path(sha256, "refused"), self.owner).ok()?.take(4096).read_to_string(&mut text).ok()?;
         let (under, reason) = text.split_once('\n')?;
         (under == limits).then(|| reason.to_owned())
     }
@@ -229,7 +233,7 @@ impl Stage {
 }
 
 /// Opens a file that has to be this user's, ordinary, and nobody else's to write.
-fn open_own(path: &Path) -> Result<File, CacheError> {
+fn open_own(path: &Path, owner: u32) -> Result<File, CacheError> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let custom = i32::try_from(flags.bits()).expect("open's flags are an int");
     let file = match OpenOptions::new().read(true).custom_flags(custom).open(path) {
@@ -244,9 +248,7 @@ fn open_own(path: &Path) -> Result<File, CacheError> {
     if !meta.is_file() {
         return tampered("it is not a regular file".into());
     }
-    if meta.uid() != rustix::process::geteuid().as_raw() {
-        return tampered(format!("it belongs to user {}", meta.uid()));
-    }
+    belongs_to(meta.uid(), owner).map_err(CacheError::Tampered)?;
     if meta.mode() & 0o022 != 0 {
         return tampered(format!("others can write it (mode {:o})", meta.mode() & 0o7777));
     }
@@ -329,10 +331,26 @@ mod tests {
     #[test]
     fn tampering() {
         type Change = fn(&Path, &Path);
-        let changes: [(&str, Change); 7] = [
+        let changes: [(&str, Change); 12] = [
             ("its hash is another", |code, _| fs::write(code, b"machine c0de").unwrap()),
             ("it has 5 bytes", |code, _| fs::write(code, b"short").unwrap()),
             ("others can write it", |code, _| fs::set_permissions(code, fs::Permissions::from_mode(0o646)).unwrap()),
+            ("others can write it", |code, _| fs::set_permissions(code, fs::Permissions::from_mode(0o664)).unwrap()),
+            ("others can write it", |_, description| {
+                fs::set_permissions(description, fs::Permissions::from_mode(0o622)).unwrap();
+            }),
+            ("it is a symbolic link", |_, description| {
+                fs::rename(description, description.with_extension("moved")).unwrap();
+                symlink(description.with_extension("moved"), description).unwrap();
+            }),
+            ("it has another name", |_, description| {
+                fs::hard_link(description, description.with_extension("link")).unwrap();
+            }),
+            // To open one that nobody writes to must not wait.
+            ("it is not a regular file", |code, _| {
+                fs::remove_file(code).unwrap();
+                rustix::fs::mkfifoat(rustix::fs::CWD, code, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
+            }),
             ("it is a symbolic link", |code, _| {
                 fs::rename(code, code.with_extension("moved")).unwrap();
                 symlink(code.with_extension("moved"), code).unwrap();
@@ -352,6 +370,36 @@ mod tests {
                 Err(CacheError::Tampered(why)) => assert!(why.contains(expect), "{why}"),
                 other => panic!("{expect}: {other:?}"),
             }
+        }
+    }
+
+    /// Only root can give a file away, so here it is somebody else who looks.
+    #[test]
+    fn what_belongs_to_others_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut cache, hash) = filled(dir.path());
+        cache.refuse(hash, "1 GiB", "a bomb").unwrap();
+        let me = cache.owner;
+        cache.owner = me + 1;
+        match cache.get(hash) {
+            Err(CacheError::Tampered(why)) => assert_eq!(why, format!("it belongs to user {me}, not to {}", me + 1)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(cache.refusal(hash, "1 GiB"), None);
+        cache.owner = me;
+        assert!(cache.get(hash).is_ok());
+        assert_eq!(belongs_to(5, 0).unwrap_err(), "it belongs to user 5, not to 0");
+    }
+
+    /// What root's folder is to an ordinary user, where there is root to make it.
+    #[test]
+    fn a_folder_of_others_is_not_used() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("cache");
+        Cache::open(&path, "engine".into()).unwrap();
+        if std::os::unix::fs::chown(&path, Some(61_000), None).is_ok() {
+            let error = Cache::open(&path, "engine".into()).unwrap_err();
+            assert_eq!(error.to_string(), "it belongs to user 61000, not to 0");
         }
     }
 
@@ -378,6 +426,17 @@ mod tests {
         assert_eq!(cache.refusal(hash, "1 GiB").as_deref(), Some("a bomb"));
         assert_eq!(cache.refusal(hash, "2 GiB"), None);
         assert_eq!(Cache::open(&dir.path().join("cache"), "another".into()).unwrap().refusal(hash, "1 GiB"), None);
+    }
+
+    #[test]
+    fn refusals_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let (cache, _) = filled(dir.path());
+        let refused: Vec<Sha256Hex> = (0..KEPT_REFUSALS + 9).map(|n| sha256(&n.to_be_bytes())).collect();
+        refused.iter().for_each(|hash| cache.refuse(*hash, "1 GiB", "a bomb").unwrap());
+        cache.prune(&HashSet::new()).unwrap();
+        let kept = refused.iter().filter(|hash| cache.refusal(**hash, "1 GiB").is_some()).count();
+        assert_eq!(kept, KEPT_REFUSALS);
     }
 
     #[test]

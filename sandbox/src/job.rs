@@ -164,7 +164,13 @@ impl Runner<'_> {
         };
         match self.jobs.admit_nested(caller.number, &call.request()) {
             Ok((place, turn)) => {
+                let end = place.end.clone();
                 let outcome = self.execute(&call, place, turn, (args, kwargs)).await;
+                if end.is_told() {
+                    // With its job, which is being told the same and must not go on with this as an answer. When it has
+                    // ended, this is dropped.
+                    std::future::pending::<()>().await;
+                }
                 if let Some(usage) = &outcome.usage {
                     self.jobs.spend(caller.number, usage);
                 }
@@ -263,7 +269,9 @@ impl Runner<'_> {
         let arguments = value::encode_arguments(args, kwargs);
         let (size, limit) = ((arguments.0.len() + arguments.1.len()) as u64, limits.host_bytes);
         if size > limit {
-            return Err(format!("The arguments have {size} bytes; the limit of a job is {limit}."));
+            return Err(format!(
+                "The arguments have {size} bytes; the limit of a job is {limit} (sandbox:limits:host_bytes)."
+            ));
         }
         let caller = Arc::new(Caller {
             job: Arc::clone(&call.job),

@@ -155,7 +155,7 @@ async fn more_questions_at_once_than_a_guest_can_ask_end_the_executor() {
 
 #[tokio::test]
 async fn an_answer_too_large_to_send_is_an_error_to_the_guest() {
-    let mut it = taken(Limits::default()).await;
+    let mut it = taken(Limits { host_bytes: u64::MAX, ..Limits::default() }).await;
     it.broker.answers.lock().unwrap().push_back(Value::from("x".repeat(brine_sandbox_wire::MAX_FRAME + 1)));
     it.ask(it.call, 1, grains()).await;
     assert!(matches!(it.heard().await.2, Err(HostError::Failed(why)) if why.contains("over the limit")));
@@ -177,6 +177,31 @@ async fn log_lines_are_bounded_and_clean() {
         other => panic!("{other:?}"),
     }
     assert_eq!(*it.broker.lines.lock().unwrap(), ["a [1m b", "cd"]);
+}
+
+/// An executor that counts lines as it likes: of empty ones too there are so many and no more.
+#[tokio::test]
+async fn log_lines_are_counted_here_too() {
+    let mut it = taken(Limits { log_lines: 3, ..Limits::default() }).await;
+    for _ in 0..1_000 {
+        let log = FromExecutor::Log { call: it.call, level: LogLevel::Info, message: String::new() };
+        it.say.send(&log).await.unwrap();
+    }
+    it.ask(it.call, 1, kill()).await;
+    assert!(it.heard().await.2.is_err());
+    assert_eq!(it.broker.lines.lock().unwrap().len(), 3);
+}
+
+/// What goes into a guest is bounded here too.
+#[tokio::test]
+async fn an_answer_over_the_limit_is_an_error_to_the_guest() {
+    let mut it = taken(Limits { host_bytes: 100, ..Limits::default() }).await;
+    it.broker.answers.lock().unwrap().extend([Value::from("x".repeat(98)), Value::from("x".repeat(99))]);
+    it.ask(it.call, 1, grains()).await;
+    assert_eq!(it.heard().await.2.unwrap().len(), 100);
+    it.ask(it.call, 2, grains()).await;
+    let why = "the answer has 101 bytes; the limit of one is 100 (sandbox:limits:host_bytes)";
+    assert_eq!(it.heard().await.2, Err(HostError::Failed(why.into())));
 }
 
 #[tokio::test]

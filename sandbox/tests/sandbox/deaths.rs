@@ -27,7 +27,7 @@ async fn a_killed_executor_fails_its_running_jobs_only() {
     let mut home = Home::new().grant("mine", "jobs");
     home.config.max_running = 2;
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = [spawn(&sandbox, "1", "mine.ask"), spawn(&sandbox, "2", "mine.ask")];
     for _ in &running {
         within("a running job's call", grip.arrived.recv()).await.unwrap();
@@ -55,7 +55,7 @@ async fn a_killed_executor_fails_its_running_jobs_only() {
 async fn an_idle_executor_that_dies_is_started_again() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     kill(pid);
     another_executor(&sandbox, pid).await;
@@ -69,7 +69,7 @@ async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     home.restarts.deaths = 3;
     home.restarts.pause = Duration::from_secs(3);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let mut pid = sandbox.executor_pid().unwrap();
     for _ in 0..2 {
         kill(pid);
@@ -93,7 +93,7 @@ async fn a_hanging_executor_does_not_hold_jobs() {
     let mut home = Home::new();
     home.config.limits.wall_ms = 200;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     signal(pid, Signal::STOP);
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();

@@ -13,8 +13,8 @@ async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str
     home.config.compile.memory = memory;
     home.config.compile.cpu_s = cpu_s;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
-    let mut install = Box::pin(sandbox.install("bomb", &bomb, "base"));
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    let mut install = Box::pin(sandbox.install("bomb", &bomb, None, "base"));
     let mut answered = 0;
     let started = Instant::now();
     let error = loop {
@@ -33,7 +33,7 @@ async fn dies_in_its_cage(bomb: Vec<u8>, memory: u64, cpu_s: u64, expect: &[&str
     assert!(answered > 10, "{answered}");
     // Once is enough.
     let again = Instant::now();
-    let error = within("a known bomb", sandbox.install("bomb", &bomb, "base")).await.unwrap_err();
+    let error = within("a known bomb", sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
     assert!(matches!(error, InstallError::Refused { before: true, .. }), "{error:?}");
     assert!(again.elapsed().as_secs_f32() < started.elapsed().as_secs_f32());
     assert_eq!(sandbox.names(), ["mine"]);
@@ -68,13 +68,13 @@ async fn a_compiler_that_takes_too_long_is_ended_and_nothing_is_held_against_the
     // From the time when there was more.
     let compile = std::mem::take(&mut home.config.compile);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     sandbox.shutdown().await;
     home.config.compile = compile;
     let (sandbox, _grip) = home.start().await;
     let bomb = wasm(&loops(20_000));
     for _ in 0..2 {
-        let error = within("the end", sandbox.install("bomb", &bomb, "base")).await.unwrap_err();
+        let error = within("the end", sandbox.install("bomb", &bomb, None, "base")).await.unwrap_err();
         assert!(matches!(error, InstallError::Failed { .. }), "{error:?}");
         assert_eq!(error.to_string(), "module bomb was not installed: it was not compiled within 0.25 s");
     }
@@ -93,13 +93,13 @@ async fn what_becomes_too_large_is_refused() {
     let mut home = Home::new();
     home.config.compile.file = 1 << 20;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let large = number(2).replace(
         "(core module $m",
         &format!(r#"(core module $m (memory 64) (data (i32.const 0) "{}")"#, "x".repeat(2 << 20)),
     );
     for again in [false, true] {
-        let error = sandbox.install("mine", &wasm(&large), "base").await.unwrap_err();
+        let error = sandbox.install("mine", &wasm(&large), None, "base").await.unwrap_err();
         assert!(matches!(error, InstallError::Refused { before, .. } if before == again), "{error:?}");
         assert_eq!(error.to_string(), "module mine becomes more than 1 MiB of machine code");
     }

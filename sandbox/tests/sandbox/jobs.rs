@@ -12,7 +12,7 @@ async fn admission_is_bounded_and_queued_jobs_can_be_ended() {
     let mut home = Home::new().grant("mine", "jobs").standard("sys", &number(3));
     (home.config.max_running, home.config.max_queued) = (1, 1);
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
     within("the running job's call", grip.arrived.recv()).await.unwrap();
     // Admitted when it is first looked at.
@@ -46,7 +46,7 @@ async fn a_job_that_spins_is_stopped_while_others_answer() {
     let mut home = Home::new().grant("mine", "jobs");
     home.config.limits.wall_ms = 500;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let spinning = spawn(&sandbox, "1", "mine.spin");
     let mut answered = 0;
     while !spinning.is_finished() {
@@ -63,7 +63,7 @@ async fn a_job_that_spins_is_stopped_while_others_answer() {
 async fn a_job_that_nobody_waits_for_ends() {
     let home = Home::new().grant("mine", "jobs");
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
     running.abort();
@@ -78,7 +78,7 @@ async fn a_job_that_nobody_waits_for_ends() {
 async fn shutdown_ends_jobs_and_the_executor() {
     let home = Home::new().grant("mine", "jobs");
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
@@ -93,7 +93,7 @@ async fn shutdown_ends_jobs_and_the_executor() {
 async fn a_warm_call_is_quick() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..500 {
         let start = Instant::now();

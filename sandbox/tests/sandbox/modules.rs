@@ -17,14 +17,14 @@ async fn install_run_replace_and_start_again() {
     assert!(text.starts_with("'mine.number' is not available. There is no module 'mine'"), "{text}");
 
     let one = wasm(&number(1));
-    assert_eq!(sandbox.install("mine", &one, "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("mine", &one, None, "base").await.unwrap(), Installed::New);
     let outcome = call(&sandbox, "mine.number").await;
     assert_eq!((outcome.value, outcome.retcode, outcome.success), (Value::from(1), 0, true));
     assert_eq!(outcome.sha256, Some(sandbox.describe("mine").unwrap().sha256));
     assert!(outcome.usage.unwrap().wall_us > 0);
-    assert_eq!(sandbox.install("mine", &one, "base").await.unwrap(), Installed::Unchanged);
+    assert_eq!(sandbox.install("mine", &one, None, "base").await.unwrap(), Installed::Unchanged);
 
-    assert_eq!(sandbox.install("mine", &wasm(&number(2)), "dev").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "dev").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     assert_eq!(sandbox.names(), ["mine"]);
     let text = failure(&call(&sandbox, "mine.numbr").await).to_owned();
@@ -50,7 +50,7 @@ async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() 
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
     let good = wasm(&number(1));
-    sandbox.install("mine", &good, "base").await.unwrap();
+    sandbox.install("mine", &good, None, "base").await.unwrap();
     let core = wasm("(module)");
     let empty = wasm("(component)");
     let cut = &good[..good.len() - 5];
@@ -64,7 +64,7 @@ async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() 
         (&flipped, "module mine is not a valid component: "),
     ] {
         for again in [false, true] {
-            let error = sandbox.install("mine", bytes, "base").await.unwrap_err();
+            let error = sandbox.install("mine", bytes, None, "base").await.unwrap_err();
             assert!(error.to_string().starts_with(expect), "{error}");
             assert!(!error.to_string().contains('\n'), "{error}");
             assert!(matches!(error, InstallError::Refused { before, .. } if before == again), "{error:?}");
@@ -72,7 +72,7 @@ async fn a_bad_file_is_refused_by_name_and_reason_and_the_last_good_one_stays() 
         }
     }
     for name in ["../mine", "Mine", "", "a.b"] {
-        assert!(matches!(sandbox.install(name, &good, "base").await, Err(InstallError::Name(_))), "{name}");
+        assert!(matches!(sandbox.install(name, &good, None, "base").await, Err(InstallError::Name(_))), "{name}");
     }
     sandbox.shutdown().await;
     // Nothing of it is on the disk.
@@ -86,7 +86,7 @@ async fn too_large_a_file_does_not_reach_the_compiler() {
     let mut home = Home::new();
     home.config.compile.module = 100;
     let (sandbox, _grip) = home.start().await;
-    let error = sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap_err();
+    let error = sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap_err();
     assert!(matches!(error, InstallError::TooLarge { limit: 100, .. }), "{error}");
     sandbox.shutdown().await;
 }
@@ -103,7 +103,7 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
     let text = failure(&call(&sandbox, "broken.number").await).to_owned();
     assert_eq!(text, "'broken.number' is not available. It was left out: module broken exports no function.");
     for name in ["test", "broken"] {
-        let error = sandbox.install(name, &wasm(&number(2)), "base").await.unwrap_err();
+        let error = sandbox.install(name, &wasm(&number(2)), None, "base").await.unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
@@ -113,18 +113,18 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
         );
     }
     // The same content is no replacement.
-    assert_eq!(sandbox.install("test", &wasm(&number(1)), "base").await.unwrap(), Installed::Unchanged);
+    assert_eq!(sandbox.install("test", &wasm(&number(1)), None, "base").await.unwrap(), Installed::Unchanged);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     sandbox.shutdown().await;
 
     let allowed = Value::Array(vec!["test".into(), "saltutil".into()]);
     home.config.policy = Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
-    assert_eq!(sandbox.install("test", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
     // What takes a standard module's place does not take its grants.
     let changed = ASKS.replace("i32.const 7", "i32.const 8");
-    let error = sandbox.install("saltutil", &wasm(&changed), "base").await.unwrap_err();
+    let error = sandbox.install("saltutil", &wasm(&changed), None, "base").await.unwrap_err();
     assert!(matches!(error, InstallError::Policy(_)), "{error}");
     assert_eq!(call(&sandbox, "saltutil.number").await.value, Value::from(7));
     sandbox.shutdown().await;
@@ -140,22 +140,22 @@ async fn standard_modules_are_not_replaced_unless_the_owner_says_so() {
 async fn an_update_that_asks_for_more_waits_for_the_owner() {
     let mut home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
-    let error = sandbox.install("mine", &wasm(ASKS), "base").await.unwrap_err();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    let error = sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap_err();
     let InstallError::Policy(refused) = &error else { panic!("{error}") };
     let hash = refused.sha256;
     assert_eq!(
         error.to_string(),
         format!(
             "module mine imports brine:host/jobs@1.0.0, which is not granted to it; the owner of this host grants it by this \
-             line under sandbox: modules: in the minion's configuration: mine: {{sha256: {hash}, jobs: true}}"
+             line under sandbox: modules: in the minion's configuration: mine: {{sha256: \"{hash}\", jobs: true}}"
         )
     );
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     for interface in
         ["wasi:filesystem/types@0.2.0", "wasi:sockets/tcp@0.2.0", "brine:host/process@1.0.0", "acme:x/y@1.0.0"]
     {
-        let error = sandbox.install("mine", &wasm(&importing(interface)), "base").await.unwrap_err();
+        let error = sandbox.install("mine", &wasm(&importing(interface)), None, "base").await.unwrap_err();
         assert!(error.to_string().contains(interface), "{error}");
         assert!(matches!(error, InstallError::Policy(_)), "{error}");
     }
@@ -166,7 +166,7 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
     let modules = Value::Map(vec![("mine".into(), entry)]);
     home.config.policy = Settings::read(&Value::Map(vec![("modules".into(), modules)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
-    assert_eq!(sandbox.install("mine", &wasm(ASKS), "base").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 
@@ -186,8 +186,8 @@ async fn an_update_that_asks_for_more_waits_for_the_owner() {
 async fn what_the_executor_does_not_take_is_not_switched_in() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
-    let error = sandbox.install("mine", &wasm(&importing("brine:host/grains@1.0.0")), "base").await.unwrap_err();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    let error = sandbox.install("mine", &wasm(&importing("brine:host/grains@1.0.0")), None, "base").await.unwrap_err();
     let text = error.to_string();
     let expect = "module mine was not installed: module 'mine' imports what this minion has in another form: ";
     assert!(text.starts_with(expect) && text.contains("brine:host/grains"), "{text}");
@@ -199,7 +199,7 @@ async fn what_the_executor_does_not_take_is_not_switched_in() {
 async fn changed_code_in_the_cache_is_noticed_and_never_run() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let code = home.compiled().remove(0);
     let good = std::fs::read(&code).unwrap();
     let change = || {
@@ -243,20 +243,20 @@ async fn changed_code_in_the_cache_is_noticed_and_never_run() {
 async fn an_update_does_not_touch_jobs_that_run() {
     let home = Home::new().grant("mine", "jobs");
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let old = sandbox.describe("mine").unwrap().sha256;
     let running = spawn(&sandbox, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();
-    assert_eq!(sandbox.install("mine", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
+    assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     grip.gate.send(true).unwrap();
     let outcome = within("the old one's end", running).await.unwrap();
     assert_eq!((outcome.value, outcome.sha256), (Value::from(true), Some(old)));
     // There and back again, while the first one's retirement may still be under way.
     for _ in 0..3 {
-        assert_eq!(sandbox.install("mine", &wasm(ASKS), "base").await.unwrap(), Installed::Updated);
+        assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap(), Installed::Updated);
         assert_eq!(call(&sandbox, "mine.ask").await.value, Value::from(true));
-        assert_eq!(sandbox.install("mine", &wasm(&number(2)), "base").await.unwrap(), Installed::Updated);
+        assert_eq!(sandbox.install("mine", &wasm(&number(2)), None, "base").await.unwrap(), Installed::Updated);
         assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(2));
     }
     sandbox.shutdown().await;
@@ -266,8 +266,8 @@ async fn an_update_does_not_touch_jobs_that_run() {
 async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_would() {
     let home = Home::new().grant("mine", "jobs").standard("test", &number(1));
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "dev").await.unwrap();
-    sandbox.install("other", &wasm(&number(2)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "dev").await.unwrap();
+    sandbox.install("other", &wasm(&number(2)), None, "base").await.unwrap();
     let installed = |name: &str, origin: &str| (name.to_owned(), origin.to_owned());
     assert_eq!(sandbox.installed(), [installed("mine", "dev"), installed("other", "base")]);
     let running = spawn(&sandbox, "1", "mine.ask");
@@ -299,7 +299,7 @@ async fn a_removed_module_is_gone_for_good_and_jobs_that_run_it_end_as_they_woul
     assert_eq!(sandbox.remove("hand").await.unwrap(), Removed::Absent);
     assert_eq!(call(&sandbox, "hand.number").await.value, Value::from(3));
     // And it may come back.
-    assert_eq!(sandbox.install("mine", &wasm(ASKS), "dev").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("mine", &wasm(ASKS), None, "dev").await.unwrap(), Installed::New);
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
     sandbox.shutdown().await;
 }
@@ -310,13 +310,13 @@ async fn a_standard_module_comes_back_when_its_replacement_is_removed() {
     let allowed = Value::Array(vec!["test".into()]);
     home.config.policy = Settings::read(&Value::Map(vec![("replace_standard".into(), allowed)])).unwrap().policy;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("test", &wasm(&number(2)), "base").await.unwrap();
+    sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(2));
     assert_eq!(sandbox.remove("test").await.unwrap(), Removed::Standard);
     assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
     assert_eq!(sandbox.describe("test").unwrap().origin, "standard");
     // Where it cannot come back, what took its place stays.
-    sandbox.install("test", &wasm(&number(2)), "base").await.unwrap();
+    sandbox.install("test", &wasm(&number(2)), None, "base").await.unwrap();
     std::fs::write(home.config.standard_dir.join("test.wasm"), b"junk").unwrap();
     let error = sandbox.remove("test").await.unwrap_err();
     assert!(error.to_string().starts_with("module test was not removed: module test is not WebAssembly"), "{error}");
@@ -346,11 +346,11 @@ async fn modules_are_counted() {
         std::fs::write(path, b"junk").unwrap();
     }
     let (sandbox, _grip) = home.start().await;
-    let error = sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap_err();
+    let error = sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap_err();
     assert_eq!(error.to_string(), "module mine was not installed: there are 1000 modules already");
-    assert_eq!(sandbox.install("m7", &wasm(&number(7)), "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("m7", &wasm(&number(7)), None, "base").await.unwrap(), Installed::New);
     assert_eq!(sandbox.remove("m8").await.unwrap(), Removed::Gone);
-    assert_eq!(sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap(), Installed::New);
     sandbox.shutdown().await;
 }
 
@@ -363,7 +363,7 @@ async fn an_install_goes_on_without_who_asked_for_it() {
     // Polled once, and dropped.
     tokio::select! {
         biased;
-        result = sandbox.install("mine", &component, "base") => panic!("{result:?}"),
+        result = sandbox.install("mine", &component, None, "base") => panic!("{result:?}"),
         () = std::future::ready(()) => {}
     }
     until("the install", || !sandbox.names().is_empty()).await;

@@ -145,6 +145,8 @@ impl Home {
             total_memory: 4 << 30,
             executor_idle: Duration::from_secs(60),
             compile: CompileLimits::default(),
+            user: None,
+            require_second_wall: false,
         };
         Self { _dir: dir, config, restarts: Restarts::default() }
     }

@@ -1,0 +1,167 @@
+//! A job that is killed has ended 50 ms later, whatever it was doing.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_sandbox::{JobOutcome, Sandbox};
+use rmpv::Value;
+use serde_json::json;
+use tokio::task::JoinHandle;
+
+use crate::components::{ASKS, calls, loops, number, reaches};
+use crate::support::{Home, call, failure, files, job, spawn, until, wasm, within};
+
+/// What `saltutil.kill_job` has.
+const PROMISED: Duration = Duration::from_millis(50);
+/// One of so many tries has to keep it: the machine may do other things at the same time.
+const TRIES: usize = 5;
+
+/// From the word to the end.
+async fn killed(sandbox: &Sandbox, jid: &str, job: JoinHandle<JobOutcome>) -> (Duration, String) {
+    let began = Instant::now();
+    assert_eq!(sandbox.kill(jid), 1);
+    let outcome = within("the killed job's end", job).await.unwrap();
+    (began.elapsed(), failure(&outcome).to_owned())
+}
+
+fn judge(what: &str, mut times: Vec<Duration>) {
+    times.sort();
+    println!("{what}: {times:?}");
+    assert!(times[0] <= PROMISED, "{what}: {times:?}");
+}
+
+/// Computing, with as many others as there are turns; and waiting for a turn behind them.
+#[tokio::test(flavor = "multi_thread")]
+async fn computing_and_queued() {
+    let mut home = Home::new().grant("mine", "jobs");
+    home.config.max_running = 4;
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let others: Vec<_> = (0..3).map(|_| spawn(&sandbox, "others", "mine.spin")).collect();
+    let (mut computing, mut queued) = (Vec::new(), Vec::new());
+    for _ in 0..TRIES {
+        let running = spawn(&sandbox, "1", "mine.spin");
+        until("it runs", || sandbox.instances() == 4).await;
+        let waiting = spawn(&sandbox, "2", "mine.number");
+        until("it waits", || sandbox.instances() == 5).await;
+        let (time, text) = killed(&sandbox, "2", waiting).await;
+        assert_eq!(text, "mine.number was stopped before it began: it was killed");
+        queued.push(time);
+        let (time, text) = killed(&sandbox, "1", running).await;
+        assert!(text.starts_with("mine.spin was stopped"), "{text}");
+        computing.push(time);
+    }
+    judge("computing", computing);
+    judge("queued", queued);
+    assert_eq!(sandbox.kill("others"), 3);
+    for other in others {
+        within("their end", other).await.unwrap();
+    }
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    sandbox.shutdown().await;
+}
+
+/// The host answers late: a program runs, a server is slow. What was begun for it ends too.
+#[tokio::test(flavor = "multi_thread")]
+async fn within_a_host_call() {
+    let home = Home::new().grant("mine", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        let running = spawn(&sandbox, "1", "mine.ask");
+        within("its call", grip.arrived.recv()).await.unwrap();
+        let began = Instant::now();
+        let (_, text) = killed(&sandbox, "1", running).await;
+        within("the end of what it began", grip.dropped.recv()).await.unwrap();
+        times.push(began.elapsed());
+        assert_eq!(text, "mine.ask was stopped: it was killed");
+    }
+    judge("in a host call", times);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calling_another_function() {
+    let home = Home::new().grant("*", "jobs");
+    let (sandbox, _broker) = home.start_nesting().await;
+    sandbox.install("mine", &wasm(&calls()), "base").await.unwrap();
+    sandbox.install("other", &wasm(ASKS), "base").await.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        let running = {
+            let (sandbox, args) = (Arc::clone(&sandbox), vec![Value::from("mine.call1|other.spin")]);
+            tokio::spawn(async move { sandbox.run(job("1", "mine.call0"), "mine.call0", args, vec![]).await })
+        };
+        until("it calls", || sandbox.instances() == 3).await;
+        let began = Instant::now();
+        let (_, text) = killed(&sandbox, "1", running).await;
+        until("the end of all of it", || sandbox.instances() == 0).await;
+        times.push(began.elapsed());
+        assert_eq!(text, "mine.call0 was stopped: it was killed");
+    }
+    judge("calling", times);
+    sandbox.shutdown().await;
+}
+
+/// Its executor takes its time to start.
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_for_an_executor() {
+    let mut home = Home::new();
+    let (folder, real) = (home.config.standard_dir.clone(), home.config.executor.clone());
+    // The second does not say that it is ready.
+    let (program, mark) = (folder.join("executor"), folder.join("mark"));
+    let script = format!(
+        "#!/bin/sh\nif [ -e {mark} ]; then exec sleep 1000; fi\n: > {mark}\nexec {real} \"$@\"\n",
+        mark = mark.display(),
+        real = real.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    home.config.executor = program;
+    let home = home.policy(&json!({ "modules": {
+        "mine": { "jobs": true, "filesystem": { folder.to_str().unwrap(): "ro" } },
+    } }));
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&reaches()), "base").await.unwrap();
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        let waiting = spawn(&sandbox, "1", "mine.number");
+        until("it waits", || sandbox.instances() == 1).await;
+        let (time, text) = killed(&sandbox, "1", waiting).await;
+        assert_eq!(text, "mine.number was stopped before it began: it was killed");
+        times.push(time);
+    }
+    judge("waiting for an executor", times);
+    within("shutdown", sandbox.shutdown()).await;
+}
+
+/// Its module's code was lost and is compiled again, for long.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_its_module_is_compiled() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("slow", &wasm(&loops(3_000)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    // Lost while the executor was away.
+    let pid = sandbox.executor_pid().unwrap();
+    files(&home.config.cache_dir, "json").iter().for_each(|file| std::fs::remove_file(file).unwrap());
+    crate::deaths::kill(pid);
+    until("another", || sandbox.executor_pid().is_some_and(|other| other != pid)).await;
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        let waiting = spawn(&sandbox, "1", "slow.number");
+        until("it waits", || sandbox.instances() == 1 || waiting.is_finished()).await;
+        if waiting.is_finished() {
+            break;
+        }
+        let (time, text) = killed(&sandbox, "1", waiting).await;
+        assert_eq!(text, "slow.number was stopped before it began: it was killed");
+        times.push(time);
+    }
+    judge("compiled again", times);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
+}

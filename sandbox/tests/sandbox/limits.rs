@@ -1,0 +1,125 @@
+//! What one job and one module may use: time, arguments, turns, and their share of the memory.
+
+use std::time::{Duration, Instant};
+
+use brine_sandbox::JobContext;
+use rmpv::Value;
+use serde_json::json;
+
+use crate::components::{ASKS, number};
+use crate::support::{Home, call, failure, job, spawn, until, wasm, within};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_brings_a_time_of_its_own() {
+    let home = Home::new().grant("mine", "jobs");
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    let began = Instant::now();
+    let context = JobContext { timeout_ms: Some(300), ..job("1", "mine.spin") };
+    let outcome = within("its end", sandbox.run(context, "mine.spin", vec![], vec![])).await;
+    assert!(failure(&outcome).contains("wall clock limit of 300 ms"), "{outcome:?}");
+    assert!(began.elapsed() < Duration::from_secs(20));
+    // It only lowers what the owner allows.
+    let home = home.policy(&json!({ "modules": { "mine": { "jobs": true, "limits": { "wall": "200ms" } } } }));
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    let context = JobContext { timeout_ms: Some(3_600_000), ..job("1", "mine.spin") };
+    let outcome = within("its end", sandbox.run(context, "mine.spin", vec![], vec![])).await;
+    assert!(failure(&outcome).contains("wall clock limit of 200 ms"), "{outcome:?}");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_has_limits_of_its_own() {
+    let home = Home::new().policy(&json!({ "modules": {
+        "mine": { "jobs": true, "limits": { "wall": "50s" } },
+        "mine.spin": { "limits": { "wall": "200ms" } },
+        "mine.number": { "limits": { "memory": 65536 } },
+    } }));
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    let outcome = call(&sandbox, "mine.spin").await;
+    assert!(failure(&outcome).contains("wall clock limit of 200 ms"), "{outcome:?}");
+    // One page is what it has.
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    let asking = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    grip.gate.send(true).unwrap();
+    assert!(within("its end", asking).await.unwrap().success);
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_are_bounded() {
+    let mut home = Home::new();
+    home.config.limits.host_bytes = 100_000;
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    let run = |bytes: usize, name: &'static str| {
+        let (args, kwargs) = (vec![Value::from("x".repeat(bytes))], vec![(name.to_owned(), Value::Nil)]);
+        sandbox.run(job("1", "mine.number"), "mine.number", args, kwargs)
+    };
+    let outcome = within("its end", run(100_000, "a")).await;
+    assert_eq!(
+        failure(&outcome),
+        "The arguments have 100010 bytes; the limit of a job is 100000 (sandbox:limits:host_bytes)."
+    );
+    // What is within is the function's business.
+    let outcome = within("its end", run(99_000, "a")).await;
+    assert!(failure(&outcome).starts_with("Passed invalid arguments to mine.number: "), "{outcome:?}");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_has_turns_of_its_own() {
+    let home = Home::new().policy(&json!({ "modules": {
+        "mine": { "jobs": true, "max_running": 1, "max_queued": 1 },
+        "other": { "jobs": true },
+    } }));
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    let waiting = spawn(&sandbox, "2", "mine.number");
+    until("it waits", || sandbox.instances() == 2).await;
+    assert_eq!(
+        failure(&call(&sandbox, "mine.number").await),
+        "The minion is busy: 1 jobs of module mine run and 1 wait. Try again, or raise sandbox:modules:mine:max_queued."
+    );
+    // Others do not notice.
+    assert_eq!(call(&sandbox, "other.number").await.value, Value::from(7));
+    assert!(!waiting.is_finished());
+    grip.gate.send(true).unwrap();
+    assert_eq!(within("its end", running).await.unwrap().value, Value::from(true));
+    assert_eq!(within("its end", waiting).await.unwrap().value, Value::from(7));
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+    sandbox.shutdown().await;
+}
+
+/// The sum of what all may have is bounded, whatever the number of turns.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_wait_for_memory() {
+    let mut home = Home::new().policy(&json!({ "modules": {
+        "mine": { "jobs": true },
+        "small": { "limits": { "memory": "1MiB" } },
+    } }));
+    home.config.total_memory = 100 << 20;
+    let home = home.standard("sys", &number(3));
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    sandbox.install("small", &wasm(&number(1)), None, "base").await.unwrap();
+    let running = spawn(&sandbox, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    assert_eq!(call(&sandbox, "small.number").await.value, Value::from(1));
+    // 64 MiB and 64 MiB more are too many.
+    let waiting = spawn(&sandbox, "2", "mine.number");
+    until("it waits", || sandbox.instances() == 2).await;
+    // Who asks what runs does not wait.
+    assert_eq!(call(&sandbox, "sys.number").await.value, Value::from(3));
+    assert!(!waiting.is_finished());
+    sandbox.kill("1");
+    assert!(failure(&within("its end", running).await.unwrap()).ends_with("it was killed"));
+    assert_eq!(within("its end", waiting).await.unwrap().value, Value::from(7));
+    sandbox.shutdown().await;
+}

@@ -1,0 +1,137 @@
+//! A thousand jobs at once: each is answered or refused, none is lost, and nothing of them stays.
+
+use std::time::{Duration, Instant};
+
+use brine_sandbox::{JobOutcome, Sandbox};
+use futures_util::future::join_all;
+use rmpv::Value;
+
+use crate::components::{ASKS, number};
+use crate::support::{Home, call, failure, job, wasm, within};
+
+const JOBS: usize = 1_000;
+/// What an allocator may keep of it.
+const KEPT: u64 = 16 << 20;
+
+/// Resident memory of a process in bytes.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+async fn at_once(sandbox: &Sandbox, fun: &'static str) -> Vec<JobOutcome> {
+    let jids: Vec<String> = (0..JOBS).map(|n| n.to_string()).collect();
+    let jobs = jids.iter().map(|jid| sandbox.run(job(jid, fun), fun, vec![], vec![]));
+    within("their ends", join_all(jobs)).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_jobs_are_answered_or_refused() {
+    let mut home = Home::new();
+    (home.config.max_running, home.config.max_queued) = (16, 700);
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let pid = sandbox.executor_pid().unwrap();
+    let idle = resident(pid);
+    for _ in 0..3 {
+        let began = Instant::now();
+        let outcomes = at_once(&sandbox, "mine.number").await;
+        let answered = outcomes.iter().filter(|outcome| outcome.value == Value::from(1)).count();
+        let refused = outcomes.iter().filter(|outcome| {
+            !outcome.success
+                && outcome.value == Value::from(
+                    "The minion is busy: 16 jobs run and 700 wait. Try again, or raise sandbox:max_queued.",
+                )
+        });
+        let refused = refused.count();
+        println!("{answered} answered, {refused} refused in {:?}; executor {idle} → {}", began.elapsed(), resident(pid));
+        assert_eq!((outcomes.len(), answered + refused), (JOBS, JOBS));
+        assert!(answered >= 716, "{answered}");
+        assert_eq!(sandbox.instances(), 0);
+    }
+    let after = resident(pid);
+    assert!(after < idle + KEPT, "{idle} → {after}");
+    assert_eq!(sandbox.executor_pid(), Some(pid));
+    sandbox.shutdown().await;
+}
+
+/// All of them hang, some in the executor and most in the queue; one word ends all.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_jobs_that_hang_are_ended_together() {
+    let mut home = Home::new().grant("mine", "jobs");
+    (home.config.max_running, home.config.max_queued) = (100, JOBS);
+    home.config.total_memory = 64 << 30;
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    let pid = sandbox.executor_pid().unwrap();
+    let idle = resident(pid);
+    let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.ask"), "mine.ask", vec![], vec![]));
+    let kill = async {
+        for _ in 0..100 {
+            grip.arrived.recv().await.unwrap();
+        }
+        let began = Instant::now();
+        assert_eq!(sandbox.kill("1"), JOBS);
+        began
+    };
+    let (outcomes, began) = within("their ends", async { tokio::join!(join_all(jobs), kill) }).await;
+    let took = began.elapsed();
+    println!("ended within {took:?}; executor {idle} → {}", resident(pid));
+    assert!(outcomes.iter().all(|outcome| failure(outcome).ends_with("it was killed")));
+    assert_eq!(sandbox.instances(), 0);
+    assert!(resident(pid) < idle + KEPT);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    sandbox.shutdown().await;
+}
+
+/// Of this process too: `cargo test -p brine-sandbox --release --test sandbox -- --ignored --exact load::memory --nocapture`
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures, and wants the process for itself"]
+async fn memory() {
+    let mut home = Home::new();
+    (home.config.max_running, home.config.max_queued) = (16, JOBS);
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    call(&sandbox, "mine.number").await;
+    let (own, executor) = (std::process::id(), sandbox.executor_pid().unwrap());
+    let show = |when: &str| println!("{when}: minion {} KiB, executor {} KiB", resident(own) >> 10, resident(executor) >> 10);
+    show("idle");
+    for round in 1..=5 {
+        let began = Instant::now();
+        let outcomes = at_once(&sandbox, "mine.number").await;
+        assert!(outcomes.iter().all(|outcome| outcome.success));
+        println!("{JOBS} jobs in {:?}", began.elapsed());
+        drop(outcomes);
+        show(&format!("after round {round}"));
+    }
+    // With arguments of 100 KB each: 100 MB wait.
+    let large = "x".repeat(100 << 10);
+    let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.number"), "mine.number", vec![large.as_str().into()], vec![]));
+    within("their ends", join_all(jobs)).await;
+    show("after large arguments");
+    sandbox.shutdown().await;
+}
+
+/// A warm call, one after the other: `cargo test -p brine-sandbox --release --test sandbox -- --ignored --exact load::warm --nocapture`
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures"]
+async fn warm() {
+    const CALLS: usize = 10_000;
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    let mut times = Vec::with_capacity(CALLS);
+    for n in 0..CALLS + 1_000 {
+        let context = job("20261120000000000001", "mine.number");
+        let began = Instant::now();
+        let outcome = sandbox.run(context, "mine.number", vec![], vec![]).await;
+        if n >= 1_000 {
+            times.push(began.elapsed());
+        }
+        assert!(outcome.success, "{outcome:?}");
+    }
+    times.sort();
+    println!("p50 {:?}, p90 {:?}, p99 {:?}", times[CALLS / 2], times[CALLS * 9 / 10], times[CALLS * 99 / 100]);
+    sandbox.shutdown().await;
+}
