@@ -17,9 +17,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
-/// A program and how it starts.
-#[derive(Debug)]
+/// A file that is being written is not run; it is tried again so often, with such pauses.
+const BUSY_TRIES: u32 = 40;
+const BUSY_PAUSE: Duration = Duration::from_millis(5);
+
+/// A program and how it starts. It has secrets in it, so it does not print.
 pub struct Program {
     /// The file; absolute. The program sees it as its first argument.
     pub path: PathBuf,
@@ -130,7 +134,19 @@ pub fn start(program: Program) -> Result<Child, SpawnError> {
     command.stdout(Stdio::from(program.stdout)).stderr(Stdio::from(program.stderr));
     let told = child::Child::new(path, args, env, directory, program.identity, program.umask);
     told.hook(&mut command);
-    command.spawn().map_err(child::decode)
+    let mut tries = 0;
+    loop {
+        match command.spawn().map_err(child::decode) {
+            // Somebody has it open for writing: most likely a child of this very process between fork and exec, for a moment.
+            Err(SpawnError { step: Step::Exec, source })
+                if source.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
+            {
+                tries += 1;
+                std::thread::sleep(BUSY_PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 fn c_string(text: &OsStr) -> Result<CString, SpawnError> {
@@ -138,4 +154,100 @@ fn c_string(text: &OsStr) -> Result<CString, SpawnError> {
         step: Step::Exec,
         source: io::Error::new(io::ErrorKind::InvalidInput, "a text has a NUL byte in it"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::unix::fs::MetadataExt;
+    use std::os::unix::process::ExitStatusExt;
+
+    /// A program, and where its output can be read.
+    fn program(path: &str, args: &[&str]) -> (Program, File) {
+        let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let stderr = theirs.try_clone().unwrap();
+        let program = Program {
+            path: path.into(),
+            args: args.iter().map(Into::into).collect(),
+            env: vec![("A".into(), "1".into())],
+            directory: Directory::OrRoot("/".into()),
+            identity: None,
+            umask: None,
+            stdin: None,
+            stdout: theirs,
+            stderr,
+        };
+        (program, ours.into())
+    }
+
+    fn says(asked: (Program, File)) -> String {
+        let (program, mut output) = asked;
+        let mut child = start(program).unwrap();
+        let mut text = String::new();
+        output.read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success());
+        text
+    }
+
+    #[test]
+    fn what_is_said_is_what_starts() {
+        assert_eq!(says(program("/bin/sh", &["-c", "echo $0 \"$@\" $A", "a", "b c"])), "a b c 1\n");
+        assert_eq!(says(program("/usr/bin/env", &[])), "A=1\n");
+    }
+
+    #[test]
+    fn each_failure_names_its_step() {
+        let at = |change: &dyn Fn(&mut Program)| {
+            let (mut asked, _output) = program("/bin/true", &[]);
+            change(&mut asked);
+            let error = start(asked).unwrap_err();
+            (error.step, error.source.raw_os_error().map(|code| io::Error::from_raw_os_error(code).kind()))
+        };
+        let missing = Some(io::ErrorKind::NotFound);
+        assert_eq!(at(&|p| p.path = "/no/such/program".into()), (Step::Exec, missing));
+        // Not looked up, and not given to a shell.
+        assert_eq!(at(&|p| p.path = "true".into()), (Step::Exec, missing));
+        let text = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(text.path(), "echo never\n").unwrap();
+        std::fs::set_permissions(text.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let script = text.into_temp_path();
+        assert_eq!(at(&|p| p.path = script.to_path_buf()).0, Step::Exec);
+        let exactly = |path: &str, is| Directory::Exactly { path: path.into(), is };
+        assert_eq!(at(&|p| p.directory = exactly("/no/such", (0, 0))), (Step::Directory, missing));
+        let etc = std::fs::metadata("/etc").unwrap();
+        let elsewhere = at(&|p| p.directory = exactly("/", (etc.dev(), etc.ino())));
+        assert_eq!(elsewhere, (Step::Directory, Some(io::ErrorKind::StaleNetworkFileHandle)));
+        let busy = tempfile::NamedTempFile::new().unwrap();
+        std::fs::set_permissions(busy.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        assert_eq!(at(&|p| p.path = busy.path().into()), (Step::Exec, Some(io::ErrorKind::ExecutableFileBusy)));
+        assert_eq!(at(&|p| p.args.push("a\0b".into())).0, Step::Exec);
+        for name in ["", "A=B"] {
+            assert_eq!(at(&|p| p.env.push((name.into(), "x".into()))).0, Step::Fork);
+        }
+        if !rustix::process::geteuid().is_root() {
+            let other = Identity { uid: 1, gid: 1, groups: vec![] };
+            assert_eq!(
+                at(&|p| p.identity = Some(other.clone())),
+                (Step::Groups, Some(io::ErrorKind::PermissionDenied))
+            );
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_entered_is_the_root() {
+        let (mut asked, output) = program("/bin/pwd", &[]);
+        asked.directory = Directory::OrRoot("/no/such/home".into());
+        assert_eq!(says((asked, output)), "/\n");
+    }
+
+    /// The program does not outlive who would end it.
+    #[test]
+    fn it_ends_with_its_thread() {
+        let (asked, _output) = program("/bin/sleep", &["1000"]);
+        let mut child = std::thread::spawn(|| start(asked).unwrap()).join().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(9));
+    }
 }

@@ -67,24 +67,20 @@ mod tests {
 
     #[test]
     fn arguments_are_a_list_and_a_dict() {
-        let no_args = encode_network(&list([Value::from(1)]));
-        let no_kwargs = encode_network(&map([("a", text("b"))]));
-        let (args, kwargs) = arguments(&no_args, &no_kwargs).unwrap();
+        let good_args = encode_network(&list([Value::from(1)]));
+        let good_kwargs = encode_network(&map([("a", text("b"))]));
+        let (args, kwargs) = arguments(&good_args, &good_kwargs).unwrap();
         assert_eq!((args, kwargs), (vec![Value::from(1)], vec![("a".to_owned(), text("b"))]));
-        let twice = Value::Map(vec![(text("a"), Value::Nil), (text("a"), Value::Nil)]);
-        let numbered = Value::Map(vec![(Value::from(1), Value::Nil)]);
-        for (args, kwargs) in [
-            (vec![], no_kwargs.clone()),
-            (no_kwargs.clone(), no_kwargs.clone()),
-            (no_args.clone(), vec![0x90]),
-            (no_args.clone(), encode_network(&twice)),
-            (no_args.clone(), encode_network(&numbered)),
-            (vec![0x90, 0x90], no_kwargs.clone()),
-            (vec![0xdd, 0xff, 0xff, 0xff, 0xff], no_kwargs.clone()),
-            ([vec![0x91; 100], vec![0x90]].concat(), no_kwargs.clone()),
-            (encode_network(&text(&"x".repeat(1 << 20))), no_kwargs),
-        ] {
-            assert!(arguments(&args, &kwargs).is_err());
+        let long = encode_network(&list([text("x".repeat(1 << 20))]));
+        let deep = [vec![0x91; 100], vec![0x90]].concat();
+        let lies: &[u8] = &[0xdd, 0xff, 0xff, 0xff, 0xff];
+        for bad in [&[], &good_kwargs[..], &[0x90, 0x90], lies, &deep, &long] {
+            assert!(arguments(bad, &good_kwargs).is_err(), "{bad:?}");
+        }
+        let twice = encode_network(&Value::Map(vec![(text("a"), Value::Nil), (text("a"), Value::Nil)]));
+        let numbered = encode_network(&Value::Map(vec![(Value::from(1), Value::Nil)]));
+        for bad in [&[0x90][..], &twice, &numbered, &[]] {
+            assert!(arguments(&good_args, bad).is_err(), "{bad:?}");
         }
     }
 }

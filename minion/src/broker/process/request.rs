@@ -26,8 +26,7 @@ const MAX_NAME: usize = 256;
 pub(super) const OUTPUT: u64 = 1024 * 1024;
 const MAX_OUTPUT: u64 = 4 * 1024 * 1024;
 
-/// A program to run, checked.
-#[derive(Debug)]
+/// A program to run, checked. It has secrets in it, so it does not print.
 pub(super) struct Request {
     /// A bare name where any program is granted, else an absolute path.
     pub(super) program: String,

@@ -255,7 +255,7 @@ async fn what_was_not_granted_is_denied_here_too() {
         grant.env = names(&["OWN", "APP_*"]);
         run_with(grant, ProcessRun { env: pair(name), ..argv(&["/usr/bin/env"]) }).await.unwrap();
     }
-    denied(only(&["/usr/bin/env"]), ProcessRun { run_as: Some("nobody".into()), ..argv(&["/usr/bin/env"]) }).await;
+    denied(only(&["/usr/bin/env"]), ProcessRun { run_as: Some("daemon".into()), ..argv(&["/usr/bin/env"]) }).await;
 }
 
 #[tokio::test]
@@ -501,6 +501,22 @@ async fn groups_are_those_of_the_user_or_granted() {
     assert_eq!(stdout(&run(as_root).await), "root\ndaemon\n");
     let by_number = ProcessRun { run_as: Some("65534".into()), ..argv(&["/usr/bin/id", "-u"]) };
     assert_eq!(stdout(&run(by_number).await), "65534\n");
+}
+
+#[tokio::test]
+async fn only_root_runs_programs_as_others() {
+    if rustix::process::geteuid().is_root() {
+        println!("skipped: root may");
+        return;
+    }
+    let as_daemon = ProcessRun { run_as: Some("daemon".into()), ..argv(&["true"]) };
+    assert!(
+        refused(as_daemon).await.starts_with("this minion does not run as root, so its programs run as its own user")
+    );
+    let in_daemon = ProcessRun { group: Some("daemon".into()), ..argv(&["true"]) };
+    assert!(refused(in_daemon).await.contains("in the group \"daemon\""));
+    let own = super::account::find(None, None, &Names::default()).unwrap().name;
+    run(ProcessRun { run_as: Some(own), ..argv(&["true"]) }).await;
 }
 
 /// The one that the module acts as needs no word of the guest.
