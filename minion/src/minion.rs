@@ -127,6 +127,8 @@ pub fn sandbox_of(
                 total_memory: settings.total_memory,
                 executor_idle: settings.executor_idle,
                 compile: settings.compile,
+                user: settings.user,
+                require_second_wall: settings.require_second_wall,
             };
             let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
             let runtime: Arc<dyn Runtime> = sandbox;

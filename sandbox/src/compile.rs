@@ -1,15 +1,24 @@
 //! One run of the compiler in its cage, and what its end means.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
+use brine_sandbox_walls::Walls;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use tokio::io::AsyncReadExt;
+use tokio::process::Child;
 
 use crate::CompileLimits;
+use crate::spawn::{Start, spawn};
+use crate::user::User;
 
 /// What of the compiler's words is kept: they are one line.
 const MAX_WORDS: usize = 4 * 1024;
@@ -32,21 +41,28 @@ pub(crate) enum CompileError {
 pub(crate) struct Compiler {
     pub(crate) program: PathBuf,
     pub(crate) limits: CompileLimits,
+    /// None: the minion's own.
+    pub(crate) user: Option<User>,
 }
 
 impl Compiler {
-    /// The key of what compiled code depends on beside the component.
-    pub(crate) async fn engine(&self) -> Result<String, CompileError> {
-        let output = self.command().arg("--engine").stdin(Stdio::null()).stdout(Stdio::piped()).output();
-        let output = match tokio::time::timeout(ENGINE, output).await {
-            Ok(output) => output.map_err(|error| self.cannot_start(&error))?,
+    /// The key of what compiled code depends on beside the component, and the walls around the compiler.
+    pub(crate) async fn engine(&self) -> Result<(String, Walls), CompileError> {
+        let child = self.start(vec!["--engine".to_owned()], None, true).await?;
+        let output = match tokio::time::timeout(ENGINE, child.wait_with_output()).await {
+            Ok(output) => {
+                output.map_err(|error| CompileError::Failed(format!("cannot wait for the compiler: {error}")))?
+            }
             Err(_) => return Err(CompileError::Failed(format!("the compiler {} hangs", self.program.display()))),
         };
         let text = String::from_utf8_lossy(&output.stdout);
-        let key = text.trim();
+        let (key, walls) = text.trim().split_once('\n').unwrap_or_default();
         let well_formed = !key.is_empty() && key.len() <= 64 && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        if output.status.success() && well_formed {
-            return Ok(key.to_owned());
+        if output.status.success()
+            && well_formed
+            && let Ok(walls) = serde_json::from_str::<Walls>(walls)
+        {
+            return Ok((key.to_owned(), walls.bounded()));
         }
         let words = last_line(&output.stderr).unwrap_or_else(|| "it did not name its engine".into());
         Err(CompileError::Failed(format!("the compiler {} cannot be used: {words}", self.program.display())))
@@ -56,17 +72,15 @@ impl Compiler {
     /// Dropping the future ends the compiler.
     pub(crate) async fn compile(&self, wasm: File, output: &Path, info: &Path) -> Result<(), CompileError> {
         let limits = &self.limits;
-        let mut child = self
-            .command()
-            .arg("--output")
-            .arg(output)
-            .arg("--info")
-            .arg(info)
-            .args(["--memory", &limits.memory.to_string(), "--cpu", &limits.cpu_s.to_string()])
-            .args(["--file", &limits.file.to_string(), "--module", &limits.module.to_string()])
-            .stdin(Stdio::from(wasm))
-            .spawn()
-            .map_err(|error| self.cannot_start(&error))?;
+        let mut args = vec!["--socket".to_owned()];
+        for (option, value) in
+            [("--memory", limits.memory), ("--cpu", limits.cpu_s), ("--file", limits.file), ("--module", limits.module)]
+        {
+            args.extend([option.to_owned(), value.to_string()]);
+        }
+        let files = hand_over(&wasm, output, info);
+        let files = files.map_err(|error| CompileError::Failed(format!("no files for the compiler: {error}")))?;
+        let mut child = self.start(args, Some(files), false).await?;
         let stderr = child.stderr.take().expect("standard error was asked for");
         let ended = async {
             let mut words = Vec::new();
@@ -92,16 +106,25 @@ impl Compiler {
         format!("memory {memory}, cpu {cpu_s}, file {file}")
     }
 
-    #[expect(clippy::disallowed_methods, reason = "one of the sandbox's own two programs")]
-    fn command(&self) -> tokio::process::Command {
-        let mut command = tokio::process::Command::new(&self.program);
-        command.env_clear().stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).process_group(0);
-        command
+    async fn start(&self, args: Vec<String>, socket: Option<OwnedFd>, stdout: bool) -> Result<Child, CompileError> {
+        let start = Start { program: self.program.clone(), args, user: self.user.clone(), socket, stdout };
+        spawn(start).await.map_err(|why| CompileError::Failed(format!("the compiler {why}")))
     }
+}
 
-    fn cannot_start(&self, error: &io::Error) -> CompileError {
-        CompileError::Failed(format!("the compiler {} cannot be started: {error}", self.program.display()))
-    }
+/// A socket with the three open files in it that are all the compiler gets: the component, and where its results go. Its user could
+/// open none of them.
+fn hand_over(wasm: &File, output: &Path, info: &Path) -> io::Result<OwnedFd> {
+    let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let (output, info) = (create(output)?, create(info)?);
+    let (here, there) = UnixStream::pair()?;
+    let files = [wasm.as_fd(), output.as_fd(), info.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let pushed = control.push(SendAncillaryMessage::ScmRights(&files));
+    debug_assert!(pushed, "there is room for three");
+    rustix::net::sendmsg(&here, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(there.into())
 }
 
 /// What the end of a compiler says about the module.

@@ -18,6 +18,7 @@
 mod admission;
 mod broker;
 mod cache;
+mod cgroup;
 mod compile;
 mod executors;
 mod grants;
@@ -27,12 +28,17 @@ mod memory;
 mod name;
 mod policy;
 mod process;
+mod report;
 mod sandbox;
 mod settings;
 mod signature;
+mod spawn;
 mod store;
 mod supervisor;
 mod suspects;
+#[cfg(test)]
+mod testing;
+mod user;
 mod value;
 
 use std::path::PathBuf;
@@ -86,6 +92,10 @@ pub struct SandboxConfig {
     pub executor_idle: Duration,
     /// What compiling one module may use.
     pub compile: CompileLimits,
+    /// The user of executors and compiler where this process is root: a name or a number; none: the sandbox's own.
+    pub user: Option<String>,
+    /// Whether to refuse to start where something of the second wall is missing.
+    pub require_second_wall: bool,
 }
 
 /// What compiling one module may use; the engine itself bounds nothing there.

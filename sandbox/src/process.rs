@@ -1,21 +1,36 @@
-//! One executor process: started with one end of a socket pair as its standard input and nothing else.
+//! One executor process: started with one end of a socket pair as its standard input and nothing else, behind the walls that
+//! the direct grants of its modules leave.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brine_sandbox_walls::Walls;
+use brine_sandbox_walls::{Cgroup, Grant, Spec, Walls};
 use brine_sandbox_wire::{Connection, DirectGrants, FromExecutor, Receiver, Sender, ToExecutor, VERSION};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, ChildStderr};
+
+use crate::cgroup::{Bounds, Group, Groups};
+use crate::spawn::{Start, spawn};
+use crate::user::{self, User};
 
 /// From start to `Ready`. It takes milliseconds; a machine that swaps takes longer.
 const READY: Duration = Duration::from_secs(10);
 /// Bytes of one line on the executor's standard error, and lines in one life: engine warnings and a panic fit.
 const MAX_LINE: u64 = 2_048;
 const MAX_LINES: usize = 200;
+/// Processes and threads of the sandbox's own user, all executors together.
+const MAX_THREADS: u64 = 4_096;
+/// Threads of one executor.
+const THREADS: u64 = 512;
+/// What an executor needs beside its instances: the engine, modules, messages.
+const MEMORY: u64 = 768 << 20;
+/// What a running call needs beside its instance's memory: a stack, and messages.
+const MEMORY_PER_CALL: u64 = 8 << 20;
 
 /// The executor's program and how it is started.
 #[derive(Debug, Clone)]
@@ -23,6 +38,45 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// Calls that it may have to run at the same time; who waits, waits in the minion.
     pub(crate) max_running: usize,
+    /// Bytes of all instances together.
+    pub(crate) memory: u64,
+    /// Who it is; none: who the minion is.
+    pub(crate) user: Option<User>,
+    /// Whether one is refused whose second wall is not whole.
+    pub(crate) whole: bool,
+    /// Control groups, or why there are none.
+    pub(crate) groups: Result<Groups, String>,
+    /// Those that run.
+    pub(crate) living: Living,
+}
+
+/// The executors that run, and the walls around each. The report is made from it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Living {
+    processes: Arc<Mutex<BTreeMap<u32, (DirectGrants, Walls)>>>,
+    /// What was lacking and has been said.
+    said: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Living {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, (DirectGrants, Walls)>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Warns of what the second wall lacks, of each thing once.
+    pub(crate) fn say(&self, lacking: &[String], of: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        for what in lacking {
+            if said.insert(what.clone()) {
+                tracing::warn!("the second wall around {of} is not whole: {what}");
+            }
+        }
+    }
+
+    /// Process id, grants and walls of each.
+    pub(crate) fn all(&self) -> Vec<(u32, DirectGrants, Walls)> {
+        self.lock().iter().map(|(pid, (direct, walls))| (*pid, direct.clone(), walls.clone())).collect()
+    }
 }
 
 /// A running executor that has said that it is ready.
@@ -31,49 +85,120 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) sender: Sender<ToExecutor>,
     pub(crate) receiver: Receiver<FromExecutor>,
-    /// The walls around it.
-    pub(crate) walls: Walls,
+    /// For as long as this is kept it counts among the living.
+    pub(crate) life: Life,
 }
 
-/// Starts the program and waits until it is ready. An error is one line. Its second wall (own user, landlock, seccomp) is
-/// built here and by itself before `Ready`, from the direct grants of its modules.
-#[expect(clippy::disallowed_methods, reason = "one of the sandbox's own two programs")]
-pub(crate) async fn start(program: &Program, _direct: &DirectGrants) -> Result<Process, String> {
-    let Program { path, max_running } = program;
+/// What goes when a process has gone: its place among the living, and its control group.
+pub(crate) struct Life {
+    living: Living,
+    pid: u32,
+    _group: Option<Group>,
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.living.lock().remove(&self.pid);
+    }
+}
+
+/// Starts the program and waits until it is ready. An error is one line. Its second wall is built here (its user, its control
+/// group) and by itself before `Ready` (landlock, seccomp, limits), from the direct grants of its modules.
+pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Process, String> {
+    let path = &program.path;
+    let user = match direct.user.as_deref() {
+        Some(name) => user::of_a_module(name)?,
+        None => program.user.clone(),
+    };
+    let spec = spec(program, direct, user.as_ref()).await?;
+    let mut args = vec!["--max-running".to_owned(), program.max_running.to_string()];
+    args.extend(spec.options());
     let (connection, theirs) = Connection::pair().map_err(|error| format!("no socket pair: {error}"))?;
-    let mut child = Command::new(path)
-        .args(["--max-running", &max_running.to_string()])
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        // Keys pressed for the minion are not for it: the minion ends it when its jobs are done.
-        .process_group(0)
-        .kill_on_drop(true)
-        .spawn()
-        .map_err(|error| format!("{} cannot be started: {error}", path.display()))?;
+    let start = Start { program: path.clone(), args, user: user.clone(), socket: Some(theirs), stdout: false };
+    let mut child = spawn(start).await?;
     let pid = child.id().ok_or("it ended at once")?;
     if let Some(stderr) = child.stderr.take() {
         // Ends with the process.
         tokio::spawn(log_lines(pid, stderr));
     }
+    let bounds = Bounds { memory: spec.memory.unwrap_or(program.memory), pids: THREADS };
+    // Before it has done anything: it still waits for the minion's first message.
+    let (group, cgroup) =
+        match program.groups.as_ref().map_err(Clone::clone).and_then(|groups| groups.make(pid, bounds)) {
+            Ok(group) => {
+                let said = group.said.clone();
+                (Some(group), said)
+            }
+            Err(why) => (None, Cgroup::NotAvailable(why)),
+        };
     let (sender, mut receiver) = connection.minion();
     let first = tokio::time::timeout(READY, receiver.recv()).await;
-    match first.map(|received| received.map(|received| received.message)) {
-        Ok(Ok(FromExecutor::Ready { version: VERSION, walls, .. })) => {
-            Ok(Process { child, pid, sender, receiver, walls: walls.bounded() })
-        }
+    let mut walls = match first.map(|received| received.map(|received| received.message)) {
+        Ok(Ok(FromExecutor::Ready { version: VERSION, walls, .. })) => walls.bounded(),
         Ok(Ok(FromExecutor::Ready { version, .. })) => {
-            Err(format!("{} speaks version {version} of the protocol, not {VERSION}", path.display()))
+            return Err(format!("{} speaks version {version} of the protocol, not {VERSION}", path.display()));
         }
-        Ok(Ok(other)) => Err(format!("{} began with {other:?}", path.display())),
+        Ok(Ok(other)) => return Err(format!("{} began with {other:?}", path.display())),
         Ok(Err(error)) => {
             let status = end(&mut child).await;
-            Err(format!("{} {} before it was ready ({error})", path.display(), how(status)))
+            return Err(format!("{} {} before it was ready ({error})", path.display(), how(status)));
         }
-        Err(_) => Err(format!("{} was not ready within {} s", path.display(), READY.as_secs())),
+        Err(_) => return Err(format!("{} was not ready within {} s", path.display(), READY.as_secs())),
+    };
+    observe(pid, user.as_ref(), &mut walls);
+    walls.cgroup = cgroup;
+    let lacking = walls.lacking();
+    if program.whole && !lacking.is_empty() {
+        return Err(format!(
+            "the second wall is not whole, and sandbox: require_second_wall is set: {}",
+            lacking.join("; ")
+        ));
     }
+    program.living.say(&lacking, "an executor");
+    program.living.lock().insert(pid, (direct.clone(), walls));
+    let life = Life { living: program.living.clone(), pid, _group: group };
+    Ok(Process { child, pid, sender, receiver, life })
+}
+
+/// What the executor of these grants keeps.
+async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> Result<Spec, String> {
+    let mut spec = Spec::executor();
+    for directory in &direct.directories {
+        let path = &directory.path;
+        let real = tokio::fs::canonicalize(path).await;
+        let real = real.map_err(|error| format!("the granted directory {path} cannot be used: {error}"))?;
+        if real != std::path::Path::new(path) {
+            let real = real.display();
+            return Err(format!(
+                "the granted directory {path} is {real} by its real name; that is what a grant has to say"
+            ));
+        }
+        spec.directories.push(Grant { path: path.clone(), writable: directory.writable });
+    }
+    spec.connect = direct.network.iter().map(|rule| rule.ports).collect();
+    spec.connect.sort_unstable();
+    spec.connect.dedup();
+    // Where others are the same user, their number must not be its bound.
+    spec.processes = user.is_some_and(|user| user.own).then_some(MAX_THREADS);
+    let calls = program.max_running as u64 * MEMORY_PER_CALL;
+    spec.memory = Some(program.memory.saturating_add(calls).saturating_add(MEMORY));
+    Ok(spec)
+}
+
+/// What the kernel says of it counts more than what it says of itself.
+fn observe(pid: u32, user: Option<&User>, walls: &mut Walls) {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return };
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    let number = |name: &str| field(name).and_then(|value| value.parse::<u32>().ok());
+    if let Some(uid) = number("Uid:") {
+        walls.uid = uid;
+        if user.is_some_and(|user| user.uid != uid) {
+            walls.missing.push(format!("it runs as user {uid}, which is not the one it was given"));
+        }
+    }
+    // Some kernels are built to say less.
+    walls.no_new_privs &= number("NoNewPrivs:") != Some(0);
+    walls.seccomp &= number("Seccomp:").is_none_or(|mode| mode == 2);
 }
 
 /// How a process that is over, or should be, ended. Kills it if it does not end by itself.

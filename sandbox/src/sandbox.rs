@@ -3,19 +3,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_sandbox_wire::JobContext;
+use brine_sandbox_walls::Walls;
+use brine_sandbox_wire::{JobContext, PolicyOp};
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::admission::{Bounds, Jobs};
+use crate::cgroup::Groups;
 use crate::cache::{Cache, own_folder};
 use crate::compile::Compiler;
 use crate::executors::ExecutorSet;
 use crate::job::Runner;
-use crate::process::Program;
+use crate::process::{Living, Program};
 use crate::store::{Entry, Store};
+use crate::report;
+use crate::signature::MAX_SIGNATURE;
 use crate::supervisor::{Parts, Restarts};
+use crate::user;
 use crate::{Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig};
 
 /// Installs that may wait for the one that compiles; each holds its component.
@@ -41,6 +46,9 @@ pub enum StartError {
     /// The compiler cannot be used.
     #[error("{0}")]
     Compiler(String),
+    /// The second wall cannot be as it was asked for.
+    #[error("{0}")]
+    Wall(String),
     /// The executor does not come up.
     #[error("{0}")]
     Executor(String),
@@ -66,6 +74,7 @@ struct Inner {
     limits: brine_sandbox_wire::Limits,
     store: Arc<Store>,
     executors: ExecutorSet,
+    living: Living,
     jobs: Jobs,
     /// Held while a module is prepared and switched in: what was checked must still be true then.
     installing: Mutex<()>,
@@ -89,8 +98,17 @@ impl Sandbox {
             path: path.display().to_string(),
             why: error.to_string(),
         };
-        let compiler = Compiler { program: config.compiler, limits: config.compile };
-        let engine = compiler.engine().await.map_err(|error| StartError::Compiler(error.to_string()))?;
+        let user = user::of_the_sandbox(config.user.as_deref()).map_err(StartError::Wall)?;
+        let compiler = Compiler { program: config.compiler, limits: config.compile, user: user.clone() };
+        let (engine, walls) = compiler.engine().await.map_err(|error| StartError::Compiler(error.to_string()))?;
+        let (living, lacking) = (Living::default(), walls.lacking());
+        if config.require_second_wall && !lacking.is_empty() {
+            let lacking = lacking.join("; ");
+            return Err(StartError::Wall(format!(
+                "the second wall around the compiler is not whole, and sandbox: require_second_wall is set: {lacking}"
+            )));
+        }
+        living.say(&lacking, "the compiler");
         let cache = Cache::open(&config.cache_dir, engine).map_err(|error| folder(&config.cache_dir, error))?;
         // Who can write there can install modules.
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
@@ -100,7 +118,15 @@ impl Sandbox {
             Bounds { max_running: config.max_running, max_queued: config.max_queued, memory: config.total_memory };
         let jobs = Jobs::new(bounds);
         let parts = Parts {
-            program: Program { path: config.executor, max_running: jobs.max_calls() },
+            program: Program {
+                path: config.executor,
+                max_running: jobs.max_calls(),
+                memory: config.total_memory,
+                user,
+                whole: config.require_second_wall,
+                groups: Groups::find(),
+                living: living.clone(),
+            },
             restarts,
             store: Arc::clone(&store),
             broker,
@@ -112,6 +138,7 @@ impl Sandbox {
                 limits: config.limits,
                 store,
                 executors,
+                living,
                 jobs,
                 installing: Mutex::default(),
                 installs: Semaphore::new(MAX_INSTALLS),
@@ -120,12 +147,21 @@ impl Sandbox {
     }
 
     /// Verifies and compiles a module in the cage and switches it in whole; on any error the last good one stays.
-    /// `origin` is the environment of the master's file server. Goes on when the caller goes away.
-    pub async fn install(&self, name: &str, wasm: &[u8], origin: &str) -> Result<Installed, InstallError> {
+    /// `signature` is what is in `NAME.wasm.minisig`, `origin` the environment of the master's file server. Goes on when the
+    /// caller goes away.
+    pub async fn install(
+        &self,
+        name: &str,
+        wasm: &[u8],
+        signature: Option<&[u8]>,
+        origin: &str,
+    ) -> Result<Installed, InstallError> {
         let name: ModuleName = name.parse()?;
         let (inner, wasm, origin) = (Arc::clone(&self.inner), Bytes::copy_from_slice(wasm), origin.to_owned());
+        // One that is too long is none that can be read, however long it is.
+        let signature = signature.map(|bytes| Bytes::copy_from_slice(&bytes[..bytes.len().min(MAX_SIGNATURE + 1)]));
         let ended = InstallError::Ended(name.clone());
-        let task = tokio::spawn(async move { inner.install(&name, wasm, &origin).await });
+        let task = tokio::spawn(async move { inner.install(&name, wasm, signature, &origin).await });
         task.await.unwrap_or(Err(ended))
     }
 
@@ -184,9 +220,24 @@ impl Sandbox {
         self.inner.executors.stop().await;
     }
 
+    /// Calls that run or wait, those that jobs made too. For tests and reports.
+    pub fn instances(&self) -> usize {
+        self.inner.jobs.count()
+    }
+
+    /// The executors that run: process id, what they may reach, and the walls around each.
+    pub fn walls(&self) -> Vec<(u32, crate::DirectGrants, Walls)> {
+        self.inner.living.all()
+    }
+
     /// The process id of the executor without grants while it runs. For tests and reports.
     pub fn executor_pid(&self) -> Option<u32> {
         self.inner.executors.plain().map(|link| link.pid)
+    }
+
+    /// What the owner granted to which module, and what is in force of it: the answer to `brine:host/policy`.
+    pub async fn report(&self, op: PolicyOp) -> Value {
+        report::answer(&self.inner.store, &self.inner.limits, &self.walls(), op).await
     }
 
     /// Those of all executors that run: of the one without grants first.
@@ -204,19 +255,23 @@ impl Inner {
         self: &Arc<Self>,
         name: &ModuleName,
         wasm: Bytes,
+        signature: Option<Bytes>,
         origin: &str,
     ) -> Result<Installed, InstallError> {
         let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name.clone())) };
         let _alone = self.installing.lock().await;
         let before = self.store.get(name.as_str());
-        if before.as_ref().is_some_and(|before| before.module.size == wasm.len() as u64)
+        if before.as_ref().is_some_and(|before| before.module.size == wasm.len() as u64 && before.signature == signature)
             && before.as_ref().map(|before| before.module.sha256) == Some(crate::store::hash(&wasm).await)
         {
             return Ok(Installed::Unchanged);
         }
         self.store.may_be_installed(name)?;
         self.store.has_room_for(name)?;
-        let entry = Arc::new(self.store.prepare(name, wasm.clone(), origin, false).await?);
+        let entry = match self.store.prepare(name, wasm.clone(), signature, origin, false).await {
+            Ok(entry) => Arc::new(entry),
+            Err(error) => return Err(self.store.hold(name, error, origin)),
+        };
         // The executor has the last word: what it does not take would fail every job.
         if let Some(link) = self.executors.plain() {
             let loaded = link.ensure(&entry, &self.store).await;

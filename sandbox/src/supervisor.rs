@@ -350,7 +350,7 @@ impl Supervisor {
 
     /// One process from ready to dead.
     async fn live(&mut self, process: Process) -> Death {
-        let Process { mut child, pid, sender, receiver, walls: _ } = process;
+        let Process { mut child, pid, sender, receiver, life: _life } = process;
         let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects));
         let (store, broker) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));

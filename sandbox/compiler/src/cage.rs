@@ -1,7 +1,6 @@
-//! The limits that the compiler puts on itself. Those of the kernel for files and system calls come with the executor's.
+//! The limits that the compiler puts on itself, and the second wall, which is the executor's.
 
-use std::io;
-
+use brine_sandbox_walls::{Spec, WallError, Walls};
 use clap::Args;
 use rustix::process::{Resource, Rlimit, nice, setrlimit};
 
@@ -26,14 +25,14 @@ pub(crate) struct Limits {
 }
 
 /// Puts the limits on this process, for good.
-pub(crate) fn enter(limits: &Limits) -> io::Result<()> {
-    let hard = |bound: u64| Rlimit { current: Some(bound), maximum: Some(bound) };
-    setrlimit(Resource::As, hard(limits.memory))?;
+pub(crate) fn enter(limits: &Limits) -> Result<Walls, WallError> {
+    let failed = |what| move |error| WallError::Limit { what, why: std::io::Error::from(error) };
+    let limit = |resource, current, maximum| {
+        setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) }).map_err(failed("limit itself"))
+    };
+    limit(Resource::As, limits.memory, limits.memory)?;
     // The soft limit's signal says what happened; the hard one's would be any SIGKILL.
-    setrlimit(Resource::Cpu, Rlimit { current: Some(limits.cpu), maximum: Some(limits.cpu + 1) })?;
-    setrlimit(Resource::Fsize, hard(limits.file))?;
-    setrlimit(Resource::Core, hard(0))?;
-    rustix::thread::set_no_new_privs(true)?;
-    nice(limits.nice)?;
-    Ok(())
+    limit(Resource::Cpu, limits.cpu, limits.cpu + 1)?;
+    nice(limits.nice).map_err(failed("step back behind others"))?;
+    brine_sandbox_walls::raise(&Spec::compiler(limits.file))
 }

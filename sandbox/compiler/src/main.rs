@@ -1,6 +1,6 @@
 //! Compiles one module in a cage: the only program that links Cranelift, which bounds neither memory nor time
-//! (778 bytes of component ask it for 9 GB). It limits itself before it reads a byte, reads the component from
-//! standard input, writes the compiled code and what the component says about itself, and ends.
+//! (778 bytes of component ask it for 9 GB). It limits itself before it reads a byte, reads the component, writes the
+//! compiled code and what the component says about itself, and ends. It opens no file: it is handed three open ones.
 //!
 //! The sandbox starts it and judges by exit code, signal and the last line on standard error.
 
@@ -8,12 +8,15 @@ mod cage;
 
 use std::fs::{File, OpenOptions};
 use std::hash::{Hash, Hasher};
-use std::io::{Read, Write};
+use std::io::{IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use brine_sandbox_walls::Walls;
 use clap::Parser;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 /// EX_DATAERR: the component is refused; it would be again.
 const REFUSED: u8 = 65;
@@ -30,13 +33,16 @@ const NO_INPUT: u8 = 74;
 #[command(name = "brine-compiler", version, about = "Compiles one module, read from standard input, within limits")]
 struct Options {
     /// The file for the compiled code
-    #[arg(long, required_unless_present = "engine")]
+    #[arg(long, required_unless_present_any = ["engine", "socket"], requires = "info")]
     output: Option<PathBuf>,
     /// The file for what the component says about itself (JSON)
-    #[arg(long, required_unless_present = "engine")]
+    #[arg(long, requires = "output")]
     info: Option<PathBuf>,
-    /// Print what the compiled code depends on beside the component, and end
-    #[arg(long, conflicts_with_all = ["output", "info"])]
+    /// Standard input is a socket by which the three open files come: the component, and the two for the results
+    #[arg(long, conflicts_with = "output")]
+    socket: bool,
+    /// Print what the compiled code depends on beside the component and, as JSON, the walls raised here; and end
+    #[arg(long, conflicts_with_all = ["output", "socket"])]
     engine: bool,
     #[command(flatten)]
     limits: cage::Limits,
@@ -46,10 +52,17 @@ struct Options {
 type Failure = (u8, String);
 
 fn main() -> ExitCode {
+    brine_sandbox_walls::close_inherited();
     let options = Options::parse();
     let done = match (&options.output, &options.info) {
-        (Some(output), Some(info)) if !options.engine => compile(output, info, &options.limits),
-        _ => print_engine(),
+        _ if options.engine => print_engine(&options.limits),
+        (Some(output), Some(info)) => create(output).and_then(|output| {
+            // Opened first: behind the walls there is nothing that can be opened.
+            let files = Files { wasm: Box::new(std::io::stdin()), output, info: create(info)? };
+            cage(&options.limits)?;
+            compile(files, &options.limits)
+        }),
+        _ => cage(&options.limits).and_then(|_| compile(receive()?, &options.limits)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,16 +73,47 @@ fn main() -> ExitCode {
     }
 }
 
-fn compile(output: &Path, info: &Path, limits: &cage::Limits) -> Result<(), Failure> {
-    // Opened first: behind the walls there is nothing that can be opened.
-    let mut output = create(output)?;
-    let mut info = create(info)?;
-    cage::enter(limits).map_err(|error| (NO_CAGE, format!("cannot limit itself: {error}")))?;
+/// What one run reads and writes.
+struct Files {
+    wasm: Box<dyn Read>,
+    output: File,
+    info: File,
+}
+
+/// The files that come by the socket on standard input.
+fn receive() -> Result<Files, Failure> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received = rustix::net::recvmsg(
+        std::io::stdin(),
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        RecvFlags::CMSG_CLOEXEC,
+    );
+    received.map_err(|error| (NO_INPUT, format!("standard input is no socket with files in it: {error}")))?;
+    let mut files = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            files.extend(received.map(File::from));
+        }
+    }
+    let [wasm, output, info] = <[File; 3]>::try_from(files)
+        .map_err(|files| (NO_INPUT, format!("{} files came by the socket, not 3", files.len())))?;
+    Ok(Files { wasm: Box::new(wasm), output, info })
+}
+
+fn cage(limits: &cage::Limits) -> Result<Walls, Failure> {
+    cage::enter(limits).map_err(|error| (NO_CAGE, format!("cannot limit itself: {error}")))
+}
+
+fn compile(files: Files, limits: &cage::Limits) -> Result<(), Failure> {
+    let Files { wasm: input, mut output, mut info } = files;
     // A panic is one line, printed where it is caught.
     std::panic::set_hook(Box::new(|_| {}));
 
     let mut wasm = Vec::new();
-    let read = std::io::stdin().lock().take(limits.module + 1).read_to_end(&mut wasm);
+    let read = input.take(limits.module + 1).read_to_end(&mut wasm);
     read.map_err(|error| (NO_INPUT, format!("cannot read the component: {error}")))?;
     if wasm.len() as u64 > limits.module {
         return Err((REFUSED, format!("is larger than {} bytes", limits.module)));
@@ -103,14 +147,16 @@ fn write(file: &mut File, bytes: &[u8]) -> Result<(), Failure> {
 }
 
 /// The key of everything that the compiled code depends on: the engine's version and settings, and this host's processor.
-fn print_engine() -> Result<(), Failure> {
+fn print_engine(limits: &cage::Limits) -> Result<(), Failure> {
+    let walls = cage(limits)?;
     let engine = brine_engine::engine().map_err(|error| (BROKEN, format!("no engine here: {error:#}")))?;
     // Fixed keys, and nobody else computes it: it has to tell configurations apart, not to resist anyone.
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     // What beside the code comes from this program: the description's form.
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
-    println!("{:016x}", hasher.finish());
+    let walls = serde_json::to_string(&walls).map_err(|error| (BROKEN, error.to_string()))?;
+    println!("{:016x}\n{walls}", hasher.finish());
     Ok(())
 }
 

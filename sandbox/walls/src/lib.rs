@@ -13,12 +13,14 @@
 //! What this kernel does not have is not an error here but said in [`Walls`]; the minion's owner decides whether that is enough.
 
 mod files;
+mod inherited;
 mod limits;
 mod report;
 mod seccomp;
 mod spec;
 
-pub use report::Walls;
+pub use inherited::close_inherited;
+pub use report::{Cgroup, Walls};
 pub use spec::{BadOption, Grant, Kind, Spec};
 
 /// Why the walls could not be raised. The process must not go on.

@@ -86,7 +86,8 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_said() {
-        let whole = Walls { uid: 61166, no_new_privs: true, hidden: true, seccomp: true, landlock: 6, ..Walls::default() };
+        let whole =
+            Walls { uid: 61166, no_new_privs: true, hidden: true, seccomp: true, landlock: 6, ..Walls::default() };
         assert_eq!(whole.lacking(), [""; 0]);
         type Change = fn(&mut Walls);
         let changes: [(Change, &str); 6] = [

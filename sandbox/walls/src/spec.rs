@@ -169,7 +169,10 @@ mod tests {
             ("--memory", "-1"),
         ] {
             let error = Spec::executor().option(name, value).unwrap_err();
-            assert!(error.to_string().starts_with(name) && error.to_string().ends_with(&format!("'{value}'")), "{error}");
+            assert!(
+                error.to_string().starts_with(name) && error.to_string().ends_with(&format!("'{value}'")),
+                "{error}"
+            );
         }
     }
 }
