@@ -156,7 +156,9 @@ impl Runner<'_> {
         if left == 0 {
             return JobOutcome::failed(format!("{} is not called: its caller's time is up", quoted(fun)), None);
         }
-        let job = JobContext { function: fun.to_owned(), timeout_ms: None, ..JobContext::clone(&caller.job) };
+        let called_by = caller.chain.last().cloned();
+        let job =
+            JobContext { function: fun.to_owned(), called_by, timeout_ms: None, ..JobContext::clone(&caller.job) };
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
         let call = match self.call_of(Arc::new(job), fun, chain, left) {
             Ok(call) => call,

@@ -104,6 +104,7 @@ impl Runner {
             test,
             master: from.master.map(str::to_owned),
             timeout_ms,
+            called_by: None,
         };
         let mut outcome = self.runtime.run(context, &call.fun, args, kwargs).await;
         if let Some(why) = trouble

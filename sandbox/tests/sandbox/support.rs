@@ -233,6 +233,7 @@ pub(crate) fn job(jid: &str, fun: &str) -> JobContext {
         test: false,
         master: None,
         timeout_ms: None,
+        called_by: None,
     }
 }
 

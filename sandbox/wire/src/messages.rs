@@ -190,6 +190,9 @@ pub struct JobContext {
     pub jid: String,
     /// The whole name: `test.ping`.
     pub function: String,
+    /// The function that called this one, of another module; none for the job's own.
+    #[serde(default)]
+    pub called_by: Option<String>,
     /// Who asked.
     pub user: String,
     /// This minion.

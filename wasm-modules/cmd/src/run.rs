@@ -107,7 +107,7 @@ fn argv(call: &Call) -> Result<Vec<String>, String> {
         line => line.to_text(),
     };
     // What runs from outside goes to a shell; what a module calls does not, unless it says so.
-    let wanted = call.python_shell.unwrap_or_else(|| job::current().function.starts_with("cmd."));
+    let wanted = call.python_shell.unwrap_or_else(|| job::called_by().is_none());
     if !wanted && !call.needs_shell {
         return words::split(&line).map_err(|why| unsplit(why, &line));
     }

@@ -39,6 +39,7 @@ fn caller(process: ProcessGrant) -> Caller {
         test: false,
         master: None,
         timeout_ms: None,
+        called_by: None,
     };
     let module = "cmd".parse().unwrap();
     Caller::new(Arc::new(job), module, Sha256Hex::from([0; 32]), Arc::new(grants), Duration::from_secs(60))

@@ -15,6 +15,10 @@ impl Host for Guest {
         })
     }
 
+    fn called_by(&mut self) -> wasmtime::Result<Option<String>> {
+        Ok(self.context.called_by.clone())
+    }
+
     fn set_retcode(&mut self, code: i32) -> wasmtime::Result<()> {
         self.retcode = Some(code);
         Ok(())

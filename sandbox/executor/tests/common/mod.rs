@@ -110,6 +110,7 @@ impl Executor {
                 test: false,
                 master: None,
                 timeout_ms: None,
+                called_by: None,
             },
             limits: Limits::default(),
             imports_granted: Vec::new(),
