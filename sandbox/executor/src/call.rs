@@ -9,20 +9,21 @@ use std::time::{Duration, Instant};
 
 use brine_sandbox_wire::{FailKind, FromExecutor, Limits, LogLevel, Outcome, Run, Sender, Usage, WireError};
 use tokio::sync::{Mutex, Semaphore};
-use wasmtime::component::{ComponentNamedList, ComponentType, Func, Instance, InstancePre, Lift, Lower, Val};
+use wasmtime::component::{ComponentType, Func, Instance, InstancePre, Lift, Val};
 use wasmtime::{Engine, Store};
 
 use crate::directories::Directories;
 use crate::guest::{Guest, Line, MAX_HANDLES};
 use crate::links::{Grants, Links};
-use crate::modules::{Function, Module, Shape, ShapeIn, ShapeOut};
+use crate::modules::{Function, Module, Returns, Shape};
 use crate::outcome;
+use crate::params::Params;
 use crate::ticker::Ticker;
 use crate::value::lift::{self, Unfit};
 use crate::value::lower::{self, Budget};
 use crate::value::msgpack::Writer;
 use crate::value::show::{one_line, show};
-use crate::value::signature::{Given, Misfit};
+use crate::value::signature::Misfit;
 
 /// Characters of a guest's own error. An operator reads it whole; a program that returns megabytes as its error does not mean to.
 const MAX_ERROR: usize = 4_000;
@@ -299,10 +300,11 @@ async fn call(
     let signature = &function.signature;
     let given = signature.bind(&run.args, &run.kwargs)?;
     let mut out = Writer::new(usize::try_from(run.limits.output).unwrap_or(usize::MAX));
-    if let Some(shape) = function.shape {
-        return with_static_types(store, pre, function, shape, &given, out).await;
-    }
     let mut budget = Budget::new(usize::try_from(run.limits.host_bytes).unwrap_or(usize::MAX));
+    if let Some(shape) = &function.shape {
+        let params = shape.takes.params(signature, &given, &mut budget)?;
+        return with_static_types(store, pre, function, shape, params, out).await;
+    }
     let params = lower::lower_all(signature, &given, &mut budget)?;
     let func = instantiate(store, pre, function).await?;
     let mut results = vec![Val::Bool(false); usize::from(signature.result.is_some())];
@@ -338,114 +340,36 @@ async fn instantiate(store: &mut Store<Guest>, pre: &InstancePre<Guest>, functio
     func.ok_or_else(|| Failure::Engine(wasmtime::Error::msg("the function is not where it was")))
 }
 
-#[derive(ComponentType, Lower)]
-#[component(record)]
-struct DataIn<'a> {
-    msgpack: &'a [u8],
-}
-
 #[derive(ComponentType, Lift)]
 #[component(record)]
 struct DataOut {
     msgpack: Vec<u8>,
 }
 
-fn data_list<'a>(given: Option<&Given<'a>>) -> Vec<DataIn<'a>> {
-    match given {
-        Some(Given::Args(values)) => values.iter().map(|value| DataIn { msgpack: value }).collect(),
-        _ => Vec::new(),
-    }
-}
-
 async fn with_static_types(
     store: &mut Store<Guest>,
     pre: &InstancePre<Guest>,
     function: &Function,
-    shape: Shape,
-    given: &[Given<'_>],
-    out: Writer,
-) -> Result<Vec<u8>, Failure> {
-    match shape.takes {
-        ShapeIn::Data => {
-            let map;
-            let value = match &given[0] {
-                Given::Value(value) => value,
-                Given::Kwargs(pairs) => {
-                    map = lower::map_of(pairs)?;
-                    map.as_slice()
-                }
-                _ => &[0xc0],
-            };
-            returning(store, pre, function, shape, (DataIn { msgpack: value },), out).await
-        }
-        ShapeIn::Args => returning(store, pre, function, shape, (data_list(given.first()),), out).await,
-        ShapeIn::ArgsKwargs => {
-            let map = match given.get(1) {
-                Some(Given::Kwargs(pairs)) => lower::map_of(pairs)?,
-                _ => vec![0x80],
-            };
-            let params = (data_list(given.first()), DataIn { msgpack: &map });
-            returning(store, pre, function, shape, params, out).await
-        }
-        simple => {
-            let mut budget = Budget::new(usize::MAX);
-            let values = lower::lower_all(&function.signature, given, &mut budget)?;
-            let mut values = values.into_iter();
-            let odd = || Failure::Engine(wasmtime::Error::msg("the parameters have other types"));
-            match (simple, values.next(), values.next(), values.next()) {
-                (ShapeIn::Nothing, None, ..) => returning(store, pre, function, shape, (), out).await,
-                (ShapeIn::Text, Some(Val::String(text)), ..) => {
-                    returning(store, pre, function, shape, (text,), out).await
-                }
-                (ShapeIn::U32, Some(Val::U32(number)), ..) => {
-                    returning(store, pre, function, shape, (number,), out).await
-                }
-                (ShapeIn::U64, Some(Val::U64(number)), ..) => {
-                    returning(store, pre, function, shape, (number,), out).await
-                }
-                (ShapeIn::TwoTexts, Some(Val::String(first)), Some(Val::String(second)), _) => {
-                    returning(store, pre, function, shape, (first, second), out).await
-                }
-                (ShapeIn::TextOption, Some(Val::String(first)), Some(Val::Option(second)), _) => {
-                    let second = match second.map(|second| *second) {
-                        Some(Val::String(second)) => Some(second),
-                        _ => None,
-                    };
-                    returning(store, pre, function, shape, (first, second), out).await
-                }
-                (ShapeIn::TextRange, Some(Val::String(text)), Some(Val::U64(first)), Some(Val::U64(second))) => {
-                    returning(store, pre, function, shape, (text, first, second), out).await
-                }
-                _ => Err(odd()),
-            }
-        }
-    }
-}
-
-async fn returning<P: ComponentNamedList + Lower + Send + Sync>(
-    store: &mut Store<Guest>,
-    pre: &InstancePre<Guest>,
-    function: &Function,
-    shape: Shape,
-    params: P,
+    shape: &Shape,
+    params: Params,
     mut out: Writer,
 ) -> Result<Vec<u8>, Failure> {
     let func = instantiate(store, pre, function).await?;
     match shape.returns {
-        ShapeOut::Bool => {
-            let value = returned::<P, bool>(store, func, shape, params).await?;
+        Returns::Bool => {
+            let value = returned::<bool>(store, func, shape, params).await?;
             out.bool(value).map_err(Unfit::from)?;
         }
-        ShapeOut::Text => {
-            let value = returned::<P, String>(store, func, shape, params).await?;
+        Returns::Text => {
+            let value = returned::<String>(store, func, shape, params).await?;
             out.str(&value).map_err(Unfit::from)?;
         }
-        ShapeOut::Bytes => {
-            let value = returned::<P, Vec<u8>>(store, func, shape, params).await?;
+        Returns::Bytes => {
+            let value = returned::<Vec<u8>>(store, func, shape, params).await?;
             out.bin(&value).map_err(Unfit::from)?;
         }
-        ShapeOut::Data => {
-            let value = returned::<P, DataOut>(store, func, shape, params).await?;
+        Returns::Data => {
+            let value = returned::<DataOut>(store, func, shape, params).await?;
             lift::data(&value.msgpack, &mut out)?;
         }
     }
@@ -453,15 +377,14 @@ async fn returning<P: ComponentNamedList + Lower + Send + Sync>(
 }
 
 /// Calls it and gives what it returns, or what it says went wrong.
-async fn returned<P, R>(store: &mut Store<Guest>, func: Func, shape: Shape, params: P) -> Result<R, Failure>
+async fn returned<R>(store: &mut Store<Guest>, func: Func, shape: &Shape, params: Params) -> Result<R, Failure>
 where
-    P: ComponentNamedList + Lower + Send + Sync,
     R: ComponentType + Lift + Send + Sync + 'static,
 {
     if !shape.fails {
-        return Ok(func.typed::<P, (R,)>(&*store)?.call_async(store, params).await?.0);
+        return Ok(func.typed::<Params, (R,)>(&*store)?.call_async(store, params).await?.0);
     }
-    let func = func.typed::<P, (Result<R, String>,)>(&*store)?;
+    let func = func.typed::<Params, (Result<R, String>,)>(&*store)?;
     let (result,) = func.call_async(store, params).await?;
     result.map_err(|error| Failure::Function(one_line(&error, MAX_ERROR)))
 }

@@ -9,6 +9,7 @@
 //! - [`value`]: Salt's values and the component's
 //! - [`links`], [`host`]: what a guest can import, one file an interface
 //! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use
+//! - [`params`]: parameters with static types
 //! - [`request`]: how large what it asks of the minion may be
 //! - [`directories`]: the granted directories, and paths below them
 //! - [`network`]: where a call may connect to
@@ -26,6 +27,7 @@ pub mod load;
 pub mod modules;
 pub mod network;
 pub mod outcome;
+pub mod params;
 pub mod request;
 pub mod serve;
 pub mod ticker;

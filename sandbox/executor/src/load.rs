@@ -1,4 +1,4 @@
-//! Turns an open file of compiled code into a component. The only unsafe code of the executor.
+//! Turns an open file of compiled code into a component. Unsafe: it runs what it is given.
 #![allow(unsafe_code)]
 
 use std::fs::File;

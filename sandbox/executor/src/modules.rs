@@ -10,9 +10,10 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 
 use crate::guest::Guest;
 use crate::links::{Grants, Links};
+use crate::params::Kinds;
 use crate::value::show::one_line;
-use crate::value::signature::{Param, Signature, Takes};
-use crate::value::ty::{Int, MAX_TYPES, Ty, snake};
+use crate::value::signature::{Param, Signature};
+use crate::value::ty::{MAX_TYPES, Ty, snake};
 
 /// Functions of one module; the compiler's cage refuses more.
 const MAX_FUNCTIONS: usize = 1_000;
@@ -30,46 +31,20 @@ pub struct Function {
     pub shape: Option<Shape>,
 }
 
-/// Parameters and result of a function that is called with static types: those of functions for whatever Salt passes, and of functions
-/// that return bytes, both of which would be dear as dynamic values; and of the simplest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a function is called with static types: what is dear as a dynamic value is what it may return, and the simplest.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     /// What it takes.
-    pub takes: ShapeIn,
+    pub takes: Kinds,
     /// What it returns.
-    pub returns: ShapeOut,
+    pub returns: Returns,
     /// Whether it is `result<…, string>`.
     pub fails: bool,
 }
 
-/// Parameters of a [`Shape`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShapeIn {
-    /// `()`
-    Nothing,
-    /// `(string)`
-    Text,
-    /// `(u32)`
-    U32,
-    /// `(u64)`
-    U64,
-    /// `(string, string)`
-    TwoTexts,
-    /// `(string, option<string>)`
-    TextOption,
-    /// `(string, u64, u64)`
-    TextRange,
-    /// `(data)`; a `kwargs` too
-    Data,
-    /// `(args: list<data>)`
-    Args,
-    /// `(args: list<data>, kwargs: data)`
-    ArgsKwargs,
-}
-
 /// Result of a [`Shape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ShapeOut {
+pub enum Returns {
     /// `bool`
     Bool,
     /// `string`
@@ -89,29 +64,13 @@ impl Shape {
             ty => (ty, false),
         };
         let returns = match result {
-            Ty::Bool => ShapeOut::Bool,
-            Ty::Text => ShapeOut::Text,
-            Ty::Bytes => ShapeOut::Bytes,
-            Ty::Data => ShapeOut::Data,
+            Ty::Bool => Returns::Bool,
+            Ty::Text => Returns::Text,
+            Ty::Bytes => Returns::Bytes,
+            Ty::Data => Returns::Data,
             _ => return None,
         };
-        let params: Vec<_> = signature.params.iter().map(|param| (param.takes, &param.ty)).collect();
-        let takes = match params.as_slice() {
-            [] => ShapeIn::Nothing,
-            [(Takes::One, Ty::Text)] => ShapeIn::Text,
-            [(Takes::One, Ty::Int(Int::U32))] => ShapeIn::U32,
-            [(Takes::One, Ty::Int(Int::U64))] => ShapeIn::U64,
-            [(Takes::One, Ty::Text), (Takes::One, Ty::Text)] => ShapeIn::TwoTexts,
-            [(Takes::One, Ty::Text), (Takes::One, Ty::Option(inner))] if **inner == Ty::Text => ShapeIn::TextOption,
-            [(Takes::One, Ty::Text), (Takes::One, Ty::Int(Int::U64)), (Takes::One, Ty::Int(Int::U64))] => {
-                ShapeIn::TextRange
-            }
-            [(Takes::One | Takes::Kwargs, Ty::Data)] => ShapeIn::Data,
-            [(Takes::Args, _)] => ShapeIn::Args,
-            [(Takes::Args, _), (Takes::Kwargs, _)] => ShapeIn::ArgsKwargs,
-            _ => return None,
-        };
-        Some(Self { takes, returns, fails })
+        Some(Self { takes: Kinds::of(signature)?, returns, fails })
     }
 }
 

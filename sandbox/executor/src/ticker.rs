@@ -87,12 +87,16 @@ impl Drop for Running {
     }
 }
 
+/// How long a guest may run with so many running, and so many that are to end.
+fn turn(running: usize, killed: usize) -> Duration {
+    let running = u32::try_from(running).unwrap_or(u32::MAX).max(1);
+    if killed > 0 { FAST_TICK } else { (ROUND / running).clamp(FAST_TICK, TICK) }
+}
+
 fn tick(engine: &EngineWeak, counts: &Counts) {
     let mut idle = 0;
     loop {
-        let running = u32::try_from(counts.running.load(Ordering::SeqCst)).unwrap_or(u32::MAX);
-        let fast = counts.killed.load(Ordering::SeqCst) > 0;
-        thread::park_timeout(if fast { FAST_TICK } else { (ROUND / running.max(1)).clamp(FAST_TICK, TICK) });
+        thread::park_timeout(turn(counts.running.load(Ordering::SeqCst), counts.killed.load(Ordering::SeqCst)));
         let Some(engine) = engine.upgrade() else { return };
         engine.increment_epoch();
         drop(engine);
@@ -106,5 +110,17 @@ fn tick(engine: &EngineWeak, counts: &Counts) {
             counts.asleep.store(0, Ordering::SeqCst);
             idle = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_short_where_many_wait_for_theirs() {
+        let ms = |running, killed| turn(running, killed).as_millis();
+        assert_eq!([ms(0, 0), ms(1, 0), ms(4, 0), ms(8, 0), ms(40, 0), ms(4_000, 0)], [10, 10, 10, 5, 1, 1]);
+        assert_eq!([ms(1, 1), ms(64, 2)], [1, 1]);
     }
 }

@@ -1,0 +1,348 @@
+//! Parameters of a function as values of static types, whichever and however many they are, so that its result can be one too.
+//!
+//! wasmtime calls a function either with dynamic values for parameters and result, where a byte costs 40, or with static types for
+//! both. What a function returns is of few types (see [`crate::modules::Returns`]), but parameters come in any combination, and each
+//! would be a type of its own. Here they are one type, which lowers its values one after the other, each by wasmtime's own means.
+//!
+//! That needs wasmtime's hidden traits, which are unsafe to implement. wasmtime's version is pinned exactly; what they ask for is said
+//! at each.
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+
+use wasmtime::ValRaw;
+use wasmtime::component::__internal::{CanonicalAbiInfo, InstanceType, InterfaceType, LowerContext};
+use wasmtime::component::{ComponentNamedList, ComponentType, Lower, Val};
+
+use crate::value::lower::{self, Budget};
+use crate::value::msgpack::{self, Item, Reader};
+use crate::value::signature::{Given, Misfit, Param, Signature, Takes};
+use crate::value::ty::{Int, Ty};
+
+/// Core values that a call takes at most; more go through memory. The canonical ABI's number.
+const MAX_FLAT: usize = 16;
+
+/// `record data { msgpack: list<u8> }`
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub struct Data {
+    msgpack: Vec<u8>,
+}
+
+/// What a parameter gets.
+enum Source<'a> {
+    Val(Val),
+    Bytes(&'a [u8]),
+    Owned(Vec<u8>),
+    Many(Vec<&'a [u8]>),
+}
+
+/// A static type that a parameter may have.
+trait Plain: Sized {
+    /// None where it is something else.
+    fn of(source: Source<'_>) -> Option<Self>;
+}
+
+macro_rules! scalars {
+    ($($ty:ty: $case:ident),*) => {
+        $(impl Plain for $ty {
+            fn of(source: Source<'_>) -> Option<Self> {
+                if let Source::Val(Val::$case(value)) = source { Some(value) } else { None }
+            }
+        })*
+    };
+}
+
+scalars!(bool: Bool, i8: S8, u8: U8, i16: S16, u16: U16, i32: S32, u32: U32, i64: S64, u64: U64);
+scalars!(f32: Float32, f64: Float64, char: Char, String: String);
+
+impl Plain for Vec<u8> {
+    fn of(source: Source<'_>) -> Option<Self> {
+        match source {
+            Source::Bytes(bytes) => Some(bytes.to_vec()),
+            Source::Owned(bytes) => Some(bytes),
+            Source::Val(Val::List(values)) => {
+                values.into_iter().map(|value| if let Val::U8(byte) = value { Some(byte) } else { None }).collect()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Plain for Data {
+    fn of(source: Source<'_>) -> Option<Self> {
+        Vec::of(source).map(|msgpack| Self { msgpack })
+    }
+}
+
+impl Plain for Vec<Data> {
+    fn of(source: Source<'_>) -> Option<Self> {
+        let Source::Many(values) = source else { return None };
+        Some(values.into_iter().map(|value| Data { msgpack: value.to_vec() }).collect())
+    }
+}
+
+impl Plain for Vec<String> {
+    fn of(source: Source<'_>) -> Option<Self> {
+        let Source::Val(Val::List(values)) = source else { return None };
+        values.into_iter().map(|value| if let Val::String(text) = value { Some(text) } else { None }).collect()
+    }
+}
+
+macro_rules! values {
+    ($($plain:ident $optional:ident $ty:ty;)*) => {
+        /// The static types, without `option`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        enum Base { $($plain,)* }
+
+        /// A value of one of them, or of an option of one.
+        enum Value { $($plain($ty), $optional(Option<$ty>),)* }
+
+        impl Value {
+            fn new(kind: Kind, source: Option<Source<'_>>) -> Option<Self> {
+                Some(match (kind.base, kind.optional, source) {
+                    $((Base::$plain, true, None) => Self::$optional(None),
+                    (Base::$plain, true, Some(source)) => Self::$optional(Some(Plain::of(source)?)),
+                    (Base::$plain, false, Some(source)) => Self::$plain(Plain::of(source)?),)*
+                    (_, false, None) => return None,
+                })
+            }
+
+            fn flat_count(&self) -> usize {
+                match self {
+                    $(Self::$plain(_) => <$ty>::flatten_count(),
+                    Self::$optional(_) => <Option<$ty>>::flatten_count(),)*
+                }
+            }
+
+            fn abi(&self) -> CanonicalAbiInfo {
+                match self {
+                    $(Self::$plain(_) => <$ty as ComponentType>::ABI,
+                    Self::$optional(_) => <Option<$ty> as ComponentType>::ABI,)*
+                }
+            }
+
+            fn typecheck(&self, ty: &InterfaceType, types: &InstanceType<'_>) -> wasmtime::Result<()> {
+                match self {
+                    $(Self::$plain(_) => <$ty>::typecheck(ty, types),
+                    Self::$optional(_) => <Option<$ty>>::typecheck(ty, types),)*
+                }
+            }
+
+            fn lower_flat<T>(
+                &self,
+                cx: &mut LowerContext<'_, T>,
+                ty: InterfaceType,
+                to: &mut [MaybeUninit<ValRaw>],
+            ) -> wasmtime::Result<()> {
+                match self {
+                    $(Self::$plain(value) => value.linear_lower_to_flat(cx, ty, storage::<$ty>(to)),
+                    Self::$optional(value) => value.linear_lower_to_flat(cx, ty, storage::<Option<$ty>>(to)),)*
+                }
+            }
+
+            fn lower_memory<T>(
+                &self,
+                cx: &mut LowerContext<'_, T>,
+                ty: InterfaceType,
+                offset: usize,
+            ) -> wasmtime::Result<()> {
+                match self {
+                    $(Self::$plain(value) => value.linear_lower_to_memory(cx, ty, offset),
+                    Self::$optional(value) => value.linear_lower_to_memory(cx, ty, offset),)*
+                }
+            }
+        }
+    };
+}
+
+values! {
+    Bool MaybeBool bool;
+    S8 MaybeS8 i8;
+    U8 MaybeU8 u8;
+    S16 MaybeS16 i16;
+    U16 MaybeU16 u16;
+    S32 MaybeS32 i32;
+    U32 MaybeU32 u32;
+    S64 MaybeS64 i64;
+    U64 MaybeU64 u64;
+    F32 MaybeF32 f32;
+    F64 MaybeF64 f64;
+    Char MaybeChar char;
+    Text MaybeText String;
+    Bytes MaybeBytes Vec<u8>;
+    Data MaybeData Data;
+    Many MaybeMany Vec<Data>;
+    Texts MaybeTexts Vec<String>;
+}
+
+/// The storage of one value at the front of what is left of the call's.
+fn storage<V: ComponentType>(to: &mut [MaybeUninit<ValRaw>]) -> &mut MaybeUninit<V::Lower> {
+    assert!(to.len() >= V::flatten_count());
+    // SAFETY: `Lower` is a sequence of so many `ValRaw`s, which `flatten_count` checks by size and alignment, and all bytes of it
+    // may be uninitialized as they may be here.
+    unsafe { &mut *to.as_mut_ptr().cast() }
+}
+
+/// What kind of value a parameter takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    base: Base,
+    optional: bool,
+}
+
+impl Kind {
+    fn of(ty: &Ty) -> Option<Self> {
+        if let Ty::Option(inner) = ty {
+            let inner = Self::of(inner)?;
+            // None of an option of an option is two things.
+            return (!inner.optional).then_some(Self { optional: true, ..inner });
+        }
+        let base = match ty {
+            Ty::Bool => Base::Bool,
+            Ty::Int(Int::S8) => Base::S8,
+            Ty::Int(Int::U8) => Base::U8,
+            Ty::Int(Int::S16) => Base::S16,
+            Ty::Int(Int::U16) => Base::U16,
+            Ty::Int(Int::S32) => Base::S32,
+            Ty::Int(Int::U32) => Base::U32,
+            Ty::Int(Int::S64) => Base::S64,
+            Ty::Int(Int::U64) => Base::U64,
+            Ty::F32 => Base::F32,
+            Ty::F64 => Base::F64,
+            Ty::Char => Base::Char,
+            Ty::Text => Base::Text,
+            Ty::Bytes => Base::Bytes,
+            Ty::Data => Base::Data,
+            Ty::List(inner) if **inner == Ty::Data => Base::Many,
+            Ty::List(inner) if **inner == Ty::Text => Base::Texts,
+            _ => return None,
+        };
+        Some(Self { base, optional: false })
+    }
+
+    /// What a parameter of this kind gets; none where it gets nothing.
+    fn source<'a>(
+        self,
+        param: &Param,
+        given: &'a Given<'_>,
+        budget: &mut Budget,
+    ) -> Result<Option<Source<'a>>, Misfit> {
+        match (self.base, given) {
+            (_, Given::Nothing) => return Ok(None),
+            (Base::Data, Given::Kwargs(pairs)) => return Ok(Some(Source::Owned(lower::map_of(pairs)?))),
+            (Base::Many, Given::Args(values)) => return Ok(Some(Source::Many(values.clone()))),
+            (base, Given::Value(value)) => match (base, Reader::new(value).item()?) {
+                (_, Item::Nil) if self.optional => return Ok(None),
+                (Base::Data, _) => return Ok(Some(Source::Bytes(value))),
+                (Base::Many, Item::Array(_)) => return Ok(Some(Source::Many(msgpack::array(value)?))),
+                (Base::Bytes, Item::Bin(bytes)) => return Ok(Some(Source::Bytes(bytes))),
+                (Base::Bytes, Item::Str(text)) => return Ok(Some(Source::Bytes(text.as_bytes()))),
+                _ => {}
+            },
+            _ => {}
+        }
+        Ok(match lower::lower(param, given, budget)? {
+            Val::Option(inner) => inner.map(|value| Source::Val(*value)),
+            value => Some(Source::Val(value)),
+        })
+    }
+}
+
+/// What the parameters of a function take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kinds(Vec<Kind>);
+
+impl Kinds {
+    /// None where one is of a type that is not here.
+    #[must_use]
+    pub fn of(signature: &Signature) -> Option<Self> {
+        signature.params.iter().map(|param| Kind::of(&param.ty)).collect::<Option<_>>().map(Self)
+    }
+
+    /// The parameters of a call.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn params(&self, signature: &Signature, given: &[Given<'_>], budget: &mut Budget) -> Result<Params, Misfit> {
+        let mut values = Vec::with_capacity(self.0.len());
+        for ((kind, param), given) in self.0.iter().zip(&signature.params).zip(given) {
+            let source = kind.source(param, given, budget)?;
+            let value = Value::new(*kind, source);
+            values.push(value.ok_or_else(|| Misfit(format!("'{}' cannot be passed", param.name.snake)))?);
+        }
+        debug_assert!(signature.params.iter().all(|param| param.takes != Takes::Args || param.ty.is_data_list()));
+        Ok(Params(values))
+    }
+}
+
+/// All parameters of a call.
+pub struct Params(Vec<Value>);
+
+// SAFETY: `Lower` is a sequence of `ValRaw`s. It is as long as any call's, so wasmtime never puts it into memory by itself, which
+// is what `ABI` would be for. The types are checked where they are lowered, for here there is no value to ask.
+unsafe impl ComponentType for Params {
+    type Lower = [ValRaw; MAX_FLAT];
+
+    const ABI: CanonicalAbiInfo = CanonicalAbiInfo::ZERO;
+
+    fn typecheck(_: &InterfaceType, _: &InstanceType<'_>) -> wasmtime::Result<()> {
+        Ok(())
+    }
+}
+
+// SAFETY: it stands for the tuple of the function's parameters, checked where it is lowered.
+unsafe impl ComponentNamedList for Params {}
+
+// SAFETY: all of `dst` is written: first zeros, then each value by its own type's `Lower`, in order, as the canonical ABI has
+// parameters; or the one pointer to where they lie in memory, in its layout. Each was checked against the function's own type.
+unsafe impl Lower for Params {
+    fn linear_lower_to_flat<T>(
+        &self,
+        cx: &mut LowerContext<'_, T>,
+        ty: InterfaceType,
+        dst: &mut MaybeUninit<Self::Lower>,
+    ) -> wasmtime::Result<()> {
+        let InterfaceType::Tuple(index) = ty else { wasmtime::bail!("parameters are a tuple") };
+        let all = cx.types;
+        let tuple = &all[index];
+        if tuple.types.len() != self.0.len() {
+            wasmtime::bail!("{} parameters are expected, there are {}", tuple.types.len(), self.0.len());
+        }
+        for (value, ty) in self.0.iter().zip(&tuple.types) {
+            value.typecheck(ty, &cx.instance_type())?;
+        }
+        let flat: &mut [MaybeUninit<ValRaw>; MAX_FLAT] = {
+            let flat = dst.write([ValRaw::u64(0); MAX_FLAT]);
+            // SAFETY: what is initialized may be treated as if it were not, as long as nothing uninitialized is written to it:
+            // `ValRaw`s are, for each value initializes all of its own.
+            unsafe { &mut *std::ptr::from_mut(flat).cast() }
+        };
+        if self.0.iter().map(Value::flat_count).sum::<usize>() <= MAX_FLAT {
+            let mut rest = flat.as_mut_slice();
+            for (value, ty) in self.0.iter().zip(&tuple.types) {
+                value.lower_flat(cx, *ty, rest)?;
+                rest = &mut rest[value.flat_count()..];
+            }
+            return Ok(());
+        }
+        let size = usize::try_from(tuple.abi.size32)?;
+        let at = cx.realloc(0, 0, tuple.abi.align32, size)?;
+        let mut offset = 0;
+        for (value, ty) in self.0.iter().zip(&tuple.types) {
+            let field = usize::try_from(value.abi().next_field32(&mut offset))?;
+            value.lower_memory(cx, *ty, at + field)?;
+        }
+        flat[0].write(ValRaw::i64(i64::try_from(at)?));
+        Ok(())
+    }
+
+    fn linear_lower_to_memory<T>(
+        &self,
+        _: &mut LowerContext<'_, T>,
+        _: InterfaceType,
+        _: usize,
+    ) -> wasmtime::Result<()> {
+        wasmtime::bail!("parameters are no value within another")
+    }
+}
