@@ -186,6 +186,8 @@ async fn an_executor_that_does_not_start_is_told() {
     std::fs::write(&once, script).unwrap();
     std::fs::set_permissions(&once, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     home.config.executor = once;
+    // Who else could not write the mark.
+    home.config.user = Some("root".into());
     home.restarts.deaths = 2;
     let (sandbox, _grip) = home.start().await;
     let text = failure(&call(&sandbox, "m0.number").await).to_owned();

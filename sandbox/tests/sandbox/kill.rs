@@ -36,7 +36,7 @@ async fn computing_and_queued() {
     let mut home = Home::new().grant("mine", "jobs");
     home.config.max_running = 4;
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let others: Vec<_> = (0..3).map(|_| spawn(&sandbox, "others", "mine.spin")).collect();
     let (mut computing, mut queued) = (Vec::new(), Vec::new());
     for _ in 0..TRIES {
@@ -66,7 +66,7 @@ async fn computing_and_queued() {
 async fn within_a_host_call() {
     let home = Home::new().grant("mine", "jobs");
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let mut times = Vec::new();
     for _ in 0..TRIES {
         let running = spawn(&sandbox, "1", "mine.ask");
@@ -85,8 +85,8 @@ async fn within_a_host_call() {
 async fn calling_another_function() {
     let home = Home::new().grant("*", "jobs");
     let (sandbox, _broker) = home.start_nesting().await;
-    sandbox.install("mine", &wasm(&calls()), "base").await.unwrap();
-    sandbox.install("other", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
+    sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
     let mut times = Vec::new();
     for _ in 0..TRIES {
         let running = {
@@ -119,11 +119,13 @@ async fn waiting_for_an_executor() {
     std::fs::write(&program, script).unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     home.config.executor = program;
+    // Who else could not write the mark.
+    home.config.user = Some("root".into());
     let home = home.policy(&json!({ "modules": {
         "mine": { "jobs": true, "filesystem": { folder.to_str().unwrap(): "ro" } },
     } }));
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&reaches()), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
     let mut times = Vec::new();
     for _ in 0..TRIES {
         let waiting = spawn(&sandbox, "1", "mine.number");
@@ -141,8 +143,8 @@ async fn waiting_for_an_executor() {
 async fn while_its_module_is_compiled() {
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("slow", &wasm(&loops(3_000)), "base").await.unwrap();
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("slow", &wasm(&loops(3_000)), None, "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     sandbox.shutdown().await;
     let (sandbox, _grip) = home.start().await;
     // Lost while the executor was away.

@@ -31,7 +31,7 @@ async fn a_thousand_jobs_are_answered_or_refused() {
     let mut home = Home::new();
     (home.config.max_running, home.config.max_queued) = (16, 700);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     let idle = resident(pid);
     for _ in 0..3 {
@@ -63,7 +63,7 @@ async fn a_thousand_jobs_that_hang_are_ended_together() {
     (home.config.max_running, home.config.max_queued) = (100, JOBS);
     home.config.total_memory = 64 << 30;
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), "base").await.unwrap();
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
     let pid = sandbox.executor_pid().unwrap();
     let idle = resident(pid);
     let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.ask"), "mine.ask", vec![], vec![]));
@@ -92,7 +92,7 @@ async fn memory() {
     let mut home = Home::new();
     (home.config.max_running, home.config.max_queued) = (16, JOBS);
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     call(&sandbox, "mine.number").await;
     let (own, executor) = (std::process::id(), sandbox.executor_pid().unwrap());
     let show = |when: &str| println!("{when}: minion {} KiB, executor {} KiB", resident(own) >> 10, resident(executor) >> 10);
@@ -120,7 +120,7 @@ async fn warm() {
     const CALLS: usize = 10_000;
     let home = Home::new();
     let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), "base").await.unwrap();
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     let mut times = Vec::with_capacity(CALLS);
     for n in 0..CALLS + 1_000 {
         let context = job("20261120000000000001", "mine.number");

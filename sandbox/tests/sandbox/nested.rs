@@ -68,8 +68,8 @@ async fn cycles_and_depth_are_refused() {
         "'mine.call0' is already being called: mine.call0 → mine.call1 → mine.call0"
     );
     // Names are short: what is called stands in a job's id here, and those are.
-    sandbox.install("m", &wasm(&calls().replace("i32.const 1024", "i32.const 2048")), "base").await.unwrap();
-    sandbox.install("n", &wasm(&number(9)), "base").await.unwrap();
+    sandbox.install("m", &wasm(&calls().replace("i32.const 1024", "i32.const 2048")), None, "base").await.unwrap();
+    sandbox.install("n", &wasm(&number(9)), None, "base").await.unwrap();
     let deep = |last: usize| (1..=last).map(|n| format!("m.call{n}|")).collect::<String>() + "n.number";
     assert_eq!(call(&sandbox, "m.call0", &deep(6)).await.value, Value::from(true));
     assert_eq!(outcomes(&broker)[0].value, Value::from(9));
