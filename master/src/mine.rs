@@ -73,7 +73,9 @@ impl Mine {
     /// Answers `_mine_get` of a minion, given who is accepted; or says why there is no answer.
     pub(crate) async fn get(&self, id: &MinionId, load: &Value, accepted: Arc<Vec<MinionId>>) -> Result<Value, String> {
         let (id, load) = (id.clone(), load.clone());
-        self.blocking(move |inner| inner.get(&id, &load, &accepted)).await.unwrap_or_else(|| Err("it failed".to_owned()))
+        self.blocking(move |inner| inner.get(&id, &load, &accepted))
+            .await
+            .unwrap_or_else(|| Err("it failed".to_owned()))
     }
 
     /// Forgets minions that have no key any more: another one that gets the id does not get what they showed.
@@ -218,7 +220,8 @@ impl Inner {
         let Some((packed, _)) = files::read_regular(&self.path(id), MINION_BYTES_MAX as u64)? else {
             return Ok(empty_map());
         };
-        let shown = msgpack::decode_disk(&packed, &msgpack::Limits::DISK).ok().filter(|shown| shown.entries().is_some());
+        let shown =
+            msgpack::decode_disk(&packed, &msgpack::Limits::DISK).ok().filter(|shown| shown.entries().is_some());
         Ok(shown.unwrap_or_else(empty_map))
     }
 
@@ -261,7 +264,8 @@ fn permissions(value: &Value) -> Result<Vec<(Regex, Vec<Regex>)>, String> {
     let wrong = || "mine_get must be a map of minions to lists of names, all regular expressions".to_owned();
     let regex = |value: &Value| {
         let text = value.text().ok_or_else(wrong)?;
-        Regex::new(&format!("^(?:{text})")).map_err(|e| format!("mine_get has {text:?}, which is no regular expression: {e}"))
+        Regex::new(&format!("^(?:{text})"))
+            .map_err(|e| format!("mine_get has {text:?}, which is no regular expression: {e}"))
     };
     let rule = |(who, what): &(Value, Value)| {
         let names = what.list().ok_or_else(wrong)?.iter().map(regex).collect::<Result<_, _>>()?;
@@ -307,7 +311,8 @@ mod tests {
         assert_eq!(get(&mine, "web1", "*", "glob", "ip,os"), both);
         assert_eq!(get(&mine, "web1", "*", "glob", list(["ip", "os"])), both);
         assert_eq!(get(&mine, "web1", "[ab]", "pcre", list(["os"])), map([("os", map([("a", "x")]))]));
-        for (tgt, kind, fun) in [("*", "glob", "none"), ("c", "glob", "ip"), ("x:y", "grain", "ip"), ("*", "odd", "ip")] {
+        for (tgt, kind, fun) in [("*", "glob", "none"), ("c", "glob", "ip"), ("x:y", "grain", "ip"), ("*", "odd", "ip")]
+        {
             assert_eq!(get(&mine, "web1", tgt, kind, fun), empty_map(), "{tgt} {kind} {fun}");
         }
         mine.change(&id("a"), MineRequest::Delete, &map([("fun", "ip")])).unwrap();
@@ -318,7 +323,8 @@ mod tests {
         let clear = map([("data", map([("new", 1)])), ("clear", Value::from(true))]);
         mine.change(&id("a"), MineRequest::Put, &clear).unwrap();
         assert_eq!(get(&mine, "web1", "*", "glob", "os"), empty_map());
-        let mode = std::os::unix::fs::PermissionsExt::mode(&dir.path().join("mine/a.p").metadata().unwrap().permissions());
+        let mode =
+            std::os::unix::fs::PermissionsExt::mode(&dir.path().join("mine/a.p").metadata().unwrap().permissions());
         assert_eq!(mode & 0o7777, 0o600);
     }
 

@@ -118,6 +118,13 @@ impl FileHash {
         self.kind == HashKind::Sha256 && self.hex == hex::encode(digest)
     }
 
+    /// Whether it is of these bytes.
+    pub fn matches(&self, content: &[u8]) -> bool {
+        let mut hasher = Hasher::new(self.kind);
+        hasher.update(content);
+        hasher.hex() == self.hex
+    }
+
     /// Whether it is what a file holds, read from its start.
     pub(crate) fn is_of(&self, file: &std::fs::File) -> std::io::Result<bool> {
         use std::os::unix::fs::FileExt;
@@ -385,7 +392,8 @@ mod tests {
         assert!(!good.is_sha256(&Sha256::digest(b"y").into()));
         assert_eq!(said("sha512", "AB").unwrap().hex, "ab");
         assert!(matches!(said("md5", "00"), Err(FileError::HashType(_))));
-        for (kind, hex) in [("sha256", "zz"), ("sha256", &"0".repeat(129)), ("sha\n256", "00"), (&"x".repeat(21), "0")] {
+        for (kind, hex) in [("sha256", "zz"), ("sha256", &"0".repeat(129)), ("sha\n256", "00"), (&"x".repeat(21), "0")]
+        {
             assert!(matches!(said(kind, hex), Err(FileError::Malformed(_))));
         }
         assert!(FileHash::parse(&Value::from("text")).is_err());

@@ -16,13 +16,17 @@ pub trait Runtime: Send + Sync + 'static {
     fn names(&self) -> Vec<String>;
     /// One module.
     fn describe(&self, name: &str) -> Option<Arc<Module>>;
-    /// Verifies a module and switches it in whole, or says in one line why not; then the last good one stays.
+    /// Verifies a module and switches it in whole, or says in one line why not; then the last good one stays. `signature` is what
+    /// lies beside it as `NAME.wasm.minisig`.
     fn install<'a>(
         &'a self,
         name: &'a str,
         wasm: &'a [u8],
+        signature: Option<&'a [u8]>,
         origin: &'a str,
     ) -> BoxFuture<'a, Result<Installed, String>>;
+    /// The signature that a module was installed with, whoever's it is.
+    fn signature(&self, name: &str) -> Option<Vec<u8>>;
     /// The modules that were installed, not the package's, each with the environment it is from.
     fn installed(&self) -> Vec<(String, String)>;
     /// Takes an installed module away; says whether there was one, or in one line why it stays.
@@ -46,10 +50,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// Ends the instances of a job; says how many there were.
     fn kill(&self, jid: &str) -> usize;
     /// What the owner of this host granted, and what there is of it.
-    fn report(&self, op: PolicyOp) -> BoxFuture<'_, Value> {
-        let _ = op;
-        Box::pin(async { Value::Nil })
-    }
+    fn report(&self, op: PolicyOp) -> BoxFuture<'_, Value>;
     /// Ends everything.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
@@ -67,9 +68,14 @@ impl Runtime for Sandbox {
         &'a self,
         name: &'a str,
         wasm: &'a [u8],
+        signature: Option<&'a [u8]>,
         origin: &'a str,
     ) -> BoxFuture<'a, Result<Installed, String>> {
-        Box::pin(async move { Sandbox::install(self, name, wasm, origin).await.map_err(|e| e.to_string()) })
+        Box::pin(async move { Sandbox::install(self, name, wasm, signature, origin).await.map_err(|e| e.to_string()) })
+    }
+
+    fn signature(&self, name: &str) -> Option<Vec<u8>> {
+        Sandbox::signature(self, name)
     }
 
     fn installed(&self) -> Vec<(String, String)> {
@@ -105,6 +111,10 @@ impl Runtime for Sandbox {
 
     fn kill(&self, jid: &str) -> usize {
         Sandbox::kill(self, jid)
+    }
+
+    fn report(&self, op: PolicyOp) -> BoxFuture<'_, Value> {
+        Box::pin(Sandbox::report(self, op))
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

@@ -191,6 +191,11 @@ impl Sandbox {
         self.inner.store.get(name).map(|entry| Arc::clone(&entry.module))
     }
 
+    /// What lies beside a module as `NAME.wasm.minisig`.
+    pub fn signature(&self, name: &str) -> Option<Vec<u8>> {
+        self.inner.store.get(name)?.signature.as_ref().map(|signature| signature.to_vec())
+    }
+
     /// Runs one job to its end. Whatever goes wrong is an outcome.
     pub async fn run(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
         self.inner.runner().run(job, fun, args, kwargs).await

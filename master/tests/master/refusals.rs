@@ -134,9 +134,8 @@ async fn old_requests_with_a_ttl() {
 async fn the_mine_is_each_minions_own() {
     let master = TestMaster::start("").await;
     let (one, two) = (master.minion("web1", 1).await, master.minion("web2", 2).await);
-    let put = |id: &str, value: &str| {
-        map([("cmd", Value::from("_mine")), ("id", id.into()), ("data", map([("ip", value)]))])
-    };
+    let put =
+        |id: &str, value: &str| map([("cmd", Value::from("_mine")), ("id", id.into()), ("data", map([("ip", value)]))]);
     let get = map([("cmd", "_mine_get"), ("tgt", "*"), ("fun", "ip")]);
     assert_eq!(one.ask(&master, put("web1", "1")).await, true.into());
     assert_eq!(two.ask(&master, put("web2", "2")).await, true.into());

@@ -65,7 +65,9 @@ impl Teller {
     /// Sends a load when it is its turn and the job is not too fast.
     pub(super) async fn tell(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
         let Some(channel) = &self.channel else {
-            return Err(HostError::Failed("there is no master to tell: this runs without one (--local, file_client)".to_owned()));
+            return Err(HostError::Failed(
+                "there is no master to tell: this runs without one (--local, file_client)".to_owned(),
+            ));
         };
         if !self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(&caller.job.jid, Instant::now()) {
             return Err(HostError::Failed(format!(

@@ -48,7 +48,9 @@ impl Files {
 
     fn cache(&self) -> Result<&FileCache, HostError> {
         self.cache.as_ref().ok_or_else(|| {
-            HostError::Failed("there is no master's file server: this runs without a master (--local, file_client)".to_owned())
+            HostError::Failed(
+                "there is no master's file server: this runs without a master (--local, file_client)".to_owned(),
+            )
         })
     }
 
@@ -200,7 +202,9 @@ mod tests {
     fn names_that_lead_elsewhere_are_refused() {
         let parts = |parts: &[&str]| pushed(&parts.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(parts(&["etc", "hosts"]).unwrap().as_str(), "etc/hosts");
-        for bad in [&["..", "x"][..], &["a", "..", "b"], &["", "etc"], &["a/b"], &["a/../../b"], &[], &["a", ""], &["a\0"]] {
+        for bad in
+            [&["..", "x"][..], &["a", "..", "b"], &["", "etc"], &["a/b"], &["a/../../b"], &[], &["a", ""], &["a\0"]]
+        {
             assert!(parts(bad).is_err(), "{bad:?}");
         }
         for bad in ["../x", "/etc/passwd", "a/../../b", "a\\b", ".", ""] {

@@ -39,10 +39,10 @@ use disks::Disks;
 use events::Teller;
 use files::Files;
 use http::Http;
+use network::Resolver;
 use network::SystemResolver;
 use process::Processes;
 use users::Users;
-use network::Resolver;
 
 /// Longer keys than this name nothing.
 const MAX_KEY_BYTES: usize = 4096;

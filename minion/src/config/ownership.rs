@@ -157,13 +157,18 @@ mod tests {
     fn files_and_folders_that_others_may_write_are_refused_with_what_mends_it() {
         let (root, etc, file) = tree();
         assert_eq!(check(&file), Ok(()));
-        for (path, bad, good) in [(&file, 0o664, 0o644), (&file, 0o646, 0o600), (&etc, 0o775, 0o755), (&etc, 0o757, 0o700)] {
+        for (path, bad, good) in
+            [(&file, 0o664, 0o644), (&file, 0o646, 0o600), (&etc, 0o775, 0o755), (&etc, 0o757, 0o700)]
+        {
             chmod(path, bad);
             let error = check(&file).unwrap_err();
             assert_eq!(error.path, *path);
             let text = error.to_string();
             let mend = format!("mode {bad:04o}, owner {}); mend that with: chmod go-w {}", error.owner, path.display());
-            assert!(text.starts_with(&file.display().to_string()) && text.contains(&mend) && !text.contains('\n'), "{text}");
+            assert!(
+                text.starts_with(&file.display().to_string()) && text.contains(&mend) && !text.contains('\n'),
+                "{text}"
+            );
             chmod(path, good);
             assert_eq!(check(&file), Ok(()));
         }

@@ -281,8 +281,15 @@ mod tests {
         }
         assert_eq!(MinionOpts::load(&conf, None).unwrap().config.value("test"), Some(&Value::from(true)));
         for path in [
-            "conf", "conf/minion", "conf/minion.d", "conf/minion.d/grants.conf", "conf/minion_id", "conf/grains", "more",
-            "more/a.yaml", "more/b.inc",
+            "conf",
+            "conf/minion",
+            "conf/minion.d",
+            "conf/minion.d/grants.conf",
+            "conf/minion_id",
+            "conf/grains",
+            "more",
+            "more/a.yaml",
+            "more/b.inc",
         ] {
             let path = root.path().join(path);
             let good = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;

@@ -65,10 +65,13 @@ mod tests {
             assert_eq!(said(value.clone()), Ok(Some(Duration::from_millis(millis))), "{value}");
         }
         assert_eq!(said(Value::Nil), Ok(None));
-        for load in [map([(KEY, Value::Nil)]), map([(KEY, map([("splaytime", 3)]))]), map([(KEY, "x")]), map([("a", 1)])] {
+        for load in
+            [map([(KEY, Value::Nil)]), map([(KEY, map([("splaytime", 3)]))]), map([(KEY, "x")]), map([("a", 1)])]
+        {
             assert_eq!(of(&load), Ok(None), "{load}");
         }
-        let wrong = [Value::from(0), Value::from(-1), Value::from(true), Value::from(f64::NAN), Value::from(f64::INFINITY)];
+        let wrong =
+            [Value::from(0), Value::from(-1), Value::from(true), Value::from(f64::NAN), Value::from(f64::INFINITY)];
         let texts = ["", "s", "soon", "-5", "5 days", "1e9s", "0", "5s5", "."].map(text);
         for value in wrong.into_iter().chain(texts).chain([Value::Array(vec![])]) {
             let error = said(value.clone()).unwrap_err();

@@ -8,19 +8,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use brine_protocol::ids::{SafePath, Saltenv};
-use brine_sandbox::{Installed, ModuleName};
+use brine_sandbox::{Installed, MAX_SIGNATURE, ModuleName};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use crate::fileclient::{FileClient, FileError};
-
 use crate::config::ModuleOpts;
+use crate::fileclient::{FileClient, FileError, Sink};
 use crate::runtime::Runtime;
 
 /// The folder on the file server.
 const FOLDER: &str = "_modules";
 const SUFFIX: &str = ".wasm";
+/// Beside a module, where somebody signed it with minisign.
+const SIGNATURE_SUFFIX: &str = ".wasm.minisig";
 /// More modules than Salt has.
 const MAX_MODULES: usize = 2048;
 /// A module that the master does not have is not asked for again for so long: a loop of jobs must not become a loop of
@@ -234,7 +235,7 @@ impl Modules {
         gone
     }
 
-    /// Fetches one module if it differs from what there is; none where the master does not have it.
+    /// Fetches one module and its signature if they differ from what there is; none where the master does not have it.
     async fn fetch(
         &self,
         runtime: &dyn Runtime,
@@ -242,21 +243,63 @@ impl Modules {
         saltenv: &Saltenv,
     ) -> Result<Option<Installed>, String> {
         let Some(client) = &self.client else { return Ok(None) };
-        let path: SafePath = format!("{FOLDER}/{name}{SUFFIX}").parse().map_err(|e| format!("{e}"))?;
+        let (path, beside) = (file(name, SUFFIX)?, file(name, SIGNATURE_SUFFIX)?);
         let Some(hash) = client.hash(&path, saltenv).await.map_err(|e| e.to_string())? else { return Ok(None) };
+        let signed = client.hash(&beside, saltenv).await.map_err(|e| e.to_string())?;
         if let Some(have) = runtime.describe(name.as_str())
             && hash.is_sha256(have.sha256.bytes())
         {
-            return Ok(Some(Installed::Unchanged));
+            let same = match (&signed, runtime.signature(name.as_str())) {
+                (None, None) => true,
+                (Some(signed), Some(have)) => signed.matches(&have),
+                _ => false,
+            };
+            if same {
+                return Ok(Some(Installed::Unchanged));
+            }
         }
         let wasm = match client.fetch(&path, saltenv, &hash).await {
             Ok(wasm) => wasm,
             Err(FileError::Missing(_)) => return Ok(None),
             Err(e) => return Err(e.to_string()),
         };
-        let installed = runtime.install(name.as_str(), &wasm, saltenv.as_str()).await?;
+        let signature = match &signed {
+            None => None,
+            Some(signed) => {
+                let mut signature = Signature(Vec::new());
+                match client.fetch_into(&beside, saltenv, signed, &mut signature).await {
+                    Ok(_) => Some(signature.0),
+                    Err(FileError::Missing(_)) => None,
+                    Err(e) => return Err(format!("its signature: {e}")),
+                }
+            }
+        };
+        let installed = runtime.install(name.as_str(), &wasm, signature.as_deref(), saltenv.as_str()).await?;
         info!("module {name} of {saltenv}: {installed:?}, {} bytes", wasm.len());
         Ok(Some(installed))
+    }
+}
+
+/// A module's file, or one beside it.
+fn file(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
+    format!("{FOLDER}/{name}{suffix}").parse().map_err(|e| format!("{e}"))
+}
+
+/// A signature on its way: a few hundred bytes, and never many more.
+struct Signature(Vec<u8>);
+
+impl Sink for Signature {
+    fn restart(&mut self) -> std::io::Result<()> {
+        self.0.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, data: &[u8]) -> std::io::Result<()> {
+        if self.0.len() + data.len() > MAX_SIGNATURE {
+            return Err(std::io::Error::other(format!("it is larger than the {MAX_SIGNATURE} bytes of a signature")));
+        }
+        self.0.extend_from_slice(data);
+        Ok(())
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use brine_minion::runtime::Runtime;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{
-    Broker, Caller, Function, HostOp, Installed, JobContext, JobOutcome, JobsOp, Module, ModuleInfo, ModulesOp, Param,
-    Rest, Sha256Hex, Usage,
+    Broker, Caller, Function, Grants, HostOp, Installed, JobContext, JobOutcome, JobsOp, Module, ModuleInfo, ModulesOp,
+    Param, PolicyOp, Rest, Sha256Hex, Usage,
 };
 use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, watch};
 pub struct Modules {
     broker: Arc<dyn Broker>,
     installed: Mutex<BTreeMap<String, Arc<Module>>>,
+    signatures: Mutex<BTreeMap<String, Vec<u8>>>,
     /// `test.wait` goes on when this has a place.
     pub gate: Semaphore,
     killed: watch::Sender<Vec<String>>,
@@ -33,11 +34,20 @@ impl Modules {
         Arc::new(Self {
             broker,
             installed: Mutex::new(BTreeMap::from([("test".to_owned(), test)])),
+            signatures: Mutex::default(),
             gate: Semaphore::new(0),
             killed: watch::Sender::new(Vec::new()),
             calls: AtomicUsize::new(0),
             waiting: watch::Sender::new(0),
         })
+    }
+
+    /// Asks the broker as a function of a job would that was granted this.
+    pub async fn ask(&self, jid: &str, grants: Grants, op: HostOp) -> Result<Value, String> {
+        let job = JobContext { jid: jid.to_owned(), minion_id: crate::running::ID.to_owned(), ..JobContext::default() };
+        let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));
+        let caller = Caller::new(Arc::new(job), name, hash, Arc::new(grants), Duration::from_secs(60));
+        self.broker.host_call(&caller, op).await.map_err(|e| e.to_string())
     }
 
     async fn call(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
@@ -51,6 +61,10 @@ impl Modules {
             "test.echo" => Ok(first()),
             "test.kwargs" => Ok(Value::Map(kwargs.into_iter().map(|(k, v)| (k.into(), v)).collect())),
             "test.mode" => Ok(Value::from(job.test)),
+            "test.origin" => {
+                let master = job.master.map_or(Value::Nil, Value::from);
+                Ok(Value::Array(vec![master, job.timeout_ms.map_or(Value::Nil, Value::from)]))
+            }
             "test.panic" => panic!("as a fault of the minion's would"),
             "test.fail" => Err("it failed".to_owned()),
             "test.wait" => {
@@ -120,15 +134,24 @@ impl Runtime for Modules {
         &'a self,
         name: &'a str,
         wasm: &'a [u8],
+        signature: Option<&'a [u8]>,
         origin: &'a str,
     ) -> BoxFuture<'a, Result<Installed, String>> {
         Box::pin(async move {
             if wasm.starts_with(b"bad") {
                 return Err("it is not a component".to_owned());
             }
+            match signature {
+                Some(signature) => self.signatures.lock().unwrap().insert(name.to_owned(), signature.to_vec()),
+                None => self.signatures.lock().unwrap().remove(name),
+            };
             let before = self.installed.lock().unwrap().insert(name.to_owned(), module(name, wasm, origin));
             Ok(if before.is_some() { Installed::Updated } else { Installed::New })
         })
+    }
+
+    fn signature(&self, name: &str) -> Option<Vec<u8>> {
+        self.signatures.lock().unwrap().get(name).cloned()
     }
 
     fn installed(&self) -> Vec<(String, String)> {
@@ -164,6 +187,10 @@ impl Runtime for Modules {
     fn kill(&self, jid: &str) -> usize {
         self.killed.send_modify(|jids| jids.push(jid.to_owned()));
         1
+    }
+
+    fn report(&self, _op: PolicyOp) -> BoxFuture<'_, Value> {
+        Box::pin(async { Value::Nil })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

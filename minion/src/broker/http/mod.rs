@@ -98,12 +98,15 @@ impl Http {
         let ends = caller.ends.min(Instant::now().checked_add(asked).unwrap_or(caller.ends));
         let origin = Url::parse(&request.url).map_err(HostError::Failed)?.origin();
         let work = async {
-            let _place = self.places.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
+            let _place =
+                self.places.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
             self.follow(caller, *request).await
         };
         match tokio::time::timeout_at(ends.into(), work).await {
             Ok(answer) => answer,
-            Err(_) => Err(HostError::Failed(format!("the request to {origin} was not done in its time, {asked:?} or what the job had left"))),
+            Err(_) => Err(HostError::Failed(format!(
+                "the request to {origin} was not done in its time, {asked:?} or what the job had left"
+            ))),
         }
     }
 

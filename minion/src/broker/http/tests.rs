@@ -100,7 +100,8 @@ async fn read_request(stream: &mut TcpStream) -> Option<String> {
         text.extend_from_slice(&buffer[..n]);
         let shown = String::from_utf8_lossy(&text).to_lowercase();
         let Some(head) = shown.find("\r\n\r\n") else { continue };
-        let length = shown[..head].lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        let length =
+            shown[..head].lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
         if text.len() >= head + 4 + length.unwrap_or(0) {
             return Some(shown);
         }
@@ -142,7 +143,12 @@ async fn a_request_and_its_answer() {
     let (http, _) = http(&[]);
     let caller = caller(&[("127.0.0.1", server.at.port())]);
     let headers = vec![("X-Token".into(), "t".into()), ("Accept".into(), "text/plain".into())];
-    let request = HttpRequest { method: "POST".into(), headers, body: Some(b"body".to_vec().into()), ..get(&server.url("/a?b#c")) };
+    let request = HttpRequest {
+        method: "POST".into(),
+        headers,
+        body: Some(b"body".to_vec().into()),
+        ..get(&server.url("/a?b#c"))
+    };
     let answer = send(&http, &caller, request).await.unwrap();
     assert_eq!(answer.get_u64("status"), Some(200));
     assert_eq!(answer.get("body"), Some(&Value::Binary(b"hello".to_vec())));
@@ -151,7 +157,9 @@ async fn a_request_and_its_answer() {
     assert!(answer.get_list("headers").unwrap().contains(&pair), "{answer}");
     let seen = server.seen().remove(0);
     assert!(seen.starts_with("post /a?b http/1.1\r\n") && seen.ends_with("\r\n\r\nbody"), "{seen}");
-    for line in [format!("host: {}", server.at), "x-token: t".into(), "accept: text/plain".into(), "content-length: 4".into()] {
+    for line in
+        [format!("host: {}", server.at), "x-token: t".into(), "accept: text/plain".into(), "content-length: 4".into()]
+    {
         assert!(seen.contains(&format!("\r\n{line}\r\n")), "{line} in {seen}");
     }
     assert!(!seen.contains("accept-encoding"), "{seen}");
@@ -163,8 +171,18 @@ async fn what_decides_about_the_message_is_not_the_modules() {
     let (http, _) = http(&[]);
     let caller = caller(&[("127.0.0.1", server.at.port())]);
     for (name, value) in [
-        ("Host", "other"), ("content-length", "3"), ("Transfer-Encoding", "chunked"), ("Connection", "x"), ("Upgrade", "h2c"),
-        ("Proxy-Authorization", "x"), ("X\r\nY", "z"), ("X", "a\r\nHost: b"), ("X", "a\0"), ("", "x"), ("X y", "z"), ("Expect", "x"),
+        ("Host", "other"),
+        ("content-length", "3"),
+        ("Transfer-Encoding", "chunked"),
+        ("Connection", "x"),
+        ("Upgrade", "h2c"),
+        ("Proxy-Authorization", "x"),
+        ("X\r\nY", "z"),
+        ("X", "a\r\nHost: b"),
+        ("X", "a\0"),
+        ("", "x"),
+        ("X y", "z"),
+        ("Expect", "x"),
     ] {
         let request = HttpRequest { headers: vec![(name.into(), value.into())], ..get(&server.url("/")) };
         let error = send(&http, &caller, request).await.unwrap_err();
@@ -190,7 +208,8 @@ async fn redirects_are_followed_to_what_was_granted_and_nowhere_else() {
     let (http, resolver) = http(&[("a.example", "127.0.0.1"), ("b.example", "127.0.0.1")]);
     let url = format!("http://a.example:{a}/");
     // The address is granted, the second name is not.
-    let error = send(&http, &caller(&[("a.example", a), ("127.0.0.1", a), ("127.0.0.1", b)]), get(&url)).await.unwrap_err();
+    let error =
+        send(&http, &caller(&[("a.example", a), ("127.0.0.1", a), ("127.0.0.1", b)]), get(&url)).await.unwrap_err();
     assert!(error.contains(&format!("b.example:{b}")), "{error}");
     assert_eq!((other.seen().len(), resolver.asked.load(Ordering::Relaxed)), (0, 1));
     // Nor is another port of the same host.
@@ -224,7 +243,8 @@ async fn redirects_end() {
     assert!(send(&http, &caller, endless).await.unwrap_err().contains("more than 20 redirects"));
     for to in ["ftp://127.0.0.1/", "http://user@127.0.0.1/", "file:///etc/passwd", "http://\u{e9}/", "\\\\x"] {
         let server = Server::says(redirect(302, to)).await;
-        let error = send(&http, &self::caller(&[("127.0.0.1", server.at.port())]), get(&server.url("/"))).await.unwrap_err();
+        let error =
+            send(&http, &self::caller(&[("127.0.0.1", server.at.port())]), get(&server.url("/"))).await.unwrap_err();
         assert!(error.contains("redirect"), "{to}: {error}");
     }
     let two = Server::says("HTTP/1.1 302 x\r\nLocation: /a\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n").await;
@@ -234,8 +254,13 @@ async fn redirects_end() {
 #[tokio::test]
 async fn redirects_change_the_method_as_everywhere() {
     for (status, method, then, body) in [
-        (301, "POST", "get", false), (302, "POST", "get", false), (303, "PUT", "get", false), (303, "HEAD", "head", false),
-        (307, "POST", "post", true), (308, "PUT", "put", true), (302, "PUT", "put", true),
+        (301, "POST", "get", false),
+        (302, "POST", "get", false),
+        (303, "PUT", "get", false),
+        (303, "HEAD", "head", false),
+        (307, "POST", "post", true),
+        (308, "PUT", "put", true),
+        (302, "PUT", "put", true),
     ] {
         let mut server = Server::start(move |request, mut stream| async move {
             let answer = if request.contains(" /next ") { GOOD.to_owned() } else { redirect(status, "next") };
@@ -245,7 +270,12 @@ async fn redirects_change_the_method_as_everywhere() {
         let (http, _) = http(&[]);
         let caller = caller(&[("127.0.0.1", server.at.port())]);
         let headers = vec![("Content-Type".into(), "text/x".into())];
-        let request = HttpRequest { method: method.into(), headers, body: Some(b"text".to_vec().into()), ..get(&server.url("/")) };
+        let request = HttpRequest {
+            method: method.into(),
+            headers,
+            body: Some(b"text".to_vec().into()),
+            ..get(&server.url("/"))
+        };
         let _ = send(&http, &caller, request).await;
         let second = server.seen().remove(1);
         assert!(second.starts_with(&format!("{then} /next ")), "{status} {method}: {second}");
@@ -261,13 +291,33 @@ async fn names_that_lead_inward_are_refused() {
     let port = server.at.port();
     let url = format!("http://evil.example:{port}/");
     for inward in [
-        "127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1", "169.254.169.254", "fe80::1", "0.0.0.0", "::", "224.0.0.1",
-        "ff02::1", "255.255.255.255", "64:ff9b::7f00:1", "2002:7f00:1::", "::127.0.0.1", "100.100.100.200", "168.63.129.16",
-        "fd00:ec2::254", "0.1.2.3", "240.0.0.1", "fec0::1",
+        "127.0.0.1",
+        "127.1.2.3",
+        "::1",
+        "::ffff:127.0.0.1",
+        "169.254.169.254",
+        "fe80::1",
+        "0.0.0.0",
+        "::",
+        "224.0.0.1",
+        "ff02::1",
+        "255.255.255.255",
+        "64:ff9b::7f00:1",
+        "2002:7f00:1::",
+        "::127.0.0.1",
+        "100.100.100.200",
+        "168.63.129.16",
+        "fd00:ec2::254",
+        "0.1.2.3",
+        "240.0.0.1",
+        "fec0::1",
     ] {
         let (http, _) = http(&[("evil.example", inward)]);
         let error = send(&http, &caller(&[("evil.example", port)]), get(&url)).await.unwrap_err();
-        assert!(error.contains("evil.example resolves to") && error.contains("only where the address itself"), "{inward}: {error}");
+        assert!(
+            error.contains("evil.example resolves to") && error.contains("only where the address itself"),
+            "{inward}: {error}"
+        );
     }
     assert_eq!(server.seen().len(), 0);
     // One that may be reached beside one that may not: only that is connected to.
@@ -285,7 +335,11 @@ async fn answers_are_bounded() {
     let (http, _) = http(&[]);
     let announced = "HTTP/1.1 200 OK\r\nContent-Length: 5000000000\r\n\r\n".to_owned();
     let unannounced = format!("HTTP/1.1 200 OK\r\n\r\n{}", "x".repeat(2000));
-    let chunked = format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}", "64\r\n".to_owned() + &"x".repeat(100) + "\r\n").repeat(1)
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+        "64\r\n".to_owned() + &"x".repeat(100) + "\r\n"
+    )
+    .repeat(1)
         + &format!("64\r\n{}\r\n", "x".repeat(100)).repeat(20);
     for (answer, why) in [
         (announced, "larger than 1000 bytes"),
@@ -317,7 +371,8 @@ async fn slow_servers_do_not_outlast_their_time() {
     let server = Server::start(move |request, mut stream| {
         let gone = gone.clone();
         async move {
-            let head: &[u8] = if request.contains("/head") { b"HTTP/1.1 200 OK\r\nX: " } else { b"HTTP/1.1 200 OK\r\n\r\n" };
+            let head: &[u8] =
+                if request.contains("/head") { b"HTTP/1.1 200 OK\r\nX: " } else { b"HTTP/1.1 200 OK\r\n\r\n" };
             let _ = stream.write_all(head).await;
             while stream.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_millis(5)).await; // the drip itself
