@@ -16,7 +16,7 @@ use wasmtime::component::{ComponentNamedList, ComponentType, Lower, Val};
 
 use crate::value::lower::{self, Budget};
 use crate::value::msgpack::{self, Item, Reader};
-use crate::value::signature::{Given, Misfit, Param, Signature, Takes};
+use crate::value::signature::{Given, Misfit, Param, Signature};
 use crate::value::ty::{Int, Ty};
 
 /// Core values that a call takes at most; more go through memory. The canonical ABI's number.
@@ -271,7 +271,6 @@ impl Kinds {
             let value = Value::new(*kind, source);
             values.push(value.ok_or_else(|| Misfit(format!("'{}' cannot be passed", param.name.snake)))?);
         }
-        debug_assert!(signature.params.iter().all(|param| param.takes != Takes::Args || param.ty.is_data_list()));
         Ok(Params(values))
     }
 }
