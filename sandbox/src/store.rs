@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::cache::{self, Cache, CacheError};
 use crate::compile::{CompileError, Compiler};
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
+use crate::signature::{self, KeyId, SignatureError};
 use crate::{BadName, ModuleName};
 
 /// Modules of one folder. Far above what there is, and a bound to what a start reads.
@@ -83,7 +84,10 @@ pub enum InstallError {
         /// It was refused earlier and was not looked at again.
         before: bool,
     },
-    /// It imports what it was not granted.
+    /// Its signature is in the way.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// It imports what it was not granted, or is not signed as it has to be.
     #[error(transparent)]
     Policy(#[from] Box<Refused>),
     /// This host's fault: another time it may be installed.
@@ -137,25 +141,46 @@ pub(crate) struct Entry {
     pub(crate) module: Arc<Module>,
     pub(crate) grants: ModuleGrants,
     pub(crate) standard: bool,
+    /// The keys that signed it, of those that the policy names.
+    pub(crate) signers: Vec<KeyId>,
+    /// As it came with the component.
+    pub(crate) signature: Option<Bytes>,
     /// Where the component is on the disk.
     source: PathBuf,
+}
+
+impl Entry {
+    /// What the policy decides on.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        let signers = &self.signers;
+        Subject { name: &self.name, standard: self.standard, sha256: self.module.sha256, signers }
+    }
 }
 
 #[cfg(test)]
 impl Entry {
     /// One that is on no disk.
     pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
-        Self { name, module: Arc::new(module), grants, standard: false, source: PathBuf::new() }
+        Self { name, module: Arc::new(module), grants, standard: false, signers: Vec::new(), signature: None, source: PathBuf::new() }
     }
 }
 
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
 
 /// A module on the disk that cannot be used.
-struct LeftOut {
-    why: String,
+pub(crate) struct LeftOut {
+    pub(crate) why: String,
     /// None for one of the package's.
-    origin: Option<String>,
+    pub(crate) origin: Option<String>,
+    /// What was decided, if it came that far.
+    pub(crate) refused: Option<Box<Refused>>,
+}
+
+impl LeftOut {
+    pub(crate) fn new(error: &InstallError, origin: Option<String>) -> Self {
+        let refused = if let InstallError::Policy(refused) = error { Some(refused.clone()) } else { None };
+        Self { why: error.to_string(), origin, refused }
+    }
 }
 
 /// What stands beside an installed component.
@@ -175,6 +200,8 @@ pub(crate) struct Store {
     standard: Mutex<BTreeSet<ModuleName>>,
     /// Why a module on the disk is not in the table, for who calls it.
     left_out: Mutex<BTreeMap<ModuleName, LeftOut>>,
+    /// Why an update of a module that is there was not taken, for reports.
+    held: Mutex<BTreeMap<ModuleName, LeftOut>>,
     /// One compiler at a time.
     compiling: tokio::sync::Mutex<()>,
 }
@@ -196,6 +223,7 @@ impl Store {
             table: ArcSwap::default(),
             standard: Mutex::default(),
             left_out: Mutex::default(),
+            held: Mutex::default(),
             compiling: tokio::sync::Mutex::default(),
         }
     }
@@ -215,6 +243,25 @@ impl Store {
     /// Why there is no such module, where the disk has one.
     pub(crate) fn left_out(&self, name: &str) -> Option<String> {
         self.left_out_table().get(name).map(|left_out| left_out.why.clone())
+    }
+
+    /// All that were left out.
+    pub(crate) fn all_left_out(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
+        self.left_out_table()
+    }
+
+    /// Updates that were not taken.
+    pub(crate) fn held(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down that a module was not taken, for as many as there may be modules. Gives the error back.
+    pub(crate) fn hold(&self, name: &ModuleName, error: InstallError, origin: &str) -> InstallError {
+        let mut held = self.held();
+        if held.len() < MAX_MODULES || held.contains_key(name) {
+            held.insert(name.clone(), LeftOut::new(&error, Some(origin.to_owned())));
+        }
+        error
     }
 
     fn left_out_table(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
@@ -257,7 +304,7 @@ impl Store {
                     Ok(entry) => self.switch_in(&Arc::new(entry)),
                     Err(error) => {
                         tracing::error!(path = %path.display(), "{error}");
-                        let left_out = LeftOut { why: error.to_string(), origin: (!standard).then_some(origin) };
+                        let left_out = LeftOut::new(&error, (!standard).then_some(origin));
                         self.left_out_table().insert(name, left_out);
                     }
                 }
@@ -278,7 +325,8 @@ impl Store {
             self.may_be_installed(name)?;
         }
         let wasm = self.read_component(path).map_err(|error| InstallError::failed(name, error))?;
-        self.prepare(name, wasm, origin, standard).await
+        let signature = read_signature(path).map_err(|error| InstallError::failed(name, error))?;
+        self.prepare(name, wasm, signature, origin, standard).await
     }
 
     fn read_component(&self, path: &Path) -> io::Result<Bytes> {
@@ -310,6 +358,7 @@ impl Store {
         &self,
         name: &ModuleName,
         wasm: Bytes,
+        signature: Option<Bytes>,
         origin: &str,
         standard: bool,
     ) -> Result<Entry, InstallError> {
@@ -319,13 +368,27 @@ impl Store {
             return Err(InstallError::TooLarge { name: name.clone(), size, limit });
         }
         let sha256 = hash(&wasm).await;
+        let signers = self.signers(name, &wasm, signature.as_ref()).await?;
+        let subject = Subject { name, standard, sha256, signers: &signers };
+        // What is not signed as it has to be is not even compiled.
+        self.policy.decide::<&str>(&subject, &[], &[])?;
         let info = self.compiled(name, sha256, &wasm).await?.info;
         let functions: Vec<&str> = info.functions.iter().map(|function| function.name.as_str()).collect();
-        let subject = Subject { name, standard, sha256, signers: &[] };
         let grants = self.policy.decide(&subject, &info.imports, &functions)?;
         let source = if standard { &self.standard_dir } else { &self.modules_dir }.join(format!("{name}.wasm"));
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
-        Ok(Entry { name: name.clone(), module: Arc::new(module), grants, standard, source })
+        Ok(Entry { name: name.clone(), module: Arc::new(module), grants, standard, signers, signature, source })
+    }
+
+    async fn signers(
+        &self,
+        name: &ModuleName,
+        wasm: &Bytes,
+        signature: Option<&Bytes>,
+    ) -> Result<Vec<KeyId>, SignatureError> {
+        let (Some(signature), false) = (signature, self.policy.keys.is_empty()) else { return Ok(Vec::new()) };
+        let (name, wasm, signature, keys) = (name.clone(), wasm.clone(), signature.clone(), self.policy.keys.clone());
+        off_thread(move || signature::signers(&name, &wasm, Some(&signature), &keys)).await
     }
 
     /// From the cache, or else from the compiler.
@@ -405,8 +468,12 @@ impl Store {
     /// Writes an installed component and where it is from to the disk.
     pub(crate) async fn persist(&self, entry: &Entry, wasm: &Bytes) -> io::Result<()> {
         let provenance = serde_json::to_vec(&Provenance { origin: entry.module.origin.clone() })?;
-        let (source, wasm) = (entry.source.clone(), wasm.clone());
+        let (source, wasm, signature) = (entry.source.clone(), wasm.clone(), entry.signature.clone());
         off_thread(move || {
+            match signature {
+                Some(signature) => cache::write_whole(&signature_path(&source), &signature)?,
+                None => remove_file(&signature_path(&source))?,
+            }
             cache::write_whole(&source.with_extension("json"), &provenance)?;
             cache::write_whole(&source, &wasm)
         })
@@ -419,11 +486,8 @@ impl Store {
         let name = name.to_string();
         off_thread(move || {
             // The component first: what says where it is from means nothing without it.
-            for extension in ["wasm", "json"] {
-                match std::fs::remove_file(dir.join(format!("{name}.{extension}"))) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
+            for extension in ["wasm", "wasm.minisig", "json"] {
+                remove_file(&dir.join(format!("{name}.{extension}")))?;
             }
             File::open(dir)?.sync_all()
         })
@@ -433,6 +497,7 @@ impl Store {
     /// From now on there is no module of this name.
     pub(crate) fn switch_out(&self, name: &ModuleName) {
         self.left_out_table().remove(name);
+        self.held().remove(name);
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.remove(name);
@@ -443,6 +508,7 @@ impl Store {
     /// From now on jobs call this one.
     pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
         self.left_out_table().remove(&entry.name);
+        self.held().remove(&entry.name);
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.insert(entry.name.clone(), Arc::clone(entry));
@@ -471,6 +537,28 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 pub(crate) async fn hash(wasm: &Bytes) -> Sha256Hex {
     let wasm = wasm.clone();
     off_thread(move || cache::sha256(&wasm)).await
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// `NAME.wasm.minisig` beside `NAME.wasm`.
+fn signature_path(component: &Path) -> PathBuf {
+    component.with_extension("wasm.minisig")
+}
+
+/// A signature that is too long is cut off, and then is none that can be read.
+fn read_signature(component: &Path) -> io::Result<Option<Bytes>> {
+    let mut signature = Vec::new();
+    match File::open(signature_path(component)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?.take(signature::MAX_SIGNATURE as u64 + 1).read_to_end(&mut signature)?,
+    };
+    Ok(Some(signature.into()))
 }
 
 /// The modules of a folder by name, sorted; no folder is no modules.

@@ -34,6 +34,9 @@ pub const MAX_DOCS: usize = 256 * 1024;
 /// All that a component says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ModuleInfo {
+    /// Its version, where it says one: of the package it was built from.
+    #[serde(default)]
+    pub version: Option<String>,
     /// The doc comment of its world.
     pub doc: Option<String>,
     /// Its functions, sorted by name.
@@ -109,6 +112,7 @@ impl ModuleInfo {
         }
         let params = || self.functions.iter().flat_map(|function| &function.params);
         let names = self.functions.iter().flat_map(|function| function.export.iter().chain([&function.name]));
+        let names = names.chain(&self.version);
         let mut names = names.chain(params().map(|param| &param.name)).chain(&self.imports);
         if names.any(|name| name.len() > MAX_NAME || name.contains(char::is_control)) {
             return over("a name that is too long or has control characters", MAX_NAME);

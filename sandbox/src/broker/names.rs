@@ -39,7 +39,7 @@ fn control(c: char) -> bool {
 }
 
 pub(super) fn size(what: &str, bytes: usize, max: usize) -> Result<(), HostError> {
-    if bytes > max { Err(failed(what, &format!("have {bytes} bytes; the most is {max}"))) } else { Ok(()) }
+    if bytes > max { Err(HostError::Failed(format!("{what}: {bytes} bytes; the most is {max}"))) } else { Ok(()) }
 }
 
 /// A path on the file server: relative, as there is only one way to write it.

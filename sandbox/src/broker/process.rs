@@ -31,11 +31,16 @@ pub(super) fn check(caller: &Caller, op: ProcessOp) -> Result<ProcessOp, HostErr
             let name = wanted.program(name);
             wanted.granted().map(|()| ProcessOp::Which { name })
         }
-        // What it asks is whether it was granted: the broker answers it with `ProcessGrant::find`.
-        ProcessOp::Shell { path } => {
-            path.as_deref().map_or(Ok(()), program_name)?;
-            Ok(ProcessOp::Shell { path })
+        // What it asks is whether it was granted: the broker says none of a path that the grant does not have.
+        ProcessOp::Shell { path: Some(path) } => {
+            program_name(&path)?;
+            let granted = match caller.grants.process.find(&path) {
+                Program::Granted(granted) => granted.to_owned(),
+                Program::Any | Program::No => path,
+            };
+            Ok(ProcessOp::Shell { path: Some(granted) })
         }
+        ProcessOp::Shell { path: None } => Ok(ProcessOp::Shell { path: None }),
     }
 }
 
@@ -78,7 +83,7 @@ fn form(run: &ProcessRun) -> Result<(), HostError> {
         return Err(failed("the command", &format!("has {} arguments; the most is {MAX_ARGUMENTS}", run.argv.len())));
     }
     for argument in &run.argv {
-        size("the bytes of an argument", argument.len(), MAX_ARGUMENT)?;
+        size("an argument", argument.len(), MAX_ARGUMENT)?;
         clean("an argument", argument, Form::Bytes)?;
     }
     if run.env.len() > MAX_VARIABLES {
@@ -92,7 +97,7 @@ fn form(run: &ProcessRun) -> Result<(), HostError> {
         if !seen.insert(name) {
             return Err(failed(&format!("the variable {name}"), "is there twice"));
         }
-        size("the bytes of a variable", name.len() + value.len() + 1, MAX_ARGUMENT)?;
+        size("a variable", name.len() + value.len() + 1, MAX_ARGUMENT)?;
         clean("a variable", value, Form::Bytes)?;
     }
     let bytes = run.argv.iter().map(|argument| argument.len() + 1);

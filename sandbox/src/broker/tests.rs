@@ -1,0 +1,589 @@
+//! Each refusal exactly, and each refusal's line put where it belongs: then the same call is allowed.
+
+use brine_sandbox_wire::{
+    ByteBuf, ConfigOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp, ListKind, MineOp,
+    ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+};
+use rmpv::Value;
+
+use super::*;
+use crate::{Grants, Policy};
+use crate::testing::{caller, policy, sha};
+
+const GRANTS_IT: &str = "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: ";
+/// Grants every interface and nothing within it.
+const LINKED: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
+                      [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], mine: []}\n";
+const ANY: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
+                   any, filesystem: {/: rw}, network: [\"0.0.0.0/0:*\", \"[::/0]:*\", \"a.example:*\"], pillar: any, functions: any, \
+                   files: any, events: any, mine: any}\n";
+
+fn data(bytes: usize) -> ByteBuf {
+    ByteBuf::from(vec![0; bytes])
+}
+
+fn run(argv: &[&str]) -> ProcessRun {
+    ProcessRun { argv: argv.iter().map(ToString::to_string).collect(), ..ProcessRun::default() }
+}
+
+fn process(run: ProcessRun) -> HostOp {
+    HostOp::Process(ProcessOp::Run(Box::new(run)))
+}
+
+fn get(url: &str) -> HostOp {
+    http(HttpRequest { method: "GET".into(), url: url.into(), ..HttpRequest::default() })
+}
+
+fn http(request: HttpRequest) -> HostOp {
+    HostOp::Http(HttpOp::Request(Box::new(request)))
+}
+
+fn read(path: &str) -> HostOp {
+    HostOp::Files(FilesOp::Read { path: path.into(), saltenv: "base".into(), offset: 0, length: 1 })
+}
+
+fn call(function: &str) -> HostOp {
+    HostOp::Functions(FunctionsOp::Call { function: function.into(), args: data(1), kwargs: data(1) })
+}
+
+fn pillar(key: &str, delimiter: Option<&str>) -> HostOp {
+    HostOp::Pillar(PillarOp::Get { key: key.into(), delimiter: delimiter.map(str::to_owned) })
+}
+
+fn fire(tag: &str) -> HostOp {
+    HostOp::Events(EventsOp::Fire { tag: tag.into(), data: data(1) })
+}
+
+fn resolve(name: &str) -> HostOp {
+    HostOp::Network(NetworkOp::Resolve { name: name.into() })
+}
+
+fn one_of_each() -> Vec<HostOp> {
+    vec![
+        HostOp::Grains(GrainsOp::Items),
+        HostOp::Grains(GrainsOp::Get { key: "os".into(), delimiter: None }),
+        HostOp::Config(ConfigOp::Get { key: "id".into() }),
+        HostOp::Modules(ModulesOp::Names),
+        HostOp::Modules(ModulesOp::Describe { name: "test".into() }),
+        HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["base".into()]) }),
+        HostOp::Jobs(JobsOp::Running),
+        HostOp::Jobs(JobsOp::Find { jid: "1".into() }),
+        HostOp::Jobs(JobsOp::Kill { jid: "1".into() }),
+        process(run(&["/bin/true"])),
+        HostOp::Process(ProcessOp::Which { name: "true".into() }),
+        HostOp::Process(ProcessOp::Shell { path: None }),
+        call("test.ping"),
+        HostOp::Files(FilesOp::Envs),
+        HostOp::Files(FilesOp::List { saltenv: "base".into(), prefix: String::new(), kind: ListKind::Files }),
+        HostOp::Files(FilesOp::Hash { path: "a".into(), saltenv: "base".into() }),
+        read("a/b"),
+        HostOp::Files(FilesOp::Cache { path: "a".into(), saltenv: "base".into() }),
+        HostOp::Files(FilesOp::Push { path: vec!["a".into()], offset: 0, data: data(1), size: 1 }),
+        get("https://a.example/"),
+        resolve("a.example"),
+        HostOp::Pillar(PillarOp::Items),
+        pillar("a", None),
+        fire("a/b"),
+        HostOp::Mine(MineOp::Publish { name: "a".into(), data: data(1) }),
+        HostOp::Mine(MineOp::Delete { name: "a".into() }),
+        HostOp::Users(UsersOp::UserName { uid: 0 }),
+        HostOp::Users(UsersOp::GroupName { gid: 0 }),
+        HostOp::Disks(DisksOp::Mounts),
+        HostOp::Disks(DisksOp::Usage { mount_point: "/".into() }),
+        HostOp::Policy(PolicyOp::List),
+        HostOp::Policy(PolicyOp::Show { name: "test".into() }),
+        HostOp::Policy(PolicyOp::Check),
+    ]
+}
+
+/// The refusal of a call with nothing granted within its interface; its line, added, has to allow the call.
+fn refusal(config: &str, op: HostOp, expect: &str) {
+    let before = caller(&policy(config), "mine", "f", None);
+    let error = check(&before, op.clone()).unwrap_err();
+    let expect = expect.replace("LINE", GRANTS_IT);
+    assert_eq!(error.to_string(), expect);
+    assert!(matches!(error, HostError::Denied(_)));
+    let line = expect.split(GRANTS_IT).nth(1).unwrap();
+    let after = caller(&policy(&format!("modules:\n  {line}\n")), "mine", "f", None);
+    check(&after, op.clone()).unwrap_or_else(|error| panic!("{line} does not grant {op:?}: {error}"));
+}
+
+/// A call that is refused whatever was granted.
+fn never(op: HostOp, expect: &str) {
+    let error = check(&caller(&policy(ANY), "mine", "f", None), op).unwrap_err();
+    assert_eq!(error.to_string(), expect);
+}
+
+#[test]
+fn each_interface_opens_its_own_calls_and_no_others() {
+    let nothing = Caller { grants: Arc::default(), ..caller(&Policy::default(), "mine", "f", None) };
+    for op in one_of_each() {
+        let any = caller(&policy(ANY), "mine", "f", None);
+        assert!(check(&any, op.clone()).is_ok(), "{op:?}: {:?}", check(&any, op));
+        assert!(matches!(check(&nothing, op.clone()), Err(HostError::Denied(_))), "{op:?}");
+        for interface in any.grants.interfaces() {
+            let mut grants = Grants::clone(&any.grants);
+            grants.interfaces = [interface].into();
+            let only = Caller { grants: Arc::new(grants), ..any.clone() };
+            assert_eq!(check(&only, op.clone()).is_ok(), op.interface() == interface, "{op:?} with {interface}");
+        }
+    }
+}
+
+#[test]
+fn interfaces_that_a_function_does_not_have() {
+    let config = "modules:\n  mine.g: {jobs: true, process: any, filesystem: {/: rw}, network: [\"a:1\"]}\n";
+    refused_for(config, HostOp::Jobs(JobsOp::Running), "see and end running jobs", "jobs: true");
+    refused_for(config, process(run(&["ls"])), "run programs", "process: []");
+    refused_for(config, HostOp::Users(UsersOp::UserName { uid: 0 }), "see directories of this host", "filesystem: {}");
+    refused_for(config, get("http://a/"), "reach other hosts", "network: []");
+}
+
+fn refused_for(config: &str, op: HostOp, what: &str, line: &str) {
+    let who = caller(&policy(&config.replace("mine.g", "mine.other")), "mine", "f", None);
+    let error = check(&who, op).unwrap_err();
+    assert_eq!(error.to_string(), format!("module mine may not {what}{GRANTS_IT}mine: {{{line}}}"));
+}
+
+/// What stays as it is in the line is cut here.
+fn linked(rest: &str) -> String {
+    let all = [
+        ("process", "[]"),
+        ("filesystem", "{}"),
+        ("network", "[]"),
+        ("pillar", "[]"),
+        ("functions", "[]"),
+        ("files", "[]"),
+        ("events", "[]"),
+        ("mine", "[]"),
+    ];
+    let (key, _) = rest.split_once(':').unwrap();
+    let flags = "grains: true, config: true, modules: true, jobs: true, disks: true, policy: true";
+    let entry = |(name, least): (&str, &str)| if name == key { rest.to_owned() } else { format!("{name}: {least}") };
+    format!("mine: {{{flags}, {}}}", all.map(entry).join(", "))
+}
+
+#[test]
+fn names_are_refused_with_the_line_that_grants_them() {
+    let check = |op, what: &str, rest: &str| refusal(LINKED, op, &format!("module mine may not {what}LINE{}", linked(rest)));
+    check(process(run(&["/opt/x/tool", "-v"])), "run /opt/x/tool", "process: [/opt/x/tool]");
+    check(process(run(&["no-such-tool"])), "run /usr/bin/no-such-tool", "process: [/usr/bin/no-such-tool]");
+    check(HostOp::Process(ProcessOp::Which { name: "/a b".into() }), "run /a b", "process: [\"/a b\"]");
+    check(call("test.ping"), "call test.ping", "functions: [test.ping]");
+    check(read("deploy/a.conf"), "read salt://deploy/a.conf", "files: [deploy/a.conf]");
+    check(read("a b: {c}"), "read salt://a b: {c}", "files: [\"a b: {c}\"]");
+    check(pillar("deploy", None), "read the pillar's deploy", "pillar: [deploy]");
+    check(pillar("web|tls", Some("|")), "read the pillar's web:tls", "pillar: [\"web:tls\"]");
+    check(fire("deploy/done"), "fire the event deploy/done", "events: [deploy/done]");
+    check(HostOp::Mine(MineOp::Delete { name: "yes".into() }), "publish yes to the mine", "mine: [\"yes\"]");
+    check(get("https://repo.example/x"), "reach repo.example:443", "network: [\"repo.example:443\"]");
+    check(get("http://[::1]:8080/x"), "reach [::1]:8080", "network: [\"[::1]:8080\"]");
+    check(resolve("Repo.Example."), "look up repo.example", "network: [\"repo.example:443\"]");
+    let push = FilesOp::Push { path: vec!["etc".into(), "hosts".into()], offset: 0, data: data(1), size: 1 };
+    check(HostOp::Files(push), "send the master a file as etc/hosts", "files: [etc/hosts]");
+    let named = ProcessRun {
+        cwd: Some("/srv/app".into()),
+        env: vec![("PATH".into(), "/x".into()), ("LANG".into(), "C".into())],
+        run_as: Some("deploy".into()),
+        group: Some("www".into()),
+        ..run(&["/bin/x"])
+    };
+    check(
+        process(named),
+        "run /bin/x and not run programs in /srv/app and not set the variable PATH and not run programs as user deploy and not \
+         run programs as group www",
+        "process: {programs: [/bin/x], users: [deploy], groups: [www], env: [PATH], cwd: [/srv/app]}",
+    );
+    // The short form, where the owner has said nothing else.
+    refusal(
+        "modules:\n  mine: {process: [/usr/bin/uptime]}\n",
+        process(run(&["/bin/x"])),
+        "module mine may not run /bin/xLINEmine: {process: [/usr/bin/uptime, /bin/x]}",
+    );
+}
+
+/// The name asked is granted as it is, and nothing else by it.
+#[test]
+fn a_line_grants_no_more_than_the_name() {
+    let config = |files: &str| format!("modules:\n  mine: {{files: [\"{files}\"]}}\n");
+    let error = check(&caller(&policy(&config("x")), "mine", "f", None), read("a*b")).unwrap_err().to_string();
+    assert!(error.ends_with("mine: {files: [x, \"a?b\"]}"), "{error}");
+    let who = caller(&policy(&config("a?b")), "mine", "f", None);
+    assert!(check(&who, read("a*b")).is_ok() && check(&who, read("axxb")).is_err());
+}
+
+#[test]
+fn the_line_is_of_the_entry_that_counts() {
+    let master = ["aa"; 32].join(":");
+    let config = format!(
+        "modules:\n  mine: {{functions: any}}\n  mine.f: {{functions: [test.ping], limits: {{wall: 5s}}, user: deploy}}\nmasters:\n  \
+         \"{master}\":\n    modules:\n      mine.f: {{functions: false}}\n"
+    );
+    let policy = policy(&config);
+    let error = check(&caller(&policy, "mine", "f", None), call("test.echo")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "module mine may not call test.echo{GRANTS_IT}mine.f: {{functions: [test.ping, test.echo], user: deploy, limits: {{wall: \
+             5000ms}}}}"
+        )
+    );
+    let error = check(&caller(&policy, "mine", "f", Some(&master)), call("test.echo")).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "module mine may not call functions of other modules; the owner of this host grants it by this line under sandbox: masters: \
+             \"{master}\": modules: in the minion's configuration: mine.f: {{functions: []}}"
+        )
+    );
+    // Other functions have what the module has.
+    assert!(check(&caller(&policy, "mine", "other", Some(&master)), call("test.echo")).is_ok());
+}
+
+/// A module that is not standard is named with its content.
+#[test]
+fn a_new_entry_is_bound_to_the_content() {
+    let name = "mine".parse().unwrap();
+    let subject = crate::Subject { name: &name, standard: false, sha256: sha(0xab), signers: &[] };
+    let every = policy("modules:\n  \"*\": {pillar: []}\n");
+    let grants = every.decide(&subject, &["brine:host/pillar@1.0.0".into()], &["f"]).unwrap().of("f", None).unwrap();
+    let who = Caller { grants, ..caller(&every, "mine", "f", None) };
+    let error = check(&who, pillar("a", None)).unwrap_err().to_string();
+    let hash = "ab".repeat(32);
+    assert_eq!(error, format!("module mine may not read the pillar's a{GRANTS_IT}mine: {{sha256: {hash}, pillar: [a]}}"));
+}
+
+#[test]
+fn programs_are_run_as_they_were_granted() {
+    let config = "modules:\n  mine: {user: deploy, process: {programs: [/opt/a/ls], users: [web], env: [\"APP_*\"], cwd: [/srv]}}\n";
+    let who = caller(&policy(config), "mine", "f", None);
+    let checked = |run: ProcessRun| match check(&who, process(run)) {
+        Ok(HostOp::Process(ProcessOp::Run(run))) => Ok(*run),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.to_string()),
+    };
+    let done = checked(run(&["ls", "-l"])).unwrap();
+    assert_eq!((done.argv, done.run_as.as_deref()), (vec!["/opt/a/ls".to_owned(), "-l".into()], Some("deploy")));
+    for (cwd, may) in [("/", true), ("/srv", true), ("/srv/a", true), ("/srvx", false), ("/etc", false)] {
+        assert_eq!(checked(ProcessRun { cwd: Some(cwd.into()), ..run(&["ls"]) }).is_ok(), may, "{cwd}");
+    }
+    for (user, may) in [("deploy", true), ("web", true), ("root", false), ("0", false)] {
+        assert_eq!(checked(ProcessRun { run_as: Some(user.into()), ..run(&["ls"]) }).is_ok(), may, "{user}");
+    }
+    for (name, value, may) in [
+        ("LANG", "de_DE.UTF-8", true),
+        ("LC_ALL", "C", true),
+        ("LC_TIME", "ca_ES@valencia", true),
+        ("TZ", "Europe/Berlin", true),
+        ("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", true),
+        ("APP_X", "\u{1b}[31m anything", true),
+        ("LANG", "/etc/x", false),
+        ("LC_ALL", "../x", false),
+        ("LC_all", "C", false),
+        ("TZ", "/etc/shadow", false),
+        ("TZ", ":/etc/shadow", false),
+        ("TZ", "../../etc/shadow", false),
+        ("LANGUAGE", "x", false),
+        ("LOCPATH", "/x", false),
+        ("LD_PRELOAD", "/x", false),
+        ("PATH", "/x", false),
+        ("app_x", "1", false),
+    ] {
+        let env = vec![(name.to_owned(), value.to_owned())];
+        assert_eq!(checked(ProcessRun { env, ..run(&["ls"]) }).is_ok(), may, "{name}={value}");
+    }
+    // The minion's own user, where the module has none.
+    let mut own = policy("modules:\n  mine: {process: [/bin/ls]}\n");
+    own.host.user = Some("salt".into());
+    let who = caller(&own, "mine", "f", None);
+    for (user, may) in [("salt", true), ("root", false)] {
+        assert_eq!(check(&who, process(ProcessRun { run_as: Some(user.into()), ..run(&["ls"]) })).is_ok(), may, "{user}");
+    }
+    // A shell is told by its granted path; of another the broker says that there is none.
+    let op = HostOp::Process(ProcessOp::Shell { path: Some("ls".into()) });
+    assert_eq!(check(&who, op).unwrap(), HostOp::Process(ProcessOp::Shell { path: Some("/bin/ls".into()) }));
+}
+
+#[test]
+fn commands_have_a_form() {
+    let bad = |change: fn(&mut ProcessRun), expect: &str| {
+        let mut bad = run(&["/bin/x"]);
+        change(&mut bad);
+        never(process(bad), expect);
+    };
+    bad(|run| run.argv.clear(), "the command has no program");
+    bad(|run| run.argv[0] = String::new(), "the program is empty");
+    bad(|run| run.argv[0] = "x\ny".into(), "the program has control characters");
+    bad(|run| run.argv[0] = "./x".into(), "the program is not an absolute path");
+    bad(|run| run.argv[0] = "/a/../b".into(), "the program has parts that are empty, . or ..; the path is to be written without them");
+    bad(|run| run.argv[0] = "/a/".into(), "the program has parts that are empty, . or ..; the path is to be written without them");
+    bad(|run| run.argv[0] = "..".into(), "the program is a folder");
+    bad(|run| run.argv[0] = "/".into(), "the program is a folder");
+    bad(|run| run.argv[0] = "x".repeat(5_000), "the program has 5000 bytes; the most is 4095");
+    bad(|run| run.argv.push("a\0b".into()), "an argument has a NUL byte");
+    bad(|run| run.argv = vec!["x".into(); 4_097], "the command has 4097 arguments; the most is 4096");
+    bad(|run| run.argv.push("x".repeat(128 << 10)), "an argument: 131072 bytes; the most is 131071");
+    bad(|run| run.argv.extend(vec!["x".repeat(100 << 10); 11]), "the arguments and variables: 1126418 bytes; the most is 1048576");
+    for name in ["", "A=B", "1A", "A B", "A\0", "BASH_FUNC_x%%", "Ä"] {
+        let bad = ProcessRun { env: vec![(name.into(), String::new())], ..run(&["/bin/x"]) };
+        never(process(bad), "the name of a variable is to be letters, digits and _, no digit first");
+    }
+    bad(|run| run.env = vec![("A".into(), "a\0b".into())], "a variable has a NUL byte");
+    bad(|run| run.env = vec![("A".into(), String::new()); 2], "the variable A is there twice");
+    bad(
+        |run| run.env = (0..513).map(|n| (format!("A{n}"), String::new())).collect(),
+        "the environment has 513 variables; the most is 512",
+    );
+    bad(|run| run.cwd = Some("srv".into()), "the directory to start in is not an absolute path");
+    bad(
+        |run| run.cwd = Some("/srv/../etc".into()),
+        "the directory to start in has parts that are empty, . or ..; the path is to be written without them",
+    );
+    bad(|run| run.cwd = Some("/a\0".into()), "the directory to start in has control characters");
+    bad(|run| run.run_as = Some("a b".into()), "the user is neither a name nor a number");
+    bad(|run| run.run_as = Some("-x".into()), "the user is neither a name nor a number");
+    bad(|run| run.group = Some(String::new()), "the group is neither a name nor a number");
+    bad(|run| run.umask = Some(0o1000), "the umask is not one: 777 is the most");
+    bad(|run| run.stdin = Some(data((16 << 20) + 1)), "the input: 16777217 bytes; the most is 16777216");
+}
+
+#[test]
+fn other_arguments_have_a_form() {
+    let long = "x".repeat(1_025);
+    never(HostOp::Grains(GrainsOp::Get { key: long.clone(), delimiter: None }), "the key has 1025 bytes; the most is 1024");
+    never(HostOp::Grains(GrainsOp::Get { key: "a".into(), delimiter: Some(String::new()) }), "the delimiter is empty");
+    never(
+        HostOp::Grains(GrainsOp::Get { key: "a".into(), delimiter: Some("x".repeat(17)) }),
+        "the delimiter has 17 bytes; the most is 16",
+    );
+    never(HostOp::Config(ConfigOp::Get { key: "a\u{1b}[31m".into() }), "the key has control characters");
+    never(HostOp::Modules(ModulesOp::Describe { name: "x".repeat(65) }), "the name of a module has 65 bytes; the most is 64");
+    never(HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["../x".into()]) }), "the environment is not one name");
+    never(
+        HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["a".into(); 33]) }),
+        "the list of environments has more than 32 items",
+    );
+    never(HostOp::Jobs(JobsOp::Kill { jid: "1\n2".into() }), "the id of a job has control characters");
+    never(HostOp::Disks(DisksOp::Usage { mount_point: "/a\0".into() }), "the mount point has a NUL byte");
+    never(HostOp::Policy(PolicyOp::Show { name: String::new() }), "the name of a module is empty");
+    for name in ["ping", "test.", ".ping", "test.ping.x", "te st.ping", "test.ping;x"] {
+        never(call(name), "the name of a function is to be as in test.ping");
+    }
+    never(
+        HostOp::Functions(FunctionsOp::Call { function: "test.ping".into(), args: data(16 << 20), kwargs: data(1) }),
+        "the arguments: 16777217 bytes; the most is 16777216",
+    );
+    for (path, why) in [
+        ("", "is empty"),
+        ("/etc/passwd", "has parts that are empty, . or .."),
+        ("a/../b", "has parts that are empty, . or .."),
+        ("a//b", "has parts that are empty, . or .."),
+        ("a/", "has parts that are empty, . or .."),
+        ("a\\b", "has a backslash"),
+        ("a\rb", "has control characters"),
+        ("a\u{202e}b", "has control characters"),
+    ] {
+        never(read(path), &format!("the path {why}"));
+    }
+    never(
+        HostOp::Files(FilesOp::Cache { path: "a".into(), saltenv: "a/b".into() }),
+        "the environment is not one name",
+    );
+    let push = |path: &[&str], offset, size| {
+        HostOp::Files(FilesOp::Push { path: path.iter().map(ToString::to_string).collect(), offset, data: data(2), size })
+    };
+    never(push(&[], 0, 2), "the path has none or more than 128 parts");
+    never(push(&["a", ".."], 0, 2), "the path has parts that are empty, . or ..");
+    never(push(&["a/b"], 0, 2), "a part of the path has a slash");
+    never(push(&["a"], 1, 2), "the data goes beyond the size of the file");
+    never(push(&["a"], u64::MAX, 2), "the data goes beyond the size of the file");
+    never(HostOp::Events(EventsOp::Fire { tag: "a".into(), data: data((1 << 20) + 1) }), "the event's data: 1048577 bytes; the most is 1048576");
+    never(HostOp::Mine(MineOp::Publish { name: "a\n".into(), data: data(1) }), "the name in the mine has control characters");
+    for name in ["", "a b", "127.1", "0x7f000001", "2130706433", "a..b", &"x".repeat(300)] {
+        never(resolve(name), "the name of a host is neither a name nor an address");
+    }
+    // More than is read at once is not asked for.
+    let all = caller(&policy(ANY), "mine", "f", None);
+    let op = FilesOp::Read { path: "a".into(), saltenv: "base".into(), offset: 0, length: u32::MAX };
+    assert!(matches!(check(&all, HostOp::Files(op)), Ok(HostOp::Files(FilesOp::Read { length: 4_194_304, .. }))));
+}
+
+#[test]
+fn tags_are_the_modules_own() {
+    let who = caller(&policy(ANY), "mine", "f", None);
+    for tag in ["deploy/done", "myapp", "salty/x", "salt/beacon/web1/load/x", "salt/minion/web1/deployed"] {
+        assert!(check(&who, fire(tag)).is_ok(), "{tag}");
+    }
+    for tag in [
+        "salt/auth",
+        "salt/key",
+        "salt/job/20261120134740245008/ret/web1",
+        "salt/job/20261120134740245008/ret/web2",
+        "salt/minion/web1/start",
+        "salt/minion/web2/x",
+        "salt/minion/web1",
+        "salt/beacon/web2/x",
+        "salt/run/x/ret",
+        "salt//x",
+        "salt",
+        "minion_start",
+        "minion/refresh/web1",
+        "key",
+        "brine/x",
+        "20261120134740245008",
+        "20261120134740245008_12/x",
+        "fire_master",
+    ] {
+        let error = check(&who, fire(tag)).unwrap_err().to_string();
+        let expect = "is not one that a module may fire: it begins with a word of the master's own; there are words of one's own, and \
+                      salt/beacon/web1/ and salt/minion/web1/";
+        assert_eq!(error, format!("the tag {tag} {expect}"));
+    }
+    never(fire("/salt/auth"), "the tag starts with a slash");
+    never(fire("a\nb"), "the tag has control characters");
+    never(fire(""), "the tag is empty");
+}
+
+#[test]
+fn pillar_keys_are_held_by_their_parts() {
+    let who = caller(&policy("modules:\n  mine: {pillar: [deploy, \"web:tls\"]}\n"), "mine", "f", None);
+    for (key, delimiter, may) in [
+        ("deploy", None, true),
+        ("deploy:a:b", None, true),
+        ("deploy|a", Some("|"), true),
+        ("web:tls:key", None, true),
+        ("web", None, false),
+        ("web:other", None, false),
+        ("deployx", None, false),
+        ("other", None, false),
+        ("deploy|a", None, false),
+        // With another delimiter it is one part: a key of that very name.
+        ("deploy:a", Some("|"), false),
+        ("web:tls", Some("|"), false),
+        (":deploy", None, false),
+    ] {
+        assert_eq!(check(&who, pillar(key, delimiter)).is_ok(), may, "{key} {delimiter:?}");
+    }
+}
+
+#[test]
+fn urls_come_out_in_one_form() {
+    let who = caller(&policy(ANY), "mine", "f", None);
+    let plain = |url: &str| match check(&who, get(url)) {
+        Ok(HostOp::Http(HttpOp::Request(request))) => Ok(request.url),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.to_string()),
+    };
+    for (url, expect) in [
+        ("https://a.example", "https://a.example/"),
+        ("HTTPS://A.Example.:443/x?y#z", "https://a.example/x?y"),
+        ("http://a.example?x=1", "http://a.example/?x=1"),
+        ("http://a.example:8080/%2e%2e/x", "http://a.example:8080/%2e%2e/x"),
+        ("http://[::ffff:10.0.0.1]/", "http://10.0.0.1/"),
+        ("http://[0:0::1]:80/", "http://[::1]/"),
+        ("https://a.example/@b", "https://a.example/@b"),
+        ("https://a.example/?u=http://b", "https://a.example/?u=http://b"),
+    ] {
+        assert_eq!(plain(url).as_deref(), Ok(expect), "{url}");
+    }
+    let scheme = "does not begin with http:// or https://";
+    let odd = "has characters that a URL cannot have; write them as %XX";
+    let host = "names no host, or an address in another form than a.b.c.d";
+    for (url, why) in [
+        ("file:///etc/passwd", scheme),
+        ("ftp://a.example/", scheme),
+        ("//a.example/", scheme),
+        ("a.example", scheme),
+        ("http:a.example", scheme),
+        ("http://a.example/ x", odd),
+        ("http://a.example\\@b.example/", odd),
+        ("http://a.example/\r\nHost: b", odd),
+        ("http://\u{430}.example/", odd),
+        ("http://user@a.example/", "has a user in it; write an Authorization header"),
+        ("http://user:pw@a.example/", "has a user in it; write an Authorization header"),
+        ("http://a.example@b.example/", "has a user in it; write an Authorization header"),
+        ("http:///x", host),
+        ("http://127.1/", host),
+        ("http://0x7f000001/", host),
+        ("http://2130706433/", host),
+        ("http://0177.0.0.1/", host),
+        ("http://a%2eexample/", host),
+        ("http://[::1%25lo]/", host),
+        ("http://[10.0.0.1]/", host),
+        ("http://::1/", "has an address without brackets"),
+        ("http://a.example:0/", "has a port that is none"),
+        ("http://a.example:/", "has a port that is none"),
+        ("http://a.example:65536/", "has a port that is none"),
+        ("http://a.example:+80/", "has a port that is none"),
+    ] {
+        assert_eq!(plain(url), Err(format!("the URL {why}")), "{url}");
+    }
+}
+
+#[test]
+fn requests_have_a_form() {
+    let request = |change: &dyn Fn(&mut HttpRequest)| {
+        let mut request = HttpRequest { method: "GET".into(), url: "http://a.example/".into(), ..HttpRequest::default() };
+        change(&mut request);
+        http(request)
+    };
+    for method in ["", "GE T", "GET\r\n", "CONNECT", "connect"] {
+        never(request(&|request| request.method = method.into()), "the method is not one as GET, and CONNECT is not taken");
+    }
+    let header = |name: &'static str, value: &'static str| {
+        request(&move |request| request.headers = vec![(name.into(), value.into())])
+    };
+    never(header("a b", ""), "the name of a header is not one");
+    never(header("", ""), "the name of a header is not one");
+    never(header("Host", "b.example"), "the header Host is the host's to write");
+    never(header("content-length", "0"), "the header content-length is the host's to write");
+    never(header("Transfer-Encoding", "chunked"), "the header Transfer-Encoding is the host's to write");
+    never(header("X", "a\r\nHost: b"), "the header X has control characters");
+    never(
+        request(&|request| request.headers = vec![("X".into(), String::new()); 101]),
+        "the request has 101 headers; the most is 100",
+    );
+    never(
+        request(&|request| request.headers = vec![("X".into(), "x".repeat(64 << 10))]),
+        "the headers: 65541 bytes; the most is 65536",
+    );
+    let all = caller(&policy(ANY), "mine", "f", None);
+    let op = request(&|request| request.max_redirects = 1_000);
+    assert!(matches!(check(&all, op), Ok(HostOp::Http(HttpOp::Request(request))) if request.max_redirects == 20));
+}
+
+#[test]
+fn redirects_are_checked_as_requests_are() {
+    let who = caller(&policy("modules:\n  mine: {network: [\"a.example:443\"]}\n"), "mine", "f", None);
+    assert!(check_host(&who, "A.example.", 443).is_ok());
+    let error = check_host(&who, "169.254.169.254", 80).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!(
+            "module mine may not reach 169.254.169.254:80{GRANTS_IT}mine: {{network: [\"169.254.169.254:80\", \"a.example:443\"]}}"
+        )
+    );
+}
+
+#[test]
+fn lists_show_what_was_granted() {
+    let config = "modules:\n  mine: {pillar: [deploy, \"web:tls\", \"no:such\"], files: [\"deploy/*.conf\", \"a/**\"]}\n";
+    let who = caller(&policy(config), "mine", "f", None);
+    let shown = |op: HostOp, answer: Value| Shown::of(&op).of_answer(&who.grants, answer);
+    let map = |entries: Vec<(&str, Value)>| Value::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect());
+    let pillar = map(vec![
+        ("deploy", map(vec![("a", 1.into())])),
+        ("web", map(vec![("tls", 2.into()), ("secret", 3.into())])),
+        ("no", map(vec![("other", 4.into())])),
+        ("other", 5.into()),
+    ]);
+    let expect = map(vec![("deploy", map(vec![("a", 1.into())])), ("web", map(vec![("tls", 2.into())]))]);
+    assert_eq!(shown(HostOp::Pillar(PillarOp::Items), pillar), expect);
+    let list = |kind| HostOp::Files(FilesOp::List { saltenv: "base".into(), prefix: String::new(), kind });
+    let array = |items: &[&str]| Value::Array(items.iter().map(|item| Value::from(*item)).collect());
+    let files = array(&["deploy/x.conf", "deploy/x", "deploy/y/z.conf", "a/b/c", "b", "a"]);
+    assert_eq!(shown(list(ListKind::Files), files), array(&["deploy/x.conf", "a/b/c"]));
+    let folders = array(&["deploy", "deploy/y", "a", "a/b", "b", "dep"]);
+    assert_eq!(shown(list(ListKind::Dirs), folders), array(&["deploy", "a", "a/b"]));
+    assert_eq!(shown(HostOp::Grains(GrainsOp::Items), array(&["x"])), array(&["x"]));
+}

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brine_sandbox_wire::{Limits, Sha256Hex};
 
-pub(crate) use capability::Kind;
+pub(crate) use capability::{Kind, always};
 pub use capability::Capability;
 pub use decide::ModuleGrants;
 pub use entry::{Entry, Grant, LimitChanges, Signer, Signers};
@@ -44,6 +44,8 @@ pub struct Policy {
     pub keys: Vec<SigningKey>,
     /// What a decision needs to know of this host.
     pub host: Host,
+    /// What who read the configuration found odd in it; `sandbox.check` shows it.
+    pub findings: Vec<String>,
 }
 
 /// Entries by what they are about.

@@ -1,0 +1,291 @@
+//! What `sandbox.list`, `sandbox.show` and `sandbox.check` answer: of each module what it asks, has and misses; of the host what
+//! the owner's grants name that is not there, and the walls in force.
+
+mod findings;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use brine_sandbox_walls::{Cgroup, Walls};
+use brine_sandbox_wire::{DirectGrants, Limits, PolicyOp};
+use rmpv::Value;
+
+use crate::grants::{Grants, Names, rule_text};
+use crate::policy::{Capability, Policy, always};
+use crate::store::{Entry, LeftOut, Store};
+
+/// Answers one question.
+pub(crate) async fn answer(
+    store: &Arc<Store>,
+    base: &Limits,
+    executors: &[(u32, DirectGrants, Walls)],
+    op: PolicyOp,
+) -> Value {
+    match op {
+        PolicyOp::List => list(store),
+        PolicyOp::Show { name } => show(store, base, &name),
+        PolicyOp::Check => {
+            let executors = executors.iter().map(|(pid, direct, walls)| executor(*pid, direct, walls)).collect();
+            let store = Arc::clone(store);
+            // It looks at the disk.
+            let findings = tokio::task::spawn_blocking(move || findings::of(&store)).await.unwrap_or_default();
+            map([("executors", Value::Array(executors)), ("findings", texts(findings))])
+        }
+    }
+}
+
+fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Map(entries.into_iter().map(|(key, value)| (Value::from(key), value)).collect())
+}
+
+fn texts<T: Into<String>>(items: impl IntoIterator<Item = T>) -> Value {
+    Value::Array(items.into_iter().map(|item| Value::from(item.into())).collect())
+}
+
+fn optional(text: Option<String>) -> Value {
+    text.map_or(Value::Nil, Value::from)
+}
+
+fn list(store: &Store) -> Value {
+    let table = store.table();
+    let mut modules: Vec<(Value, Value)> = table
+        .values()
+        .map(|entry| {
+            let module = &entry.module;
+            let what = map([
+                ("version", optional(module.info.version.clone())),
+                ("sha256", Value::from(module.sha256.to_string())),
+                ("origin", Value::from(module.origin.as_str())),
+                ("signed_by", signers(store.policy(), entry)),
+                ("missing", Value::from(!missing(store.policy(), entry).is_empty())),
+                ("usable", Value::from(true)),
+            ]);
+            (Value::from(entry.name.as_str()), what)
+        })
+        .collect();
+    let left_out = store.all_left_out();
+    let held = store.held();
+    let others = left_out.iter().chain(held.iter()).filter(|(name, _)| !table.contains_key(*name));
+    for (name, left_out) in others {
+        if modules.iter().all(|(known, _)| known.as_str() != Some(name.as_str())) {
+            let what = map([
+                ("origin", Value::from(left_out.origin.as_deref().unwrap_or("standard"))),
+                ("missing", Value::from(true)),
+                ("usable", Value::from(false)),
+            ]);
+            modules.push((Value::from(name.as_str()), what));
+        }
+    }
+    modules.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
+    Value::Map(modules)
+}
+
+fn show(store: &Store, base: &Limits, name: &str) -> Value {
+    let held = store.held().get(name).map(refused);
+    let Some(entry) = store.get(name) else {
+        let left_out = store.all_left_out().get(name).map(refused);
+        return match left_out.or(held) {
+            Some(why) => map([("name", Value::from(name)), ("usable", Value::from(false)), ("left_out", why)]),
+            None => Value::Nil,
+        };
+    };
+    let (module, policy) = (&entry.module, store.policy());
+    let limits = policy.limits(base, &entry.name, "", None);
+    let concurrency = policy.concurrency(&entry.name);
+    let count = |count: Option<usize>| count.map_or(Value::Nil, |count| Value::from(count as u64));
+    let mut shown = map([
+        ("name", Value::from(name)),
+        ("usable", Value::from(true)),
+        ("version", optional(module.info.version.clone())),
+        ("sha256", Value::from(module.sha256.to_string())),
+        ("size", Value::from(module.size)),
+        ("origin", Value::from(module.origin.as_str())),
+        ("signed_by", signers(policy, &entry)),
+        ("asks", asks(&module.info.imports)),
+        ("has", has(&entry)),
+        ("missing", texts(missing(policy, &entry))),
+        ("limits", limits_value(&limits)),
+        ("max_running", count(concurrency.max_running)),
+        ("max_queued", count(concurrency.max_queued)),
+        ("notes", texts(module.info.notes.iter().cloned())),
+    ]);
+    if let (Value::Map(shown), Some(held)) = (&mut shown, held) {
+        shown.push((Value::from("held"), held));
+    }
+    shown
+}
+
+/// Why a module is not there, or an update of it, and the lines that would let it in.
+fn refused(left_out: &LeftOut) -> Value {
+    let lines = left_out.refused.as_ref().and_then(|refused| refused.lines());
+    map([("why", Value::from(left_out.why.as_str())), ("lines", optional(lines))])
+}
+
+fn signers(policy: &Policy, entry: &Entry) -> Value {
+    let named = policy.keys.iter().filter(|key| entry.signers.contains(&key.id));
+    texts(named.map(|key| key.written.clone()))
+}
+
+/// Each import with what it is for.
+fn asks(imports: &[String]) -> Value {
+    let words = |import: &str| {
+        let interface = import.split('@').next().unwrap_or_default();
+        match Capability::of(interface) {
+            Some((capability, _)) => capability.words(),
+            None if always(interface) => "what every module has",
+            None => "nothing that is known",
+        }
+    };
+    Value::Map(imports.iter().map(|import| (Value::from(import.as_str()), Value::from(words(import)))).collect())
+}
+
+/// What it has: in general, and of functions and masters where that is something else.
+fn has(entry: &Entry) -> Value {
+    let mut general = Value::Nil;
+    let mut others: Vec<(Value, Value)> = Vec::new();
+    for (master, function, grants) in entry.grants.each() {
+        let granted = granted(grants);
+        let what = match (master, function) {
+            (None, None) => {
+                general = granted;
+                continue;
+            }
+            (None, Some(function)) => format!("{}.{function}", entry.name),
+            (Some(master), None) => format!("for the master {master}"),
+            (Some(master), Some(function)) => format!("{}.{function} for the master {master}", entry.name),
+        };
+        if granted != general {
+            others.push((Value::from(what), granted));
+        }
+    }
+    others.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
+    let mut all = vec![(Value::from("all"), general)];
+    all.extend(others);
+    Value::Map(all)
+}
+
+/// Grants as the owner would write them.
+fn granted(grants: &Grants) -> Value {
+    let mut granted: Vec<(Value, Value)> = capabilities(grants)
+        .into_iter()
+        .map(|capability| (Value::from(capability.key()), value(capability, grants)))
+        .collect();
+    if let Some(user) = &grants.user {
+        granted.push((Value::from("user"), Value::from(user.as_str())));
+    }
+    Value::Map(granted)
+}
+
+fn capabilities(grants: &Grants) -> BTreeSet<Capability> {
+    grants.interfaces().filter_map(|interface| Some(Capability::of(interface)?.0)).collect()
+}
+
+fn value(capability: Capability, grants: &Grants) -> Value {
+    match capability {
+        Capability::Process => {
+            let process = &grants.process;
+            let all = [
+                ("programs", &process.programs),
+                ("users", &process.users),
+                ("groups", &process.groups),
+                ("env", &process.env),
+                ("cwd", &process.cwd),
+            ];
+            let others = all.iter().filter(|(key, names)| *key == "programs" || !names.is_none());
+            Value::Map(others.map(|(key, names)| (Value::from(*key), names_value(names))).collect())
+        }
+        Capability::Filesystem => {
+            let mode = |writable| if writable { "rw" } else { "ro" };
+            let directories = grants.direct.directories.iter();
+            Value::Map(directories.map(|dir| (Value::from(dir.path.as_str()), Value::from(mode(dir.writable)))).collect())
+        }
+        Capability::Network => texts(grants.direct.network.iter().map(rule_text)),
+        Capability::Pillar => names_value(&grants.pillar),
+        Capability::Functions => names_value(&grants.functions),
+        Capability::Files => names_value(&grants.files),
+        Capability::Events => names_value(&grants.events),
+        Capability::Mine => names_value(&grants.mine),
+        _ => Value::from(true),
+    }
+}
+
+fn names_value(names: &Names) -> Value {
+    match names {
+        Names::Any => Value::from("any"),
+        Names::Only(names) => texts(names.iter().cloned()),
+    }
+}
+
+/// What a module that is there asks and its functions do not have, or have with nothing in it: the lines of the configuration.
+fn missing(policy: &Policy, entry: &Entry) -> Vec<String> {
+    let asked: BTreeSet<Capability> = entry
+        .module
+        .info
+        .imports
+        .iter()
+        .filter_map(|import| Some(Capability::of(import.split('@').next()?)?.0))
+        .collect();
+    let subject = entry.subject();
+    let general = entry.grants.each().find(|(master, function, _)| master.is_none() && function.is_none());
+    let Some((_, _, grants)) = general else {
+        // No function can be called but those with entries of their own.
+        return entry.grants.of("", None).err().into_iter().collect();
+    };
+    let has = capabilities(grants);
+    let lacks = asked.into_iter().filter(|capability| !has.contains(capability));
+    lacks
+        .map(|capability| policy.explain(&subject, None, None).lifting(capability, capability.least()).to_string())
+        .collect()
+}
+
+fn limits_value(limits: &Limits) -> Value {
+    map([
+        ("memory", Value::from(limits.memory)),
+        ("wall_ms", Value::from(limits.wall_ms)),
+        ("cpu_ms", Value::from(limits.cpu_ms)),
+        ("output", Value::from(limits.output)),
+        ("log", Value::from(limits.log)),
+        ("log_lines", Value::from(limits.log_lines)),
+        ("host_bytes", Value::from(limits.host_bytes)),
+        ("host_calls", Value::from(limits.host_calls)),
+    ])
+}
+
+/// An executor that runs now, with what it can reach and the walls around it.
+fn executor(pid: u32, direct: &DirectGrants, walls: &Walls) -> Value {
+    map([
+        ("pid", Value::from(pid)),
+        ("reaches", reaches(direct)),
+        ("walls", walls_value(walls)),
+        ("lacking", texts(walls.lacking())),
+        ("notes", texts(walls.notes.iter().cloned())),
+    ])
+}
+
+fn reaches(direct: &DirectGrants) -> Value {
+    let grants = Grants { direct: direct.clone(), ..Grants::default() };
+    map([
+        ("filesystem", value(Capability::Filesystem, &grants)),
+        ("network", value(Capability::Network, &grants)),
+        ("user", optional(direct.user.clone())),
+    ])
+}
+
+fn walls_value(walls: &Walls) -> Value {
+    let limits = walls.limits.iter().map(|(name, limit)| (Value::from(name.as_str()), Value::from(*limit))).collect();
+    let cgroup = match &walls.cgroup {
+        Cgroup::Unknown => Value::Nil,
+        Cgroup::In(path, _) => Value::from(path.as_str()),
+        Cgroup::NotAvailable(why) => Value::from(format!("none: {why}")),
+    };
+    map([
+        ("uid", Value::from(walls.uid)),
+        ("no_new_privs", Value::from(walls.no_new_privs)),
+        ("hidden", Value::from(walls.hidden)),
+        ("seccomp", Value::from(walls.seccomp)),
+        ("landlock", Value::from(walls.landlock)),
+        ("limits", Value::Map(limits)),
+        ("cgroup", cgroup),
+    ])
+}
+

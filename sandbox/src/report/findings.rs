@@ -1,0 +1,196 @@
+//! What the owner may want to know of the configuration: names in it that lead nowhere, and grants that are wider than they look.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::grants::{Names, ProcessGrant, is_glob};
+use crate::policy::{Capability, Entry, Grant, Policy, Rules};
+use crate::settings::others_may_write;
+use crate::store::{Store, Table};
+
+/// Programs through which a module that may run them runs any other.
+const SHELLS: [&str; 16] = [
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "env", "busybox", "sudo", "su", "python3", "perl",
+    "xargs",
+];
+
+/// One line each.
+pub(super) fn of(store: &Store) -> Vec<String> {
+    let table = store.table();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let groups = fs::read_to_string("/etc/group").unwrap_or_default();
+    let mut findings = of_policy(store.policy(), &table, &Accounts { users: &users, groups: &groups });
+    let left_out = store.all_left_out();
+    findings.extend(left_out.iter().map(|(name, left_out)| format!("module {name} is left out: {}", left_out.why)));
+    let held = store.held();
+    let held = held.iter().filter(|(name, _)| !left_out.contains_key(*name));
+    findings.extend(held.map(|(name, held)| {
+        let what = if table.contains_key(name) { "an update of module" } else { "module" };
+        format!("{what} {name} was not taken: {}", held.why)
+    }));
+    findings
+}
+
+/// The host's tables of users and groups.
+struct Accounts<'a> {
+    users: &'a str,
+    groups: &'a str,
+}
+
+impl Accounts<'_> {
+    fn has(table: &str, name: &str) -> bool {
+        // A number is who it is, with an entry or without.
+        name.bytes().all(|c| c.is_ascii_digit()) || table.lines().any(|line| line.split(':').next() == Some(name))
+    }
+}
+
+fn of_policy(policy: &Policy, table: &Table, accounts: &Accounts<'_>) -> Vec<String> {
+    let mut findings = policy.findings.clone();
+    of_rules("sandbox:modules", &policy.general, table, accounts, &mut findings);
+    for (master, rules) in &policy.masters {
+        of_rules(&format!("sandbox:masters:{master}:modules"), rules, table, accounts, &mut findings);
+    }
+    for name in policy.replace_standard.iter().filter(|name| !table.contains_key(*name)) {
+        findings.push(format!("sandbox:replace_standard: there is no module {name}"));
+    }
+    findings
+}
+
+fn of_rules(path: &str, rules: &Rules, table: &Table, accounts: &Accounts<'_>, findings: &mut Vec<String>) {
+    for (name, entry) in &rules.modules {
+        let path = format!("{path}:{name}");
+        match table.get(name) {
+            None => findings.push(format!("{path}: there is no module {name}")),
+            Some(module) => of_binding(&path, entry, module, findings),
+        }
+        of_entry(&path, entry, table, accounts, findings);
+    }
+    for ((name, function), entry) in &rules.functions {
+        let path = format!("{path}:{name}.{function}");
+        match table.get(name) {
+            None => findings.push(format!("{path}: there is no module {name}")),
+            Some(module) if module.module.info.function(function).is_none() => {
+                findings.push(format!("{path}: module {name} has no function {function}"));
+            }
+            Some(module) => of_binding(&path, entry, module, findings),
+        }
+        of_entry(&path, entry, table, accounts, findings);
+    }
+    let path = format!("{path}:*");
+    for capability in [Capability::Process, Capability::Filesystem, Capability::Network, Capability::Functions] {
+        if rules.every.says.get(&capability).is_some_and(|grant| *grant != Grant::No && *grant != capability.least()) {
+            findings.push(format!("{path}:{}: it is granted to every module that asks for it", capability.key()));
+        }
+    }
+    of_entry(&path, &rules.every, table, accounts, findings);
+}
+
+/// An entry that is bound to another content than there is.
+fn of_binding(path: &str, entry: &Entry, module: &crate::store::Entry, findings: &mut Vec<String>) {
+    let now = module.module.sha256;
+    if entry.sha256.is_some_and(|bound| bound != now) {
+        findings.push(format!("{path}:sha256: module {} is {now} now, and the grants here do not count for it", module.name));
+    }
+}
+
+fn of_entry(path: &str, entry: &Entry, table: &Table, accounts: &Accounts<'_>, findings: &mut Vec<String>) {
+    if let Some(user) = entry.user.as_deref().filter(|user| !Accounts::has(accounts.users, user)) {
+        findings.push(format!("{path}:user: /etc/passwd has no user {user}"));
+    }
+    for (capability, grant) in &entry.says {
+        let path = format!("{path}:{}", capability.key());
+        match grant {
+            Grant::Process(process) => of_process(&path, process, accounts, findings),
+            Grant::Directories(directories) => {
+                for directory in directories.iter().filter(|directory| !Path::new(&directory.path).is_dir()) {
+                    findings.push(format!("{path}: there is no directory {}", directory.path));
+                }
+            }
+            Grant::Names(Names::Only(names)) if *capability == Capability::Functions => {
+                for name in names.iter().filter(|name| !is_glob(name) && !is_there(table, name)) {
+                    findings.push(format!("{path}: there is no function {name}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_there(table: &Table, name: &str) -> bool {
+    let Some((module, function)) = name.split_once('.') else { return false };
+    table.get(module).is_some_and(|entry| entry.module.info.function(function).is_some())
+}
+
+fn of_process(path: &str, process: &ProcessGrant, accounts: &Accounts<'_>, findings: &mut Vec<String>) {
+    let only = |names: &Names| if let Names::Only(names) = names { names.clone() } else { Vec::new() };
+    for program in only(&process.programs) {
+        match fs::metadata(&program) {
+            Err(_) => findings.push(format!("{path}: there is no program {program}")),
+            Ok(meta) if !meta.is_file() || meta.permissions().mode() & 0o111 == 0 => {
+                findings.push(format!("{path}: {program} is not a program"));
+            }
+            Ok(_) => findings.extend(others_may_write(Path::new(&program)).map(|why| format!("{path}: {why}"))),
+        }
+        let name = program.rsplit('/').next().unwrap_or_default();
+        if SHELLS.contains(&name) {
+            findings.push(format!("{path}: through {program} any program can be run"));
+        }
+    }
+    for user in only(&process.users).iter().filter(|user| !Accounts::has(accounts.users, user)) {
+        findings.push(format!("{path}:users: /etc/passwd has no user {user}"));
+    }
+    for group in only(&process.groups).iter().filter(|group| !Accounts::has(accounts.groups, group)) {
+        findings.push(format!("{path}:groups: /etc/group has no group {group}"));
+    }
+    for cwd in only(&process.cwd).iter().filter(|cwd| !Path::new(cwd).is_dir()) {
+        findings.push(format!("{path}:cwd: there is no directory {cwd}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use crate::testing::yaml;
+
+    #[test]
+    fn what_leads_nowhere_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let file = |name: &str, mode| {
+            let path = base.join(name);
+            fs::write(&path, "").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let (run, text, open, shell) =
+            (file("run", 0o755), file("text", 0o644), file("open", 0o757), file("bash", 0o755));
+        let config = format!(
+            "modules:\n  mine: {{user: nobody-here, process: {{programs: [{run}, {text}, {open}, {shell}, /no/such], users: \
+             [root, 4711, other], groups: [root, others], cwd: [/, /no/dir]}}, filesystem: {{/: ro, /no/dir: rw}}, functions: \
+             [mine.f, mine.*, x]}}\n  mine.f: {{jobs: true}}\n  \"*\": {{network: [\"a:1\"], jobs: true}}\nreplace_standard: [test]\n"
+        );
+        let policy = Settings::read(&yaml(&config)).unwrap().policy;
+        let accounts = Accounts { users: "root:x:0:0::/root:/bin/sh\n", groups: "root:x:0:\n" };
+        let found = of_policy(&policy, &Table::new(), &accounts);
+        let expect = [
+            "sandbox:modules:mine: there is no module mine".to_owned(),
+            "sandbox:modules:mine:user: /etc/passwd has no user nobody-here".to_owned(),
+            format!("sandbox:modules:mine:process: {text} is not a program"),
+            format!("sandbox:modules:mine:process: {open} may be written by others (mode 757); `chmod go-w` it and give it to root"),
+            format!("sandbox:modules:mine:process: through {shell} any program can be run"),
+            "sandbox:modules:mine:process: there is no program /no/such".to_owned(),
+            "sandbox:modules:mine:process:users: /etc/passwd has no user other".to_owned(),
+            "sandbox:modules:mine:process:groups: /etc/group has no group others".to_owned(),
+            "sandbox:modules:mine:process:cwd: there is no directory /no/dir".to_owned(),
+            "sandbox:modules:mine:filesystem: there is no directory /no/dir".to_owned(),
+            "sandbox:modules:mine:functions: there is no function mine.f".to_owned(),
+            "sandbox:modules:mine:functions: there is no function x".to_owned(),
+            "sandbox:modules:mine.f: there is no module mine".to_owned(),
+            "sandbox:modules:*:network: it is granted to every module that asks for it".to_owned(),
+            "sandbox:replace_standard: there is no module test".to_owned(),
+        ];
+        assert_eq!(found, expect);
+    }
+}
