@@ -11,6 +11,7 @@ use brine_sandbox_wire::{
     Connection, FailKind, FromExecutor, Received, Receiver, Run, Sha256Hex, ToExecutor, Usage, VERSION, WireError,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
 use crate::call::{self, Host};
@@ -37,6 +38,9 @@ const GUEST_NICENESS: i32 = 5;
 /// Threads for what may block: files on a server that does not answer. Threads that hang so hang for guests with the same grants only,
 /// for others have an executor of their own.
 const BLOCKING_THREADS: usize = 16;
+
+/// What the kernel sends to who writes beyond its limit of a file's size.
+const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
 
 /// What the command line sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +80,12 @@ pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), S
     let start = |error: &dyn std::fmt::Display| ServeError::Start(one_line(&error.to_string(), MAX_ERROR));
     let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
     let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
+    // A guest that writes beyond the largest file there may be gets an error, and does not end all the others with a signal.
+    let too_large = {
+        let _main = main.enter();
+        signal(SignalKind::from_raw(SIGXFSZ))
+    };
+    let _too_large = too_large.map_err(|error| start(&error))?;
     let guests = guest_runtime(settings).map_err(|error| start(&error))?;
     let engine = brine_engine::engine().map_err(|error| start(&error.root_cause()))?;
     let (sender, receiver) = connection.executor();

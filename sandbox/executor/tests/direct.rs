@@ -234,6 +234,21 @@ async fn files_within_the_walls() {
 }
 
 #[tokio::test]
+async fn a_file_that_may_not_grow_ends_nobody_else() {
+    let writable = tempfile::tempdir().unwrap();
+    let mut executor = Executor::with(&["--read-write", writable.path().to_str().unwrap()]).await;
+    let module = executor.load(&files()).await;
+    let pid = rustix::process::Pid::from_child(&executor.child);
+    let none = rustix::process::Rlimit { current: Some(0), maximum: None };
+    rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, none).unwrap();
+    let run = granted(executor.run(module, "write"), &json!(["new"]), &[(writable.path(), true)]);
+    // It gives up at the error.
+    let line = "test.write trapped: it gave up (`unreachable` was executed)";
+    assert_failed(&executor.finish(run).await.0, FailKind::Trap, line);
+    executor.still_works().await;
+}
+
+#[tokio::test]
 async fn nothing_is_seen_where_a_function_has_no_directory() {
     let mut executor = Executor::start().await;
     let module = executor.load(&files()).await;
