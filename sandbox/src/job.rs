@@ -17,6 +17,7 @@ use crate::link::{CallEnd, Ticket, grace};
 use crate::policy::Concurrency;
 use crate::store::{Entry, Store};
 use crate::supervisor::Lease;
+use crate::trim::Trim;
 use crate::value;
 
 /// Names in an error.
@@ -55,6 +56,7 @@ pub(crate) struct Runner<'a> {
     pub(crate) executors: &'a ExecutorSet,
     pub(crate) jobs: &'a Jobs,
     pub(crate) limits: &'a Limits,
+    pub(crate) trim: &'a Trim,
 }
 
 /// One call that was resolved and granted.
@@ -77,6 +79,8 @@ struct Running {
     end: oneshot::Receiver<CallEnd>,
     /// The wall clock that it was given.
     wall: Duration,
+    /// Bytes of its arguments.
+    brought: u64,
     _lease: Lease,
 }
 
@@ -231,6 +235,11 @@ impl Runner<'_> {
             () = overdue => Err(call.overdue()),
         };
         drop(turn);
+        let led_to = match &end {
+            Ok(Ok(CallEnd::Done(_, own))) => own.bytes_in.saturating_add(own.bytes_out),
+            _ => 0,
+        };
+        self.trim.handled(running.brought.saturating_add(led_to));
         match end {
             Ok(Ok(CallEnd::Done(outcome, own))) => judge(call, outcome, place.leave(own)),
             Ok(Ok(CallEnd::Died(how))) => call.failed(format!(
@@ -286,7 +295,7 @@ impl Runner<'_> {
         });
         let (ticket, end) = link.register(&caller, &limits);
         match link.start(&ticket, &caller, entry, call.function, arguments, &limits).await {
-            Ok(()) => Ok(Running { ticket, end, wall, _lease: lease }),
+            Ok(()) => Ok(Running { ticket, end, wall, brought: size, _lease: lease }),
             Err(WireError::TooLarge { limit, .. }) => {
                 Err(format!("The arguments have {size} bytes; the limit of a job is {limit}."))
             }

@@ -38,6 +38,7 @@ mod supervisor;
 mod suspects;
 #[cfg(test)]
 mod testing;
+mod trim;
 mod user;
 mod value;
 
@@ -51,9 +52,7 @@ pub use brine_sandbox_wire::{
     NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
 };
 pub use broker::{Broker, Caller, check, check_host};
-pub use grants::{
-    Grants, Host, Names, NetworkHost, PROGRAM_FOLDERS, ProcessGrant, Program, plain_address,
-};
+pub use grants::{Grants, Host, Names, NetworkHost, PROGRAM_FOLDERS, ProcessGrant, Program, plain_address};
 pub use job::JobOutcome;
 pub use name::{BadName, ModuleName};
 pub use policy::{

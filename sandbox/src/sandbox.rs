@@ -8,18 +8,20 @@ use brine_sandbox_wire::{JobContext, PolicyOp};
 use bytes::Bytes;
 use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
+use tokio::task::JoinSet;
 
 use crate::admission::{Bounds, Jobs};
-use crate::cgroup::Groups;
 use crate::cache::{Cache, own_folder};
+use crate::cgroup::Groups;
 use crate::compile::Compiler;
 use crate::executors::ExecutorSet;
 use crate::job::Runner;
 use crate::process::{Living, Program};
-use crate::store::{Entry, Store};
 use crate::report;
 use crate::signature::MAX_SIGNATURE;
+use crate::store::{Entry, Store};
 use crate::supervisor::{Parts, Restarts};
+use crate::trim::Trim;
 use crate::user;
 use crate::{Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig};
 
@@ -68,6 +70,8 @@ pub enum Removed {
 /// The sandbox of one minion.
 pub struct Sandbox {
     inner: Arc<Inner>,
+    /// What it does beside jobs; ends with it.
+    _beside: JoinSet<()>,
 }
 
 struct Inner {
@@ -76,6 +80,7 @@ struct Inner {
     executors: ExecutorSet,
     living: Living,
     jobs: Jobs,
+    trim: Trim,
     /// Held while a module is prepared and switched in: what was checked must still be true then.
     installing: Mutex<()>,
     installs: Semaphore,
@@ -133,17 +138,20 @@ impl Sandbox {
             suspects: Arc::default(),
         };
         let executors = ExecutorSet::start(parts, config.executor_idle).await.map_err(StartError::Executor)?;
-        Ok(Arc::new(Self {
-            inner: Arc::new(Inner {
-                limits: config.limits,
-                store,
-                executors,
-                living,
-                jobs,
-                installing: Mutex::default(),
-                installs: Semaphore::new(MAX_INSTALLS),
-            }),
-        }))
+        let inner = Arc::new(Inner {
+            limits: config.limits,
+            store,
+            executors,
+            living,
+            jobs,
+            trim: Trim::default(),
+            installing: Mutex::default(),
+            installs: Semaphore::new(MAX_INSTALLS),
+        });
+        let mut beside = JoinSet::new();
+        let trimmed = Arc::clone(&inner);
+        beside.spawn(async move { trimmed.trim.run(|| trimmed.jobs.count() == 0).await });
+        Ok(Arc::new(Self { inner, _beside: beside }))
     }
 
     /// Verifies and compiles a module in the cage and switches it in whole; on any error the last good one stays.
@@ -253,7 +261,13 @@ impl Sandbox {
 
 impl Inner {
     fn runner(&self) -> Runner<'_> {
-        Runner { store: &self.store, executors: &self.executors, jobs: &self.jobs, limits: &self.limits }
+        Runner {
+            store: &self.store,
+            executors: &self.executors,
+            jobs: &self.jobs,
+            limits: &self.limits,
+            trim: &self.trim,
+        }
     }
 
     async fn install(
@@ -266,7 +280,9 @@ impl Inner {
         let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name.clone())) };
         let _alone = self.installing.lock().await;
         let before = self.store.get(name.as_str());
-        if before.as_ref().is_some_and(|before| before.module.size == wasm.len() as u64 && before.signature == signature)
+        if before
+            .as_ref()
+            .is_some_and(|before| before.module.size == wasm.len() as u64 && before.signature == signature)
             && before.as_ref().map(|before| before.module.sha256) == Some(crate::store::hash(&wasm).await)
         {
             return Ok(Installed::Unchanged);

@@ -163,7 +163,10 @@ async fn crash_loops_are_bounded_for_each() {
     })
     .await;
     let text = failure(refused.as_ref().unwrap()).to_owned();
-    assert!(text.starts_with("The sandbox is not available: its executor died 3 times within 30 s, the last"), "{text}");
+    assert!(
+        text.starts_with("The sandbox is not available: its executor died 3 times within 30 s, the last"),
+        "{text}"
+    );
     assert_eq!(call(&sandbox, "m0.number").await.value, Value::from(0));
     assert_eq!(sandbox.executor_pid(), Some(plain));
     sandbox.shutdown().await;
@@ -191,7 +194,12 @@ async fn an_executor_that_does_not_start_is_told() {
     home.restarts.deaths = 2;
     let (sandbox, _grip) = home.start().await;
     let text = failure(&call(&sandbox, "m0.number").await).to_owned();
-    assert!(text.starts_with("The sandbox is not available: its executor died 2 times within 30 s, the last time it did not start: "), "{text}");
+    assert!(
+        text.starts_with(
+            "The sandbox is not available: its executor died 2 times within 30 s, the last time it did not start: "
+        ),
+        "{text}"
+    );
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     sandbox.shutdown().await;

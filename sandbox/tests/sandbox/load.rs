@@ -7,18 +7,11 @@ use futures_util::future::join_all;
 use rmpv::Value;
 
 use crate::components::{ASKS, number};
-use crate::support::{Home, call, failure, job, wasm, within};
+use crate::support::{Home, failure, job, resident, wasm, within};
 
 const JOBS: usize = 1_000;
 /// What an allocator may keep of it.
 const KEPT: u64 = 16 << 20;
-
-/// Resident memory of a process in bytes.
-fn resident(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
-}
 
 async fn at_once(sandbox: &Sandbox, fun: &'static str) -> Vec<JobOutcome> {
     let jids: Vec<String> = (0..JOBS).map(|n| n.to_string()).collect();
@@ -40,12 +33,17 @@ async fn a_thousand_jobs_are_answered_or_refused() {
         let answered = outcomes.iter().filter(|outcome| outcome.value == Value::from(1)).count();
         let refused = outcomes.iter().filter(|outcome| {
             !outcome.success
-                && outcome.value == Value::from(
-                    "The minion is busy: 16 jobs run and 700 wait. Try again, or raise sandbox:max_queued.",
-                )
+                && outcome.value
+                    == Value::from(
+                        "The minion is busy: 16 jobs run and 700 wait. Try again, or raise sandbox:max_queued.",
+                    )
         });
         let refused = refused.count();
-        println!("{answered} answered, {refused} refused in {:?}; executor {idle} → {}", began.elapsed(), resident(pid));
+        println!(
+            "{answered} answered, {refused} refused in {:?}; executor {idle} → {}",
+            began.elapsed(),
+            resident(pid)
+        );
         assert_eq!((outcomes.len(), answered + refused), (JOBS, JOBS));
         assert!(answered >= 716, "{answered}");
         assert_eq!(sandbox.instances(), 0);
@@ -82,34 +80,6 @@ async fn a_thousand_jobs_that_hang_are_ended_together() {
     assert_eq!(sandbox.instances(), 0);
     assert!(resident(pid) < idle + KEPT);
     assert!(took < Duration::from_secs(10), "{took:?}");
-    sandbox.shutdown().await;
-}
-
-/// Of this process too: `cargo test -p brine-sandbox --release --test sandbox -- --ignored --exact load::memory --nocapture`
-#[tokio::test(flavor = "multi_thread")]
-#[ignore = "measures, and wants the process for itself"]
-async fn memory() {
-    let mut home = Home::new();
-    (home.config.max_running, home.config.max_queued) = (16, JOBS);
-    let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
-    call(&sandbox, "mine.number").await;
-    let (own, executor) = (std::process::id(), sandbox.executor_pid().unwrap());
-    let show = |when: &str| println!("{when}: minion {} KiB, executor {} KiB", resident(own) >> 10, resident(executor) >> 10);
-    show("idle");
-    for round in 1..=5 {
-        let began = Instant::now();
-        let outcomes = at_once(&sandbox, "mine.number").await;
-        assert!(outcomes.iter().all(|outcome| outcome.success));
-        println!("{JOBS} jobs in {:?}", began.elapsed());
-        drop(outcomes);
-        show(&format!("after round {round}"));
-    }
-    // With arguments of 100 KB each: 100 MB wait.
-    let large = "x".repeat(100 << 10);
-    let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.number"), "mine.number", vec![large.as_str().into()], vec![]));
-    within("their ends", join_all(jobs)).await;
-    show("after large arguments");
     sandbox.shutdown().await;
 }
 

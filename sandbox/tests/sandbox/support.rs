@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use brine_sandbox::{
-    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, JobsOp, Limits, LogLevel, Policy, Restarts,
-    Sandbox, SandboxConfig, Settings, StartError,
+    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, JobsOp, Limits, LogLevel, Policy,
+    Restarts, Sandbox, SandboxConfig, Settings, StartError,
 };
 use futures_util::future::BoxFuture;
 use rmpv::Value;
@@ -204,6 +204,13 @@ pub(crate) fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     files.retain(|path| path.extension().is_some_and(|it| it == extension));
     files.sort();
     files
+}
+
+/// Resident memory of a process in bytes.
+pub(crate) fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
 /// A configuration's value.
