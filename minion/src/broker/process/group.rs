@@ -63,15 +63,13 @@ impl Group {
         }
     }
 
-    /// The program has ended, and nobody has waited for it: ends what it left in its session.
-    pub(super) fn sweep(&self) {
+    /// The program has ended, and nobody has waited for it: ends what it left in its group, and takes no more signals. What is
+    /// left of its session is for [`end_session`].
+    pub(super) fn over(&self) {
         let mut state = self.state();
         if let State::Runs(pid) = *state {
             send(pid, Signal::KILL);
             *state = State::Over;
-            drop(state);
-            // The number is still taken.
-            end_session(pid);
         }
     }
 }
@@ -81,7 +79,8 @@ fn send(group: Pid, signal: Signal) {
     let _ = kill_process_group(group, signal);
 }
 
-fn end_session(session: Pid) {
+/// Ends what is in other groups of the session of a program that nobody has waited for yet. Looks at all processes.
+pub(super) fn end_session(session: Pid) {
     for _ in 0..ROUNDS {
         let Ok(processes) = std::fs::read_dir("/proc") else { return };
         let mut ended = 0;
@@ -153,7 +152,7 @@ mod tests {
         assert!(!group.wanted());
         // Nothing to signal: not even by mistake all processes, or the minion's own group.
         group.signal(Signal::KILL);
-        group.sweep();
+        group.over();
         group.end();
     }
 }

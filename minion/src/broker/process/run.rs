@@ -9,9 +9,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
 use super::account::{self, Account};
-use super::group::Group;
+use super::group::{self, Group};
 use super::output::Output;
 use super::program;
 use super::request::Request;
@@ -74,7 +73,7 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
     let group = Arc::new(Group::default());
     let leash = Leash(Arc::clone(&group));
     let (tell_start, mut started) = oneshot::channel();
-    let (tell_end, mut ended) = oneshot::channel();
+    let (tell_end, mut end) = oneshot::channel();
     let thread = std::thread::Builder::new().name("program".to_owned()).stack_size(STACK);
     let ends = Ends { stdin, stdout: out, stderr: err };
     let attended = thread.spawn(move || attend(&request, ends, &group, tell_start, tell_end, place));
@@ -87,7 +86,7 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
         }
     };
     let mut timed_out = false;
-    let status = {
+    let ended = {
         let all = async {
             tokio::join!(feed(input), stdout.read(), async {
                 if let Some(stderr) = &mut stderr {
@@ -97,9 +96,9 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
         };
         tokio::pin!(all);
         let mut done = false;
-        let status = loop {
+        let ended = loop {
             tokio::select! {
-                status = &mut ended => break status.map_err(|_| lost())?,
+                status = &mut end => break status.map_err(|_| lost())?,
                 _ = &mut all, if !done => done = true,
                 () = sleep_until_some(alarm) => {
                     if timed_out {
@@ -118,18 +117,18 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
         if !done {
             let _ = tokio::time::timeout(LINGER, &mut all).await;
         }
-        status
+        ended
     };
     for output in [Some(&mut stdout), stderr.as_mut()].into_iter().flatten() {
         output.read_left();
     }
-    let status = status.map_err(|e| HostError::Failed(format!("how the program ended cannot be told: {e}")))?;
-    debug!(pid, "the program {status}");
+    let ended = ended.map_err(|e| HostError::Failed(format!("how the program ended cannot be told: {e}")))?;
+    debug!(pid, code = ended.code, signal = ended.signal, "the program ended");
     let (kept, dropped) = stderr.map_or((Vec::new(), 0), |stderr| (stderr.kept, stderr.dropped));
     Ok(map([
         ("pid", Value::from(pid)),
-        ("code", status.code().map_or(Value::Nil, Value::from)),
-        ("signal", status.signal().map_or(Value::Nil, Value::from)),
+        ("code", ended.code.map_or(Value::Nil, Value::from)),
+        ("signal", ended.signal.map_or(Value::Nil, Value::from)),
         ("stdout", Value::Binary(stdout.kept)),
         ("stderr", Value::Binary(kept)),
         ("stdout_dropped", Value::from(stdout.dropped)),
@@ -157,6 +156,13 @@ async fn feed(input: Option<(Sender, Vec<u8>)>) {
     }
 }
 
+/// How a program ended: one of the two is there.
+#[derive(Debug)]
+struct Ended {
+    code: Option<i32>,
+    signal: Option<i32>,
+}
+
 /// Waited for, whatever happens to the thread.
 struct Started(Child);
 
@@ -174,7 +180,7 @@ fn attend(
     ends: Ends,
     group: &Group,
     tell_start: oneshot::Sender<Result<u32, String>>,
-    tell_end: oneshot::Sender<io::Result<ExitStatus>>,
+    tell_end: oneshot::Sender<io::Result<Ended>>,
     place: OwnedSemaphorePermit,
 ) {
     let mut child = match prepare(request, ends).and_then(|program| start(program, request, group)) {
@@ -188,18 +194,27 @@ fn attend(
         }
     };
     let _ = tell_start.send(Ok(child.0.id()));
-    if let Some(pid) = pid_of(&child.0) {
-        // Its number stays taken.
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
-    }
-    group.sweep();
-    let status = child.0.wait();
-    if let Err(e) = &status {
+    let Some(pid) = pid_of(&child.0) else { return };
+    let ended = wait(pid);
+    group.over();
+    drop(place);
+    let _ = tell_end.send(ended);
+    // Takes milliseconds where there are many processes. The number is taken until it is waited for.
+    group::end_session(pid);
+    if let Err(e) = child.0.wait() {
         warn!("a program could not be waited for: {e}");
     }
-    drop(place);
-    let _ = tell_end.send(status);
+}
+
+/// Waits for the end and leaves the number taken.
+fn wait(pid: Pid) -> io::Result<Ended> {
+    loop {
+        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            Ok(Some(status)) => return Ok(Ended { code: status.exit_status(), signal: status.terminating_signal() }),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
 }
 
 fn pid_of(child: &Child) -> Option<Pid> {

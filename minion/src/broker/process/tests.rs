@@ -551,7 +551,7 @@ async fn the_timeout_ends_all_of_it() {
     assert_eq!((number(&done, "signal"), stdout(&done).as_str()), (Some(15), "early\n"));
     assert!(before.elapsed() < Duration::from_secs(5));
     let (grandchild, pid) = (read_pid(&file).unwrap(), number(&done, "pid").unwrap() as i32);
-    assert!(!exists(pid));
+    until("the program is reaped", || !exists(pid)).await;
     until("the grandchild ends", || !lives(grandchild)).await;
 }
 
@@ -614,6 +614,16 @@ fn processes_named(cmdline: &str) -> usize {
     let all = fs::read_dir("/proc").unwrap().flatten();
     all.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.ends_with(cmdline.as_bytes())))
         .count()
+}
+
+/// Each is waited for.
+#[tokio::test]
+async fn no_zombies() {
+    let mut pids = Vec::new();
+    for _ in 0..20 {
+        pids.push(number(&run(sh("sleep 0 & true")).await, "pid").unwrap() as i32);
+    }
+    until("all are reaped", || !pids.iter().any(|pid| exists(*pid))).await;
 }
 
 /// In its group, forked twice, and by a shell with job control in a group of its own.
