@@ -1,0 +1,138 @@
+//! What an escaped guest could send through the executor's socket, up to the one check that stands before the host.
+#![no_main]
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use brine_protocol::config::yaml;
+use brine_sandbox::{
+    Caller, Capability, Grants, HostError, HostOp, HttpOp, JobContext, Names, NetworkOp, Policy, ProcessOp, Settings,
+    Sha256Hex, Subject, check,
+};
+use brine_sandbox_wire::{FromExecutor, frame};
+use rmpv::Value;
+
+/// Owners from the stingy to the generous.
+const SETTINGS: &str = r#"
+modules:
+  nothing: {grains: false, config: false}
+  some:
+    process: {programs: [/usr/bin/uptime, /bin/ls], users: [deploy], env: [APP_*], cwd: [/srv/app]}
+    filesystem: {/srv/app: rw, /etc: ro}
+    network: ["repo.example:443", "10.0.0.0/8:8000-8010", "[::1]:80"]
+    pillar: [deploy, "web:tls"]
+    functions: ["test.*", cmd.run]
+    files: ["deploy/**"]
+    events: ["deploy/*"]
+    mine: [load]
+    jobs: true
+    modules: true
+  everything:
+    process: any
+    network: ["name:*", "0.0.0.0/0:*"]
+    pillar: any
+    functions: any
+    files: any
+    events: any
+    mine: any
+    disks: true
+    policy: true
+    jobs: true
+    modules: true
+    filesystem: {/: ro}
+"#;
+const MODULES: [&str; 4] = ["nothing", "some", "everything", "unknown"];
+const MARK: &str = "in the minion's configuration: ";
+
+fn settings() -> Policy {
+    let value = yaml::load(SETTINGS).expect("it is YAML");
+    Settings::read(&value).expect("they are settings").policy
+}
+
+fn grants(policy: &Policy, module: &str) -> Arc<Grants> {
+    let name = module.parse().expect("it is a name");
+    let subject = Subject { name: &name, standard: false, sha256: Sha256Hex::from([7; 32]), signers: &[] };
+    let interfaces = Capability::ALL.iter().flat_map(|capability| capability.interfaces());
+    // What is refused at load is not there to ask.
+    let granted: Vec<String> = interfaces
+        .map(|interface| (*interface).to_owned())
+        .filter(|interface| policy.decide(&subject, std::slice::from_ref(interface), &["run"]).is_ok())
+        .collect();
+    let granted = policy.decide(&subject, &granted, &["run"]).expect("each was granted");
+    granted.of("run", None).expect("no signature is asked for")
+}
+
+fn caller(module: &str, grants: Arc<Grants>) -> Caller {
+    let job = JobContext { jid: "20260101000000000000".into(), function: format!("{module}.run"), ..JobContext::default() };
+    let name = module.parse().expect("it is a name");
+    Caller::new(Arc::new(job), name, Sha256Hex::from([7; 32]), grants, Duration::from_secs(60))
+}
+
+static CALLERS: LazyLock<Vec<Caller>> = LazyLock::new(|| {
+    let policy = settings();
+    MODULES.iter().map(|module| caller(module, grants(&policy, module))).collect()
+});
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let Some((&who, body)) = data.split_first() else { return };
+    if let Some((header, _)) = body.split_first_chunk() {
+        let _ = frame::body_length(*header);
+    }
+    let Ok(message) = frame::decode::<FromExecutor>(body) else { return };
+    let mut again = Vec::new();
+    frame::encode(&message, &mut again).expect("what was read can be written");
+    let FromExecutor::HostCall { op, .. } = message else { return };
+    let caller = &CALLERS[usize::from(who) % MODULES.len()];
+    match check(caller, op.clone()) {
+        Ok(allowed) => {
+            assert!(caller.grants.allows(op.interface()));
+            assert_eq!(allowed.interface(), op.interface());
+            within(&caller.grants, &allowed);
+            assert_eq!(check(caller, allowed.clone()), Ok(allowed));
+        }
+        Err(HostError::Denied(why)) => {
+            assert!(!why.contains(char::is_control), "{why:?}");
+            let Some((_, entry)) = why.split_once(MARK) else { return };
+            // The owner does as it says, and it is not what stands in the way any more.
+            let value = yaml::load(entry).unwrap_or_else(|error| panic!("{why}: {error}"));
+            let settings_value = Value::Map(vec![("modules".into(), value)]);
+            let added = Settings::read(&settings_value).unwrap_or_else(|error| panic!("{why}: {error}"));
+            let mut policy = settings();
+            policy.general.modules.extend(added.policy.general.modules);
+            policy.general.functions.extend(added.policy.general.functions);
+            let name = caller.module.as_str();
+            let after = check(&self::caller(name, grants(&policy, name)), op);
+            assert!(after != Err(HostError::Denied(why.clone())), "{why}");
+        }
+        Err(HostError::Failed(why)) => assert!(!why.contains(char::is_control), "{why:?}"),
+    }
+});
+
+/// What reaches the host is what was granted, said in other words than the check's own.
+fn within(grants: &Grants, op: &HostOp) {
+    match op {
+        HostOp::Process(ProcessOp::Run(run)) => {
+            let texts = run.argv.iter().chain(&run.cwd).chain(run.env.iter().flat_map(|(name, value)| [name, value]));
+            assert!(texts.clone().all(|text| !text.contains('\0')));
+            assert!(run.cwd.as_ref().is_none_or(|cwd| cwd.starts_with('/') && !cwd.contains("/..")));
+            if let Names::Only(programs) = &grants.process.programs {
+                assert!(programs.contains(&run.argv[0]), "{:?}", run.argv);
+                for (name, _) in &run.env {
+                    let harmless = ["LANG", "TZ"].contains(&name.as_str()) || name.starts_with("LC_");
+                    assert!(harmless || name.starts_with("APP_"), "{name}");
+                }
+                assert!(run.run_as.as_deref().is_none_or(|user| user == "deploy"), "{:?}", run.run_as);
+                let under = |cwd: &str| cwd == "/" || cwd == "/srv/app" || cwd.starts_with("/srv/app/");
+                assert!(run.cwd.as_deref().is_none_or(under), "{:?}", run.cwd);
+            }
+        }
+        HostOp::Network(NetworkOp::Resolve { name }) => assert!(grants.allows_name(name), "{name}"),
+        HostOp::Http(HttpOp::Request(request)) => {
+            assert!(request.url.starts_with("http://") || request.url.starts_with("https://"), "{}", request.url);
+            let plain = |text: &str| !text.contains(['\r', '\n', '\0']);
+            assert!(plain(&request.url) && plain(&request.method));
+            assert!(request.headers.iter().all(|(name, value)| plain(name) && plain(value)));
+        }
+        _ => {}
+    }
+}
