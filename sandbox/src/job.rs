@@ -374,7 +374,7 @@ fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutcome {
         Outcome::Returned { value, retcode } => match value::decode(&value) {
             // A function that returned did its work; the retcode it set is its own word on it.
             Ok(value) => {
-                JobOutcome { value, retcode: i64::from(retcode), success: retcode == 0, usage: Some(usage), sha256 }
+                JobOutcome { value, retcode: i64::from(retcode), success: true, usage: Some(usage), sha256 }
             }
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },

@@ -1,8 +1,11 @@
 //! The standard modules answer as Salt's modules of the same names do: each call here is made in both, with the same words
 //! on the command line and the same configuration, and what comes back is compared.
 
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
 use brine_tests::process::{Output, run};
-use brine_tests::salt::{Kind, Minion};
+use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::{Value, json};
 
 const CONFIG: &str =
@@ -51,31 +54,275 @@ const CALLS: &[&[&str]] = &[
     &["saltutil.kill_all_jobs"],
 ];
 
+/// What is called of the modules that reach the host, which its owner granted for this. TREE is a folder of files.
+const HOST_CALLS: &[&[&str]] = &[
+    &["cmd.run", "echo out; echo ünïcödé >&2"],
+    &["cmd.run", "echo out; echo err >&2", "redirect_stderr=False"],
+    &["cmd.run", "pwd"],
+    &["cmd.run", "pwd", "cwd=TREE/sub"],
+    &["cmd.run", "3", "shell=/bin/sh"],
+    &["cmd.run", "no-such-program", "shell=/bin/sh"],
+    &["cmd.run", "echo $A-$B", "env={A: 1, B: two words}"],
+    &["cmd.run", "echo $A-$B", "env=[{A: 1}, {B: x}]"],
+    &["cmd.run", "echo $LC_ALL$LC_TIME"],
+    &["cmd.run", "echo $LC_TIME", "reset_system_locale=False", "env={LC_TIME: de_DE}"],
+    &["cmd.run", "cat", "stdin=a\\nb"],
+    &["cmd.run", "umask", "umask=077"],
+    &["cmd.run", "umask", "umask=9"],
+    &["cmd.run", "umask", "umask=0"],
+    &["cmd.run", "printf 'a  \\n\\n'"],
+    &["cmd.run", "printf 'a  \\n\\n'", "rstrip=False"],
+    &["cmd.run", "printf 'a\\344'", "output_encoding=latin-1"],
+    &["cmd.run", "echo x", "hide_output=True"],
+    &["cmd.run", "echo broken; exit 3", "raise_err=True"],
+    &["cmd.run", "echo '$HOME' \"a b\" c\\\\ d", "python_shell=False"],
+    &["cmd.run", "echo 'open", "python_shell=False"],
+    &["cmd.run", "[echo, $HOME, a b]", "python_shell=False"],
+    &["cmd.run", "echo x", "cwd=relative"],
+    &["cmd.run", "id -un", "runas=nobody"],
+    &["cmd.run", "echo $0", "shell=/bin/sh"],
+    &["cmd.run", "echo x", "success_retcodes=[x]"],
+    &["cmd.run", "sleep 60", "timeout=1"],
+    &["cmd.run_all", "sleep 60", "timeout=1", "python_shell=False"],
+    &["cmd.run_all", "echo out; echo err >&2; exit 3"],
+    &["cmd.run_all", "echo out; echo err >&2", "redirect_stderr=True"],
+    &["cmd.run_all", "exit 3", "success_retcodes=3,4"],
+    &["cmd.run_all", "echo good; exit 3", "success_stdout=[good]"],
+    &["cmd.run_all", "echo bad >&2; exit 3", "success_stderr=bad,worse"],
+    &["cmd.run_all", "kill -9 $$"],
+    &["cmd.run_all", "printf 'a\\377b'"],
+    &["cmd.run_stdout", "echo out; echo err >&2"],
+    &["cmd.run_stderr", "echo out; echo err >&2"],
+    &["cmd.retcode", "exit 4"],
+    &["cmd.retcode", "exit 0"],
+    &["cmd.shell", "for i in 1 2; do echo $i; done"],
+    &["cmd.which_bin", "[no-such-program, also-none]"],
+    &["cmd.has_exec", "sh"],
+    &["cmd.has_exec", "no-such-program"],
+    &["disk.usage"],
+    &["disk.usage", "kP"],
+    &["disk.usage", "z"],
+    &["disk.inodeusage"],
+    &["disk.percent"],
+    &["disk.percent", "/nothing"],
+    &["file.read", "TREE/a.txt"],
+    &["file.read", "TREE/crlf.txt"],
+    &["file.read", "TREE/nothing"],
+    &["file.read", "TREE/sub"],
+    &["file.seek_read", "TREE/a.txt", "5", "6"],
+    &["file.stats", "TREE/a.txt"],
+    &["file.stats", "TREE/a.txt", "hash_type=md5"],
+    &["file.stats", "TREE/link"],
+    &["file.stats", "TREE/absolute"],
+    &["file.stats", "TREE/link", "follow_symlinks=False"],
+    &["file.stats", "TREE/broken"],
+    &["file.stats", "TREE/nothing"],
+    &["file.stats", "TREE/sub"],
+    &["file.lstat", "TREE/link"],
+    &["file.lstat", "TREE/nothing"],
+    &["file.lstat", "relative"],
+    &["file.find", "TREE"],
+    &["file.find", "TREE/*.txt", "print=name"],
+    &["file.find", "TREE", "print"],
+    &["file.find", "TREE/nothing"],
+    &["file.find", "TREE", "type=d"],
+    &["file.find", "TREE", "type=l"],
+    &["file.find", "TREE", "type=f", "print=path,size,mode,user,group,type,mtime"],
+    &["file.find", "TREE", "type=f", "print=md5"],
+    &["file.find", "TREE", "type=x"],
+    &["file.find", "TREE", "type="],
+    &["file.find", "TREE", "what=1"],
+    &["file.find", "TREE", "name=*.txt", "maxdepth=1"],
+    &["file.find", "TREE", "mindepth=2"],
+    &["file.find", "TREE", "iname=A*"],
+    &["file.find", "TREE", "regex=[a-c]\\.(txt|bin)"],
+    &["file.find", "TREE", "iregex=B"],
+    &["file.find", "TREE", "regex=("],
+    &["file.find", "TREE", "owner=root", "type=f"],
+    &["file.find", "TREE", "group=0", "type=d"],
+    &["file.find", "TREE", "size=+10b", "type=f"],
+    &["file.find", "TREE", "size=-10b", "type=f"],
+    &["file.find", "TREE", "size=big"],
+    &["file.find", "TREE", "mtime=2d"],
+    &["file.find", "TREE", "mtime=-2d", "type=f"],
+    &["file.find", "TREE", "mtime=5"],
+    &["file.find", "TREE/sub", "grep=fo+$"],
+    &["file.grep", "TREE/a.txt", "foo"],
+    &["file.grep", "TREE/a.txt", "foo", "-i", "-n"],
+    &["file.grep", "TREE/*.txt", "foo", "-c"],
+    &["file.grep", "TREE/*", "foo", "-i"],
+    &["file.grep", "TREE", "foo", "-r"],
+    &["file.grep", "TREE", "foo", "-rl"],
+    &["file.grep", "TREE/a.txt", "foo", "-v"],
+    &["file.grep", "TREE/a.txt", "beta", "-A1"],
+    &["file.grep", "TREE/a.txt", "Gamma", "-nB1"],
+    &["file.grep", "TREE/context.txt", "x", "-C1"],
+    &["file.grep", "TREE/context.txt", "x", "-n", "-m2"],
+    &["file.grep", "TREE/context.txt", "x", "-m1", "-A2"],
+    &["file.grep", "TREE/a.txt", "[[:upper:]]a", "-o"],
+    &["file.grep", "TREE/a.txt", "^b.*o\\{2\\}$"],
+    &["file.grep", "TREE/a.txt", "(foo|Foo)", "-E"],
+    &["file.grep", "TREE/a.txt", "a", "-L"],
+    &["file.grep", "TREE/a.txt", "zzz", "-L"],
+    &["file.grep", "TREE/a.txt", "eta", "-w"],
+    &["file.grep", "TREE/a.txt", "alpha", "-x"],
+    &["file.grep", "TREE/a.txt", "foo", "-q"],
+    &["file.grep", "TREE/a.txt", "zzz"],
+    &["file.grep", "TREE/nothing", "zzz"],
+    &["file.grep", "TREE/nothing", "zzz", "-s"],
+    &["file.grep", "TREE/a.txt", "x", "-i -n"],
+    &["file.get_hash", "TREE/a.txt"],
+    &["file.get_hash", "TREE/a.txt", "md5"],
+    &["file.get_hash", "TREE/a.txt", "sha512"],
+    &["file.get_hash", "TREE/a.txt", "nope"],
+    &["file.get_hash", "TREE/nothing"],
+    &["file.get_sum", "TREE/a.txt", "sha1"],
+    &["file.get_sum", "TREE/nothing"],
+    &["file.check_hash", "TREE/a.txt", "md5:123"],
+    &["file.check_hash", "TREE/a.txt", "file_hash=md5=6ea8957e594194feff9db0d68d1f990a"],
+    &["file.check_hash", "TREE/a.txt", "6ea8957e594194feff9db0d68d1f990a"],
+    &["file.check_hash", "TREE/a.txt", "abc"],
+    &["file.check_hash", "TREE/a.txt", "123"],
+    &["file.readdir", "TREE"],
+    &["file.readdir", "TREE/nothing"],
+    &["file.file_exists", "TREE/a.txt"],
+    &["file.file_exists", "TREE/sub"],
+    &["file.directory_exists", "TREE/sub"],
+    &["file.directory_exists", "TREE/nothing"],
+    &["file.path_exists_glob", "TREE/*.txt"],
+    &["file.path_exists_glob", "TREE/sub/[cd]*.log"],
+    &["file.path_exists_glob", "TREE/*.nothing"],
+    &["file.is_link", "TREE/link"],
+    &["file.is_link", "TREE/a.txt"],
+    &["file.is_hardlink", "TREE/hard"],
+    &["file.is_hardlink", "TREE/sub/c.log"],
+    &["file.is_hardlink", "TREE/nothing"],
+    &["file.is_fifo", "TREE/a.txt"],
+    &["file.readlink", "TREE/link"],
+    &["file.readlink", "TREE/link", "canonicalize=True"],
+    &["file.readlink", "TREE/absolute", "canonicalize=True"],
+    &["file.readlink", "TREE/a.txt"],
+    &["file.readlink", "relative"],
+    &["file.get_mode", "TREE/a.txt"],
+    &["file.get_mode", "TREE/link", "follow_symlinks=False"],
+    &["file.get_mode", "TREE/nothing"],
+    &["file.get_user", "TREE/a.txt"],
+    &["file.get_uid", "TREE/a.txt"],
+    &["file.get_group", "TREE/a.txt"],
+    &["file.get_gid", "TREE/a.txt"],
+    &["file.uid_to_user", "0"],
+    &["file.uid_to_user", "54321"],
+    &["file.gid_to_group", "0"],
+    &["file.access", "TREE/a.txt", "f"],
+    &["file.access", "TREE/nothing", "f"],
+    &["file.access", "TREE/a.txt", "z"],
+    &["file.contains", "TREE/a.txt", "beta"],
+    &["file.contains", "TREE/a.txt", "nothing"],
+    &["file.contains", "TREE/nothing", "beta"],
+    &["file.contains_regex", "TREE/a.txt", "foo$"],
+    &["file.contains_regex", "TREE/a.txt", "^Foo"],
+    &["file.contains_regex", "TREE/a.txt", "^ha", "lchar=alp"],
+    &["file.contains_glob", "TREE/a.txt", "*beta*"],
+    &["file.contains_glob", "TREE/a.txt", "beta*"],
+    &["file.search", "TREE/a.txt", "^beta foo$"],
+    &["file.search", "TREE/a.txt", "^beta foo$", "flags=0"],
+    &["file.search", "TREE/a.txt", "GAMMA", "flags=[IGNORECASE]"],
+    &["file.search", "TREE/a.txt", "x", "flags=NOPE"],
+    &["file.search", "TREE/b.bin", "foo"],
+    &["file.search", "TREE/nothing", "foo"],
+    &["file.search", "TREE/nothing", "foo", "ignore_if_missing=True"],
+    &["file.diskusage", "TREE"],
+    &["file.diskusage", "TREE/a.txt"],
+    &["file.diskusage", "TREE/nothing"],
+    &["file.basename", "/a/b"],
+    &["file.dirname", "/a/b/"],
+    &["file.join", "/a", "/b", "c"],
+    &["file.normpath", "/a//b/../c"],
+    &["file.pardir"],
+    &["saltutil.term_job", "20250101000000000000"],
+    &["saltutil.term_all_jobs"],
+    &["saltutil.signal_job", "20250101000000000000", "15"],
+];
+
 /// Runs all calls as salt-call does, in one process: Python Salt takes a second or two to start.
 const PYTHON: &str = "
 import json, sys
 import salt.client, salt.minion, salt.utils.args
+from salt.exceptions import SaltException
 functions = salt.client.Caller(sys.argv[1]).sminion.functions
 def call(name, *words):
     parsed = salt.utils.args.parse_input(words)
-    args, kwargs = salt.minion.load_args_and_kwargs(functions[name], parsed)
-    return functions[name](*args, **kwargs)
+    # Of a job, as cmd looks at; others would only show its data among their arguments.
+    data = {'jid': '20250101000000000000'} if name.startswith('cmd.') else None
+    args, kwargs = salt.minion.load_args_and_kwargs(functions[name], parsed, data=data)
+    try:
+        answer = functions[name](*args, **kwargs)
+    except (SaltException, OSError, ValueError) as error:
+        return {'failed': str(error)}
+    return answer.decode() if isinstance(answer, bytes) else answer
 print(json.dumps([call(*words) for words in json.loads(sys.argv[2])]))
 ";
 
 #[test]
 fn answers_are_salts() {
-    let brine = Minion::prepare(Kind::Brine, "m1", 1, CONFIG);
-    let python = Minion::prepare(Kind::Python, "m1", 1, CONFIG);
+    compare(CALLS, CONFIG);
+}
+
+#[test]
+fn programs_disks_and_files_answer_as_salts() {
+    let tree = tree();
+    let path = tree.path().display().to_string();
+    let calls: Vec<Vec<String>> =
+        HOST_CALLS.iter().map(|call| call.iter().map(|word| word.replace("TREE", &path)).collect()).collect();
+    let calls: Vec<Vec<&str>> = calls.iter().map(|call| call.iter().map(String::as_str).collect()).collect();
+    let calls: Vec<&[&str]> = calls.iter().map(Vec::as_slice).collect();
+    // As Salt without a sandbox has it: any program; and of files, this folder.
+    let grants = format!("sandbox:\n  modules:\n    cmd: {{process: any}}\n    file: {{filesystem: {{{path}: ro}}}}");
+    compare(&calls, &format!("{CONFIG}\n{grants}"));
+}
+
+/// Files of all kinds, which the executor's user may read too.
+fn tree() -> tempfile::TempDir {
+    let tree = tempfile::Builder::new().prefix("brine-t").tempdir_in("/tmp").expect("a temporary folder");
+    let at = |name: &str| tree.path().join(name);
+    std::fs::create_dir_all(at("sub/deep")).expect("our own folder");
+    for (name, content) in [
+        ("a.txt", "alpha\nbeta foo\nGamma Foo\n"),
+        ("crlf.txt", "x\r\ny\r\n"),
+        ("context.txt", "1\n2x\n3\n4\n5\n6x\n7x\n8"),
+        ("b.bin", "bin\0foo\n"),
+        ("sub/c.log", "foo\n"),
+        ("sub/deep/d.txt", "bar\n"),
+    ] {
+        std::fs::write(at(name), content).expect("our own folder");
+        std::fs::set_permissions(at(name), PermissionsExt::from_mode(0o644)).expect("our own file");
+    }
+    for folder in ["", "sub", "sub/deep"] {
+        std::fs::set_permissions(at(folder), PermissionsExt::from_mode(0o755)).expect("our own folder");
+    }
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3 * 86_400);
+    let log = std::fs::File::options().write(true).open(at("sub/c.log")).expect("our own file");
+    log.set_modified(old).expect("our own file");
+    std::fs::hard_link(at("a.txt"), at("hard")).expect("our own folder");
+    for (target, name) in [(Path::new("a.txt"), "link"), (&at("a.txt"), "absolute"), (&at("none"), "broken")] {
+        symlink(target, at(name)).expect("our own folder");
+    }
+    tree
+}
+
+/// Makes each call in both, and fails with all answers that differ.
+fn compare(calls: &[&[&str]], config: &str) {
+    let brine = Minion::prepare(Kind::Brine, "m1", 1, config);
+    let python = Minion::prepare(Kind::Python, "m1", 1, config);
     let conf = python.path("conf/minion").display().to_string();
     let output =
-        run(&Kind::Python.program("python"), &["-W", "ignore", "-c", PYTHON, &conf, &json!(CALLS).to_string()]);
+        run(&Kind::Python.program("python"), &["-W", "ignore", "-c", PYTHON, &conf, &json!(calls).to_string()]);
     let expected = output.exits(0).json();
 
     let mut wrong = Vec::new();
-    for (index, call) in CALLS.iter().enumerate() {
+    for (index, call) in calls.iter().enumerate() {
         let output: Output = brine.salt_call(&[&["--local", "--out=json"], *call].concat());
-        let (ours, theirs) = (local(&output), expected[index].clone());
+        let (ours, theirs) = (comparable(call, local(&output)), comparable(call, expected[index].clone()));
         if ours != theirs {
             wrong.push(format!("{}: {ours}, in Salt {theirs}; {}", call.join(" "), output.stderr));
         }
@@ -83,6 +330,110 @@ fn answers_are_salts() {
     assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn local(output: &Output) -> Value {
-    serde_json::from_str::<Value>(&output.stdout).map_or(Value::Null, |answer| answer["local"].clone())
+/// What two runs of the same call have in common.
+fn comparable(call: &[&str], mut answer: Value) -> Value {
+    let lines = |text: &mut Value| {
+        // In the order of the folder, which differs from run to run.
+        if let Some(one) = text.as_str() {
+            let mut lines: Vec<&str> = one.lines().collect();
+            lines.sort_unstable();
+            *text = json!(lines);
+        }
+    };
+    match (call[0], &mut answer) {
+        (_, Value::Object(entries)) if entries.contains_key("failed") => {}
+        ("file.grep", Value::Object(entries)) => {
+            entries.remove("pid");
+            ["stdout", "stderr"].iter().filter_map(|key| entries.get_mut(*key)).for_each(lines);
+        }
+        ("cmd.run_all", Value::Object(entries)) => {
+            assert!(entries.remove("pid").is_some_and(|pid| pid.as_u64() > Some(0)), "{call:?}: no pid");
+        }
+        // Reading them changes it.
+        ("file.stats" | "file.lstat", Value::Object(entries)) => {
+            entries.retain(|key, _| !key.ends_with("atime"));
+        }
+        // What is used changes all the time.
+        ("disk.usage" | "disk.inodeusage", Value::Object(mounts)) => {
+            for row in mounts.values_mut().filter_map(Value::as_object_mut) {
+                for (_, number) in row.iter_mut().filter(|(key, _)| !matches!(key.as_str(), "filesystem" | "1K-blocks"))
+                {
+                    assert!(number.is_string(), "{call:?}: {number}");
+                    *number = Value::Null;
+                }
+            }
+        }
+        ("disk.percent", Value::Object(mounts)) => mounts.values_mut().for_each(|used| *used = json!(used.is_string())),
+        ("file.readdir", Value::Array(names)) => names.sort_by_key(Value::to_string),
+        _ => {}
+    }
+    answer
 }
+
+fn local(output: &Output) -> Value {
+    let answer = serde_json::from_str::<Value>(&output.stdout).map_or(Value::Null, |answer| answer["local"].clone());
+    if output.code == 0 { answer } else { json!({"failed": answer}) }
+}
+
+/// Of a master's files, fetched by both kinds of minion from one master.
+#[test]
+fn files_of_the_master_are_fetched_as_salt_does() {
+    let master = Master::start("timeout: 30\nfile_recv: True");
+    for (path, content) in [("a/b.txt", "hi\n"), ("a/c/d", "x"), ("a/c/e.py", ""), ("ab", "not below a")] {
+        master.serve(path, content.as_bytes());
+    }
+    let _python = master.minion_kind(Kind::Python, "python", "");
+    let tree = tree();
+    std::fs::set_permissions(tree.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
+    let path = tree.path().display().to_string();
+    let grants = format!("sandbox: {{modules: {{cp: {{files: any, filesystem: {{{path}: rw}}}}}}}}");
+    let _brine = master.minion_kind(Kind::Brine, "brine", &grants);
+    for call in CP_CALLS {
+        // Each kind writes into a folder of its own.
+        let answer = |kind: &str| {
+            let words = call.iter().map(|word| word.replace("TREE", &path).replace("OUT", &format!("{path}/{kind}")));
+            let words: Vec<String> = words.collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let text = master.json(kind, &words).to_string().replace(&format!("{path}/{kind}"), "OUT");
+            serde_json::from_str::<Value>(&text).expect("JSON still")
+        };
+        assert_eq!(answer("brine"), answer("python"), "{call:?}");
+    }
+    for relative in ["one/b.txt", "dir/a/b.txt", "dir/a/c/d", "dir/a/c/e.py"] {
+        let content = |kind: &str| std::fs::read(tree.path().join(kind).join(relative)).expect("fetched");
+        assert_eq!(content("brine"), content("python"), "{relative}");
+    }
+    let pushed = |kind: &str| master.path(&format!("cache/minions/{kind}/files/some/name"));
+    for kind in ["brine", "python"] {
+        assert_eq!(std::fs::read(pushed(kind)).expect("pushed"), b"alpha\nbeta foo\nGamma Foo\n", "{kind}");
+    }
+}
+
+/// Calls of `cp`. TREE is a folder of files, OUT one to write to.
+const CP_CALLS: &[&[&str]] = &[
+    &["cp.list_master"],
+    &["cp.list_master", "prefix=a/c"],
+    &["cp.list_master_dirs"],
+    &["cp.envs"],
+    &["cp.hash_file", "salt://a/b.txt"],
+    &["cp.hash_file", "salt://nothing"],
+    &["cp.hash_file", "TREE/a.txt"],
+    &["cp.stat_file", "TREE/a.txt"],
+    &["cp.get_file_str", "salt://a/b.txt"],
+    &["cp.get_file_str", "salt://nothing"],
+    &["cp.get_file", "salt://nothing", "OUT/x"],
+    &["cp.get_file", "salt://a/b.txt", "OUT/none/x"],
+    &["cp.get_file", "salt://a/b.txt", "OUT/one/", "makedirs=True"],
+    &["cp.get_file", "salt://a/b.txt", "OUT/one/b.txt"],
+    &["cp.get_file", "salt://a/b.txt", "OUT/one"],
+    &["cp.get_file", "salt://a/c/e.py?saltenv=base", "OUT/one/e", "saltenv=none"],
+    &["cp.get_dir", "salt://a", "OUT/dir"],
+    &["cp.get_dir", "salt://a/c/", "OUT/dir2"],
+    &["cp.get_url", "salt://a/b.txt", "OUT/one/url"],
+    &["cp.get_url", "salt://a/b.txt", "None"],
+    &["cp.cache_file", "salt://nothing"],
+    &["cp.cache_file", "/etc/hosts"],
+    &["cp.push", "relative"],
+    &["cp.push", "TREE/nothing"],
+    &["cp.push", "TREE/a.txt", "upload_path=/some/name"],
+];

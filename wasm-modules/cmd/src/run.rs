@@ -27,6 +27,9 @@ impl Done {
     }
 }
 
+/// Bytes of output that are asked for: both together fit what a job may return unless its owner says otherwise (4 MiB).
+const MAX_MERGED: u64 = 3 << 20;
+const MAX_APART: u64 = MAX_MERGED / 2;
 /// Bytes of an output that go to the log.
 const MAX_LOGGED: usize = 4096;
 
@@ -62,7 +65,7 @@ pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
         run_as: call.runas.clone(),
         group: call.group.clone(),
         umask: call.umask()?,
-        max_output: None,
+        max_output: Some(if merge { MAX_MERGED } else { MAX_APART }),
         merge_stderr: merge,
     };
     let named = if call.quiet() { "REDACTED".to_owned() } else { call.cmd.to_text() };
@@ -109,7 +112,7 @@ fn argv(call: &Call) -> Result<Vec<String>, String> {
     // What runs from outside goes to a shell; what a module calls does not, unless it says so.
     let wanted = call.python_shell.unwrap_or_else(|| job::called_by().is_none());
     if !wanted && !call.needs_shell {
-        return words::split(&line).map_err(|why| unsplit(why, &line));
+        return words::split(&line).map_err(unsplit);
     }
     if let Some(shell) = process::shell(call.shell.as_deref())? {
         return Ok(vec![shell, "-c".into(), line]);
@@ -118,12 +121,12 @@ fn argv(call: &Call) -> Result<Vec<String>, String> {
     if call.needs_shell || call.shell.is_some() {
         return Err(no_shell(&format!("the shell {shell} was not granted"), shell));
     }
-    words::plain(&line).map_err(|why| unsplit(why, &line))
+    words::plain(&line).map_err(unsplit)
 }
 
-fn unsplit(why: Unsplit, line: &str) -> String {
+fn unsplit(why: Unsplit) -> String {
     match why {
-        Unsplit::Open(what) => format!("{what}: {line}"),
+        Unsplit::Open(what) => what.into(),
         Unsplit::Syntax(what) => no_shell(
             &format!("{what} is for a shell to interpret, and none was granted: quote it if it is meant as it is"),
             "/bin/sh",

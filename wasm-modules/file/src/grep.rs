@@ -335,8 +335,7 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
         after = options.after;
         said.stdout.len() <= MAX_OUTPUT && (wants_more(matches) || after > 0)
     })?;
-    // What `-L` looks for is a file without a match.
-    said.found |= (matches > 0) != (options.without_match && !options.with_match);
+    said.found |= matches > 0;
     if options.quiet {
         return Ok(());
     }

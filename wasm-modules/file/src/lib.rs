@@ -47,7 +47,7 @@ impl Guest for Module {
     fn read(path: String, binary: Option<bool>) -> Result<Data, String> {
         let content = fs::read(&path, MAX_READ)?;
         if binary == Some(true) {
-            return Ok(Value::Bytes(content).into());
+            return Ok(bytes(content).into());
         }
         let text = String::from_utf8(content).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
@@ -73,7 +73,7 @@ impl Guest for Module {
                 return Err(format!("more than {MAX_READ} bytes were asked for"));
             }
         }
-        Ok(Value::Bytes(content).into())
+        Ok(bytes(content).into())
     }
 
     fn stats(path: String, hash_type: Option<String>, follow_symlinks: Option<bool>) -> Result<Data, String> {
@@ -285,6 +285,11 @@ impl Guest for Module {
         let parts: Vec<String> = args.iter().map(|part| part.name("a part of a path")).collect::<Result<_, _>>()?;
         parts.into_iter().reduce(|head, tail| path::join(&head, &tail)).ok_or_else(|| "there is nothing to join".into())
     }
+}
+
+/// Bytes as a master shows them: text where they are text.
+fn bytes(content: Vec<u8>) -> Value {
+    String::from_utf8(content).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::from)
 }
 
 fn absolute(path: &str, error: &str) -> Result<(), String> {
