@@ -2,8 +2,9 @@
 
 use brine_sandbox_wire::{FailKind, Limits, Outcome};
 use wasmtime::Trap;
+use wasmtime::component::ResourceTableError;
 
-use crate::guest::Guest;
+use crate::guest::{Guest, MAX_HANDLES, MAX_RESOURCES};
 use crate::value::show::one_line;
 
 /// Characters of an error that comes from somewhere else.
@@ -14,6 +15,9 @@ const MAX_REFUSAL: usize = 4_000;
 
 /// What wasmtime says when a call between guest and host holds more than its hostcall fuel. Its type is private.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
+
+/// What it says when a guest has more handles than its store may. That has no type at all.
+const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
 
 /// Why the host ended a guest that asked for something.
 #[derive(Debug, thiserror::Error)]
@@ -104,7 +108,15 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
         let last = last_line(guest);
         return failed(FailKind::Trap, format!("{name} trapped: {}{last}", reason(*trap)));
     }
+    if let Some(ResourceTableError::Full) = error.downcast_ref() {
+        let line = format!("{name} was stopped: its limit of {MAX_RESOURCES} open handles is used up");
+        return failed(FailKind::Host, line);
+    }
     let root = error.root_cause().to_string();
+    if root.contains(HANDLES_EXHAUSTED) {
+        let line = format!("{name} was stopped: its limit of {MAX_HANDLES} handles is used up");
+        return failed(FailKind::Host, line);
+    }
     if root.contains(FUEL_EXHAUSTED) {
         let limit = size(limits.host_bytes.max(limits.output));
         let line = format!("{name} was stopped: it hands over more than its limit of {limit} at once");

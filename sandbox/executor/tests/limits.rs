@@ -57,6 +57,37 @@ async fn waiting_costs_no_cpu() {
     assert!(usage.wall_us >= 300_000 && usage.cpu_us < 100_000, "{usage:?}");
 }
 
+#[tokio::test]
+async fn handles_are_bounded() {
+    let wat = r#"(component
+        (import "wasi:io/poll@0.2.0" (instance $poll (export "pollable" (type (sub resource)))))
+        (alias export $poll "pollable" (type $pollable))
+        (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+            (alias outer 1 $pollable (type $p'))
+            (export "pollable" (type $p (eq $p')))
+            (export "subscribe-duration" (func (param "when" u64) (result (own $p))))))
+        (core func $subscribe (canon lower (func $clock "subscribe-duration")))
+        (core module $m
+            (import "host" "subscribe" (func $subscribe (param i64) (result i32)))
+            (func (export "f") (loop (drop (call $subscribe (i64.const 1))) (br 0))))
+        (core instance $i (instantiate $m (with "host" (instance (export "subscribe" (func $subscribe))))))
+        (func (export "f") (canon lift (core func $i "f"))))"#;
+    let own = r#"(component
+        (type $r (resource (rep i32)))
+        (core func $new (canon resource.new $r))
+        (core module $m
+            (import "host" "new" (func $new (param i32) (result i32)))
+            (func (export "f") (loop (drop (call $new (i32.const 1))) (br 0))))
+        (core instance $i (instantiate $m (with "host" (instance (export "new" (func $new))))))
+        (func (export "f") (canon lift (core func $i "f"))))"#;
+    let mut executor = Executor::start().await;
+    let (outcome, _) = executor.f(wat, Limits::default()).await;
+    assert_failed(&outcome, FailKind::Host, "test.f was stopped: its limit of 256 open handles is used up");
+    let (outcome, _) = executor.f(own, Limits::default()).await;
+    assert_failed(&outcome, FailKind::Host, "test.f was stopped: its limit of 1000 handles is used up");
+    executor.still_works().await;
+}
+
 /// Starts so many loops with these limits.
 async fn spin(executor: &mut Executor, count: usize, limits: &Limits) -> Vec<u64> {
     let module = executor.load(&bare(SPIN)).await;
