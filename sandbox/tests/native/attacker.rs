@@ -1,0 +1,71 @@
+//! The executor's side: it speaks the protocol well until it is told by the name of a function what to do badly.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::ExitCode;
+
+use brine_sandbox_walls::Spec;
+use brine_sandbox_wire::{Connection, FromExecutor, Outcome, Run, ToExecutor, Usage, VERSION};
+
+use crate::attacks::{self, Facts};
+use crate::floods;
+
+pub(crate) fn main(args: &[String]) -> ExitCode {
+    brine_sandbox_walls::close_inherited();
+    let mut spec = Spec::executor();
+    for pair in args.chunks(2) {
+        let taken = pair[0] == "--max-running" || spec.option(&pair[0], &pair[1]).unwrap();
+        assert!(taken, "{pair:?}");
+    }
+    let walls = match brine_sandbox_walls::raise(&spec) {
+        Ok(walls) => walls,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    runtime.block_on(async {
+        let socket = std::io::stdin().as_fd().try_clone_to_owned().unwrap();
+        // To say on it what the protocol does not know.
+        let raw = File::from(socket.try_clone().unwrap());
+        let (mut sender, mut receiver) = Connection::from_fd(socket).unwrap().executor();
+        let ready = FromExecutor::Ready { version: VERSION, pid: std::process::id(), walls };
+        sender.send(&ready).await.unwrap();
+        let mut code: Option<OwnedFd> = None;
+        while let Ok(received) = receiver.recv().await {
+            match received.message {
+                ToExecutor::Load { module, .. } => {
+                    code = received.file;
+                    sender.send(&FromExecutor::Loaded { module }).await.unwrap();
+                }
+                ToExecutor::Run(run) => {
+                    let value = match run.function.as_str() {
+                        "ping" => rmp_serde::to_vec(&true).unwrap(),
+                        "attacks" => attack(&run, code.as_ref()),
+                        flood => match floods::run(flood, &run, &raw, &mut sender).await {
+                            Some(value) => value,
+                            None => continue,
+                        },
+                    };
+                    let outcome = Outcome::Returned { value, retcode: 0 };
+                    let done = FromExecutor::Done { call: run.call, outcome, usage: Usage::default() };
+                    if sender.send(&done).await.is_err() {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+    });
+    ExitCode::SUCCESS
+}
+
+/// Does each attack; what came of it by its name.
+fn attack(run: &Run, code: Option<&OwnedFd>) -> Vec<u8> {
+    let facts: Facts = serde_json::from_str(&run.context.user).unwrap();
+    let results: BTreeMap<&str, String> =
+        attacks::ALL.iter().map(|(name, attack)| (*name, attacks::name(attack(&facts, code)))).collect();
+    rmp_serde::to_vec(&results).unwrap()
+}

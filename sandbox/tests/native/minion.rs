@@ -1,0 +1,425 @@
+//! The minion's side: a real sandbox, its executor this program.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use brine_protocol::value::from_json;
+use brine_sandbox::{
+    Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts,
+    Sandbox, SandboxConfig, Settings,
+};
+use futures_util::future::BoxFuture;
+use rmpv::Value;
+use serde_json::json;
+
+use crate::attacks::{ALL, Facts};
+use crate::floods;
+
+/// Longer than anything takes, on a busy machine too.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// What the minion may keep of memory from all floods together.
+const KEPT: u64 = 64 << 20;
+
+const TESTS: &[(&str, fn())] = &[
+    ("without_grants_it_can_do_nothing", without_grants),
+    ("with_grants_it_can_do_what_they_say", with_grants),
+    ("floods_and_malformed_messages_harm_nobody_else", floods),
+    ("it_dies_with_the_minion", dies_with_the_minion),
+    ("a_second_wall_that_is_not_whole_is_refused_where_it_is_required", required),
+];
+
+/// A harness as small as can be, because this program has to be one thread when it is the executor. It speaks what cargo and nextest
+/// ask of one.
+pub(crate) fn main(args: &[String]) -> ExitCode {
+    if let [role, config] = args
+        && role == "minion"
+    {
+        return be_a_minion(config);
+    }
+    let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-') && *arg != "terse").collect();
+    let chosen = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
+    let list = args.iter().any(|arg| arg == "--list");
+    if args.iter().any(|arg| arg == "--ignored") {
+        return ExitCode::SUCCESS;
+    }
+    for (name, test) in TESTS.iter().filter(|(name, _)| chosen(name)) {
+        if list {
+            println!("{name}: test");
+            continue;
+        }
+        test();
+        println!("test {name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(future)
+}
+
+async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what} did not happen in time"))
+}
+
+/// Counts.
+#[derive(Default)]
+struct Counting {
+    lines: AtomicUsize,
+    bytes: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+impl Broker for Counting {
+    fn host_call<'a>(&'a self, _caller: &'a Caller, _op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::pending())
+    }
+
+    fn log(&self, _job: &JobContext, _level: LogLevel, message: &str) {
+        assert!(!message.contains('\x1b'), "{message}");
+        self.lines.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(message.len(), Ordering::Relaxed);
+    }
+}
+
+/// A program beside the tests, or in `BRINE_LIB`; built if it is not there.
+fn program(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let folder =
+        std::env::var_os("BRINE_LIB").map_or_else(|| own.ancestors().nth(2).unwrap().to_owned(), PathBuf::from);
+    let path = folder.join(name);
+    if !path.exists() {
+        let built = Command::new(env!("CARGO")).args(["build", "-p", name]).status().unwrap();
+        assert!(built.success() && path.exists(), "{} is missing; `make build` makes it", path.display());
+    }
+    path
+}
+
+fn config(dir: &Path, policy: &serde_json::Value) -> SandboxConfig {
+    let standard_dir = dir.join("standard");
+    std::fs::create_dir_all(&standard_dir).unwrap();
+    SandboxConfig {
+        executor: std::env::current_exe().unwrap(),
+        compiler: program("brine-compiler"),
+        cache_dir: dir.join("cache"),
+        standard_dir,
+        modules_dir: dir.join("modules"),
+        limits: Limits { wall_ms: 20_000, ..Limits::default() },
+        policy: Settings::read(&from_json(policy)).map_or_else(|error| panic!("{error}"), |settings| settings.policy),
+        max_running: 8,
+        max_queued: 8,
+        total_memory: 4 << 30,
+        executor_idle: DEADLINE,
+        compile: CompileLimits::default(),
+        user: None,
+        require_second_wall: false,
+    }
+}
+
+async fn start(config: SandboxConfig, broker: Arc<Counting>) -> Arc<Sandbox> {
+    // Each flood costs an executor; that is not what is tried here.
+    let restarts = Restarts { deaths: 1_000, backoff: Duration::from_millis(1), ..Restarts::default() };
+    Sandbox::start_with(config, broker, restarts).await.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A component with one function. It asks for what `imports` says.
+fn module(function: &str, imports: &str) -> Vec<u8> {
+    let kebab = function.replace('_', "-");
+    wat::parse_str(format!(
+        r#"(component {imports}
+            (core module $m (func (export "f") (result i32) i32.const 1))
+            (core instance $i (instantiate $m))
+            (func (export "{kebab}") (result bool) (canon lift (core func $i "f"))))"#
+    ))
+    .unwrap()
+}
+
+async fn run(sandbox: &Sandbox, fun: &str, facts: &str) -> JobOutcome {
+    let job = JobContext {
+        jid: "20261120000000000001".into(),
+        function: fun.into(),
+        user: facts.into(),
+        ..Default::default()
+    };
+    within(fun, sandbox.run(job, fun, vec![], vec![])).await
+}
+
+/// What there is to attack, for as long as this lives.
+struct Targets {
+    dir: tempfile::TempDir,
+    facts: Facts,
+    _tcp: [TcpListener; 2],
+    _unix: UnixListener,
+}
+
+/// Everything open to every user: what is denied, the walls deny.
+fn targets() -> Targets {
+    let dir = tempfile::tempdir().unwrap();
+    let open = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    open(dir.path(), 0o777);
+    let root = dir.path().canonicalize().unwrap();
+    for name in ["outside", "ro", "rw"] {
+        std::fs::create_dir(root.join(name)).unwrap();
+        open(&root.join(name), 0o777);
+        std::fs::write(root.join(name).join("file"), "content").unwrap();
+        open(&root.join(name).join("file"), 0o666);
+    }
+    let unix = UnixListener::bind(root.join("socket")).unwrap();
+    open(&root.join("socket"), 0o777);
+    let tcp = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [port, other_port] = [0, 1].map(|n: usize| tcp[n].local_addr().unwrap().port());
+    let text = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    let facts = Facts {
+        minion: i32::try_from(std::process::id()).unwrap(),
+        outside: text("outside/file"),
+        ro: text("ro"),
+        rw: text("rw"),
+        port,
+        other_port,
+        socket: text("socket"),
+    };
+    Targets { dir, facts, _tcp: tcp, _unix: unix }
+}
+
+/// Runs all attacks in an executor with these grants.
+fn attack(targets: &Targets, grants: &serde_json::Value, imports: &str) -> BTreeMap<String, String> {
+    block_on(async {
+        let home = tempfile::tempdir().unwrap();
+        let policy = json!({ "modules": { "probe": grants } });
+        let sandbox = start(config(home.path(), &policy), Arc::default()).await;
+        sandbox.install("probe", &module("attacks", imports), None, "base").await.unwrap();
+        let outcome = run(&sandbox, "probe.attacks", &serde_json::to_string(&targets.facts).unwrap()).await;
+        assert!(outcome.success, "{outcome:?}");
+        for (pid, _, walls) in sandbox.walls() {
+            assert_eq!(walls.lacking(), [""; 0], "{pid} {walls:?}");
+            let me = rustix::process::geteuid();
+            assert_eq!(walls.uid, if me.is_root() { 61_166 } else { me.as_raw() });
+        }
+        sandbox.shutdown().await;
+        let entries = outcome.value.as_map().unwrap().iter();
+        let results: BTreeMap<String, String> =
+            entries.map(|(name, result)| (name.as_str().unwrap().into(), result.as_str().unwrap().into())).collect();
+        assert_eq!(results.len(), ALL.len());
+        results
+    })
+}
+
+fn expect(results: &BTreeMap<String, String>, exceptions: &[(&str, &str)]) {
+    for (name, _) in exceptions {
+        assert!(results.contains_key(*name), "there is no attack '{name}'");
+    }
+    let wrong: Vec<String> = results
+        .iter()
+        .filter_map(|(name, result)| {
+            let expected = exceptions.iter().find(|it| it.0 == name).map_or("EPERM", |it| it.1);
+            (result != expected).then(|| format!("{name}: {result}, not {expected}"))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+fn without_grants() {
+    let targets = targets();
+    let results = attack(&targets, &json!({}), "");
+    expect(&results, &[("fork by clone3", "ENOSYS")]);
+    assert!(!targets.dir.path().join("rw/new").exists());
+}
+
+fn with_grants() {
+    let targets = targets();
+    let Facts { ro, rw, port, .. } = &targets.facts;
+    let grants = json!({ "filesystem": { ro: "ro", rw: "rw" }, "network": [format!("127.0.0.1:{port}")] });
+    let imports = r#"
+        (import "brine:host/metadata@1.0.0" (instance (export "f" (func))))
+        (import "brine:host/http@1.0.0" (instance (export "f" (func))))
+        (import "wasi:sockets/tcp@0.2.6" (instance (export "f" (func))))"#;
+    let results = attack(&targets, &grants, imports);
+    let landlock = "EACCES";
+    expect(
+        &results,
+        &[
+            ("fork by clone3", "ENOSYS"),
+            // What was granted.
+            ("read in the read-only one", "done"),
+            ("write in the read-write one", "done"),
+            ("make in the read-write one", "done"),
+            ("connect to the granted port", "done"),
+            // That a file is there is what landlock does not hide.
+            ("look at a path", "done"),
+            ("look at a path as if at an open file", "done"),
+            ("open outside", landlock),
+            ("read what was opened as a path", landlock),
+            ("open its own program", landlock),
+            ("open its own memory", landlock),
+            ("open the minion's memory", landlock),
+            ("list the root", landlock),
+            ("write outside", landlock),
+            ("write in /tmp", landlock),
+            ("leave a directory upwards", landlock),
+            ("openat2 outside", landlock),
+            ("write in the read-only one", landlock),
+            ("empty in the read-only one", landlock),
+            ("make in the read-only one", landlock),
+            ("remove in the read-only one", landlock),
+            ("move out of the read-only one", landlock),
+            ("link from outside", "EXDEV"),
+            ("read through a symbolic link of its own", landlock),
+            ("connect to another port", landlock),
+        ],
+    );
+    let (ro, rw) = (Path::new(ro), Path::new(rw));
+    assert_eq!(std::fs::read_to_string(ro.join("file")).unwrap(), "content");
+    assert!(!ro.join("new").exists() && rw.join("new").exists() && !rw.join("linked").exists());
+}
+
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn floods() {
+    block_on(async {
+        let (home, good) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let good_dir = good.path().canonicalize().unwrap();
+        let policy = json!({ "modules": {
+            "*": { "grains": true },
+            "good": { "filesystem": { good_dir.to_str().unwrap(): "ro" } },
+        } });
+        std::fs::set_permissions(&good_dir, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut config = config(home.path(), &policy);
+        config.limits.wall_ms = 5_000;
+        let broker = Arc::new(Counting::default());
+        let sandbox = start(config, broker.clone()).await;
+        let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
+        sandbox.install("good", &module("ping", reaches), None, "base").await.unwrap();
+        let grains = r#"(import "brine:host/grains@1.0.0" (instance (export "f" (func))))"#;
+        for (name, _) in floods::ALL {
+            // Of its own, because a module that kills executors is soon not run any more.
+            sandbox.install(&format!("m_{name}"), &module(name, grains), None, "base").await.unwrap();
+        }
+        assert!(run(&sandbox, "good.ping", "").await.success);
+        let (memory, files) = (resident(), open_files());
+        for (name, breaks) in floods::ALL {
+            let (flood, pids) = (format!("m_{name}.{name}"), sandbox.executor_pids());
+            let flooding = {
+                let (sandbox, flood) = (Arc::clone(&sandbox), flood.clone());
+                tokio::spawn(async move { run(&sandbox, &flood, "").await })
+            };
+            // Another executor, with other grants, and the minion between them.
+            let mut slowest = Duration::ZERO;
+            loop {
+                let began = Instant::now();
+                let outcome = run(&sandbox, "good.ping", "").await;
+                assert!(outcome.success, "beside {flood}: {outcome:?}");
+                slowest = slowest.max(began.elapsed());
+                if flooding.is_finished() {
+                    break;
+                }
+            }
+            assert!(slowest < Duration::from_secs(2), "beside {flood} a good job took {slowest:?}");
+            let outcome = flooding.await.unwrap();
+            let text = outcome.value.as_str().unwrap_or_default().to_owned();
+            let died = text.contains("the executor it ran in");
+            println!("  {name}: {text:.150}; the slowest good job beside it {slowest:?}");
+            assert!(text.lines().count() <= 1 && text.len() < 1_000 && !text.contains('\x1b'), "{flood}: {text}");
+            if *breaks {
+                let stopped = text.contains("did not end within its wall clock limit");
+                assert!(!outcome.success && (died || stopped), "{flood}: {outcome:?}");
+                // Another one takes its place.
+                let began = Instant::now();
+                while sandbox.executor_pids().len() < 2 || sandbox.executor_pids() == pids {
+                    assert!(began.elapsed() < DEADLINE, "no executor after {flood}");
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            } else {
+                assert!(!died, "{flood}: {outcome:?}");
+                assert_eq!(sandbox.executor_pids(), pids, "{flood}");
+            }
+        }
+        let limits = Limits::default();
+        let lines = broker.lines.load(Ordering::Relaxed);
+        // One more says that there were more.
+        assert!(lines <= limits.log_lines as usize + 1, "{lines} log lines");
+        assert!(broker.bytes.load(Ordering::Relaxed) as u64 <= limits.log + 1_000);
+        assert!(broker.calls.load(Ordering::Relaxed) <= limits.host_calls as usize);
+        sandbox.shutdown().await;
+        let (kept, left) = (resident().saturating_sub(memory), open_files());
+        println!("  the minion kept {} KiB and {left} of {files} files", kept >> 10);
+        assert!(kept < KEPT, "the minion kept {kept} bytes");
+        assert!(left <= files, "{left} files are open, before there were {files}");
+    });
+}
+
+/// This program once more, as a minion that waits to be killed.
+fn be_a_minion(folder: &str) -> ExitCode {
+    block_on(async {
+        let broker = Arc::new(Counting::default());
+        let sandbox = start(config(Path::new(folder), &json!({})), broker.clone()).await;
+        sandbox.install("deaf", &module("deaf", ""), None, "base").await.unwrap();
+        let job = {
+            let sandbox = Arc::clone(&sandbox);
+            tokio::spawn(async move { run(&sandbox, "deaf.deaf", "").await })
+        };
+        // From its last words on the executor does not care for the socket.
+        while broker.lines.load(Ordering::Relaxed) == 0 {
+            tokio::task::yield_now().await;
+        }
+        println!("{}", sandbox.executor_pid().unwrap());
+        let _ = job.await;
+    });
+    ExitCode::SUCCESS
+}
+
+/// An escaped guest does not mind that the socket is closed; the kernel ends it all the same.
+fn dies_with_the_minion() {
+    let home = tempfile::tempdir().unwrap();
+    let mut minion = Command::new(std::env::current_exe().unwrap())
+        .args(["minion", home.path().to_str().unwrap()])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(minion.stdout.take().unwrap()), &mut line).unwrap();
+    let executor = format!("/proc/{}/stat", line.trim());
+    let parent = std::fs::read_to_string(&executor).unwrap();
+    assert!(parent.contains(&format!(" {} ", minion.id())), "{parent}");
+    minion.kill().unwrap();
+    minion.wait().unwrap();
+    let began = Instant::now();
+    // Gone, or dead and not yet waited for by whoever inherited it.
+    while std::fs::read_to_string(&executor).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(began.elapsed() < DEADLINE, "the executor lives on");
+        std::thread::yield_now();
+    }
+}
+
+fn required() {
+    block_on(async {
+        let home = tempfile::tempdir().unwrap();
+        let mut config = config(home.path(), &json!({}));
+        config.policy = Policy::default();
+        config.require_second_wall = true;
+        let sandbox = start(config.clone(), Arc::default()).await;
+        sandbox.shutdown().await;
+        if rustix::process::geteuid().is_root() {
+            config.user = Some("root".into());
+            let refused = Sandbox::start(config, Arc::new(Counting::default())).await.err().unwrap().to_string();
+            assert_eq!(
+                refused,
+                "the second wall around the compiler is not whole, and sandbox: require_second_wall is set: it runs as root"
+            );
+        }
+    });
+}
