@@ -10,8 +10,9 @@ use crate::jobs::module_of;
 use crate::modules::Modules;
 use crate::runtime::Runtime;
 
-/// What is passed from one module to another, each of the two: 1 MiB of numbers becomes 40 MiB of values here.
-const ARGUMENTS: Limits = Limits { max_bytes: 1 << 20, max_depth: 64, max_items: 64 << 10 };
+/// What is passed from one module to another, each of the two: as much as a function returns by default, and no more than a few
+/// MiB of values here.
+const ARGUMENTS: Limits = Limits { max_bytes: 4 << 20, max_depth: 64, max_items: 64 << 10 };
 /// Bytes of a function's name.
 const MAX_NAME: usize = 256;
 
@@ -71,7 +72,7 @@ mod tests {
         let good_kwargs = encode_network(&map([("a", text("b"))]));
         let (args, kwargs) = arguments(&good_args, &good_kwargs).unwrap();
         assert_eq!((args, kwargs), (vec![Value::from(1)], vec![("a".to_owned(), text("b"))]));
-        let long = encode_network(&list([text("x".repeat(1 << 20))]));
+        let long = encode_network(&list([text("x".repeat(4 << 20))]));
         let deep = [vec![0x91; 100], vec![0x90]].concat();
         let lies: &[u8] = &[0xdd, 0xff, 0xff, 0xff, 0xff];
         for bad in [&[], &good_kwargs[..], &[0x90, 0x90], lies, &deep, &long] {

@@ -3,6 +3,9 @@
 //! - `request.rs` what is asked, within bounds and within the grant · `account.rs` who it runs as · `program.rs` which file
 //! - `run.rs`     from start to end · `group.rs` ending all that it started · `output.rs` what it writes
 //!
+//! A program whose job ends, or whose time is over, is ended with all that it started. One that ends by itself leaves nothing in
+//! its session; but what made itself a session of its own stays, as a daemon does that a service's script starts.
+//!
 //! What a program is told goes to nobody's log, since arguments, variables and input hold passwords: the log has who ran which
 //! file with how many arguments.
 

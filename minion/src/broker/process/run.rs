@@ -102,10 +102,12 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
                 _ = &mut all, if !done => done = true,
                 () = sleep_until_some(alarm) => {
                     if timed_out {
-                        leash.0.signal(Signal::KILL);
+                        leash.0.end();
                         alarm = None;
                     } else {
                         timed_out = true;
+                        let group = Arc::clone(&leash.0);
+                        let _ = tokio::task::spawn_blocking(move || group.end_strays()).await;
                         leash.0.signal(Signal::TERM);
                         // One that was stopped takes no notice otherwise.
                         leash.0.signal(Signal::CONT);

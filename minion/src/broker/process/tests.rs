@@ -616,6 +616,40 @@ fn processes_named(cmdline: &str) -> usize {
         .count()
 }
 
+/// Sessions of their own included, as long as what started them is there.
+#[tokio::test]
+async fn a_tree_is_ended_whole() {
+    let dir = folder();
+    let at = |name: &str| dir.path().join(name);
+    let names = ["outer", "inner", "plain"];
+    let text = format!(
+        "setsid sh -c 'echo $$ > {}; setsid sleep 1000 & echo $! > {}; wait' & sleep 1000 & echo $! > {}; wait",
+        at("outer").display(),
+        at("inner").display(),
+        at("plain").display(),
+    );
+    let there = || names.iter().all(|name| read_pid(&at(name)).is_some());
+    for timeout_ms in [None, Some(400)] {
+        names.iter().for_each(|name| drop(fs::remove_file(at(name))));
+        let asked = ProcessRun { timeout_ms, ..sh(&text) };
+        let running = run(asked);
+        tokio::pin!(running);
+        match timeout_ms {
+            None => tokio::select! {
+                done = &mut running => panic!("{done:?}"),
+                () = until("it runs", there) => {}
+            },
+            Some(_) => assert_eq!(running.as_mut().await.get("timed_out"), Some(&Value::from(true))),
+        }
+        let pids = names.map(|name| read_pid(&at(name)).unwrap());
+        if timeout_ms.is_none() {
+            // Drops the one that runs.
+            running.set(run(argv(&["true"])));
+        }
+        until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
+    }
+}
+
 /// Each is waited for.
 #[tokio::test]
 async fn no_zombies() {
