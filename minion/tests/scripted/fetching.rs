@@ -234,6 +234,34 @@ async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
     minion.end().await.unwrap();
 }
 
+/// A signature belongs to its module: it comes with it, and alone where only it is new.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signature_beside_a_module_comes_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let signature = |minion: &Running| minion.modules.signature("one");
+    master.put_file("_modules/one.wasm", b"one");
+    assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
+    assert_eq!(signature(&minion), None);
+    master.put_file("_modules/one.wasm.minisig", b"signed");
+    sync(&mut master, "base").await;
+    assert_eq!(signature(&minion).unwrap(), b"signed");
+    // Nothing is fetched that is there.
+    master.drain();
+    assert_eq!(sync(&mut master, "base").await, changed(&[]));
+    let served = |s: &Seen| matches!(s, Seen::Request { cmd, .. } if cmd == "_serve_file");
+    assert_eq!(master.drain().iter().filter(|s| served(s)).count(), 0);
+    master.put_file("_modules/one.wasm.minisig", &[b'x'; 100_000]);
+    let said = sync(&mut master, "base").await;
+    assert!(said.as_str().unwrap().contains("its signature"), "{said}");
+    assert_eq!(signature(&minion).unwrap(), b"signed");
+    master.script().files.remove("_modules/one.wasm.minisig");
+    sync(&mut master, "base").await;
+    assert_eq!(signature(&minion), None);
+    minion.end().await.unwrap();
+}
+
 /// Fetches go on without the jobs that asked for them; still they do not pile up.
 #[tokio::test(flavor = "multi_thread")]
 async fn fetches_that_wait_for_a_slow_master_are_bounded() {

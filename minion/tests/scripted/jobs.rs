@@ -90,6 +90,35 @@ async fn a_full_minion_can_still_be_asked_and_told_to_end_a_job() {
     minion.end().await.unwrap();
 }
 
+/// One that waits for its turn has no instance to end, and one with several functions has another one next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_is_ended_while_it_waits_and_between_its_functions() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
+    let first = Jid::now();
+    let mut load = job(&first, "", vec![]);
+    load.insert("fun", list(["test.wait", "test.ping"]));
+    load.insert("arg", list([list::<Value>([]), list::<Value>([])]));
+    master.send(vec![master.seal(&load)]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    let second = master.publish("test.ping", vec![]);
+    let kill = |jid: &Jid| vec![Value::from(jid)];
+    master.publish("saltutil.kill_job", kill(&second));
+    let returned = master.expect_return(&second).await;
+    assert_eq!(returned.get_text("return"), Some("The job was stopped before it began: it was killed."));
+    assert_eq!(returned.get("success"), Some(&Value::from(false)));
+    master.publish("saltutil.kill_job", kill(&first));
+    let returned = master.expect_return(&first).await;
+    let returned = returned.get("return").unwrap();
+    assert_eq!(returned.get_text("test.wait"), Some("killed"));
+    assert_eq!(returned.get_text("test.ping"), Some("test.ping was stopped before it began: it was killed"));
+    // It was not run; what comes later is.
+    let third = master.publish("test.ping", vec![]);
+    assert_eq!(master.expect_return(&third).await.get("return"), Some(&Value::from(true)));
+    minion.end().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_without_room_for_returns_refuses_jobs_and_says_so() {
     let dir = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ mod master;
 mod modules;
 mod running;
 
+mod asking;
 mod auth;
 mod fetching;
 mod jobs;

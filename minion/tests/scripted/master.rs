@@ -75,6 +75,8 @@ pub struct Script {
     /// What lists of files are answered, if not the truth.
     pub list: Option<Value>,
     pub pillar: Value,
+    /// Events, mine data and files are not taken.
+    pub refuses: bool,
     pub minion_key: Option<PublicKey>,
     /// Replaces the reply to the next return.
     pub next_reply: Option<Vec<u8>>,
@@ -110,6 +112,7 @@ impl Master {
             no_list: false,
             list: None,
             pillar: map([("role", "test")]),
+            refuses: false,
             minion_key: None,
             next_reply: None,
         };
@@ -381,7 +384,18 @@ impl Desk {
                 OnReturn::EmptyText => Value::from(""),
                 OnReturn::Silence => return None,
             },
+            "_minion_event" if script.refuses => Value::from(false),
             "_minion_event" => Value::Nil,
+            "_mine" | "_mine_delete" | "_file_recv" => Value::from(!script.refuses),
+            "_file_envs" => Value::Array(vec![Value::from("dev"), Value::from("base"), Value::from("../up")]),
+            "_symlink_list" => map([("link", "a"), ("../link", "x")]),
+            "_file_list_emptydirs" => Value::Array(vec![Value::from("empty"), Value::from("/etc")]),
+            "_file_hash_and_stat" => file().map_or(Value::Array(vec![Value::from(""), Value::Nil]), |file| {
+                let said = file.said.clone().unwrap_or_else(|| hex::encode(Sha256::digest(&file.content)));
+                let stat = [0o100_644, 1, 2, 1, 0, 0, file.content.len(), 0, 0, 0].map(|n| Value::from(n as u64));
+                let hash = map([("hash_type", file.hash_type), ("hsum", &said)]);
+                Value::Array(vec![hash, Value::Array(stat.to_vec())])
+            }),
             "_file_list" if script.no_list => return None,
             "_file_list" | "_dir_list" if request.load.get_text("saltenv") != Some("base") => Value::Array(vec![]),
             "_file_list" if script.list.is_some() => script.list.clone().unwrap(),

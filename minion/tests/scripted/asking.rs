@@ -1,0 +1,257 @@
+//! What modules ask of the master through the broker: files, events, the mine, the pillar.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use brine_protocol::ids::Jid;
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
+use brine_sandbox::{EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, Names, PillarOp};
+
+use crate::master::{File, Master, Seen, job};
+use crate::running::{Running, start};
+
+const JID: &str = "20261120134740245008";
+
+async fn ready(dir: &Path) -> (Master, Running) {
+    let mut master = Master::start().await;
+    let minion = start(dir, &master, "").await;
+    master.expect_start().await;
+    master.subscribed().await;
+    master.drain();
+    (master, minion)
+}
+
+async fn ask(minion: &Running, op: HostOp) -> Result<Value, String> {
+    minion.modules.ask(JID, Grants::default(), op).await
+}
+
+async fn read(minion: &Running, path: &str, offset: u64, length: u32) -> Result<Value, String> {
+    let op = FilesOp::Read { path: path.into(), saltenv: "base".into(), offset, length };
+    ask(minion, HostOp::Files(op)).await
+}
+
+async fn cache(minion: &Running, path: &str) -> Result<Value, String> {
+    ask(minion, HostOp::Files(FilesOp::Cache { path: path.into(), saltenv: "base".into() })).await
+}
+
+fn served(master: &mut Master) -> Vec<u64> {
+    let loc = |seen: Seen| match seen {
+        Seen::Request { cmd, load } if cmd == "_serve_file" => load.get_u64("loc"),
+        _ => None,
+    };
+    master.drain().into_iter().filter_map(loc).collect()
+}
+
+/// However small the pieces, each byte comes from the master once; and a file that changes meanwhile is read on as it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_read_in_pieces_and_fetched_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let content: Vec<u8> = (0..10_000_u32).map(|n| u8::try_from(n % 251).unwrap()).collect();
+    master.put_file("a/large", &content);
+    let mut got = Vec::new();
+    loop {
+        let piece = read(&minion, "a/large", got.len() as u64, 640).await.unwrap();
+        let Value::Binary(piece) = piece else { panic!("{piece}") };
+        if piece.is_empty() {
+            break;
+        }
+        got.extend(piece);
+    }
+    assert_eq!(got, content);
+    let expected: Vec<u64> = (0..=10).map(|n| n * 1000).collect();
+    assert_eq!(served(&mut master), expected);
+    master.put_file("a/large", b"new and short");
+    assert_eq!(read(&minion, "a/large", 9_990, 640).await, Ok(Value::Binary(content[9_990..].to_vec())));
+    assert_eq!(read(&minion, "a/large", 0, 640).await, Ok(Value::Binary(b"new and short".to_vec())));
+    assert_eq!(read(&minion, "a/large", 4, 3).await, Ok(Value::Binary(b"and".to_vec())));
+    assert_eq!(read(&minion, "a/large", 100, 3).await, Ok(Value::Binary(vec![])));
+    assert_eq!(read(&minion, "a/none", 0, 640).await, Ok(Value::Nil));
+    // Another job reads it as it is, without fetching it again.
+    served(&mut master);
+    let op = FilesOp::Read { path: "a/large".into(), saltenv: "base".into(), offset: 4, length: 3 };
+    let other = minion.modules.ask("20261120134740245009", Grants::default(), HostOp::Files(op)).await;
+    assert_eq!((other, served(&mut master)), (Ok(Value::Binary(b"and".to_vec())), vec![]));
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cached_files_are_whole_verified_and_in_their_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    master.put_file("a/b.txt", &b"text ".repeat(500));
+    let path = dir.path().join("cache/files/base/a/b.txt");
+    assert_eq!(cache(&minion, "a/b.txt").await, Ok(text(path.to_str().unwrap())));
+    assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(served(&mut master).len(), 4);
+    // What is there is not fetched again; what somebody changed here is.
+    cache(&minion, "a/b.txt").await.unwrap();
+    assert_eq!(served(&mut master).len(), 0);
+    std::fs::write(&path, "tampered with").unwrap();
+    cache(&minion, "a/b.txt").await.unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
+    // A file that is not what the master announced is not kept, not even in part.
+    let said = Some("0".repeat(64));
+    master.script().files.insert("a/false".into(), File { content: b"x".to_vec(), said, hash_type: "sha256" });
+    assert!(cache(&minion, "a/false").await.unwrap_err().contains("has another hash"));
+    let md5 = File { content: b"x".to_vec(), said: None, hash_type: "md5" };
+    master.script().files.insert("a/md5".into(), md5);
+    assert!(cache(&minion, "a/md5").await.unwrap_err().contains("proves nothing"));
+    assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(dir.path().join("cache/files.part")).unwrap().count(), 0);
+    // Nobody's link leads what is fetched elsewhere.
+    let outside = dir.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    symlink(&outside, dir.path().join("cache/files/base/link")).unwrap();
+    master.put_file("link/x", b"x");
+    assert!(cache(&minion, "link/x").await.unwrap_err().contains("is no folder"));
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+    for path in ["../x", "/etc/passwd", "a/../../x", ""] {
+        assert!(cache(&minion, path).await.is_err(), "{path}");
+        assert!(read(&minion, path, 0, 1).await.is_err(), "{path}");
+    }
+    assert_eq!(cache(&minion, "a/none").await, Ok(Value::Nil));
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_and_hashes() {
+    let dir = tempfile::tempdir().unwrap();
+    let (master, minion) = ready(dir.path()).await;
+    for path in ["b/two", "a/one", "a/../../etc/passwd", "/abs"] {
+        master.put_file(path, b"12345");
+    }
+    let listed = async |prefix: &str, kind| {
+        let op = FilesOp::List { saltenv: "base".into(), prefix: prefix.into(), kind };
+        ask(&minion, HostOp::Files(op)).await
+    };
+    assert_eq!(listed("", ListKind::Files).await, Ok(list(["a/one", "b/two"])));
+    assert_eq!(listed("a/", ListKind::Files).await, Ok(list(["a/one"])));
+    assert_eq!(listed("", ListKind::EmptyDirs).await, Ok(list(["empty"])));
+    assert_eq!(listed("", ListKind::Symlinks).await, Ok(list(["link"])));
+    assert!(listed("../", ListKind::Files).await.is_err());
+    master.script().list = Some(list(["a/one", "unasked"]));
+    assert_eq!(listed("a", ListKind::Files).await, Ok(list(["a/one"])));
+    assert_eq!(ask(&minion, HostOp::Files(FilesOp::Envs)).await, Ok(list(["base", "dev"])));
+    let hash = async |path: &str| {
+        ask(&minion, HostOp::Files(FilesOp::Hash { path: path.into(), saltenv: "base".into() })).await
+    };
+    let one = hash("a/one").await.unwrap();
+    assert_eq!((one.get_text("hash_type"), one.get_u64("size")), (Some("sha256"), Some(5)));
+    assert_eq!(hash("a/none").await, Ok(Value::Nil));
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_pushed_below_a_name_that_leads_nowhere_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let push = async |path: &[&str], offset, size| {
+        let path = path.iter().map(ToString::to_string).collect();
+        let op = FilesOp::Push { path, offset, data: b"12345".to_vec().into(), size };
+        ask(&minion, HostOp::Files(op)).await
+    };
+    assert_eq!(push(&["etc", "hosts"], 5, 10).await, Ok(Value::from(true)));
+    let load = master.expect_request("_file_recv").await;
+    assert_eq!(load.get("path"), Some(&list(["etc", "hosts"])));
+    assert_eq!((load.get_u64("loc"), load.get_u64("size")), (Some(5), Some(10)));
+    assert_eq!(load.get_bytes("data"), Some(&b"12345"[..]));
+    master.script().refuses = true;
+    assert_eq!(push(&["etc", "hosts"], 0, 5).await, Ok(Value::from(false)));
+    for path in [&["..", "x"][..], &["", "etc"], &["a/b"], &[]] {
+        assert!(push(path, 0, 5).await.is_err(), "{path:?}");
+    }
+    assert!(push(&["x"], 6, 10).await.is_err());
+    minion.end().await.unwrap();
+}
+
+fn packed(value: &Value) -> Vec<u8> {
+    msgpack::encode_disk(value)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_and_the_mine_wait_for_the_masters_word() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let fire = async |tag: &str, data: Value| {
+        let op = EventsOp::Fire { tag: tag.into(), data: packed(&data).into() };
+        ask(&minion, HostOp::Events(op)).await
+    };
+    assert_eq!(fire("deploy/done", map([("id", "m2"), ("x", "1")])).await, Ok(Value::from(true)));
+    let load = master.expect_request("_minion_event").await;
+    assert_eq!((load.get_text("tag"), load.get_text("id")), (Some("deploy/done"), Some("m1")));
+    assert_eq!(load.get("data"), Some(&map([("id", "m2"), ("x", "1")])));
+    for data in [text("x"), list([1]), Value::Nil] {
+        assert!(fire("deploy/done", data).await.unwrap_err().contains("a dict"));
+    }
+    assert!(fire("a\n\nb", empty_map()).await.is_err());
+    let publish = MineOp::Publish { name: "ip".into(), data: packed(&text("1.2.3.4")).into() };
+    assert_eq!(ask(&minion, HostOp::Mine(publish.clone())).await, Ok(Value::from(true)));
+    let load = master.expect_request("_mine").await;
+    assert_eq!(load.get("data"), Some(&map([("ip", "1.2.3.4")])));
+    let delete = MineOp::Delete { name: "ip".into() };
+    assert_eq!(ask(&minion, HostOp::Mine(delete)).await, Ok(Value::from(true)));
+    assert_eq!(master.expect_request("_mine_delete").await.get_text("fun"), Some("ip"));
+    master.script().refuses = true;
+    assert!(fire("deploy/done", empty_map()).await.unwrap_err().contains("the master refused the event"));
+    assert!(ask(&minion, HostOp::Mine(publish)).await.unwrap_err().contains("did not take the mine value ip"));
+    master.script().refuses = false;
+    let mut sent = 0;
+    while fire("deploy/done", empty_map()).await.is_ok() {
+        sent += 1;
+        assert!(sent < 1000, "nothing slows it");
+    }
+    let other = EventsOp::Fire { tag: "x".into(), data: packed(&empty_map()).into() };
+    let other = minion.modules.ask("20261120134740245009", Grants::default(), HostOp::Events(other)).await;
+    assert_eq!(other, Ok(Value::from(true)), "another job's events are its own");
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_the_pillar_there_is_what_was_granted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    master.script().pillar = map([("deploy", map([("token", "t")])), ("db", map([("password", "secret")]))]);
+    let minion = start(dir.path(), &master, "").await;
+    master.expect_start().await;
+    let asked = async |pillar: Names, op| {
+        let mut grants = Grants::default();
+        grants.pillar = pillar;
+        minion.modules.ask(JID, grants, HostOp::Pillar(op)).await
+    };
+    let deploy = || Names::Only(vec!["deploy".into()]);
+    assert_eq!(asked(deploy(), PillarOp::Items).await, Ok(map([("deploy", map([("token", "t")]))])));
+    let get = |key: &str| PillarOp::Get { key: key.into(), delimiter: None };
+    assert_eq!(asked(deploy(), get("deploy:token")).await, Ok(text("t")));
+    assert_eq!(asked(deploy(), get("db:password")).await, Ok(Value::Nil));
+    assert_eq!(asked(Names::default(), PillarOp::Items).await, Ok(empty_map()));
+    assert_eq!(asked(Names::Any, get("db:password")).await, Ok(text("secret")));
+    minion.end().await.unwrap();
+}
+
+/// Who sent a job is the key that proved it; its own time is what is left of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_know_their_master_and_their_own_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let run = async |master: &mut Master, opts: Value| {
+        let jid = Jid::now();
+        let mut load = job(&jid, "test.origin", vec![]);
+        load.insert("master", "aa:bb");
+        load.insert("executor_opts", opts);
+        let payload = master.seal(&load);
+        master.send(vec![payload]);
+        master.expect_return(&jid).await.get("return").unwrap().clone()
+    };
+    let fingerprint = master.key.public().fingerprint();
+    assert_eq!(run(&mut master, Value::Nil).await, list([text(fingerprint), Value::Nil]));
+    for opts in [map([("timeout", "5s")]), map([("timeout", 5)])] {
+        let left = run(&mut master, opts).await.list().unwrap()[1].as_u64().unwrap();
+        assert!((1..=5_000).contains(&left), "{left}");
+    }
+    let refused = run(&mut master, map([("timeout", "soon")])).await;
+    assert!(refused.as_str().unwrap().contains("no time"), "{refused}");
+    minion.end().await.unwrap();
+}
