@@ -17,9 +17,11 @@ pub(super) fn answer(procs: &ProcDir, runtime: &dyn Runtime, job: &JobContext, o
             if jid.as_str() == job.jid {
                 return Err(HostError::Denied("a job cannot end itself".to_owned()));
             }
+            // It may wait for its turn, or be between two functions.
+            let told = procs.end(&jid);
             let ended = runtime.kill(jid.as_str());
             info!(%jid, by = job.jid, "{ended} instances were ended");
-            Value::from(ended > 0)
+            Value::from(told || ended > 0)
         }
     })
 }

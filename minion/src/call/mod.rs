@@ -114,7 +114,7 @@ async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
     ]);
     let record = base.procs.record(&jid, &load);
     let call = FunCall { fun: fun.to_owned(), arg: arg.clone() };
-    let from = Origin { jid: jid.as_str(), user: &user(), master: None, ends: None };
+    let from = Origin { jid: jid.as_str(), user: &user(), master: None, ends: None, end: None };
     let mut outcome = base.runner().call(&from, &call).await;
     drop(record);
 

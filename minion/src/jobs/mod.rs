@@ -187,15 +187,29 @@ impl Jobs {
         }
         let is_control = job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()));
         let slots = if is_control { &self.control } else { &self.slots };
-        let outcomes = match slots.acquire().await {
-            // A fault of ours is no reason for the master to wait in vain.
-            Ok(_turn) => AssertUnwindSafe(self.runner.run(&job, &master)).catch_unwind().await.unwrap_or_else(|_| {
-                error!(jid = %job.jid, "the minion failed on this job");
-                Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, FAILED)
-            }),
-            Err(_closed) => {
-                Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, "The minion ended before it ran this job.")
+        let ordered = self.opts.jobs.multifunc_ordered;
+        let mut end = record.end();
+        let told = async {
+            match &mut end {
+                Some(end) => end.told().await,
+                None => std::future::pending().await,
             }
+        };
+        let turn = tokio::select! {
+            biased;
+            () = told => Err("The job was stopped before it began: it was killed."),
+            turn = slots.acquire() => turn.map_err(|_closed| "The minion ended before it ran this job."),
+        };
+        let outcomes = match turn {
+            // A fault of ours is no reason for the master to wait in vain.
+            Ok(_turn) => {
+                let ran = AssertUnwindSafe(self.runner.run(&job, &master, end)).catch_unwind().await;
+                ran.unwrap_or_else(|_| {
+                    error!(jid = %job.jid, "the minion failed on this job");
+                    Outcomes::refused(&job, ordered, FAILED)
+                })
+            }
+            Err(why) => Outcomes::refused(&job, ordered, why),
         };
         let load = self.return_load(&job, outcomes);
         match self.returns.keep(job.jid.as_str(), load).await {
@@ -276,6 +290,7 @@ impl Jobs {
                 && let Some(jid) = load.get_text("jid")
             {
                 self.runner.runtime.kill(jid);
+                let _ = jid.parse().map(|jid| self.procs.end(&jid));
             }
         }
         if tokio::time::timeout(KILL_GRACE, self.tasks.wait()).await.is_err() {

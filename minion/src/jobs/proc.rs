@@ -3,15 +3,17 @@
 //! The minion and `salt-call` see each other's jobs through it, and a minion that starts again sees which jobs its
 //! predecessor did not finish.
 
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
+use tokio::sync::watch;
 use tracing::warn;
 
 /// More jobs at once than any minion is let have; the folder is read at most so far.
@@ -23,15 +25,54 @@ const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub struct ProcDir {
     dir: PathBuf,
+    /// Jobs of this process, by jid: where they are told to end.
+    here: Arc<Mutex<HashMap<Jid, watch::Sender<bool>>>>,
+}
+
+/// Whether a job was told to end.
+#[derive(Debug, Clone)]
+pub(crate) struct End(watch::Receiver<bool>);
+
+impl End {
+    /// Waits until it is; for ever, if the job ends otherwise.
+    pub(crate) async fn told(&mut self) {
+        if self.0.wait_for(|told| *told).await.is_err() {
+            std::future::pending().await
+        }
+    }
 }
 
 /// The file of one running job; gone when this is dropped.
 #[derive(Debug)]
 pub(crate) struct ProcRecord {
     path: PathBuf,
+    here: Option<Here>,
+}
+
+/// A job of this process.
+#[derive(Debug)]
+struct Here {
+    jobs: Arc<Mutex<HashMap<Jid, watch::Sender<bool>>>>,
+    jid: Jid,
+    end: End,
+}
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        lock(&self.jobs).remove(&self.jid);
+    }
+}
+
+fn lock(jobs: &Mutex<HashMap<Jid, watch::Sender<bool>>>) -> MutexGuard<'_, HashMap<Jid, watch::Sender<bool>>> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ProcRecord {
+    /// Where the job is told to end; none where it is not this process's.
+    pub(crate) fn end(&self) -> Option<End> {
+        self.here.as_ref().map(|here| here.end.clone())
+    }
+
     /// Lets the file be, for the next start.
     pub(crate) fn leave(mut self) {
         self.path = PathBuf::new();
@@ -50,7 +91,7 @@ impl ProcDir {
     /// Opens the folder, making it where there is none.
     pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
         crate::process::private_dir(dir)?;
-        Ok(Arc::new(Self { dir: dir.to_owned() }))
+        Ok(Arc::new(Self { dir: dir.to_owned(), here: Arc::default() }))
     }
 
     /// Records a job that starts now. A record that cannot be written does not keep the job from running.
@@ -78,7 +119,15 @@ impl ProcDir {
         if let Err(e) = written {
             warn!(%jid, "cannot record the job in {}: {e}", path.display());
         }
-        ProcRecord { path }
+        let (sender, told) = watch::channel(false);
+        lock(&self.here).insert(jid.clone(), sender);
+        let here = Here { jobs: Arc::clone(&self.here), jid: jid.clone(), end: End(told) };
+        ProcRecord { path, here: Some(here) }
+    }
+
+    /// Tells a job of this process to end, whether it runs or waits; says whether there is one.
+    pub(crate) fn end(&self, jid: &Jid) -> bool {
+        lock(&self.here).get(jid).map(|job| job.send_replace(true)).is_some()
     }
 
     /// The jobs that run, each its load with `pid`; `except` is left out.
@@ -104,7 +153,7 @@ impl ProcDir {
             if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
                 continue;
             }
-            let record = ProcRecord { path };
+            let record = ProcRecord { path, here: None };
             if let Some(load) = load
                 && load.get_text("tgt") != Some(SALT_CALL)
             {
@@ -151,6 +200,7 @@ fn is_salt(pid: u64) -> bool {
 mod tests {
     use super::*;
     use brine_protocol::value::{list, map};
+    use futures_util::FutureExt;
 
     #[test]
     fn a_record_lives_as_long_as_its_job() {
@@ -166,6 +216,21 @@ mod tests {
         assert_eq!(found.get_u64("pid"), Some(u64::from(std::process::id())));
         drop(record);
         assert!(procs.find(&one).is_none());
+    }
+
+    #[test]
+    fn a_job_is_told_to_end_while_it_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let procs = ProcDir::open(dir.path()).unwrap();
+        let (jid, other) = (Jid::now(), Jid::now());
+        let (record, others) = (procs.record(&jid, &map([("fun", "a.b")])), procs.record(&other, &Value::Nil));
+        let mut end = record.end().unwrap();
+        assert!(end.told().now_or_never().is_none());
+        assert!(procs.end(&jid));
+        assert!(end.told().now_or_never().is_some());
+        assert!(others.end().unwrap().told().now_or_never().is_none());
+        drop(record);
+        assert!(!procs.end(&jid));
     }
 
     /// Else nobody would answer for it when the minion dies.

@@ -7,6 +7,7 @@ use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::{JobContext, JobOutcome, Rest};
 
+use super::proc::End;
 use super::timeout;
 use crate::modules::Modules;
 use crate::runtime::Runtime;
@@ -34,6 +35,17 @@ pub(crate) struct Origin<'a> {
     pub(crate) master: Option<&'a str>,
     /// The job's own time and when it is over.
     pub(crate) ends: Option<(Duration, Instant)>,
+    /// Where it is told to end.
+    pub(crate) end: Option<End>,
+}
+
+impl Origin<'_> {
+    async fn told_to_end(&self) {
+        match self.end.clone() {
+            Some(mut end) => end.told().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// What a job led to, one for each function.
@@ -45,7 +57,7 @@ pub(crate) struct Outcomes {
 
 impl Runner {
     /// Runs the functions of a job, one after the other. Never fails: what goes wrong is an outcome.
-    pub(crate) async fn run(&self, job: &JobLoad, master: &str) -> Outcomes {
+    pub(crate) async fn run(&self, job: &JobLoad, master: &str, end: Option<End>) -> Outcomes {
         let own = match timeout::of(&job.raw) {
             Ok(own) => own,
             Err(why) => return Outcomes::refused(job, self.multifunc_ordered, &why),
@@ -55,6 +67,7 @@ impl Runner {
             user: &job.user,
             master: Some(master),
             ends: own.map(|own| (own, Instant::now() + own)),
+            end,
         };
         if job.calls.len() > MAX_FUNCTIONS {
             let why = format!("A job may have at most {MAX_FUNCTIONS} functions, this one has {}.", job.calls.len());
@@ -78,7 +91,12 @@ impl Runner {
 
     /// Runs one function; its outcome is as the sandbox says, see [`judge`].
     pub(crate) async fn call(&self, from: &Origin<'_>, call: &FunCall) -> JobOutcome {
-        let trouble = self.modules.ensure(module_of(&call.fun)).await.err();
+        // Fetching a module takes its time, and so did the functions before this one.
+        let trouble = tokio::select! {
+            biased;
+            () = from.told_to_end() => return killed_before(&call.fun),
+            ensured = self.modules.ensure(module_of(&call.fun)) => ensured.err(),
+        };
         let (args, mut kwargs) = split_kwargs(&call.arg);
         let asked = kwargs.iter().rev().find(|(name, _)| name == "test").map(|(_, v)| v.truthy());
         let test = asked.unwrap_or(self.test);
@@ -106,7 +124,17 @@ impl Runner {
             timeout_ms,
             called_by: None,
         };
-        let mut outcome = self.runtime.run(context, &call.fun, args, kwargs).await;
+        let mut run = self.runtime.run(context, &call.fun, args, kwargs);
+        let mut outcome = tokio::select! {
+            // The first look at it has it known to the sandbox: a word that comes now reaches it, and one that came in the
+            // moment before is passed on.
+            biased;
+            outcome = &mut run => outcome,
+            () = from.told_to_end() => {
+                self.runtime.kill(from.jid);
+                run.await
+            }
+        };
         if let Some(why) = trouble
             && !outcome.success
             && let Some(said) = outcome.value.text()
@@ -184,6 +212,11 @@ fn unique<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
     let mut out = empty_map();
     values.for_each(|(fun, value)| out.insert(fun, value));
     out
+}
+
+/// The outcome of a function whose job was told to end before it ran.
+pub(crate) fn killed_before(fun: &str) -> JobOutcome {
+    failed(&format!("{fun} was stopped before it began: it was killed"))
 }
 
 /// The outcome of something that did not run.
