@@ -197,7 +197,9 @@ fn value(capability: Capability, grants: &Grants) -> Value {
         Capability::Filesystem => {
             let mode = |writable| if writable { "rw" } else { "ro" };
             let directories = grants.direct.directories.iter();
-            Value::Map(directories.map(|dir| (Value::from(dir.path.as_str()), Value::from(mode(dir.writable)))).collect())
+            Value::Map(
+                directories.map(|dir| (Value::from(dir.path.as_str()), Value::from(mode(dir.writable)))).collect(),
+            )
         }
         Capability::Network => texts(grants.direct.network.iter().map(rule_text)),
         Capability::Pillar => names_value(&grants.pillar),
@@ -288,4 +290,3 @@ fn walls_value(walls: &Walls) -> Value {
         ("cgroup", cgroup),
     ])
 }
-

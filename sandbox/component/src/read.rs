@@ -158,7 +158,8 @@ fn is_version(text: &str) -> bool {
 
 /// Of the first exported interface that has one: `brine:test/functions@1.0.0`.
 fn exported_version(functions: &[Function]) -> Option<String> {
-    let interfaces = functions.iter().filter(|function| function.export.len() > 1).filter_map(|function| function.export.first());
+    let interfaces =
+        functions.iter().filter(|function| function.export.len() > 1).filter_map(|function| function.export.first());
     let mut versions = interfaces.filter_map(|interface| Some(interface.split_once('@')?.1));
     versions.find(|version| is_version(version)).map(str::to_owned)
 }

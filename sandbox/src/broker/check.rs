@@ -4,8 +4,8 @@
 //! configuration would grant it. What comes out is what is done: names are in the one form that was checked.
 
 use brine_sandbox_wire::{
-    ConfigOp, Directory, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostError, HostOp, JobsOp, MineOp, ModulesOp,
-    NetworkOp, PillarOp, PolicyOp,
+    ConfigOp, Directory, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostError, HostOp, JobsOp, MineOp,
+    ModulesOp, NetworkOp, PillarOp, PolicyOp,
 };
 
 use super::names::{self, Form};

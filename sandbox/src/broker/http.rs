@@ -46,11 +46,15 @@ pub(super) fn check(caller: &Caller, op: HttpOp) -> Result<HttpOp, HostError> {
 }
 
 fn form(request: &HttpRequest) -> Result<(), HostError> {
-    if request.method.len() > MAX_METHOD || !is_token(&request.method) || request.method.eq_ignore_ascii_case("connect") {
+    if request.method.len() > MAX_METHOD || !is_token(&request.method) || request.method.eq_ignore_ascii_case("connect")
+    {
         return Err(failed("the method", "is not one as GET, and CONNECT is not taken"));
     }
     if request.headers.len() > MAX_HEADERS {
-        return Err(failed("the request", &format!("has {} headers; the most is {MAX_HEADERS}", request.headers.len())));
+        return Err(failed(
+            "the request",
+            &format!("has {} headers; the most is {MAX_HEADERS}", request.headers.len()),
+        ));
     }
     for (name, value) in &request.headers {
         if !is_token(name) {
@@ -93,10 +97,13 @@ impl Url {
         if text.len() > MAX_URL {
             return bad(&format!("has {} bytes; the most is {MAX_URL}", text.len()));
         }
-        if !text.bytes().all(|c| c.is_ascii_graphic()) || text.contains(['\\', '"', '<', '>', '^', '`', '{', '|', '}']) {
+        if !text.bytes().all(|c| c.is_ascii_graphic()) || text.contains(['\\', '"', '<', '>', '^', '`', '{', '|', '}'])
+        {
             return bad("has characters that a URL cannot have; write them as %XX");
         }
-        let Some((scheme, rest)) = text.split_once("://") else { return bad("does not begin with http:// or https://") };
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return bad("does not begin with http:// or https://");
+        };
         let https = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
@@ -117,7 +124,9 @@ impl Url {
         if host.contains(':') && !host.starts_with('[') {
             return bad("has an address without brackets");
         }
-        let Some(host) = NetworkHost::read(host) else { return bad("names no host, or an address in another form than a.b.c.d") };
+        let Some(host) = NetworkHost::read(host) else {
+            return bad("names no host, or an address in another form than a.b.c.d");
+        };
         let port = match port {
             None => Some(if https { 443 } else { 80 }),
             Some(port) if port.bytes().all(|c| c.is_ascii_digit()) => port.parse().ok().filter(|port| *port > 0),

@@ -22,8 +22,8 @@ use brine_sandbox_wire::{HostError, HostOp, JobContext, LogLevel, Sha256Hex};
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 
-pub use check::{check, check_host};
 pub(crate) use answer::Shown;
+pub use check::{check, check_host};
 pub(crate) use process::is_variable;
 
 use crate::ModuleName;

@@ -87,7 +87,10 @@ fn form(run: &ProcessRun) -> Result<(), HostError> {
         clean("an argument", argument, Form::Bytes)?;
     }
     if run.env.len() > MAX_VARIABLES {
-        return Err(failed("the environment", &format!("has {} variables; the most is {MAX_VARIABLES}", run.env.len())));
+        return Err(failed(
+            "the environment",
+            &format!("has {} variables; the most is {MAX_VARIABLES}", run.env.len()),
+        ));
     }
     let mut seen = BTreeSet::new();
     for (name, value) in &run.env {
@@ -141,7 +144,8 @@ pub(crate) fn is_variable(name: &str) -> bool {
 /// Variables that only say how to show something: language and time zone, as a name and not as a file.
 fn is_harmless(name: &str, value: &str) -> bool {
     const MAX: usize = 128;
-    let locale = name == "LANG" || name.strip_prefix("LC_").is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_uppercase()));
+    let locale =
+        name == "LANG" || name.strip_prefix("LC_").is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_uppercase()));
     let inside = |extra: &'static [char]| move |c: char| c.is_ascii_alphanumeric() || extra.contains(&c);
     let named = value.len() <= MAX && !value.contains("..");
     if locale {
@@ -177,7 +181,13 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    fn name(&mut self, may: bool, names: impl Fn(&mut ProcessGrant) -> &mut Names, name: &str, what: impl Fn() -> String) {
+    fn name(
+        &mut self,
+        may: bool,
+        names: impl Fn(&mut ProcessGrant) -> &mut Names,
+        name: &str,
+        what: impl Fn() -> String,
+    ) {
         if !may {
             let names = names(&mut self.grant);
             *names = names.with(name);

@@ -112,7 +112,8 @@ fn open(rule: &NetworkRule, port: u16) -> bool {
 impl Grants {
     /// Whether this host, a name or an address, may be reached at this port. A redirect goes through here as the first request.
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
-        Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| means(rule, &host) && open(rule, port)))
+        Host::read(host)
+            .is_some_and(|host| self.direct.network.iter().any(|rule| means(rule, &host) && open(rule, port)))
     }
 
     /// Whether any port of this host may be reached: then its name may be resolved.
@@ -152,7 +153,8 @@ pub(crate) fn read_rule(text: &str) -> Result<NetworkRule, String> {
         Some((first, last)) => port(first).zip(port(last)).filter(|(first, last)| first <= last),
         None => port(ports).map(|port| (port, port)),
     };
-    let ports = ports.ok_or("a port from 1 to 65535, a range of ports as in 8000-8010, or * is expected behind the colon")?;
+    let ports =
+        ports.ok_or("a port from 1 to 65535, a range of ports as in 8000-8010, or * is expected behind the colon")?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     if host.contains('/') {
         let net: IpNet = bare.unwrap_or(host).parse().map_err(|_| form)?;
@@ -199,15 +201,45 @@ mod tests {
             assert_eq!(read_rule(expect).unwrap(), rule);
         }
         for bad in [
-            "", "repo.example", ":443", "repo.example:", "repo.example:0", "repo.example:65536", "repo.example:08",
-            "repo.example:+8", "repo.example:9-8", "repo.example:1-", "::1:80", "fd00::/8:80", "[::1]", "[10.0.0.1]:80",
-            "10.1.2.3/8:80", "[fd00::1/8]:80", "10.0.0.0/33:80", "[::ffff:10.0.0.0/104]:80", "*:443", "*.example:443",
-            "repo..example:443", "-a:443", "a b:443", "a\0:443", "bücher.example:443", "127.1:80", "0x7f.0.0.1:80",
-            "2130706433:80", "0177.0.0.1:80", "https://repo.example:443", "user@repo.example:443", "1.2.3.4.5:80",
+            "",
+            "repo.example",
+            ":443",
+            "repo.example:",
+            "repo.example:0",
+            "repo.example:65536",
+            "repo.example:08",
+            "repo.example:+8",
+            "repo.example:9-8",
+            "repo.example:1-",
+            "::1:80",
+            "fd00::/8:80",
+            "[::1]",
+            "[10.0.0.1]:80",
+            "10.1.2.3/8:80",
+            "[fd00::1/8]:80",
+            "10.0.0.0/33:80",
+            "[::ffff:10.0.0.0/104]:80",
+            "*:443",
+            "*.example:443",
+            "repo..example:443",
+            "-a:443",
+            "a b:443",
+            "a\0:443",
+            "bücher.example:443",
+            "127.1:80",
+            "0x7f.0.0.1:80",
+            "2130706433:80",
+            "0177.0.0.1:80",
+            "https://repo.example:443",
+            "user@repo.example:443",
+            "1.2.3.4.5:80",
         ] {
             assert!(read_rule(bad).is_err(), "{bad}: {:?}", read_rule(bad));
         }
-        assert_eq!(read_rule("10.1.2.3/8:80").unwrap_err(), "10.1.2.3/8 is an address within a network; the network is 10.0.0.0/8");
+        assert_eq!(
+            read_rule("10.1.2.3/8:80").unwrap_err(),
+            "10.1.2.3/8 is an address within a network; the network is 10.0.0.0/8"
+        );
     }
 
     #[test]
@@ -253,8 +285,20 @@ mod tests {
             assert!(resolved(good), "{good}");
         }
         for bad in [
-            "127.0.0.2", "169.254.169.254", "0.0.0.0", "0.1.2.3", "224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1",
-            "ff02::1", "::ffff:169.254.169.254", "::127.0.0.2", "64:ff9b::7f00:2", "64:ff9b::a9fe:a9fe",
+            "127.0.0.2",
+            "169.254.169.254",
+            "0.0.0.0",
+            "0.1.2.3",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:169.254.169.254",
+            "::127.0.0.2",
+            "64:ff9b::7f00:2",
+            "64:ff9b::a9fe:a9fe",
         ] {
             assert!(!resolved(bad), "{bad}");
         }

@@ -106,7 +106,9 @@ impl Grants {
             (Capability::Files, Grant::Names(names)) => self.files = names,
             (Capability::Events, Grant::Names(names)) => self.events = names,
             (Capability::Mine, Grant::Names(names)) => self.mine = names,
-            (Capability::Process, Grant::Process(process)) => self.process = ProcessGrant { host: host.clone(), ..process },
+            (Capability::Process, Grant::Process(process)) => {
+                self.process = ProcessGrant { host: host.clone(), ..process }
+            }
             (Capability::Filesystem, Grant::Directories(directories)) => {
                 self.direct.directories = directories;
                 // Who reaches no directory needs no executor of its own for being somebody.

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use super::{Host, Names, ProcessGrant};
 
 /// Where programs are looked for by their bare names, whatever the minion's own environment says.
-pub const PROGRAM_FOLDERS: [&str; 6] =
-    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /// What [`ProcessGrant::find`] finds.
 #[derive(Debug, Clone, PartialEq, Eq)]

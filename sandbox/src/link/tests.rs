@@ -118,7 +118,11 @@ fn kill() -> HostOp {
 async fn what_was_not_granted_does_not_reach_the_broker() {
     let mut it = taken(Limits::default()).await;
     it.ask(it.call, 1, kill()).await;
-    let denied = Err(HostError::Denied("brine:host/jobs was not granted to this module".into()));
+    let line = format!("mine: {{sha256: \"{}\", jobs: true}}", "01".repeat(32));
+    let denied = Err(HostError::Denied(format!(
+        "module mine may not see and end running jobs; the owner of this host grants it by this line under sandbox: modules: in the \
+         minion's configuration: {line}"
+    )));
     assert_eq!(it.heard().await, (it.call, 1, denied));
     // Nor does a call of a job that is none.
     it.ask(99, 2, grains()).await;
@@ -212,7 +216,10 @@ async fn what_makes_no_sense_ends_the_executor_or_nothing() {
     it.say.send(&FromExecutor::Done { call: 99, outcome, usage: Usage::default() }).await.unwrap();
     it.say.send(&FromExecutor::Loaded { module: Sha256Hex::from([9; 32]) }).await.unwrap();
     it.say.send(&FromExecutor::Pong { n: 5 }).await.unwrap();
-    it.say.send(&FromExecutor::Ready { version: 1, pid: 1, walls: brine_sandbox_walls::Walls::default() }).await.unwrap();
+    it.say
+        .send(&FromExecutor::Ready { version: 1, pid: 1, walls: brine_sandbox_walls::Walls::default() })
+        .await
+        .unwrap();
     assert_eq!(it.served.await.unwrap(), "said twice that it is ready");
     it.link.died(&"broke".into());
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));

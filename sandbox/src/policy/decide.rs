@@ -55,7 +55,9 @@ impl ModuleGrants {
         let masters = self.masters.iter().map(|(master, of)| (Some(master.as_str()), of));
         std::iter::once((None, &self.general)).chain(masters).flat_map(|(master, of)| {
             let functions = of.functions.iter().map(|(function, decided)| (Some(function.as_str()), decided));
-            std::iter::once((None, &of.rest)).chain(functions).map(move |(function, decided)| (master, function, decided))
+            std::iter::once((None, &of.rest))
+                .chain(functions)
+                .map(move |(function, decided)| (master, function, decided))
         })
     }
 }
@@ -82,11 +84,8 @@ impl Policy {
             }
         }
         refused.unknown = unknown;
-        let named: BTreeSet<&str> = functions
-            .iter()
-            .map(AsRef::as_ref)
-            .filter(|function| self.names_function(subject, function))
-            .collect();
+        let named: BTreeSet<&str> =
+            functions.iter().map(AsRef::as_ref).filter(|function| self.names_function(subject, function)).collect();
         // Where every function is named, what holds for "the others" holds for none.
         let others = functions.is_empty() || named.len() < functions.len();
         let of_master = |master: Option<&str>| OfMaster {
@@ -103,25 +102,24 @@ impl Policy {
         };
         let counts = |function: Option<&str>| others || function.is_some();
         let mut unsigned = None;
-        let mut callable = false;
+        let mut callable = None;
         let mut interfaces = BTreeSet::new();
-        for (_, _, decided) in grants.answers().filter(|(_, function, _)| counts(*function)) {
+        for (master, function, decided) in grants.answers().filter(|(_, function, _)| counts(*function)) {
             match decided {
                 Ok(grants) => {
-                    callable = true;
+                    callable = callable.or(Some((function, master)));
                     interfaces.extend(grants.interfaces());
                 }
                 Err(why) => unsigned = unsigned.or(Some(why)),
             }
         }
-        if let Some(why) = unsigned.filter(|_| !callable) {
-            refused.unsigned = Some(why.to_string());
+        let Some((function, master)) = callable else {
+            refused.unsigned = unsigned.map(ToString::to_string);
             return Err(Box::new(refused));
-        }
+        };
         for (capability, wanted) in &known {
             if !wanted.iter().all(|interface| interfaces.contains(interface)) {
-                let function = if others { None } else { named.first().copied() };
-                let explain = self.explain(subject, function, None);
+                let explain = self.explain(subject, function, master);
                 refused.lack(*capability, wanted, imports, explain.lifting(*capability, capability.least()));
             }
         }

@@ -1,5 +1,6 @@
 //! The line of the configuration that would grant what was refused: the owner's own entry with what is missing in it.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use brine_sandbox_wire::Sha256Hex;
@@ -42,8 +43,9 @@ impl Explain {
 
     /// The line with which this would be granted.
     pub(crate) fn lifting(&self, capability: Capability, grant: Grant) -> Line {
-        let speaks =
-            |entry: &&Option<Entry>| entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some());
+        let speaks = |entry: &&Option<Entry>| {
+            entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some())
+        };
         // Above the word that counts now, nothing more particular says anything.
         let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE);
         // An entry bound to keys that did not sign this content grants it nothing, whatever is written there.
@@ -88,23 +90,52 @@ impl Line {
         (self.master.as_deref(), &self.key)
     }
 
-    /// Takes what another line of the same place adds.
-    pub(super) fn join(&mut self, other: Self) {
-        self.entry.says.extend(other.entry.says);
+    /// Grants this too.
+    pub(super) fn and(&mut self, capability: Capability, grant: Grant) {
+        self.entry.says.insert(capability, grant);
+    }
+
+    /// All of them as a file has them.
+    pub(super) fn file(lines: &[Self]) -> String {
+        let mut general = String::new();
+        let mut masters: BTreeMap<&str, String> = BTreeMap::new();
+        for line in lines {
+            match &line.master {
+                None => general.push_str(&format!("    {line}\n")),
+                Some(master) => masters.entry(master).or_default().push_str(&format!("        {line}\n")),
+            }
+        }
+        let mut file = "sandbox:\n".to_owned();
+        if !general.is_empty() {
+            file.push_str(&format!("  modules:\n{general}"));
+        }
+        if !masters.is_empty() {
+            file.push_str("  masters:\n");
+        }
+        for (master, lines) in masters {
+            file.push_str(&format!("    {}:\n      modules:\n{lines}", text(master)));
+        }
+        file
     }
 
     /// The end of a refusal.
     pub(crate) fn sentence(lines: &[Self]) -> String {
         let by = if lines.len() == 1 { "this line" } else { "these lines" };
-        let under = match lines.first().and_then(|line| line.master.as_deref()) {
-            Some(master) => format!("sandbox: masters: {}: modules:", text(master)),
-            None => "sandbox: modules:".to_owned(),
-        };
-        let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
-        format!(
-            "; the owner of this host grants it by {by} under {under} in the minion's configuration: {}",
-            lines.join(" and ")
-        )
+        let mut sentence = format!("; the owner of this host grants it by {by}");
+        let mut before: Option<&Self> = None;
+        for line in lines {
+            if before.is_none_or(|before| before.master != line.master) {
+                let master =
+                    line.master.as_ref().map(|master| format!("masters: {}: ", text(master))).unwrap_or_default();
+                let and = if before.is_some() { " and" } else { "" };
+                sentence
+                    .push_str(&format!("{and} under sandbox: {master}modules: in the minion's configuration: {line}"));
+            } else {
+                sentence.push_str(&format!(" and {line}"));
+            }
+            before = Some(line);
+        }
+        sentence
     }
 }
 
@@ -118,7 +149,7 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         if let Some(sha256) = self.sha256 {
-            parts.push(format!("sha256: {}", text(&sha256.to_string())));
+            parts.push(format!("sha256: {}", hash_text(&sha256.to_string())));
         }
         match &self.signed_by {
             None => {}
@@ -210,6 +241,13 @@ impl fmt::Display for ProcessGrant {
 fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
     let items: Vec<String> = items.map(text).collect();
     format!("[{}]", items.join(", "))
+}
+
+/// A hash in hex: quoted where some reader of YAML could take it for a number.
+fn hash_text(hex: &str) -> String {
+    let number = hex.bytes().all(|c| c.is_ascii_digit() || c == b'e')
+        || hex.strip_prefix("0b").is_some_and(|rest| rest.bytes().all(|c| matches!(c, b'0' | b'1')));
+    if number { text(hex) } else { hex.to_owned() }
 }
 
 /// Text as YAML has it in a flow: quoted where it could be read as anything else.

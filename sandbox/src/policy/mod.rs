@@ -20,8 +20,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brine_sandbox_wire::{Limits, Sha256Hex};
 
-pub(crate) use capability::{Kind, always};
 pub use capability::Capability;
+pub(crate) use capability::{Kind, always};
 pub use decide::ModuleGrants;
 pub use entry::{Entry, Grant, LimitChanges, Signer, Signers};
 pub(crate) use line::{Explain, Line};

@@ -49,7 +49,7 @@ impl Refused {
         let name = |import: &str| import.split('@').next().is_some_and(|name| interfaces.contains(name));
         self.missing.extend(imports.iter().filter(|import| name(import)).map(|import| (import.clone(), capability)));
         match self.lines.iter_mut().find(|known| known.place() == line.place()) {
-            Some(known) => known.join(line),
+            Some(known) => known.and(capability, capability.least()),
             None => self.lines.push(line),
         }
     }
@@ -60,9 +60,7 @@ impl Refused {
 
     /// The lines of the minion's configuration that would grant what is missing; none where nothing can.
     pub fn lines(&self) -> Option<String> {
-        let lines = self.granting()?;
-        let lines: Vec<String> = lines.iter().map(|line| format!("    {line}\n")).collect();
-        Some(format!("sandbox:\n  modules:\n{}", lines.concat()))
+        self.granting().map(Line::file)
     }
 
     fn granting(&self) -> Option<&[Line]> {

@@ -1,0 +1,475 @@
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::*;
+use crate::signature::KeyId;
+use crate::testing::{all_imports, name, policy as read, sha, yaml};
+
+const GRANTS_IT: &str =
+    "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: ";
+const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+
+fn key() -> KeyId {
+    crate::SigningKey::line(KEY).unwrap().id
+}
+
+fn imports(names: &[&str]) -> Vec<String> {
+    names
+        .iter()
+        .map(|name| if name.contains(':') { (*name).to_owned() } else { format!("brine:host/{name}@1.0.0") })
+        .collect()
+}
+
+fn decide(policy: &Policy, module: &str, standard: bool, names: &[&str]) -> Result<ModuleGrants, Box<Refused>> {
+    let module = name(module);
+    let subject = Subject { name: &module, standard, sha256: sha(1), signers: &[] };
+    policy.decide(&subject, &imports(names), &["f", "g"])
+}
+
+/// `granted …` or the refusal's words.
+fn check(config: &str, module: &str, standard: bool, names: &[&str], expect: &str) {
+    let got = match decide(&read(config), module, standard, names) {
+        Ok(grants) => format!("granted {}", grants.interfaces().collect::<Vec<_>>().join(" ")).trim().to_owned(),
+        Err(refused) => refused.to_string(),
+    };
+    assert_eq!(got, expect.replace("LINE", GRANTS_IT));
+}
+
+#[test]
+fn defaults() {
+    let always =
+        ["brine:host/log@1.0.0", "brine:host/job@1.0.0", "wasi:clocks/wall-clock@0.2.12", "wasi:cli/stdout@0.2.0"];
+    check("{}", "foo", false, &always, "granted");
+    check("{}", "foo", false, &["grains", "config"], "granted brine:host/config brine:host/grains");
+    for (module, interface) in [
+        ("sys", "modules"),
+        ("saltutil", "modules"),
+        ("saltutil", "jobs"),
+        ("sandbox", "policy"),
+        ("disk", "disks"),
+        ("cp", "files"),
+        ("cp", "metadata"),
+        ("file", "metadata"),
+        ("cmd", "process"),
+    ] {
+        check("{}", module, true, &[interface], &format!("granted brine:host/{interface}"));
+        assert!(decide(&Policy::default(), module, false, &[interface]).is_err(), "{module}");
+    }
+    let hash = format!("\"{}\"", "01".repeat(32));
+    let foo = |imports: &[&str], words: &str, entry: &str| {
+        check(
+            "{}",
+            "foo",
+            false,
+            imports,
+            &format!("module foo imports {words} not granted to itLINEfoo: {{sha256: {hash}, {entry}}}"),
+        );
+    };
+    foo(&["jobs"], "brine:host/jobs@1.0.0, which is", "jobs: true");
+    foo(
+        &["process", "wasi:filesystem/types@0.2.12", "wasi:sockets/tcp@0.2.12"],
+        "brine:host/process@1.0.0, wasi:filesystem/types@0.2.12 and wasi:sockets/tcp@0.2.12, which are",
+        "process: [], filesystem: {}, network: []",
+    );
+    foo(
+        &["pillar", "functions", "files", "events", "mine", "http"],
+        "brine:host/events@1.0.0, brine:host/files@1.0.0, brine:host/functions@1.0.0, brine:host/http@1.0.0, brine:host/mine@1.0.0 and \
+         brine:host/pillar@1.0.0, which are",
+        "network: [], pillar: [], functions: [], files: [], events: [], mine: []",
+    );
+    // What is standard comes with its package: its content is not named.
+    check(
+        "{}",
+        "sys",
+        true,
+        &["jobs"],
+        "module sys imports brine:host/jobs@1.0.0, which is not granted to itLINEsys: {jobs: true}",
+    );
+    check("{}", "foo", false, &["acme:x/y@1.0.0"], "module foo imports acme:x/y@1.0.0, which is no interface of Brine");
+}
+
+/// A name that only begins like a known one is another.
+#[test]
+fn names_are_compared_whole() {
+    for import in [
+        "brine:host/logs",
+        "brine:host/grains-all",
+        "brine:host/job/x",
+        "wasi:cli/stdoutx",
+        "wasi:clocksx/a",
+        "x:grains",
+    ] {
+        let refused = decide(&Policy::default(), "foo", true, &[import]).unwrap_err();
+        assert_eq!(refused.unknown, [import]);
+        assert_eq!(refused.lines(), None);
+    }
+}
+
+#[test]
+fn the_most_particular_word_counts() {
+    let master = ["aa"; 32].join(":");
+    let levels = ["{M}x.f", "x.f", "{M}x", "x", "{M}*", "*"];
+    // Each level alone, then each with one above that says the contrary.
+    for (low, lower) in levels.iter().enumerate() {
+        for high in levels[..=low].iter() {
+            for granted in [true, false] {
+                let mut general = std::collections::BTreeMap::new();
+                let mut of_master = std::collections::BTreeMap::new();
+                for (level, says) in [(*lower, !granted), (*high, granted)] {
+                    match level.strip_prefix("{M}") {
+                        Some(key) => of_master.insert(key, says),
+                        None => general.insert(level, says),
+                    };
+                }
+                let text = |entries: &std::collections::BTreeMap<&str, bool>| {
+                    let entries: Vec<String> = entries
+                        .iter()
+                        .map(|(key, says)| format!("\"{key}\": {{grains: {says}, jobs: {says}}}"))
+                        .collect();
+                    format!("{{{}}}", entries.join(", "))
+                };
+                let config = format!(
+                    "modules: {}\nmasters: {{\"{master}\": {{modules: {}}}}}",
+                    text(&general),
+                    text(&of_master)
+                );
+                let grants = decide(&read(&config), "x", false, &["grains"]);
+                let has = grants.is_ok_and(|grants| grants.of("f", Some(&master)).unwrap().allows("brine:host/grains"));
+                assert_eq!(has, granted, "{config}");
+            }
+        }
+    }
+}
+
+#[test]
+fn entries_are_not_merged_and_refusals_are_not_bound() {
+    let other = format!("sha256: \"{}\"", "02".repeat(32));
+    // Bound to other content: as if it were not there.
+    let bound = format!("modules: {{x: {{{other}, jobs: true, pillar: [a]}}, \"*\": {{pillar: [b]}}}}");
+    assert!(decide(&read(&bound), "x", false, &["jobs"]).is_err());
+    let grants = decide(&read(&bound), "x", false, &["pillar"]).unwrap().of("f", None).unwrap();
+    assert_eq!(grants.pillar.to_string(), "[b]");
+    // A refusal counts whatever the content.
+    let refused = format!("modules: {{x: {{{other}, grains: false}}, \"*\": {{grains: true}}}}");
+    assert!(decide(&read(&refused), "x", false, &["grains"]).is_err());
+    // `"*"` takes from standard modules too.
+    assert!(decide(&read("modules: {\"*\": {modules: false}}"), "sys", true, &["modules"]).is_err());
+    // One level's list takes the place of another's.
+    let grants = decide(&read("modules: {x.f: {pillar: [a]}, x: {pillar: [b]}}"), "x", false, &["pillar"]).unwrap();
+    assert_eq!(grants.of("f", None).unwrap().pillar.to_string(), "[a]");
+    assert_eq!(grants.of("g", None).unwrap().pillar.to_string(), "[b]");
+}
+
+#[test]
+fn a_module_is_let_in_where_any_function_has_the_grant() {
+    let master = ["aa"; 32].join(":");
+    for config in [
+        "modules: {x.f: {jobs: true}}".to_owned(),
+        format!("masters: {{\"{master}\": {{modules: {{x.f: {{jobs: true}}}}}}}}"),
+    ] {
+        let grants = decide(&read(&config), "x", false, &["jobs"]).unwrap();
+        assert_eq!(grants.interfaces().collect::<Vec<_>>(), ["brine:host/jobs"]);
+        assert!(!grants.of("g", Some(&master)).unwrap().allows("brine:host/jobs"));
+        assert!(grants.of("f", Some(&master)).unwrap().allows("brine:host/jobs"));
+        let general = grants.of("f", None).unwrap().allows("brine:host/jobs");
+        assert_eq!(general, !config.starts_with("masters"));
+    }
+    // Of a function that the module does not have nothing follows.
+    assert!(decide(&read("modules: {x.nothing: {jobs: true}}"), "x", false, &["jobs"]).is_err());
+}
+
+#[test]
+fn executors_are_shared_by_equal_grants_only() {
+    let config =
+        "modules: {x: {filesystem: {/srv: rw}, user: deploy, network: [\"a:1\"]}, x.g: {filesystem: {}, network: []}}";
+    let grants = decide(&read(config), "x", false, &["wasi:filesystem/types", "http"]).unwrap();
+    let f = grants.of("f", None).unwrap();
+    assert_eq!((f.direct.user.as_deref(), f.direct.directories.len(), f.direct.network.len()), (Some("deploy"), 1, 1));
+    // Who reaches nothing needs no executor of its own, whoever it acts as.
+    let g = grants.of("g", None).unwrap();
+    assert_eq!((&g.direct, g.user.as_deref()), (&brine_sandbox_wire::DirectGrants::default(), Some("deploy")));
+    assert_eq!(grants.directs().len(), 2);
+    // What is not imported is not reached.
+    let grants = decide(&read(config), "x", false, &["grains"]).unwrap();
+    assert_eq!(grants.directs().into_iter().collect::<Vec<_>>(), [&brine_sandbox_wire::DirectGrants::default()]);
+}
+
+#[test]
+fn signatures_that_are_asked_for() {
+    let signed = |config: &str, standard: bool, signers: &[KeyId]| {
+        let module = name("x");
+        let subject = Subject { name: &module, standard, sha256: sha(1), signers };
+        let grants =
+            read(config).decide(&subject, &imports(&["grains"]), &["f", "g"]).map_err(|refused| refused.to_string())?;
+        grants.of("f", None).map(drop)
+    };
+    let own = format!("modules: {{x: {{signed_by: [{KEY}]}}}}");
+    let every = format!("modules: {{\"*\": {{signed_by: [{KEY}]}}}}");
+    let how = "sign it with `minisign -S -m x.wasm` and put x.wasm.minisig beside it";
+    for config in [&own, &every] {
+        assert_eq!(signed(config, false, &[key()]), Ok(()));
+        let entry = if config == &own { "x" } else { "*" };
+        let expect = format!("and sandbox:modules:{entry}:signed_by asks for a signature of {KEY}; {how}");
+        assert_eq!(signed(config, false, &[]), Err(format!("module x is not signed, {expect}")));
+        assert_eq!(
+            signed(config, false, &[KeyId::UNKNOWN]),
+            Err(format!("module x is signed by another key, {expect}"))
+        );
+    }
+    // The package's modules are the package's business, unless the owner names them.
+    assert!(signed(&every, true, &[]).is_ok());
+    assert!(signed(&own, true, &[]).is_err());
+    // One that need not be signed is named, and with its content if it is bound to it.
+    let free = |entry: &str| format!("modules: {{\"*\": {{signed_by: [{KEY}]}}, x: {{{entry}}}}}");
+    assert!(signed(&free("signed_by: false"), false, &[]).is_ok());
+    let hash = |byte: &str| format!("signed_by: false, sha256: \"{}\"", byte.repeat(32));
+    assert!(signed(&free(&hash("01")), false, &[]).is_ok());
+    assert!(signed(&free(&hash("02")), false, &[]).is_err());
+    // A sha256 alone is no word on signatures, and a key whose file was not read signs nothing.
+    assert!(signed(&free("jobs: true"), false, &[]).is_err());
+    assert!(signed("modules: {x: {signed_by: [ops.pub]}}", false, &[key()]).is_err());
+    // A function's own.
+    let function = format!("modules: {{x.f: {{signed_by: [{KEY}]}}}}");
+    let expect =
+        format!("module x is not signed, and sandbox:modules:x.f:signed_by asks for a signature of {KEY}; {how}");
+    assert_eq!(signed(&function, false, &[]), Err(expect));
+    // Grants of an entry count for what is so signed.
+    let grants = format!("modules: {{x: {{signed_by: [{KEY}], jobs: true}}}}");
+    let module = name("x");
+    let decide = |signers: &[KeyId]| {
+        let subject = Subject { name: &module, standard: false, sha256: sha(1), signers };
+        read(&grants).decide(&subject, &imports(&["jobs"]), &["f"]).is_ok()
+    };
+    assert!(decide(&[key()]) && !decide(&[]));
+}
+
+#[test]
+fn limits_are_each_their_own() {
+    let config = "modules: {x.f: {limits: {wall: 1s}}, x: {limits: {wall: 2s, memory: 1MiB}, max_running: 2}, \"*\": {limits: {output: \
+                  2048}, max_running: 5, max_queued: 7}}";
+    let policy = read(config);
+    let of = |function: &str| {
+        let limits = policy.limits(&Limits::default(), &name("x"), function, None);
+        (limits.wall_ms, limits.memory, limits.output)
+    };
+    assert_eq!(of("f"), (1_000, 1 << 20, 2_048));
+    assert_eq!(of("g"), (2_000, 1 << 20, 2_048));
+    assert_eq!(policy.concurrency(&name("x")), Concurrency { max_running: Some(2), max_queued: Some(7) });
+    assert_eq!(policy.concurrency(&name("y")), Concurrency { max_running: Some(5), max_queued: Some(7) });
+}
+
+/// Names of all sorts, as an owner or an error would have them in YAML.
+fn odd() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[a-z]{1,4}",
+        "[ -~]{1,8}",
+        select(vec!["yes", "null", "1e5", "0x1", "12:30", "~", "- a", "é", "\"", "a: b", "#x", "2026-11-20"])
+            .prop_map(str::to_owned)
+    ]
+    .prop_filter("as settings take it", |text| {
+        !text.starts_with('/') && !text.starts_with("salt:") && !text.contains(['*', '?'])
+    })
+}
+
+fn grant(capability: Capability) -> BoxedStrategy<Grant> {
+    use crate::grants::{Names, ProcessGrant};
+    let names = |one: BoxedStrategy<String>| {
+        prop_oneof![1 => Just(Names::Any), 3 => proptest::collection::vec(one, 0..3).prop_map(Names::Only)].boxed()
+    };
+    let path = || "/[a-zA-Z0-9 :{},_-]{1,6}".boxed();
+    let some = match capability.kind() {
+        Kind::Flag => Just(Grant::Yes).boxed(),
+        Kind::Names if capability == Capability::Pillar => {
+            names("[a-z]{1,3}(:[a-z]{1,3})?".boxed()).prop_map(Grant::Names).boxed()
+        }
+        Kind::Names if capability == Capability::Files => {
+            names("[a-z]{1,3}(/[a-z*]{1,3})?".boxed()).prop_map(Grant::Names).boxed()
+        }
+        Kind::Names => names(odd().boxed()).prop_map(Grant::Names).boxed(),
+        Kind::Process => (names(path()), names("[a-z]{1,4}".boxed()), names("[A-Z_]{1,4}\\*?".boxed()), names(path()))
+            .prop_map(|(programs, users, env, cwd)| {
+                Grant::Process(ProcessGrant {
+                    programs,
+                    groups: users.clone(),
+                    users,
+                    env,
+                    cwd,
+                    ..ProcessGrant::default()
+                })
+            })
+            .boxed(),
+        Kind::Directories => proptest::collection::btree_map(path(), any::<bool>(), 0..3)
+            .prop_map(|dirs| {
+                let dirs = dirs.into_iter().map(|(path, writable)| brine_sandbox_wire::Directory { path, writable });
+                Grant::Directories(dirs.collect())
+            })
+            .boxed(),
+        Kind::Network => proptest::collection::btree_set(
+            (select(vec!["a.example", "10.0.0.0/8", "::1", "fd00::/8"]), 1u16..9, 9u16..12),
+            0..3,
+        )
+        .prop_map(|rules| {
+            let rule = |(host, first, last): (&str, u16, u16)| brine_sandbox_wire::NetworkRule {
+                host: host.into(),
+                ports: (first, last),
+            };
+            let mut rules: Vec<_> = rules.into_iter().map(rule).collect();
+            rules.sort();
+            Grant::Network(rules)
+        })
+        .boxed(),
+    };
+    prop_oneof![1 => Just(Grant::No), 2 => some].boxed()
+}
+
+fn entry() -> impl Strategy<Value = Entry> {
+    let one = select(Capability::ALL.to_vec())
+        .prop_flat_map(|capability| grant(capability).prop_map(move |grant| (capability, grant)));
+    let signed = prop_oneof![
+        4 => Just(None),
+        1 => Just(Some(Signers::NotNeeded)),
+        1 => Just(Some(Signers::OneOf(vec![Signer { written: KEY.into(), key: Some(key()) }]))),
+    ];
+    let limits = (proptest::option::of(1u64..86_400_000), proptest::option::of(65_536u64..1 << 32)).prop_map(
+        |(wall_ms, memory)| LimitChanges { wall_ms: wall_ms.map(|ms| ms.max(10)), memory, ..LimitChanges::default() },
+    );
+    let user = proptest::option::of("[a-z]{1,4}|[1-9][0-9]{0,3}");
+    (
+        proptest::option::weighted(0.3, (0u8..3).prop_map(sha)),
+        signed,
+        proptest::collection::vec(one, 0..4),
+        user,
+        limits,
+    )
+        .prop_map(|(sha256, signed_by, says, user, limits)| Entry {
+            sha256,
+            signed_by,
+            says: says.into_iter().collect(),
+            user,
+            limits,
+            ..Entry::default()
+        })
+}
+
+/// A policy about the functions `f` and `g` of `saltutil`, in general and for one master.
+fn policies() -> impl Strategy<Value = Policy> {
+    let rules = || {
+        let functions = proptest::collection::btree_map(select(vec!["f", "g"]), entry(), 0..2);
+        (functions, proptest::option::of(entry()), entry()).prop_map(|(functions, own, every)| Rules {
+            functions: functions
+                .into_iter()
+                .map(|(function, entry)| ((name("saltutil"), function.to_owned()), entry))
+                .collect(),
+            modules: own.map(|own| (name("saltutil"), own)).into_iter().collect(),
+            every,
+        })
+    };
+    (rules(), proptest::option::of(rules())).prop_map(|(general, master)| Policy {
+        general,
+        masters: master.map(|rules| (master_name(), rules)).into_iter().collect(),
+        ..Policy::default()
+    })
+}
+
+fn master_name() -> String {
+    ["aa"; 32].join(":")
+}
+
+/// As the owner would write it all.
+fn written(policy: &Policy) -> String {
+    let rules = |rules: &Rules, indent: &str| {
+        let functions =
+            rules.functions.iter().map(|((module, function), entry)| (format!("{module}.{function}"), entry));
+        let modules = rules.modules.iter().map(|(module, entry)| (module.to_string(), entry));
+        let every = [("\"*\"".to_owned(), &rules.every)];
+        let lines = functions.chain(modules).chain(every).map(|(key, entry)| format!("{indent}  {key}: {entry}\n"));
+        format!("{indent}modules:\n{}", lines.collect::<String>())
+    };
+    let mut text = rules(&policy.general, "");
+    if !policy.masters.is_empty() {
+        text.push_str("masters:\n");
+    }
+    for (master, of) in &policy.masters {
+        text.push_str(&format!("  \"{master}\":\n{}", rules(of, "    ")));
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20000, ..ProptestConfig::default() })]
+
+    /// What is written is read as it was.
+    #[test]
+    fn entries_read_as_they_are_written(policy in policies()) {
+        let text = written(&policy);
+        let again = crate::Settings::read(&yaml(&text)).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?.policy;
+        prop_assert_eq!(&again.general, &policy.general, "{}", text);
+        prop_assert_eq!(&again.masters, &policy.masters);
+    }
+
+    /// Nothing is granted that was not imported; more imports never turn a refusal into a grant; a refusal is one line, and its
+    /// lines, put into the file, grant exactly what was missing.
+    #[test]
+    fn decisions(
+        policy in policies(),
+        wanted in proptest::collection::vec(select(all_imports()), 0..6),
+        more in proptest::collection::vec(select(all_imports()), 0..3),
+        standard: bool,
+        hash in 0u8..3,
+        signed: bool,
+    ) {
+        let module = name("saltutil");
+        let keys = [key()];
+        let subject = Subject { name: &module, standard, sha256: sha(hash), signers: if signed { &keys } else { &[] } };
+        let functions = ["f", "g", "h"];
+        let decide = |policy: &Policy, imports: &[String]| policy.decide(&subject, imports, &functions);
+        let all: Vec<String> = wanted.iter().chain(&more).cloned().collect();
+        match decide(&policy, &wanted) {
+            Ok(grants) => {
+                let imported = |interface: &str| wanted.iter().any(|import| import.split('@').next() == Some(interface));
+                for (_, _, grants) in grants.each() {
+                    prop_assert!(grants.interfaces().all(imported));
+                    prop_assert!(grants.process == Default::default() || imported("brine:host/process"));
+                    prop_assert!(grants.direct.directories.is_empty() || wanted.iter().any(|import| import.contains("filesystem") || import.contains("metadata")));
+                    prop_assert!(grants.direct.network.is_empty() || wanted.iter().any(|import| import.contains("sockets") || import.contains("http")));
+                }
+                prop_assert!(grants.interfaces().all(imported));
+            }
+            Err(refused) => {
+                prop_assert!(decide(&policy, &all).is_err());
+                prop_assert!(!refused.to_string().contains('\n'));
+                let Some(lines) = refused.lines() else { return Ok(()) };
+                prop_assert!(refused.to_string().contains("; the owner of this host grants it by "));
+                // The owner puts them where they belong.
+                let added = read(&lines.lines().skip(1).map(|line| format!("{}\n", &line[2..])).collect::<String>());
+                let mut granted = policy.clone();
+                granted.general.modules.extend(added.general.modules);
+                granted.general.functions.extend(added.general.functions);
+                for (master, rules) in added.masters {
+                    let of_master = granted.masters.entry(master).or_default();
+                    of_master.modules.extend(rules.modules);
+                    of_master.functions.extend(rules.functions);
+                }
+                let now = decide(&granted, &wanted);
+                prop_assert!(now.is_ok(), "{}\n{}\n{}", written(&policy), lines, now.unwrap_err());
+                // And no more: what else could be imported is as it was.
+                for import in all_imports() {
+                    let one = [import.clone()];
+                    if !refused.missing.values().any(|capability| Capability::of(import.split('@').next().unwrap()).unwrap().0 == *capability) {
+                        prop_assert!(decide(&granted, &one).is_err() || decide(&policy, &one).is_ok() || rebound(&policy, &granted), "{}", import);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether an entry was bound to other content before: all that is in it counts again then.
+fn rebound(before: &Policy, after: &Policy) -> bool {
+    let hashes = |policy: &Policy| {
+        let rules = std::iter::once(&policy.general).chain(policy.masters.values());
+        let entries = rules.flat_map(|rules| rules.modules.values().chain(rules.functions.values()));
+        entries.filter_map(|entry| entry.sha256).collect::<Vec<_>>()
+    };
+    hashes(before) != hashes(after)
+}

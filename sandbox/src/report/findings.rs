@@ -11,8 +11,8 @@ use crate::store::{Store, Table};
 
 /// Programs through which a module that may run them runs any other.
 const SHELLS: [&str; 16] = [
-    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "env", "busybox", "sudo", "su", "python3", "perl",
-    "xargs",
+    "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "env", "busybox", "sudo", "su", "python3",
+    "perl", "xargs",
 ];
 
 /// One line each.
@@ -90,7 +90,10 @@ fn of_rules(path: &str, rules: &Rules, table: &Table, accounts: &Accounts<'_>, f
 fn of_binding(path: &str, entry: &Entry, module: &crate::store::Entry, findings: &mut Vec<String>) {
     let now = module.module.sha256;
     if entry.sha256.is_some_and(|bound| bound != now) {
-        findings.push(format!("{path}:sha256: module {} is {now} now, and the grants here do not count for it", module.name));
+        findings.push(format!(
+            "{path}:sha256: module {} is {now} now, and the grants here do not count for it",
+            module.name
+        ));
     }
 }
 
@@ -178,7 +181,9 @@ mod tests {
             "sandbox:modules:mine: there is no module mine".to_owned(),
             "sandbox:modules:mine:user: /etc/passwd has no user nobody-here".to_owned(),
             format!("sandbox:modules:mine:process: {text} is not a program"),
-            format!("sandbox:modules:mine:process: {open} may be written by others (mode 757); `chmod go-w` it and give it to root"),
+            format!(
+                "sandbox:modules:mine:process: {open} may be written by others (mode 757); `chmod go-w` it and give it to root"
+            ),
             format!("sandbox:modules:mine:process: through {shell} any program can be run"),
             "sandbox:modules:mine:process: there is no program /no/such".to_owned(),
             "sandbox:modules:mine:process:users: /etc/passwd has no user other".to_owned(),

@@ -80,7 +80,9 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
             let Value::Array(_) = value else {
                 return error(path, format!("a list of host:port or false is expected, not {value}"));
             };
-            let rules = list(path, value, |path, text| read_rule(text).map(drop).or_else(|why| error(path, format!("{text:?}: {why}"))))?;
+            let rules = list(path, value, |path, text| {
+                read_rule(text).map(drop).or_else(|why| error(path, format!("{text:?}: {why}")))
+            })?;
             let mut rules: Vec<_> = rules.iter().filter_map(|rule| read_rule(rule).ok()).collect();
             rules.sort();
             rules.dedup();
@@ -92,7 +94,9 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
 /// What one name in a list of this capability has to be.
 fn named(path: &str, capability: Capability, text: &str) -> Result<()> {
     match capability {
-        Capability::Pillar if is_glob(text) => error(path, format!("{text:?}: keys of the pillar are named whole, without * and ?")),
+        Capability::Pillar if is_glob(text) => {
+            error(path, format!("{text:?}: keys of the pillar are named whole, without * and ?"))
+        }
         Capability::Pillar if text.split(':').any(str::is_empty) => error(path, format!("{text:?} has an empty part")),
         Capability::Files if text.starts_with('/') || text.starts_with("salt:") => {
             error(path, format!("{text:?}: a path on the file server is relative, as in deploy/**"))
@@ -134,7 +138,9 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
         _ if value.as_str() == Some("any") => Ok(any(Names::Any)),
         _ => error(
             path,
-            format!("any, a list of programs, a dict of programs, users, groups, env and cwd, or false is expected, not {value}"),
+            format!(
+                "any, a list of programs, a dict of programs, users, groups, env and cwd, or false is expected, not {value}"
+            ),
         ),
     }
 }
@@ -193,8 +199,6 @@ fn signed_by(path: &str, value: &Value) -> Result<Signers> {
     if items.is_empty() {
         return error(path, "the list is empty: nothing could be so signed");
     }
-    let signer = |item| {
-        Ok(Signer { written: text(path, item)?.to_owned(), key: None })
-    };
+    let signer = |item| Ok(Signer { written: text(path, item)?.to_owned(), key: None });
     items.iter().map(signer).collect::<Result<_>>().map(Signers::OneOf)
 }

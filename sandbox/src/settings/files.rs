@@ -61,7 +61,9 @@ fn own_user() -> Option<std::sync::Arc<str>> {
     }
     let users = fs::read_to_string("/etc/passwd").ok()?;
     let fields = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
-    fields.filter(|fields| fields.get(2) == Some(&uid.to_string().as_str())).find_map(|fields| Some((*fields.first()?).into()))
+    fields
+        .filter(|fields| fields.get(2) == Some(&uid.to_string().as_str()))
+        .find_map(|fields| Some((*fields.first()?).into()))
 }
 
 fn rules_keys(path: &str, rules: &mut Rules, beside: Option<&Path>, keys: &mut Vec<SigningKey>) -> Result<()> {
@@ -142,6 +144,33 @@ mod tests {
 
     use super::*;
 
+    /// Keys are read beside the configuration, and not where others could put theirs.
+    #[test]
+    fn files_of_keys() {
+        const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let file = base.join("ops.pub");
+        let config = crate::testing::yaml("modules: {\"*\": {signed_by: [ops.pub]}}");
+        let load = || Settings::load(&config, &base).map(|settings| settings.policy).map_err(|error| error.to_string());
+        let key = "sandbox:modules:*:signed_by";
+        let cannot = format!("{key}: \"ops.pub\" is no public key of minisign, and the file {}", file.display());
+        assert_eq!(load().unwrap_err(), format!("{cannot} cannot be read: No such file or directory (os error 2)"));
+        fs::write(&file, "x").unwrap();
+        let expect = format!("{cannot} has none in it: a line of comment and a line that begins with RW are expected");
+        assert_eq!(load().unwrap_err(), expect);
+        fs::write(&file, format!("untrusted comment: x\n{KEY}\n")).unwrap();
+        let policy = load().unwrap();
+        assert_eq!(policy.keys.len(), 1);
+        assert!(
+            matches!(&policy.general.every.signed_by, Some(Signers::OneOf(keys)) if keys[0].key == Some(policy.keys[0].id))
+        );
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+        let why =
+            format!("{} may be written by others (mode 666); `chmod go-w` it and give it to root", file.display());
+        assert_eq!(load().unwrap_err(), format!("{key}: {why}"));
+    }
+
     #[test]
     fn files_that_others_may_write() {
         let dir = tempfile::tempdir().unwrap();
@@ -155,13 +184,19 @@ mod tests {
         for bad in [0o664, 0o646] {
             mode(&file, bad);
             let why = others_may_write(&file).unwrap();
-            let expect = format!("{} may be written by others (mode {bad:o}); `chmod go-w` it and give it to root", file.display());
+            let expect = format!(
+                "{} may be written by others (mode {bad:o}); `chmod go-w` it and give it to root",
+                file.display()
+            );
             assert_eq!(why, expect);
         }
         mode(&file, 0o644);
         mode(&base, 0o777);
         let why = others_may_write(&file).unwrap();
-        assert!(why.starts_with(&format!("{} can be replaced: {} may be written", file.display(), base.display())), "{why}");
+        assert!(
+            why.starts_with(&format!("{} can be replaced: {} may be written", file.display(), base.display())),
+            "{why}"
+        );
         // The same through a link from elsewhere.
         let other = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(&file, other.path().join("link")).unwrap();

@@ -129,8 +129,13 @@ impl Settings {
         for (fingerprint, value) in values::entries(path, value)? {
             let path = format!("{path}:{fingerprint}");
             let pairs: Vec<&str> = fingerprint.split(':').collect();
-            if pairs.len() != 32 || !pairs.iter().all(|pair| pair.len() == 2 && pair.chars().all(|c| c.is_ascii_hexdigit())) {
-                return error(&path, "a master's fingerprint is expected: 32 pairs of hex digits, as `salt-key -F master` shows it");
+            if pairs.len() != 32
+                || !pairs.iter().all(|pair| pair.len() == 2 && pair.chars().all(|c| c.is_ascii_hexdigit()))
+            {
+                return error(
+                    &path,
+                    "a master's fingerprint is expected: 32 pairs of hex digits, as `salt-key -F master` shows it",
+                );
             }
             let mut rules = Rules::default();
             for (key, value) in values::entries(&path, value)? {
