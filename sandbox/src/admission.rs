@@ -466,7 +466,8 @@ mod tests {
         assert!(at_once(jobs.turn(None, &large)).await.is_none());
         assert_eq!(
             refused(jobs.admit_nested(first.number, &large).map(drop)),
-            "The minion is busy: of the 100 MiB of memory for all jobs too little is free. Try again, or raise              sandbox:total_memory."
+            "The minion is busy: of the 100 MiB of memory for all jobs too little is free. Try again, or raise \
+             sandbox:total_memory."
         );
         assert!(jobs.admit_nested(first.number, &request("1", &module)).is_ok());
         assert!(at_once(jobs.turn(None, &request("2", &module))).await.is_some());

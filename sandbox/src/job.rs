@@ -119,7 +119,7 @@ impl Runner<'_> {
         let chain = Arc::from([fun.to_owned()]);
         let call = match self.call_of(Arc::new(job), fun, chain, timeout.unwrap_or(u64::MAX)) {
             Ok(call) => call,
-            Err(outcome) => return outcome,
+            Err((text, sha256)) => return JobOutcome::failed(text, sha256),
         };
         let mut place = match self.jobs.admit(&call.request()) {
             Ok(place) => place,
@@ -166,7 +166,7 @@ impl Runner<'_> {
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
         let call = match self.call_of(Arc::new(job), fun, chain, left) {
             Ok(call) => call,
-            Err(outcome) => return outcome,
+            Err((text, sha256)) => return JobOutcome::failed(text, sha256),
         };
         match self.jobs.admit_nested(caller.number, &call.request()) {
             Ok((place, turn)) => {
@@ -186,18 +186,19 @@ impl Runner<'_> {
         }
     }
 
-    /// Finds the function, what it was granted and what it may use; never more time than `most_ms`.
+    /// Finds the function, what it was granted and what it may use; never more time than `most_ms`. Or one line that says
+    /// why not, and of which content.
     fn call_of<'a>(
         &self,
         job: Arc<JobContext>,
         fun: &'a str,
         chain: Arc<[String]>,
         most_ms: u64,
-    ) -> Result<Call<'a>, JobOutcome> {
-        let (entry, function) = resolve(self.store, fun).map_err(|text| JobOutcome::failed(text, None))?;
+    ) -> Result<Call<'a>, (String, Option<Sha256Hex>)> {
+        let (entry, function) = resolve(self.store, fun).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
-        let grants = granted.map_err(|text| JobOutcome::failed(text, Some(entry.module.sha256)))?;
+        let grants = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
         let mut limits = self.store.policy().limits(self.limits, &entry.name, function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
         let concurrency = self.store.policy().concurrency(&entry.name);
@@ -373,9 +374,7 @@ fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutcome {
         }
         Outcome::Returned { value, retcode } => match value::decode(&value) {
             // A function that returned did its work; the retcode it set is its own word on it.
-            Ok(value) => {
-                JobOutcome { value, retcode: i64::from(retcode), success: true, usage: Some(usage), sha256 }
-            }
+            Ok(value) => JobOutcome { value, retcode: i64::from(retcode), success: true, usage: Some(usage), sha256 },
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },
         Outcome::Failed { kind: FailKind::Arguments, message, retcode } if !message.starts_with("Passed invalid") => {

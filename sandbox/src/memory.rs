@@ -5,6 +5,7 @@ use std::path::Path;
 /// Half of what this process may have: the other half is for the host's own work.
 pub(crate) fn half() -> u64 {
     let info = rustix::system::sysinfo();
+    #[allow(clippy::useless_conversion, reason = "it is narrower on 32-bit hosts")]
     let installed = u64::try_from(info.totalram).unwrap_or(u64::MAX).saturating_mul(u64::from(info.mem_unit));
     let allowed = std::fs::read_to_string("/proc/self/cgroup").ok();
     let allowed = allowed.and_then(|text| of_group(&text, Path::new("/sys/fs/cgroup")));
