@@ -283,8 +283,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn inner(dir: &tempfile::TempDir, may_get: Option<Value>) -> Inner {
-        let mine = Mine::new(dir.path(), true, may_get.as_ref()).unwrap();
+    fn inner(dir: &tempfile::TempDir, may_get: Option<&Value>) -> Inner {
+        let mine = Mine::new(dir.path(), true, may_get).unwrap();
         Arc::into_inner(mine.inner).unwrap()
     }
 
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn the_operator_says_who_may_ask() {
         let dir = tempfile::tempdir().unwrap();
-        let mine = inner(&dir, Some(map([("web.*", list(["network.*", "ip"]))])));
+        let mine = inner(&dir, Some(&map([("web.*", list(["network.*", "ip"]))])));
         put(&mine, "a", map([("ip", "1"), ("network.x", "2"), ("secret", "3"), ("xip", "4")])).unwrap();
         assert_eq!(get(&mine, "web1", "*", "glob", "network.x"), map([("a", "2")]));
         for (who, fun) in [("web1", "secret"), ("web1", "xip"), ("b", "ip"), ("aweb", "ip")] {

@@ -40,8 +40,16 @@ const FAILED: &str =
     "The minion itself failed on this job; its log says where. The job may have been cut off anywhere.";
 /// Turns kept for asking after jobs and ending them, so that a minion full of jobs can still be told to stop one.
 pub(crate) const CONTROL_SLOTS: usize = 4;
-const CONTROL: &[&str] =
-    &["saltutil.find_job", "saltutil.running", "saltutil.kill_job", "saltutil.term_job", "saltutil.is_running"];
+const CONTROL: &[&str] = &[
+    "saltutil.find_job",
+    "saltutil.running",
+    "saltutil.kill_job",
+    "saltutil.kill_all_jobs",
+    "saltutil.term_job",
+    "saltutil.term_all_jobs",
+    "saltutil.signal_job",
+    "saltutil.is_running",
+];
 
 /// Takes jobs.
 pub struct Jobs {
