@@ -13,6 +13,7 @@
 //! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
 //!   `suspects.rs` modules that kill it; `executors.rs` which there are
 //! - `admission.rs` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome
+//! - `memory.rs`   how much memory all instances may have; `trim.rs` gives back what they used
 //! - `value.rs`    MessagePack from an executor, bounded before it is built
 
 mod admission;
