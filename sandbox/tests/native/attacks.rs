@@ -22,6 +22,8 @@ pub(crate) struct Facts {
     pub(crate) other_port: u16,
     /// A unix socket on which somebody listens: any user may connect.
     pub(crate) socket: String,
+    /// The number of a file that the minion has open and forgot to keep to itself.
+    pub(crate) inherited: i32,
 }
 
 /// An attack: the answer of its system call, negative numbers are errors.
@@ -32,6 +34,7 @@ pub(crate) fn name(result: c_long) -> String {
     let name = match -result {
         code if code <= 0 => "done",
         1 => "EPERM",
+        9 => "EBADF",
         13 => "EACCES",
         18 => "EXDEV",
         22 => "EINVAL",
@@ -165,6 +168,7 @@ pub(crate) const ALL: &[(&str, Attack)] = &[
     }),
     ("change the root", |facts, _| call!(libc::SYS_chroot, c(facts.ro.as_str()).as_ptr())),
     ("change the directory", |facts, _| call!(libc::SYS_chdir, c(facts.ro.as_str()).as_ptr())),
+    ("use what the minion had open", |facts, _| call!(libc::SYS_read, facts.inherited, [0u8; 8].as_mut_ptr(), 8)),
     ("watch files", |_, _| call!(libc::SYS_inotify_init1, 0)),
     ("watch all files", |_, _| call!(libc::SYS_fanotify_init, 0, 0)),
     // The network.
@@ -188,6 +192,11 @@ pub(crate) const ALL: &[(&str, Attack)] = &[
     }),
     ("a pair of datagram sockets", |_, _| {
         call!(libc::SYS_socketpair, libc::AF_UNIX, libc::SOCK_DGRAM, 0, [0i32; 2].as_mut_ptr())
+    }),
+    ("send elsewhere", |_, _| call!(libc::SYS_sendto, 0, c("x").as_ptr(), 0, 0, [1u8, 0, b'x'].as_ptr(), 3)),
+    ("ask a socket who is at its other end", |_, _| {
+        let (mut who, mut length) = ([0u32; 3], 12u32);
+        call!(libc::SYS_getsockopt, 0, libc::SOL_SOCKET, libc::SO_PEERCRED, who.as_mut_ptr(), &raw mut length)
     }),
     ("bind", |_, _| {
         with_socket(|socket| {

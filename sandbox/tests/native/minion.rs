@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -15,6 +16,7 @@ use brine_sandbox::{
     Broker, Caller, CompileLimits, HostError, HostOp, JobContext, JobOutcome, Limits, LogLevel, Policy, Restarts,
     Sandbox, SandboxConfig, Settings,
 };
+use brine_sandbox_walls::Cgroup;
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 use serde_json::json;
@@ -32,6 +34,7 @@ const TESTS: &[(&str, fn())] = &[
     ("with_grants_it_can_do_what_they_say", with_grants),
     ("floods_and_malformed_messages_harm_nobody_else", floods),
     ("it_dies_with_the_minion", dies_with_the_minion),
+    ("as_root_it_has_no_more_than_its_directories_need", as_root),
     ("a_second_wall_that_is_not_whole_is_refused_where_it_is_required", required),
 ];
 
@@ -157,6 +160,7 @@ struct Targets {
     facts: Facts,
     _tcp: [TcpListener; 2],
     _unix: UnixListener,
+    _inherited: OwnedFd,
 }
 
 /// Everything open to every user: what is denied, the walls deny.
@@ -175,6 +179,10 @@ fn targets() -> Targets {
     open(&root.join("socket"), 0o777);
     let tcp = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let [port, other_port] = [0, 1].map(|n: usize| tcp[n].local_addr().unwrap().port());
+    // As a library that does not think of it leaves its files.
+    let inherited = std::fs::File::open(root.join("outside/file")).unwrap();
+    let inherited = rustix::io::fcntl_dupfd_cloexec(&inherited, 500).unwrap();
+    rustix::io::fcntl_setfd(&inherited, rustix::io::FdFlags::empty()).unwrap();
     let text = |name: &str| root.join(name).to_str().unwrap().to_owned();
     let facts = Facts {
         minion: i32::try_from(std::process::id()).unwrap(),
@@ -184,8 +192,9 @@ fn targets() -> Targets {
         port,
         other_port,
         socket: text("socket"),
+        inherited: inherited.as_raw_fd(),
     };
-    Targets { dir, facts, _tcp: tcp, _unix: unix }
+    Targets { dir, facts, _tcp: tcp, _unix: unix, _inherited: inherited }
 }
 
 /// Runs all attacks in an executor with these grants.
@@ -197,10 +206,12 @@ fn attack(targets: &Targets, grants: &serde_json::Value, imports: &str) -> BTree
         sandbox.install("probe", &module("attacks", imports), None, "base").await.unwrap();
         let outcome = run(&sandbox, "probe.attacks", &serde_json::to_string(&targets.facts).unwrap()).await;
         assert!(outcome.success, "{outcome:?}");
-        for (pid, _, walls) in sandbox.walls() {
+        for (pid, direct, walls) in sandbox.walls() {
             assert_eq!(walls.lacking(), [""; 0], "{pid} {walls:?}");
+            assert!(matches!(walls.cgroup, Cgroup::In(..) | Cgroup::NotAvailable(_)), "{walls:?}");
             let me = rustix::process::geteuid();
             assert_eq!(walls.uid, if me.is_root() { 61_166 } else { me.as_raw() });
+            as_the_kernel_says(pid, direct.directories.iter().any(|directory| directory.writable));
         }
         sandbox.shutdown().await;
         let entries = outcome.value.as_map().unwrap().iter();
@@ -209,6 +220,40 @@ fn attack(targets: &Targets, grants: &serde_json::Value, imports: &str) -> BTree
         assert_eq!(results.len(), ALL.len());
         results
     })
+}
+
+/// What of the walls shows from outside.
+fn as_the_kernel_says(pid: u32, writes: bool) {
+    let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
+    let status = read("status");
+    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+    assert_eq!(
+        (field("NoNewPrivs:").as_str(), field("Seccomp:").as_str(), field("Seccomp_filters:").as_str()),
+        ("1", "2", "2")
+    );
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(field(set), "0000000000000000", "{set}");
+    }
+    assert_eq!(read("oom_score_adj").trim(), "500");
+    // Nobody of its user may look into it: what is in its folder there is root's.
+    assert_eq!(std::fs::metadata(format!("/proc/{pid}/mem")).unwrap().uid(), 0);
+    let limits = read("limits");
+    let hard = |name: &str| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    for name in ["Max core file size", "Max locked memory", "Max msgqueue size"] {
+        assert_eq!(hard(name), "0", "{name}");
+    }
+    assert!(hard("Max open files").parse::<u64>().unwrap() <= 16_384);
+    // 4 GiB of instances, and what is around them.
+    assert!((4 << 30..8 << 30).contains(&hard("Max data size").parse::<u64>().unwrap()));
+    // Where a directory may be written, how large files become is the disk's to bound.
+    assert_eq!(hard("Max file size"), if writes { "unlimited" } else { "268435456" });
+    if rustix::process::geteuid().is_root() {
+        assert_eq!((field("Groups:").as_str(), hard("Max processes").as_str()), ("", "4096"));
+        assert_eq!(field("Gid:"), ["61166"; 4].join("\t"));
+    }
 }
 
 fn expect(results: &BTreeMap<String, String>, exceptions: &[(&str, &str)]) {
@@ -228,7 +273,7 @@ fn expect(results: &BTreeMap<String, String>, exceptions: &[(&str, &str)]) {
 fn without_grants() {
     let targets = targets();
     let results = attack(&targets, &json!({}), "");
-    expect(&results, &[("fork by clone3", "ENOSYS")]);
+    expect(&results, &[("fork by clone3", "ENOSYS"), ("use what the minion had open", "EBADF")]);
     assert!(!targets.dir.path().join("rw/new").exists());
 }
 
@@ -246,6 +291,7 @@ fn with_grants() {
         &results,
         &[
             ("fork by clone3", "ENOSYS"),
+            ("use what the minion had open", "EBADF"),
             // What was granted.
             ("read in the read-only one", "done"),
             ("write in the read-write one", "done"),
@@ -356,7 +402,8 @@ fn floods() {
         assert!(broker.calls.load(Ordering::Relaxed) <= limits.host_calls as usize);
         sandbox.shutdown().await;
         let (kept, left) = (resident().saturating_sub(memory), open_files());
-        println!("  the minion kept {} KiB and {left} of {files} files", kept >> 10);
+        let asked = broker.calls.load(Ordering::Relaxed);
+        println!("  the minion kept {} KiB and {left} of {files} files; it was asked {asked} times", kept >> 10);
         assert!(kept < KEPT, "the minion kept {kept} bytes");
         assert!(left <= files, "{left} files are open, before there were {files}");
     });
@@ -421,5 +468,52 @@ fn required() {
                 "the second wall around the compiler is not whole, and sandbox: require_second_wall is set: it runs as root"
             );
         }
+    });
+}
+
+/// The owner can keep root; then it is one without root's rights, but for those of files where it has directories.
+fn as_root() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    block_on(async {
+        let home = tempfile::tempdir().unwrap();
+        let (ro, rw) = (home.path().join("ro"), home.path().join("rw"));
+        for dir in [&ro, &rw] {
+            std::fs::create_dir(dir).unwrap();
+        }
+        let modules = json!({
+            "reads": { "filesystem": { ro.to_str().unwrap(): "ro" } },
+            "writes": { "filesystem": { rw.to_str().unwrap(): "rw" } },
+        });
+        let mut config = config(home.path(), &json!({ "modules": modules }));
+        config.user = Some("root".into());
+        let sandbox = start(config, Arc::default()).await;
+        let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
+        for module_name in ["reads", "writes"] {
+            // Of different content.
+            let extra =
+                format!("(import \"brine:host/log@1.0.0\" (instance (export \"{module_name}\" (func)))) {reaches}");
+            sandbox.install(module_name, &module("ping", &extra), None, "base").await.unwrap();
+            assert!(run(&sandbox, &format!("{module_name}.ping"), "").await.success);
+        }
+        let mut seen = Vec::new();
+        for (pid, direct, walls) in sandbox.walls() {
+            assert_eq!(walls.lacking(), ["it runs as root"]);
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let rights = status.lines().find_map(|line| line.strip_prefix("CapPrm:\t")).unwrap().to_owned();
+            seen.push((direct.directories.first().map(|directory| directory.writable), rights));
+        }
+        seen.sort();
+        let (override_, search) = (1u64 << 1, 1u64 << 2);
+        assert_eq!(
+            seen,
+            [
+                (None, format!("{:016x}", 0)),
+                (Some(false), format!("{search:016x}")),
+                (Some(true), format!("{:016x}", override_ | search)),
+            ]
+        );
+        sandbox.shutdown().await;
     });
 }

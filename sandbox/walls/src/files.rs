@@ -119,7 +119,117 @@ fn describe(spec: &Spec, abi: u32, walls: &mut Walls) {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+    use std::process::Command;
+
     use super::*;
+
+    /// By which the child is told what to attack.
+    const CHILD: &str = "BRINE_WALLS_CHILD";
+
+    /// What this wall holds without the others: a child that puts up nothing else tries. (In an executor seccomp refuses much of it first.)
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "the test's own program, again")]
+    fn alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for name in ["ro", "rw"] {
+            std::fs::create_dir(root.join(name)).unwrap();
+        }
+        std::fs::copy("/bin/true", root.join("rw/program")).unwrap();
+        let name = format!("brine-walls-{}", std::process::id());
+        let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let ports = listeners.iter().map(|listener| listener.local_addr().unwrap().port().to_string());
+        let told = [root.to_str().unwrap().to_owned(), name].into_iter().chain(ports).collect::<Vec<_>>().join("\n");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "files::tests::child", "--nocapture", "--test-threads=1"])
+            .env(CHILD, told)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout);
+        let results: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("> ")).collect();
+        let abi = results[0].parse::<u32>().unwrap();
+        let denied = |since, what| if abi >= since { what } else { "none" };
+        assert_eq!(
+            results[1..],
+            [
+                "connect to its port: none",
+                &format!("connect to another: {}", denied(4, "13")),
+                &format!("listen: {}", denied(4, "13")),
+                "read outside: 13",
+                "list outside: 13",
+                "write in rw: none",
+                "write in ro: 13",
+                "execute in rw: 13",
+                "a pipe in rw: 13",
+                &format!("signal: {}", denied(6, "1")),
+                &format!("abstract socket: {}", denied(6, "1")),
+            ],
+            "{said}"
+        );
+    }
+
+    /// Not a test of its own.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "to be refused")]
+    fn child() {
+        let Ok(told) = std::env::var(CHILD) else { return };
+        let [root, name, port, other] = told.split('\n').collect::<Vec<_>>()[..] else { panic!("{told}") };
+        let mut spec = Spec::executor();
+        spec.option("--read-only", &format!("{root}/ro")).unwrap();
+        spec.option("--read-write", &format!("{root}/rw")).unwrap();
+        spec.option("--connect-port", port).unwrap();
+        let mut walls = Walls::default();
+        restrict(&spec, open(&spec).unwrap(), &mut walls);
+        println!("\n> {}", walls.landlock);
+        let say = |what: &str, result: Result<(), std::io::Error>| {
+            let error = result.err().map(|error| error.raw_os_error().unwrap_or_default().to_string());
+            println!("> {what}: {}", error.as_deref().unwrap_or("none"));
+        };
+        let connect = |port: &str| TcpStream::connect(("127.0.0.1", port.parse::<u16>().unwrap())).map(drop);
+        say("connect to its port", connect(port));
+        say("connect to another", connect(other));
+        say("listen", TcpListener::bind("127.0.0.1:0").map(drop));
+        say("read outside", std::fs::read("/etc/passwd").map(drop));
+        say("list outside", std::fs::read_dir(root).map(drop));
+        say("write in rw", std::fs::write(format!("{root}/rw/file"), "x"));
+        say("write in ro", std::fs::write(format!("{root}/ro/file"), "x"));
+        say("execute in rw", Command::new(format!("{root}/rw/program")).status().map(drop));
+        let mode = Mode::RUSR;
+        let pipe = rustix::fs::mknodat(CWD, format!("{root}/rw/pipe"), rustix::fs::FileType::Fifo, mode, 0);
+        say("a pipe in rw", pipe.map_err(Into::into));
+        let parent = rustix::process::getppid().unwrap();
+        say("signal", rustix::process::test_kill_process(parent).map_err(Into::into));
+        let address = SocketAddr::from_abstract_name(name).unwrap();
+        say("abstract socket", UnixStream::connect_addr(&address).map(drop));
+    }
+
+    #[test]
+    fn granted_directories_are_what_their_paths_say() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("file"), "").unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        let spec = |name: &str| {
+            let mut spec = Spec::executor();
+            spec.option("--read-only", root.join(name).to_str().unwrap()).unwrap();
+            spec
+        };
+        assert_eq!(open(&spec("real")).unwrap().len(), 1);
+        for (name, why) in [
+            ("link", "a part of its path is a symbolic link"),
+            ("link/below", "a part of its path is a symbolic link"),
+            ("missing", "No such file or directory (os error 2)"),
+            ("file", "Not a directory (os error 20)"),
+        ] {
+            let error = open(&spec(name)).unwrap_err().to_string();
+            assert!(error.contains(root.join(name).to_str().unwrap()) && error.ends_with(why), "{error}");
+        }
+    }
 
     #[test]
     fn what_old_kernels_leave_open() {

@@ -73,3 +73,15 @@ pub fn raise(spec: &Spec) -> Result<Walls, WallError> {
     seccomp::restrict(spec, &mut walls);
     Ok(walls)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Landlock would hold for this thread only.
+    #[test]
+    fn the_walls_come_before_threads() {
+        // The harness's own main thread is one more.
+        assert!(matches!(raise(&Spec::executor()), Err(WallError::Threads(2..))));
+    }
+}

@@ -10,6 +10,9 @@ use seccompiler::{SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
 use super::Rules;
 use crate::{Kind, Spec};
 
+/// Since Linux 6.4.
+const PR_GET_AUXV: libc::c_int = 0x4155_5856;
+
 /// What the list allows for a process of this kind.
 pub(super) fn rules(spec: &Spec) -> Result<Rules, String> {
     let mut list = List::default();
@@ -144,7 +147,10 @@ fn threads(list: &mut List) {
     // The filter before this one answers it.
     list.any(&[libc::SYS_clone3]);
     list.any(&[libc::SYS_set_robust_list, libc::SYS_rseq]);
-    list.when(libc::SYS_prctl, &[int(0, Op::Eq, libc::PR_SET_NAME.unsigned_abs().into())]);
+    // A thread's name; and what the kernel told the process when it began, which rustix asks for where it cannot read it in /proc.
+    for option in [libc::PR_SET_NAME, PR_GET_AUXV] {
+        list.when(libc::SYS_prctl, &[int(0, Op::Eq, option.unsigned_abs().into())]);
+    }
     // Guests step back behind other threads; a thread steps back itself and no other process.
     list.when(libc::SYS_setpriority, &[int(0, Op::Eq, 0), int(1, Op::Eq, 0)]);
 }
