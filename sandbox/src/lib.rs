@@ -5,8 +5,9 @@
 //! and what runs them is another process without privileges.
 //!
 //! - `name.rs`     checked names of modules
-//! - `policy.rs`   what a module may import: pure, a table and the owner's grants; `settings.rs` reads them
-//! - `broker.rs`   the trait through which everything outside an instance happens, and the one check before it
+//! - `policy/`     what a module may do: pure, a table and the owner's word; `settings/` reads it; `grants/` what comes of it
+//! - `broker/`     the trait through which everything outside an instance happens, and the one check before it
+//! - `signature.rs` who signed a module; `report.rs` what owners are told of all that
 //! - `compile.rs`  one run of the compiler in its cage
 //! - `cache.rs`    what it made, by content
 //! - `store.rs`    the modules there are, and how one is switched in

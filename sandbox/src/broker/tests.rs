@@ -98,7 +98,7 @@ fn one_of_each() -> Vec<HostOp> {
 }
 
 /// The refusal of a call with nothing granted within its interface; its line, added, has to allow the call.
-fn refusal(config: &str, op: HostOp, expect: &str) {
+fn refusal(config: &str, op: &HostOp, expect: &str) {
     let before = caller(&policy(config), "mine", "f", None);
     let error = check(&before, op.clone()).unwrap_err();
     let expect = expect.replace("LINE", GRANTS_IT);
@@ -167,7 +167,7 @@ fn linked(rest: &str) -> String {
 #[test]
 fn names_are_refused_with_the_line_that_grants_them() {
     let check =
-        |op, what: &str, rest: &str| refusal(LINKED, op, &format!("module mine may not {what}LINE{}", linked(rest)));
+        |op, what: &str, rest: &str| refusal(LINKED, &op, &format!("module mine may not {what}LINE{}", linked(rest)));
     check(process(run(&["/opt/x/tool", "-v"])), "run /opt/x/tool", "process: [/opt/x/tool]");
     check(process(run(&["no-such-tool"])), "run /usr/bin/no-such-tool", "process: [/usr/bin/no-such-tool]");
     check(HostOp::Process(ProcessOp::Which { name: "/a b".into() }), "run /a b", "process: [\"/a b\"]");
@@ -199,7 +199,7 @@ fn names_are_refused_with_the_line_that_grants_them() {
     // The short form, where the owner has said nothing else.
     refusal(
         "modules:\n  mine: {process: [/usr/bin/uptime]}\n",
-        process(run(&["/bin/x"])),
+        &process(run(&["/bin/x"])),
         "module mine may not run /bin/xLINEmine: {process: [/usr/bin/uptime, /bin/x]}",
     );
 }
@@ -369,7 +369,7 @@ fn commands_have_a_form() {
 fn other_arguments_have_a_form() {
     let long = "x".repeat(1_025);
     never(
-        HostOp::Grains(GrainsOp::Get { key: long.clone(), delimiter: None }),
+        HostOp::Grains(GrainsOp::Get { key: long, delimiter: None }),
         "the key has 1025 bytes; the most is 1024",
     );
     never(HostOp::Grains(GrainsOp::Get { key: "a".into(), delimiter: Some(String::new()) }), "the delimiter is empty");

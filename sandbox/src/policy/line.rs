@@ -71,7 +71,7 @@ impl Explain {
             Some(function) if level < 2 => format!("{}.{function}", self.module),
             _ => self.module.to_string(),
         };
-        let master = if level % 2 == 0 { self.master.clone() } else { None };
+        let master = if level.is_multiple_of(2) { self.master.clone() } else { None };
         Line { master, key, entry }
     }
 }

@@ -83,7 +83,7 @@ pub(super) fn unsigned(
         _ => "*".to_owned(),
     };
     let of_master = match master {
-        Some(master) if level % 2 == 0 => format!("masters:{master}:"),
+        Some(master) if level.is_multiple_of(2) => format!("masters:{master}:"),
         _ => String::new(),
     };
     let written: Vec<&str> = match &entry.signed_by {

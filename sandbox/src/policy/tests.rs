@@ -396,7 +396,7 @@ fn written(policy: &Policy) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     /// What is written is read as it was.
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn entries<'a>(path: &str, value: &'a Value) -> Result<Vec<(&'a str, 
 /// Text, not empty and of one line.
 pub(super) fn text<'a>(path: &str, value: &'a Value) -> Result<&'a str> {
     match value.as_str() {
-        Some(text) if text.is_empty() => error(path, "it is empty"),
+        Some("") => error(path, "it is empty"),
         Some(text) if text.contains(char::is_control) => error(path, "it has control characters"),
         Some(text) if text.len() > MAX_NAME => error(path, format!("it has more than {MAX_NAME} bytes")),
         Some(text) => Ok(text),
