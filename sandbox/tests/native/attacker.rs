@@ -65,10 +65,25 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// Does each attack behind the compiler's walls, and some that executors need.
+pub(crate) fn as_the_compiler(facts: &str) -> ExitCode {
+    brine_sandbox_walls::close_inherited();
+    let facts: Facts = serde_json::from_str(facts).unwrap();
+    let walls = brine_sandbox_walls::raise(&Spec::compiler(1 << 20)).unwrap();
+    assert!(walls.seccomp && walls.landlock > 0, "{walls:?}");
+    let mut results = all(&facts, None);
+    results.extend(attacks::COMPILER.iter().map(|(name, attack)| (*name, attacks::name(attack(&facts, None)))));
+    println!("{}", serde_json::to_string(&results).unwrap());
+    ExitCode::SUCCESS
+}
+
+fn all(facts: &Facts, code: Option<&OwnedFd>) -> BTreeMap<&'static str, String> {
+    attacks::ALL.iter().map(|(name, attack)| (*name, attacks::name(attack(facts, code)))).collect()
+}
+
 /// Does each attack; what came of it by its name.
 fn attack(run: &Run, code: Option<&OwnedFd>) -> Vec<u8> {
     let facts: Facts = serde_json::from_str(&run.context.user).unwrap();
-    let results: BTreeMap<&str, String> =
-        attacks::ALL.iter().map(|(name, attack)| (*name, attacks::name(attack(&facts, code)))).collect();
+    let results = all(&facts, code);
     rmp_serde::to_vec(&results).unwrap()
 }

@@ -310,6 +310,15 @@ pub(crate) const ALL: &[(&str, Attack)] = &[
     ("lock memory", |_, _| call!(libc::SYS_mlockall, libc::MCL_FUTURE)),
 ];
 
+/// What executors need and the compiler does not.
+pub(crate) const COMPILER: &[(&str, Attack)] = &[
+    ("a thread", |_, _| child(call!(libc::SYS_clone, 0x3d_0f00, 0, 0, 0, 0))),
+    ("code", |_, _| map(libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE)),
+    ("a file in memory", |_, _| call!(libc::SYS_memfd_create, c("x").as_ptr(), 3)),
+    ("a socket pair", |_, _| call!(libc::SYS_socketpair, libc::AF_UNIX, libc::SOCK_STREAM, 0, [0i32; 2].as_mut_ptr())),
+    ("send a file", |_, _| call!(libc::SYS_sendmsg, 0, [0u64; 7].as_ptr(), 0)),
+];
+
 fn map(protection: i32, flags: i32) -> c_long {
     call!(libc::SYS_mmap, 0, 4096, protection, flags | libc::MAP_ANONYMOUS, -1, 0)
 }

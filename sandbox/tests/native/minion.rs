@@ -22,7 +22,7 @@ use rmpv::Value;
 use serde_json::json;
 
 use crate::attacks::{ALL, Facts};
-use crate::floods;
+use crate::{attacker, floods};
 
 /// Longer than anything takes, on a busy machine too.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -32,6 +32,7 @@ const KEPT: u64 = 64 << 20;
 const TESTS: &[(&str, fn())] = &[
     ("without_grants_it_can_do_nothing", without_grants),
     ("with_grants_it_can_do_what_they_say", with_grants),
+    ("the_compiler_can_do_less", compiler),
     ("floods_and_malformed_messages_harm_nobody_else", floods),
     ("it_dies_with_the_minion", dies_with_the_minion),
     ("as_root_it_has_no_more_than_its_directories_need", as_root),
@@ -41,10 +42,10 @@ const TESTS: &[(&str, fn())] = &[
 /// A harness as small as can be, because this program has to be one thread when it is the executor. It speaks what cargo and nextest
 /// ask of one.
 pub(crate) fn main(args: &[String]) -> ExitCode {
-    if let [role, config] = args
-        && role == "minion"
-    {
-        return be_a_minion(config);
+    match args {
+        [role, folder] if role == "minion" => return be_a_minion(folder),
+        [role, facts] if role == "compiler" => return attacker::as_the_compiler(facts),
+        _ => {}
     }
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-') && *arg != "terse").collect();
     let chosen = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
@@ -323,6 +324,18 @@ fn with_grants() {
     let (ro, rw) = (Path::new(ro), Path::new(rw));
     assert_eq!(std::fs::read_to_string(ro.join("file")).unwrap(), "content");
     assert!(!ro.join("new").exists() && rw.join("new").exists() && !rw.join("linked").exists());
+}
+
+/// The compiler's walls around the same attacker.
+fn compiler() {
+    let targets = targets();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["compiler", &serde_json::to_string(&targets.facts).unwrap()])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let results = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    expect(&results, &[("use what the minion had open", "EBADF")]);
 }
 
 fn resident() -> u64 {

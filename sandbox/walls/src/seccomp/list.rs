@@ -126,7 +126,7 @@ fn descriptors(list: &mut List) {
         list.when(libc::SYS_fcntl, &[int(1, Op::Eq, command.unsigned_abs().into())]);
     }
     for request in [libc::FIONBIO, libc::FIONREAD] {
-        list.when(libc::SYS_ioctl, &[int(1, Op::Eq, request as u64 & 0xffff_ffff)]);
+        list.when(libc::SYS_ioctl, &[int(1, Op::Eq, request)]);
     }
 }
 
@@ -239,28 +239,31 @@ fn network(list: &mut List) {
 }
 
 /// A condition on a 32-bit argument.
-fn int(index: u8, op: Op, value: u64) -> (u8, Len, Op, u64) {
+fn int(index: u8, op: Op, value: u64) -> Condition {
     (index, Len::Dword, op, value)
 }
 
 /// A condition on a whole register: a pointer, or flags.
-fn long(index: u8, op: Op, value: u64) -> (u8, Len, Op, u64) {
+fn long(index: u8, op: Op, value: u64) -> Condition {
     (index, Len::Qword, op, value)
 }
 
 /// Of a stream socket, whatever it is asked to be besides (SOCK_CLOEXEC, SOCK_NONBLOCK).
-fn stream() -> (u8, Len, Op, u64) {
+fn stream() -> Condition {
     int(1, Op::MaskedEq(0xf), libc::SOCK_STREAM as u64)
 }
 
-fn socket_option(level: libc::c_int, name: libc::c_int) -> [(u8, Len, Op, u64); 2] {
+fn socket_option(level: libc::c_int, name: libc::c_int) -> [Condition; 2] {
     [int(1, Op::Eq, level.unsigned_abs().into()), int(2, Op::Eq, name.unsigned_abs().into())]
 }
+
+/// An argument's index, how much of it counts, and how it compares with a number.
+type Condition = (u8, Len, Op, u64);
 
 /// The list as it grows.
 #[derive(Default)]
 struct List {
-    calls: std::collections::BTreeMap<i64, Vec<Vec<(u8, Len, Op, u64)>>>,
+    calls: std::collections::BTreeMap<i64, Vec<Vec<Condition>>>,
 }
 
 impl List {
@@ -272,12 +275,12 @@ impl List {
     }
 
     /// A call with such arguments; others of the same call are alternatives.
-    fn when(&mut self, call: libc::c_long, conditions: &[(u8, Len, Op, u64)]) {
+    fn when(&mut self, call: libc::c_long, conditions: &[Condition]) {
         self.calls.entry(call).or_default().push(conditions.to_vec());
     }
 
     fn finish(self) -> Result<Rules, String> {
-        let rule = |conditions: Vec<(u8, Len, Op, u64)>| {
+        let rule = |conditions: Vec<Condition>| {
             let conditions = conditions
                 .into_iter()
                 .map(|(index, len, op, value)| SeccompCondition::new(index, len, op, value))
