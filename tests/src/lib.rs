@@ -29,3 +29,42 @@ pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(10)); // between two looks at a condition that sends no event
     }
 }
+
+/// Whether a whole text is as expected. `…` stands for anything; as a line of its own for any lines.
+pub fn fits(text: &str, expect: &str) -> bool {
+    let expect = expect.replace("\n…\n", "\n…");
+    let mut parts = expect.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn placeholders() {
+        for (text, expect, yes) in [
+            ("abc", "abc", true),
+            ("abc", "ab", false),
+            ("abc", "…", true),
+            ("abc", "a…c", true),
+            ("abc", "a…b", false),
+            ("abab", "a…ab", true),
+            ("ab", "ab…ab", false),
+            ("a\nb\nc\nd\n", "a\n…\nd\n", true),
+            ("a\nd\n", "a\n…\nd\n", true),
+            ("x", "", false),
+        ] {
+            assert_eq!(fits(text, expect), yes, "{text:?} {expect:?}");
+        }
+    }
+}

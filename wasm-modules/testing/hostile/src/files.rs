@@ -9,7 +9,7 @@ type Done = Result<String, String>;
 const SHOWN: u64 = 4096;
 
 fn error(code: ErrorCode) -> String {
-    format!("{code:?}")
+    code.name().to_owned()
 }
 
 pub(crate) fn roots() -> Vec<String> {
@@ -97,7 +97,7 @@ pub(crate) fn handles(root: &str, path: &str, most: u32) -> Done {
     let mut open = Vec::new();
     for _ in 0..most {
         let file = root.open_at(PathFlags::empty(), path, OpenFlags::empty(), DescriptorFlags::READ);
-        open.push(file.map_err(|code| format!("{code:?} after {}", open.len()))?);
+        open.push(file.map_err(|code| format!("{} after {}", code.name(), open.len()))?);
     }
     Ok(format!("{} open", open.len()))
 }

@@ -13,7 +13,7 @@ use crate::wasi::sockets::udp_create_socket::create_udp_socket;
 type Done = Result<String, String>;
 
 fn error(step: &str) -> impl Fn(ErrorCode) -> String + '_ {
-    move |code| format!("{step}: {code:?}")
+    move |code| format!("{step}: {}", code.name())
 }
 
 fn socket_address(address: IpAddress, port: u16) -> (IpSocketAddress, IpAddressFamily) {
@@ -76,7 +76,7 @@ fn connect(address: IpAddress, port: u16) -> Done {
         match socket.finish_connect() {
             Ok(_) => return Ok("connected".to_owned()),
             Err(ErrorCode::WouldBlock) => socket.subscribe().block(),
-            Err(code) => return Err(format!("connect: {code:?}")),
+            Err(code) => return Err(format!("connect: {}", code.name())),
         }
     }
 }
@@ -89,7 +89,7 @@ pub(crate) fn resolve(name: &str) -> Result<Vec<IpAddress>, String> {
             Ok(Some(address)) => found.push(address),
             Ok(None) => return Ok(found),
             Err(ErrorCode::WouldBlock) => stream.subscribe().block(),
-            Err(code) => return Err(format!("resolve: {code:?}")),
+            Err(code) => return Err(format!("resolve: {}", code.name())),
         }
     }
 }

@@ -1,0 +1,108 @@
+//! Interfaces that only ask: pillar, events, mine, files of the master, configuration, jobs.
+
+use brine_protocol::value::{Value, map};
+
+use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
+
+/// Every interface of the module `hostile`, and nothing behind any of them.
+pub(crate) const NOTHING: &str = "{process: [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], \
+     mine: [], disks: true, policy: true, jobs: true, modules: true}";
+
+/// What stands before the line that would grant it.
+pub(crate) const LINE: &str =
+    "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {";
+
+fn denied(op: &str, what: &str, line: &str) -> Gets {
+    fails(format!("hostile.{op} was stopped: …was refused: module hostile may not {what}{LINE}…{line}…}}"))
+}
+
+fn failed(what: &str) -> Gets {
+    fails(format!("…{what}…"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_asks() {
+    let granted = NOTHING
+        .replace("pillar: []", "pillar: [deploy, \"web:tls\"]")
+        .replace("files: []", "files: [\"deploy/**\"]")
+        .replace("events: []", "events: [\"deploy/*\"]")
+        .replace("mine: []", "mine: [load]");
+    let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    let secret = map([("key", Value::from("secret"))]);
+    rig.pillar(map([
+        ("deploy", Value::from("mine")),
+        ("web", map([("tls", Value::from("cert")), ("password", Value::from("secret"))])),
+        ("web:password", Value::from("secret")),
+        ("other", secret),
+    ]));
+    let colon = |key: &str| vec![text(key)];
+    let parted = |key: &str, by: &str| vec![text(key), text(by)];
+    for (fun, args, gets) in [
+        // The pillar: what was granted, and neither beside nor above it.
+        ("pillar", colon("deploy"), returns("mine")),
+        ("pillar", colon("web:tls"), returns("cert")),
+        ("pillar", vec![], returns(r#"{"deploy": "mine", "web": {"tls": "cert"}}"#)),
+        ("pillar", colon("other"), denied("pillar", "read the pillar's other", "pillar: [deploy, \"web:tls\", other]")),
+        ("pillar", colon("web"), denied("pillar", "read the pillar's web", "")),
+        ("pillar", colon("web:password"), denied("pillar", "read the pillar's web:password", "")),
+        ("pillar", parted("web.password", "."), denied("pillar", "read the pillar's web:password", "")),
+        ("pillar", parted("web", "x"), denied("pillar", "read the pillar's web", "")),
+        ("pillar", parted("deployXother", "X"), returns("…")),
+        ("pillar", parted("deploy", ""), failed("delimiter")),
+        ("pillar", colon(""), denied("pillar", "read the pillar's ", "")),
+        ("pillar", colon("*"), denied("pillar", "read the pillar's *", "")),
+        ("pillar", colon("deploy\n"), failed("")),
+        ("pillar", vec![text(&"k".repeat(100_000))], failed("the key has 100000 bytes")),
+        // Events: this minion's own tags and none of the master's or of other minions.
+        ("fire", colon("deploy/done"), failed("there is no master to tell")),
+        ("fire", colon("other/done"), denied("fire", "fire the event other/done", "events: [deploy/*, other/done]")),
+        ("fire", colon("salt/job/20260101000000000000/ret/other"), failed("salt/")),
+        ("fire", colon("salt/minion/other/start"), failed("salt/")),
+        ("fire", colon("salt/auth"), failed("salt/")),
+        ("fire", colon("/salt/auth"), failed("")),
+        ("fire", colon("deploy/\n\nsalt/auth"), failed("")),
+        ("fire", colon("deploy/../salt/auth"), failed("")),
+        ("fire", colon(""), failed("")),
+        // The mine.
+        ("mine", colon("load"), failed("there is no master to tell")),
+        ("mine", colon("other"), denied("mine", "publish other to the mine", "mine: [load, other]")),
+        ("mine", colon("lo\u{1b}[31mad"), failed("")),
+        // The master's files.
+        ("files", vec![text("read"), text("deploy/a"), text("base")], failed("")),
+        ("files", vec![text("read"), text("other/a"), text("base")], denied("files", "read salt://other/a", "")),
+        ("files", vec![text("read"), text("deploy/../other/a"), text("base")], failed("..")),
+        ("files", vec![text("read"), text("/etc/shadow"), text("base")], failed("")),
+        ("files", vec![text("read"), text("deploy//a"), text("base")], failed("")),
+        ("files", vec![text("read"), text("deploy/a\0"), text("base")], failed("")),
+        ("files", vec![text("read"), text("deploy/a"), text("../base")], failed("environment")),
+        ("files", vec![text("cache"), text("../../etc/cron.d/x"), text("base")], failed("..")),
+        ("files", vec![text("hash"), text("other"), text("base")], denied("files", "read salt://other", "")),
+        ("push", vec![texts(&["..", "x"])], failed("..")),
+        ("push", vec![texts(&["a/b"])], failed("has a slash")),
+        ("push", vec![texts(&["etc", "passwd"])], denied("push", "send the master a file as etc/passwd", "")),
+        ("push", vec![texts(&[])], failed("has none or more")),
+        // The configuration's secrets, jobs, and what is only a name.
+        ("config", colon("id"), returns("hostile-test")),
+        ("config", colon("sandbox"), returns("…")),
+        ("kill", colon("../../proc/1"), failed("")),
+        ("kill", colon(""), failed("")),
+        ("describe", colon("../sys"), returns("false")),
+        ("disk", colon("/../../etc"), failed("")),
+    ] {
+        let fun = format!("hostile.{fun}");
+        rig.attack(&fun, args, AT_ONCE, &gets).await;
+    }
+    rig.end().await;
+}
+
+/// Where nothing is granted, each says what it wanted and how it would be granted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_that_was_granted_nothing_is_not_let_in() {
+    let rig = Rig::start("  modules: {}\n").await;
+    let refused = "module hostile imports brine:host/disks@1.0.0, brine:host/events@1.0.0, …, which are not granted to it; the owner of \
+                   this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {sha256: …}";
+    rig.refused("hostile", &hostile(), AT_ONCE * 3, refused).await;
+    rig.attack("hostile.spin", vec![], AT_ONCE, &fails("'hostile.spin' is not available.…")).await;
+    rig.end().await;
+}

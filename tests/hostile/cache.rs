@@ -1,0 +1,77 @@
+//! Compiled code that somebody changed: it is native code, and nothing of it may be run.
+
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::asks::NOTHING;
+use crate::rig::{AT_ONCE, Rig, hostile, returns};
+
+fn code(dir: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(dir.join("cache/sandbox")).unwrap().flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|kind| kind == "cwasm")).collect();
+    files.sort();
+    files
+}
+
+/// A change, and what it does to a file of compiled code.
+type Change = (&'static str, fn(&Path));
+
+const CHANGES: [Change; 8] = [
+    ("flipped bits", |path| {
+        let mut bytes = std::fs::read(path).unwrap();
+        for at in (bytes.len() / 3..bytes.len()).step_by(bytes.len() / 20) {
+            bytes[at] ^= 0x10;
+        }
+        std::fs::write(path, bytes).unwrap();
+    }),
+    ("another length", |path| {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+    }),
+    ("another engine's", |path| {
+        // The engine's own header stands at the front: settings and version.
+        let mut bytes = std::fs::read(path).unwrap();
+        let at = bytes.windows(2).position(|pair| pair == b"48").unwrap_or(64);
+        bytes[at] = b'9';
+        std::fs::write(path, bytes).unwrap();
+    }),
+    ("nothing", |path| std::fs::write(path, "").unwrap()),
+    ("everybody's", |path| std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o666)).unwrap()),
+    ("somebody else's", |path| {
+        if rustix::process::geteuid().is_root() {
+            chown(path, Some(65_534), None).unwrap();
+        }
+    }),
+    ("a link", |path| {
+        let aside = path.with_extension("aside");
+        std::fs::rename(path, &aside).unwrap();
+        symlink(aside, path).unwrap();
+    }),
+    ("gone", |path| std::fs::remove_file(path).unwrap()),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_code_is_compiled_again_or_refused() {
+    let settings = format!("  modules:\n    hostile: {NOTHING}\n");
+    let mut rig = Rig::start(&settings).await;
+    rig.install("hostile", &hostile()).await;
+    for (what, change) in CHANGES {
+        println!("{what}");
+        rig.runtime().shutdown().await;
+        let files = code(&rig.dir);
+        assert!(files.len() >= 2, "{files:?}");
+        files.iter().for_each(|path| change(path));
+        rig.restart(&settings).await;
+        // The same module, compiled again; nothing of the file was run.
+        rig.attack("hostile.say", vec!["fine".into(), false.into()], AT_ONCE, &returns("fine")).await;
+    }
+    // A folder that others may write to is not used at all.
+    let folder = rig.dir.join("cache/sandbox");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = rig.try_restart(&settings).await.unwrap_err();
+    let expect = format!("…{}…its mode is 777; what is run from it must be safe from others: chmod 700", folder.display());
+    rig.said("a folder of everybody's", &refused, &expect);
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+    rig.restart(&settings).await;
+    rig.end().await;
+}

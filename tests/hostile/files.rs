@@ -1,0 +1,167 @@
+//! Directories: every way out of them.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::asks::NOTHING;
+use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, open_to_all, returns, text};
+
+fn out() -> Gets {
+    fails("not-permitted")
+}
+
+fn code(code: &str) -> Gets {
+    fails(code)
+}
+
+/// `{dir}/ro` and `{dir}/rw` are granted; `{dir}/secret` is what they are after.
+async fn start() -> Rig {
+    let granted = NOTHING.replace("filesystem: {}", "filesystem: {\"{dir}/ro\": ro, \"{dir}/rw\": rw}");
+    let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
+    let dir = &rig.dir;
+    for name in ["ro", "rw", "ro/sub", "rw/sub", "outside"] {
+        std::fs::create_dir(dir.join(name)).unwrap();
+        open_to_all(&dir.join(name));
+    }
+    everyones(&dir.join("rw"));
+    everyones(&dir.join("rw/sub"));
+    std::fs::write(dir.join("secret"), "secret").unwrap();
+    std::fs::write(dir.join("outside/secret"), "secret").unwrap();
+    std::fs::write(dir.join("ro/inside"), "inside").unwrap();
+    std::fs::write(dir.join("rw/inside"), "inside").unwrap();
+    everyones(&dir.join("rw/inside"));
+    symlink("../secret", dir.join("ro/link")).unwrap();
+    symlink(dir.join("secret"), dir.join("ro/absolute")).unwrap();
+    symlink("/", dir.join("ro/root")).unwrap();
+    symlink("../outside", dir.join("ro/dirlink")).unwrap();
+    symlink("loop", dir.join("ro/loop")).unwrap();
+    symlink("/proc/self/root", dir.join("ro/procroot")).unwrap();
+    let fifo = dir.join("ro/fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0).unwrap();
+    symlink("/dev/zero", dir.join("ro/device")).unwrap();
+    rig.install("hostile", &hostile()).await;
+    rig
+}
+
+fn everyones(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ways_out_of_a_directory() {
+    let rig = start().await;
+    let (ro, rw) = (rig.dir.join("ro"), rig.dir.join("rw"));
+    let (ro, rw) = (ro.to_str().unwrap(), rw.to_str().unwrap());
+    let secret = rig.dir.join("secret");
+    let secret = secret.to_str().unwrap();
+    for (op, root, path, other, gets) in [
+        ("read", ro, "inside", "", returns("inside")),
+        ("read", ro, "../secret", "", out()),
+        ("read", ro, "sub/../../secret", "", out()),
+        ("read", ro, "sub/../inside", "", returns("inside")),
+        ("read", ro, "./../ro/../secret", "", out()),
+        ("read", ro, secret, "", out()),
+        ("read", ro, "/etc/passwd", "", out()),
+        ("read", ro, "//etc/passwd", "", out()),
+        ("read", ro, "link", "", out()),
+        ("read", ro, "absolute", "", out()),
+        ("read", ro, "root/etc/passwd", "", out()),
+        ("read", ro, "dirlink/secret", "", out()),
+        ("read", ro, "dirlink/../secret", "", out()),
+        ("read", ro, "procroot/etc/passwd", "", out()),
+        ("read", ro, "loop", "", code("loop")),
+        ("read", ro, "inside/", "", code("not-directory")),
+        ("read", ro, "link/", "", out()),
+        ("read-nofollow", ro, "link", "", code("loop")),
+        ("read", ro, "inside\0/../../secret", "", fails("…")),
+        ("read", ro, "", "", fails("…")),
+        // Neither waits for the other end nor reads without end.
+        ("read", ro, "fifo", "", fails("…")),
+        ("read", ro, "device", "", out()),
+        ("stat", ro, "../secret", "", out()),
+        ("stat", ro, "link", "", out()),
+        ("list", ro, "..", "", out()),
+        ("list", ro, "root", "", out()),
+        ("list", ro, "dirlink", "", out()),
+        ("readlink", ro, "../ro/link", "", out()),
+        // Read-only is read-only, whatever the way.
+        ("write", ro, "inside", "x", fails("…")),
+        ("create", ro, "new", "x", fails("…")),
+        ("truncate", ro, "inside", "", fails("…")),
+        ("mkdir", ro, "new", "", fails("…")),
+        ("rmdir", ro, "sub", "", fails("…")),
+        ("unlink", ro, "inside", "", fails("…")),
+        ("rename", ro, "inside", "moved", fails("…")),
+        ("symlink", ro, "new", "inside", fails("…")),
+        ("link", ro, "new", "inside", fails("…")),
+        ("mutate", ro, "sub", "new", fails("…")),
+        ("grow", ro, "inside", "", fails("…")),
+        // Writing stays inside as reading does.
+        ("write", rw, "inside", "inside", returns("6 bytes")),
+        ("write", rw, "../secret", "x", out()),
+        ("create", rw, "../new", "x", out()),
+        ("mkdir", rw, "../new", "", out()),
+        ("rename", rw, "inside", "../moved", out()),
+        ("rename", rw, "../secret", "mine", out()),
+        ("unlink", rw, "../secret", "", out()),
+        ("rmdir", rw, "../outside", "", out()),
+        ("link", rw, "hard", "../secret", out()),
+        ("link-follow", rw, "hard", "../ro/link", fails("…")),
+        ("symlink", rw, "made", secret, fails("…")),
+        ("symlink", rw, "made", "../secret", fails("…")),
+        ("grow", rw, "inside", "", fails("…")),
+    ] {
+        let args = vec![text(op), text(root), text(path), text(other)];
+        println!("{op} {path} {other}");
+        rig.attack("hostile.file", args, AT_ONCE, &gets).await;
+    }
+    assert_eq!(std::fs::read_to_string(rig.dir.join("secret")).unwrap(), "secret");
+    assert_eq!(std::fs::read_to_string(rig.dir.join("ro/inside")).unwrap(), "inside");
+    let gets = fails(format!(
+        "{secret} is in no directory that was granted to module hostile; the owner of this host grants it by this line under \
+         sandbox: modules: in the minion's configuration: hostile: {{…}}"
+    ));
+    rig.attack("hostile.stat", vec![text(secret), true.into()], AT_ONCE, &gets).await;
+    for path in ["/etc/shadow", "/proc/self/root/etc/shadow", "../secret", ""] {
+        rig.attack("hostile.stat", vec![text(path), true.into()], AT_ONCE, &fails("…is in no directory that was granted…")).await;
+    }
+    for path in ["link", "absolute", "root", "../secret", "sub/../../secret", "procroot/etc/shadow"] {
+        let path = format!("{ro}/{path}");
+        rig.attack("hostile.stat", vec![text(&path), true.into()], AT_ONCE, &fails("…is in no directory that was granted…")).await;
+    }
+    // Files that are open are bounded.
+    rig.attack("hostile.handles", vec![text(ro), text("inside"), 1_000_000.into()], AT_ONCE, &fails("…")).await;
+    rig.end().await;
+}
+
+/// While the host's side swaps a directory for a link that leads out, nothing is read from there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_race_of_renames() {
+    let rig = start().await;
+    let ro = rig.dir.join("ro");
+    std::fs::create_dir(ro.join("a")).unwrap();
+    open_to_all(&ro.join("a"));
+    std::fs::write(ro.join("a/secret"), "inside").unwrap();
+    symlink("../outside", ro.join("b")).unwrap();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let swapping = std::thread::spawn({
+        let (a, b) = (ro.join("a"), ro.join("b"));
+        move || {
+            let mut swaps = 0;
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                let here = rustix::fs::CWD;
+                rustix::fs::renameat_with(here, &a, here, &b, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+                swaps += 1;
+            }
+            swaps
+        }
+    });
+    let args = vec![text(ro.to_str().unwrap()), text("a/secret"), 5_000.into()];
+    let outcome = rig.beside("a race", Duration::from_secs(20), rig.run("hostile.race", args)).await;
+    drop(stop);
+    println!("{} swaps: {}", swapping.join().unwrap(), crate::rig::shown(&outcome.value));
+    rig.got("a race", &outcome, &returns("… inside, … refused"));
+    rig.end().await;
+}

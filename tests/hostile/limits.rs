@@ -1,0 +1,61 @@
+//! Each resource to its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::asks::NOTHING;
+use crate::rig::{AT_ONCE, CPU, Rig, WALL, fails, hostile, job, returns, text};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_to_its_end() {
+    let limits = "{wall: 2s, cpu: 500ms, memory: 64MiB, output: 1MiB, log: 8KiB, log_lines: 100, host_calls: 200, host_bytes: 2MiB}";
+    let rig = Rig::start(&format!("  limits: {limits}\n  modules:\n    hostile: {NOTHING}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    let large = text(&"x".repeat(1 << 20));
+    for (fun, args, budget, gets) in [
+        ("spin", vec![], CPU, fails("hostile.spin was stopped: its CPU limit of 500 ms is used up")),
+        ("grow", vec![], CPU, returns("… MiB")),
+        ("flood", vec![(2 << 20).into()], AT_ONCE, fails("hostile.flood was stopped: …")),
+        ("flood", vec![(60 << 20).into()], AT_ONCE, fails("hostile.flood was stopped: …")),
+        ("flood", vec![u32::MAX.into()], AT_ONCE, fails("hostile.flood …")),
+        ("pester", vec![u32::MAX.into()], CPU, fails("hostile.pester was stopped: its limit of 200 calls to the host is used up")),
+        // What is over is dropped and counted.
+        ("log", vec![text("short"), 100_000.into()], CPU, returns("nil")),
+        ("log", vec![large.clone(), 100.into()], CPU, returns("nil")),
+        ("say", vec![text(&"x".repeat(3 << 20)), false.into()], AT_ONCE, fails("The arguments have … bytes; …")),
+    ] {
+        rig.attack(&format!("hostile.{fun}"), args, budget, &gets).await;
+    }
+    rig.attack("test.sleep", vec![3600.into()], WALL, &fails("test.sleep was stopped: its wall clock limit of 2 s is used up")).await;
+    rig.end().await;
+}
+
+/// More jobs than there are turns: each runs, waits or is told so at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_at_once() {
+    let settings = format!(
+        "  max_running: 8\n  max_queued: 16\n  limits: {{wall: 2s, cpu: 500ms}}\n  modules:\n    hostile: {}\n",
+        NOTHING.replace("process: []", "process: [], max_running: 2, max_queued: 3")
+    );
+    let rig = Rig::start(&settings).await;
+    rig.install("hostile", &hostile()).await;
+    let jobs: Vec<_> = (0..100)
+        .map(|_| {
+            let runtime = Arc::clone(rig.runtime());
+            tokio::spawn(async move { runtime.run(job("hostile.spin"), "hostile.spin", vec![], vec![]).await })
+        })
+        .collect();
+    let ended = async {
+        let mut ends = Vec::new();
+        for job in jobs {
+            ends.push(crate::rig::shown(&job.await.unwrap().value));
+        }
+        ends
+    };
+    let ends = rig.beside("a hundred jobs", Duration::from_secs(8), ended).await;
+    let count = |start: &str| ends.iter().filter(|text| text.starts_with(start)).count();
+    let stopped = count("hostile.spin was stopped: ");
+    let busy = count("The minion is busy: 2 jobs of module hostile run and 3 wait.");
+    assert_eq!((stopped, busy), (5, 95), "{ends:?}");
+    rig.end().await;
+}

@@ -1,0 +1,118 @@
+//! Connections: to other hosts and ports, by other ways, and to what a name becomes.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
+
+use brine_protocol::value::Value;
+
+use crate::asks::NOTHING;
+use crate::rig::{AT_ONCE, Gets, Rig, fails, hostile, returns, text, texts};
+
+fn failed(what: &str) -> Gets {
+    fails(format!("…{what}…"))
+}
+
+/// Answers every connection with this, and says how many there were.
+fn serve(answer: String) -> (u16, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut stream = stream;
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+            let mut request = [0; 4096];
+            let read = stream.read(&mut request).unwrap_or(0);
+            if sender.send(String::from_utf8_lossy(&request[..read]).into_owned()).is_err() {
+                return;
+            }
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    (port, receiver)
+}
+
+fn redirect(to: &str) -> String {
+    format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_beyond_the_grant() {
+    let fine = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nfine";
+    let (open, _seen) = serve(fine.to_owned());
+    let (closed, closed_seen) = serve(fine.to_owned());
+    let (elsewhere, _) = serve(redirect(&format!("http://127.0.0.1:{closed}/secret")));
+    let (by_name, _) = serve(redirect(&format!("http://localhost:{open}/secret")));
+    let (scheme, _) = serve(redirect("file:///etc/passwd"));
+    let (endless, _) = serve(format!("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}", "x".repeat(3 << 20)));
+    let rules = [open, elsewhere, by_name, scheme, endless].map(|port| format!("\"127.0.0.1:{port}\"")).join(", ");
+    let granted = NOTHING.replace("network: []", &format!("network: [{rules}, \"localhost:{closed}\"]"));
+    let rig = Rig::start(&format!("  limits: {{wall: 5s}}\n  modules:\n    hostile: {granted}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    let refused = || fails("connect: access-denied");
+    for (op, address, port, gets) in [
+        ("connect", "127.0.0.1", open, returns("connected")),
+        ("connect", "127.0.0.1", closed, refused()),
+        ("connect", "127.0.0.2", open, refused()),
+        ("connect", "::1", open, refused()),
+        ("connect", "::ffff:127.0.0.2", open, refused()),
+        ("connect", "0.0.0.0", open, refused()),
+        ("connect", "169.254.169.254", 80, refused()),
+        ("connect", "127.0.0.1", 0, fails("connect: …")),
+        ("bind", "127.0.0.1", 0, fails("…")),
+        ("listen", "0.0.0.0", 0, fails("…")),
+        ("udp", "127.0.0.1", open, fails("…")),
+    ] {
+        let args = vec![text(op), text(address), Value::from(port)];
+        rig.attack("hostile.socket", args, AT_ONCE, &gets).await;
+    }
+    // A granted name that leads to this host itself; a name that was not granted; names that are none.
+    rig.attack("hostile.resolve", vec![text("localhost")], AT_ONCE, &failed("")).await;
+    rig.attack("hostile.reach", vec![text("localhost"), closed.into()], AT_ONCE, &failed("")).await;
+    for name in ["other.example", "2130706433", "0x7f.1", "127.1", "a b", "a\0b", "", "localhost.", "LOCALHOST", &"a".repeat(300)] {
+        rig.attack("hostile.resolve", vec![text(name)], AT_ONCE, &failed("")).await;
+    }
+    let at = |host: &str, port: u16| text(&format!("http://{host}:{port}/x"));
+    for (url, gets) in [
+        (at("127.0.0.1", open), returns("200: fine")),
+        (at("127.0.0.1", closed), failed(&format!("may not reach 127.0.0.1:{closed}"))),
+        (at("127.0.0.2", open), failed("may not reach 127.0.0.2")),
+        (at("[::ffff:127.0.0.2]", open), failed("may not reach")),
+        (at("2130706433", open), failed("")),
+        (at("0x7f000001", open), failed("")),
+        (at("127.1", open), failed("")),
+        (at("127.0.0.1:80@127.0.0.2", open), failed("")),
+        (at("127.0.0.2\\@127.0.0.1", open), failed("")),
+        (at("127.0.0.1#@127.0.0.2", open), failed("")),
+        (text("file:///etc/passwd"), failed("does not begin with http")),
+        (text("unix:///run/docker.sock"), failed("does not begin with http")),
+        (text("http://127.0.0.1\r\nHost: x/"), failed("")),
+        (at("127.0.0.1", elsewhere), failed(&format!("may not reach 127.0.0.1:{closed}"))),
+        (at("127.0.0.1", by_name), failed("may not reach localhost")),
+        (at("127.0.0.1", scheme), failed("")),
+        (at("localhost", closed), failed("this host itself")),
+        (at("127.0.0.1", endless), failed("")),
+    ] {
+        rig.attack("hostile.http", vec![url], AT_ONCE, &gets).await;
+    }
+    let header = |name: &str, value: &str| Value::Array(vec![texts(&[name, value])]);
+    for headers in [
+        header("Host", "other.example"),
+        header("X\r\nHost", "a"),
+        header("X", "a\r\nHost: other"),
+        header("Transfer-Encoding", "chunked"),
+        header("Content-Length", "5"),
+        header("Proxy-Authorization", "x"),
+        header("", "x"),
+    ] {
+        let kwargs = vec![("headers".to_owned(), headers)];
+        rig.attack_with("hostile.http", vec![at("127.0.0.1", open)], kwargs, AT_ONCE, &failed("header")).await;
+    }
+    for method in ["GET / HTTP/1.1\r\nX:", "CONNECT", "", "G T"] {
+        let kwargs = vec![("method".to_owned(), text(method))];
+        rig.attack_with("hostile.http", vec![at("127.0.0.1", open)], kwargs, AT_ONCE, &failed("the method")).await;
+    }
+    assert!(closed_seen.try_recv().is_err(), "what was not granted was reached");
+    rig.end().await;
+}

@@ -1,0 +1,151 @@
+//! Programs: argv, environment, directory, user, what they leave behind.
+
+use std::time::Duration;
+
+use brine_protocol::value::{Value, map};
+
+use crate::asks::NOTHING;
+use crate::rig::{AT_ONCE, Gets, Rig, WALL, fails, hostile, open_to_all, returns, text, texts};
+
+const LINE: &str =
+    "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {…}";
+
+fn denied(what: &str) -> Gets {
+    fails(format!("hostile.run was stopped: process.run was refused: module hostile may not {what}{LINE}"))
+}
+
+fn failed(what: &str) -> Gets {
+    fails(format!("…{what}…"))
+}
+
+/// One attack: the command, what stands beside it, what it gets.
+type Case = (&'static [&'static str], Vec<(&'static str, Value)>, Gets);
+
+fn pairs(pairs: &[(&str, &str)]) -> Value {
+    Value::Array(pairs.iter().map(|(name, value)| texts(&[name, value])).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_beyond_the_grant() {
+    let programs = "process: {programs: [/usr/bin/printf, /usr/bin/env, \"{dir}/link\"], env: [APP_*], cwd: [\"{dir}/work\"]}";
+    let granted = NOTHING.replace("process: []", programs);
+    let rig = Rig::start(&format!("  limits: {{wall: 2s}}\n  modules:\n    hostile: {granted}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    let work = rig.dir.join("work");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join("printf"), "#!/bin/sh\necho another printf\n").unwrap();
+    // A granted path at which there is another program now.
+    std::os::unix::fs::symlink("/bin/sh", rig.dir.join("link")).unwrap();
+    std::os::unix::fs::symlink("/etc", work.join("out")).unwrap();
+    open_to_all(&work);
+    let dir = |path: &str| text(rig.dir.join(path).to_str().unwrap());
+    let cases: Vec<Case> = vec![
+        (&["printf", "%s", "fine"], vec![], returns("0: fine")),
+        // No shell in between: what a shell would obey is text.
+        (&["printf", "%s|", "$(id)", "`id`", ";id", "|id", "&&", ">x", "*", "$HOME", "\n"], vec![], returns("0: $(id)|`id`|;id||id|&&|>x|*|$HOME|\n|")),
+        (&["printf", "a\0b"], vec![], failed("NUL")),
+        (&["printf\0"], vec![], failed("the program")),
+        (&[], vec![], failed("the command has no program")),
+        (&[""], vec![], failed("the program")),
+        (&["."], vec![], failed("the program is a folder")),
+        (&["./printf"], vec![], failed("the program")),
+        (&["../bin/printf"], vec![], failed("the program")),
+        (&["/usr/bin/../bin/sh"], vec![], failed("the program")),
+        (&["/usr/bin//printf"], vec![], failed("the program")),
+        (&["/usr/bin/printf/"], vec![], failed("the program")),
+        (&["printf;id"], vec![], denied("run …")),
+        (&["sh", "-c", "id"], vec![], denied("run …/sh")),
+        (&["/bin/sh", "-c", "id"], vec![], denied("run /bin/sh")),
+        (&["/proc/self/exe"], vec![], denied("run /proc/self/exe")),
+        (&["/tmp/printf"], vec![], denied("run /tmp/printf")),
+        // In the grant, but not what the owner meant by it: whoever made the link decides what runs. Root did, here.
+        (&["PRINTF"], vec![], denied("run …PRINTF")),
+        // Variables.
+        (&["/usr/bin/env"], vec![("env", pairs(&[("APP_X", "1")])), ("clean_env", true.into())], returns("0: APP_X=1\n")),
+        (&["printf"], vec![("env", pairs(&[("LD_PRELOAD", "/tmp/x.so")]))], denied("set the variable LD_PRELOAD")),
+        (&["printf"], vec![("env", pairs(&[("PATH", "/tmp")]))], denied("set the variable PATH")),
+        (&["printf"], vec![("env", pairs(&[("BASH_ENV", "/tmp/x")]))], denied("set the variable BASH_ENV")),
+        (&["printf"], vec![("env", pairs(&[("APP_X=1\0LD_PRELOAD", "x")]))], failed("the name of a variable")),
+        (&["printf"], vec![("env", pairs(&[("", "x")]))], failed("the name of a variable")),
+        (&["printf"], vec![("env", pairs(&[("APP_X", "1"), ("APP_X", "2")]))], failed("is there twice")),
+        (&["printf"], vec![("env", pairs(&[("APP_X", "a\0b")]))], failed("NUL")),
+        (&["printf"], vec![("env", pairs(&[("LANG", "../../tmp/locale")]))], denied("set the variable LANG")),
+        (&["printf"], vec![("env", pairs(&[("TZ", "/etc/shadow")]))], denied("set the variable TZ")),
+        // Directories.
+        (&["env", "printf", "x"], vec![("cwd", dir("work"))], returns("0: x")),
+        (&["printf"], vec![("cwd", text("/root"))], denied("run programs in /root")),
+        (&["printf"], vec![("cwd", dir("work/../.."))], failed("the directory to start in")),
+        (&["printf"], vec![("cwd", text("work"))], failed("the directory to start in")),
+        (&["printf"], vec![("cwd", dir("work/out"))], failed("")),
+        (&["printf"], vec![("cwd", dir("workx"))], denied("run programs in …workx")),
+        // Users.
+        (&["printf"], vec![("run_as", text("nobody"))], denied("run programs as user nobody")),
+        (&["printf"], vec![("run_as", text("65534"))], denied("run programs as user 65534")),
+        (&["printf"], vec![("run_as", text("nobody:x\n"))], failed("the user is neither a name nor a number")),
+        (&["printf"], vec![("group", text("shadow"))], denied("run programs as group shadow")),
+        (&["printf"], vec![("umask", 0o4777.into())], failed("the umask")),
+    ];
+    for (argv, beside, gets) in cases {
+        let kwargs = beside.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        rig.attack_with("hostile.run", vec![texts(argv)], kwargs, AT_ONCE, &gets).await;
+    }
+    for (name, gets) in [
+        ("sh", fails("hostile.which was stopped: process.which was refused: module hostile may not run …")),
+        ("../sh", failed("the program")),
+        ("printf", returns("/usr/bin/printf")),
+    ] {
+        rig.attack("hostile.which", vec![text(name)], AT_ONCE, &gets).await;
+    }
+    rig.attack("hostile.shell", vec![], AT_ONCE, &returns("none")).await;
+    rig.attack("hostile.shell", vec![text("/bin/sh")], AT_ONCE, &returns("none")).await;
+    rig.end().await;
+}
+
+/// What a granted program may do is the owner's choice; that it ends with its job and within bounds is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_end_with_their_job() {
+    let granted = NOTHING.replace("process: []", "process: any");
+    let rig = Rig::start(&format!("  limits: {{wall: 2s}}\n  modules:\n    hostile: {granted}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    let mark = format!("31.4159{}", std::process::id());
+    let sh = |line: &str| vec![texts(&["/bin/sh", "-c", &line.replace("MARK", &mark)])];
+    let wall = || fails("hostile.run was stopped: its wall clock limit of 2 s is used up");
+    // The guest's clock, then what its program is given to end.
+    let late = WALL + Duration::from_millis(200);
+    rig.attack("hostile.run", sh("sleep MARK"), late, &wall()).await;
+    gone(&mark).await;
+    rig.attack("hostile.run", sh("trap '' TERM HUP INT; while :; do sleep MARK; done"), late, &wall()).await;
+    gone(&mark).await;
+    // A child that goes on in the background, in a session of its own, without anything that it could be known by.
+    rig.attack("hostile.run", sh("sleep MARK & echo started"), AT_ONCE, &returns("0: started\n")).await;
+    gone(&mark).await;
+    rig.attack("hostile.run", sh("setsid sleep MARK >/dev/null 2>&1 </dev/null & echo started"), AT_ONCE, &returns("0: started\n")).await;
+    gone(&mark).await;
+    rig.attack("hostile.run", sh("setsid sh -c 'setsid sleep MARK & setsid sleep MARK & exec sleep MARK' & sleep MARK"), late, &wall()).await;
+    gone(&mark).await;
+    // As many as it can make, for as long as its job lasts; not without end, as this machine is others' too.
+    rig.attack("hostile.run", sh("i=0; while [ $i -lt 200 ]; do sleep MARK & i=$((i+1)); done; wait"), late, &wall()).await;
+    gone(&mark).await;
+    // Output without end: what is kept is bounded, what is not is counted.
+    let flood = vec![("max_output".to_owned(), Value::from(1000)), ("timeout_ms".to_owned(), Value::from(500))];
+    rig.attack_with("hostile.run", sh("exec yes"), flood, late, &returns("timed out: …")).await;
+    rig.attack("hostile.run", sh("head -c 20000000 /dev/zero"), late, &returns("0: 1048576 and 18951424")).await;
+    let much = map([("x", text(&"x".repeat(3 << 20)))]);
+    let _ = much;
+    rig.end().await;
+}
+
+/// No process with this in its command line is left.
+async fn gone(mark: &str) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(5);
+    loop {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let left = processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+        let left: Vec<String> = left.filter(|line| line.contains(mark)).collect();
+        if left.is_empty() {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "left behind: {left:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await; // between two looks at what no event tells
+    }
+}

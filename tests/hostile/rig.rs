@@ -1,0 +1,338 @@
+//! A minion without a master in a folder of its own, and attacks on it, one after the other.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_minion::config::{MinionOpts, Package};
+use brine_minion::minion::{Local, sandbox_of};
+use brine_minion::runtime::Runtime;
+use brine_protocol::value::Value;
+use brine_sandbox::{JobContext, JobOutcome};
+use brine_tests::fits;
+use brine_tests::process::program_folder;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// One at a time: they measure time and memory.
+static ALONE: Mutex<()> = Mutex::const_new(());
+
+/// Pings before and at least beside each attack: enough for a median.
+const PINGS: usize = 15;
+const PINGS_BESIDE: usize = 5;
+/// A good job may take twice its usual time, or this much longer: its usual time is well below a millisecond, where one other
+/// process on the machine is more than the attack.
+const FLOOR: Duration = Duration::from_millis(5);
+/// What an attack may take beyond its budget: a fifth, and what a busy machine takes to notice.
+const LATE: f64 = 1.2;
+const LATE_FLOOR: Duration = Duration::from_millis(300);
+/// What a process may have kept of its memory after the attacks. The allocator keeps some pages, and what the standard modules
+/// touched stays mapped; an attack's own memory (64 MiB) would show.
+const MARGIN: u64 = 24 << 20;
+/// For what has no budget: a refusal before anything runs, a module that is read.
+pub(crate) const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// The limits of every attack, unless it has its own.
+pub(crate) const LIMITS: &str = "limits: {wall: 2s, cpu: 500ms, memory: 64MiB}";
+pub(crate) const WALL: Duration = Duration::from_secs(2);
+pub(crate) const CPU: Duration = Duration::from_millis(500);
+
+/// What an attack gets.
+#[derive(Debug, Clone)]
+pub(crate) enum Gets {
+    /// A failed return that says so. `…` stands for what differs from run to run.
+    Fails(String),
+    /// Something, but not what it wanted: the return as text.
+    Returns(String),
+}
+
+pub(crate) fn fails(text: impl Into<String>) -> Gets {
+    Gets::Fails(text.into())
+}
+
+pub(crate) fn returns(text: impl Into<String>) -> Gets {
+    Gets::Returns(text.into())
+}
+
+/// A minion, and nobody else measuring.
+pub(crate) struct Rig {
+    local: Local,
+    pub(crate) dir: PathBuf,
+    idle: Weight,
+    /// What came otherwise than it should; all of it is told at the end.
+    wrong: std::sync::Mutex<Vec<String>>,
+    _dir: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Resident bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Weight {
+    minion: u64,
+    /// All executors.
+    executors: u64,
+}
+
+fn package() -> Package {
+    let folder = match std::env::var_os("BRINE_LIB") {
+        Some(folder) => PathBuf::from(folder),
+        None => program_folder(),
+    };
+    let modules = ["modules", "../modules"].map(|name| folder.join(name)).into_iter().find(|path| path.exists());
+    let modules = modules.unwrap_or_else(|| panic!("no standard modules: run `make modules` first"));
+    let part = |name: &str| {
+        let path = folder.join(name);
+        assert!(path.exists(), "{} is missing: run `make build` first", path.display());
+        path
+    };
+    Package { executor: part("brine-executor"), compiler: part("brine-compiler"), modules }
+}
+
+/// The module that tries everything.
+pub(crate) fn hostile() -> Vec<u8> {
+    let file = match std::env::var_os("BRINE_LIB") {
+        Some(folder) => PathBuf::from(folder).join("testing/hostile.wasm"),
+        None => brine_tests::process::testing("hostile"),
+    };
+    std::fs::read(&file).unwrap_or_else(|error| panic!("{}: {error}; run `make modules` first", file.display()))
+}
+
+impl Rig {
+    /// With this under `sandbox:`, indented by two. `{dir}` stands for the folder of the test.
+    pub(crate) async fn start(sandbox: &str) -> Self {
+        let alone = ALONE.lock().await;
+        let dir = tempfile::Builder::new().prefix("brine-hostile").tempdir().unwrap();
+        // Executors may be another user, who has to get to what is granted.
+        open_to_all(dir.path());
+        let path = dir.path().canonicalize().unwrap();
+        let local = prepare(&path, sandbox).await.unwrap_or_else(|error| panic!("{error}"));
+        let mut rig = Self { local, dir: path, idle: Weight::default(), wrong: std::sync::Mutex::default(), _dir: dir, _alone: alone };
+        rig.pings(PINGS * 3).await;
+        rig.idle = Weight::now();
+        rig
+    }
+
+    /// The same folder after a restart of the minion.
+    pub(crate) async fn restart(&mut self, sandbox: &str) {
+        self.try_restart(sandbox).await.unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    pub(crate) async fn try_restart(&mut self, sandbox: &str) -> Result<(), String> {
+        self.runtime().shutdown().await;
+        self.local = prepare(&self.dir, sandbox).await?;
+        Ok(())
+    }
+
+    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
+        self.local.runtime()
+    }
+
+    pub(crate) fn pillar(&self, value: Value) {
+        self.local.pillar().replace(value);
+    }
+
+    /// Installs a module that has to be let in.
+    pub(crate) async fn install(&self, name: &str, wasm: &[u8]) {
+        if let Err(why) = self.runtime().install(name, wasm, None, "base").await {
+            panic!("{name} is not let in: {why}");
+        }
+    }
+
+    pub(crate) async fn run(&self, fun: &str, args: Vec<Value>) -> JobOutcome {
+        self.runtime().run(job(fun), fun, args, Vec::new()).await
+    }
+
+    async fn pings(&self, count: usize) -> Vec<Duration> {
+        let mut took = Vec::with_capacity(count);
+        for _ in 0..count {
+            took.push(self.ping().await);
+        }
+        took
+    }
+
+    async fn ping(&self) -> Duration {
+        let started = Instant::now();
+        let outcome = self.run("test.ping", Vec::new()).await;
+        let took = started.elapsed();
+        assert_eq!(outcome.value, Value::from(true), "{outcome:?}");
+        took
+    }
+
+    /// Does something hostile, with good jobs beside it all the time. Gives what came of it.
+    pub(crate) async fn beside<T>(&self, what: &str, budget: Duration, attack: impl Future<Output = T>) -> T {
+        let before = median(self.pings(PINGS).await);
+        let started = Instant::now();
+        let mut attack = std::pin::pin!(attack);
+        let mut beside = Vec::new();
+        let done = loop {
+            tokio::select! {
+                biased;
+                done = &mut attack => break done,
+                took = self.ping() => beside.push(took),
+            }
+        };
+        let took = started.elapsed();
+        while beside.len() < PINGS_BESIDE {
+            beside.push(self.ping().await);
+        }
+        let during = median(beside);
+        if during > (before * 2).max(before + FLOOR) {
+            self.wrong(format!("beside {what} a good job takes {during:?}, before {before:?}"));
+        }
+        if took > budget.mul_f64(LATE).max(budget + LATE_FLOOR) {
+            self.wrong(format!("{what} took {took:?} where {budget:?} is its budget"));
+        }
+        done
+    }
+
+    pub(crate) fn wrong(&self, what: String) {
+        self.wrong.lock().unwrap().push(what);
+    }
+
+    /// The whole text is as expected; `…` in it stands for anything.
+    pub(crate) fn said(&self, what: &str, text: &str, expect: &str) {
+        println!("{what}: {text}");
+        if !fits(text, expect) {
+            self.wrong(format!("{what}:\n     got {text:?}\nexpected {expect:?}"));
+        }
+        if text.contains(char::is_control) {
+            self.wrong(format!("{what} says something with control characters: {text:?}"));
+        }
+    }
+
+    /// Checks what an attack got.
+    pub(crate) fn got(&self, what: &str, outcome: &JobOutcome, gets: &Gets) {
+        let value = shown(&outcome.value);
+        match gets {
+            Gets::Fails(_) if outcome.success || outcome.retcode == 0 => self.wrong(format!("{what} succeeded: {value}")),
+            Gets::Returns(_) if !outcome.success => self.wrong(format!("{what} failed: {value}")),
+            Gets::Fails(expect) => self.said(what, &value, expect),
+            Gets::Returns(expect) if fits(&value, expect) => println!("{what} returned {value:?}"),
+            Gets::Returns(expect) => self.wrong(format!("{what}:\n     got {value:?}\nexpected {expect:?}")),
+        }
+    }
+
+    /// One call of a function, which gets what it is to get.
+    pub(crate) async fn attack(&self, fun: &str, args: Vec<Value>, budget: Duration, gets: &Gets) {
+        self.attack_with(fun, args, Vec::new(), budget, gets).await;
+    }
+
+    pub(crate) async fn attack_with(
+        &self,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+        budget: Duration,
+        gets: &Gets,
+    ) {
+        let what = format!("{fun} {args:?} {kwargs:?}");
+        let what: String = what.chars().take(300).collect();
+        let call = self.runtime().run(job(fun), fun, args, kwargs);
+        let outcome = self.beside(&what, budget, call).await;
+        self.got(&what, &outcome, gets);
+    }
+
+    /// A module that is not to be let in.
+    pub(crate) async fn refused(&self, name: &str, wasm: &[u8], budget: Duration, expect: &str) {
+        let what = format!("installing {name}");
+        let installed = self.beside(&what, budget, self.runtime().install(name, wasm, None, "base")).await;
+        match installed {
+            Ok(_) => self.wrong(format!("{name} is let in, and was to be refused: {expect}")),
+            Err(why) => self.said(&what, &why, expect),
+        }
+    }
+
+    /// Ends: nothing is left of the attacks.
+    pub(crate) async fn end(self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            self.ping().await;
+            let now = Weight::now();
+            let fits = |now: u64, idle: u64| now <= idle + MARGIN;
+            if fits(now.minion, self.idle.minion) && fits(now.executors, self.idle.executors) {
+                println!("idle {:?}, after the attacks {now:?}", self.idle);
+                break;
+            }
+            if Instant::now() > deadline {
+                self.wrong(format!("idle {:?}, after the attacks {now:?}", self.idle));
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await; // between two looks at what no event tells
+        }
+        self.runtime().shutdown().await;
+        let wrong = self.wrong.into_inner().unwrap();
+        assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
+    }
+}
+
+async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
+    let conf = dir.join("conf");
+    std::fs::create_dir_all(&conf).unwrap();
+    let text = format!(
+        "id: hostile-test\nroot_dir: {0}\ncachedir: {0}/cache\nfile_client: local\nsandbox:\n{1}\n",
+        dir.display(),
+        sandbox.replace("{dir}", dir.to_str().unwrap()),
+    );
+    std::fs::write(conf.join("minion"), text).unwrap();
+    let opts = MinionOpts::load(&conf, None).map_err(|error| error.to_string())?;
+    let runtime = sandbox_of(package(), &opts, None).map_err(|error| error.to_string())?;
+    Local::prepare(opts, runtime).await.map_err(|error| error.to_string())
+}
+
+pub(crate) fn open_to_all(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+pub(crate) fn job(fun: &str) -> JobContext {
+    JobContext {
+        jid: brine_protocol::ids::Jid::now().to_string(),
+        function: fun.to_owned(),
+        user: "root".to_owned(),
+        minion_id: "hostile-test".to_owned(),
+        ..JobContext::default()
+    }
+}
+
+pub(crate) fn text(text: &str) -> Value {
+    Value::from(text)
+}
+
+pub(crate) fn texts(texts: &[&str]) -> Value {
+    Value::Array(texts.iter().map(|text| Value::from(*text)).collect())
+}
+
+pub(crate) fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+impl Weight {
+    fn now() -> Self {
+        let own = std::process::id().to_string();
+        let mut weight = Self { minion: resident(&own), executors: 0 };
+        for child in children(&own) {
+            let name = std::fs::read_to_string(format!("/proc/{child}/comm")).unwrap_or_default();
+            if name.starts_with("brine-executor") {
+                weight.executors += resident(&child);
+            }
+        }
+        weight
+    }
+}
+
+fn resident(pid: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).map_or(0, |kib| kib << 10)
+}
+
+/// The processes whose parent this is.
+pub(crate) fn children(pid: &str) -> Vec<String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}

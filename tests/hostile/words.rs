@@ -1,0 +1,59 @@
+//! What a module writes: where it is shown it is text, whatever a terminal or a log would make of it.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use crate::asks::NOTHING;
+use crate::guests::{fine, wasm};
+use crate::rig::{AT_ONCE, Rig, fails, hostile, returns, text};
+
+/// Clears the screen, changes the title, goes back over a line and begins another.
+const ESCAPES: &str = "a\u{1b}[2J\u{1b}]0;title\u{7}b\rc\nd\u{9b}31me\u{202e}f\u{8}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn escape_codes() {
+    let log = Log::default();
+    let sink = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || sink.clone()).finish();
+    let _ = tracing::subscriber::set_global_default(subscriber);
+    let rig = Rig::start(&format!("  modules:\n    hostile: {NOTHING}\n")).await;
+    rig.install("hostile", &hostile()).await;
+    // An error is one line without control characters, which `attack` checks of each.
+    rig.attack("hostile.say", vec![text(ESCAPES), true.into()], AT_ONCE, &fails("…")).await;
+    rig.attack("hostile.trap", vec![text(ESCAPES)], AT_ONCE, &fails("…")).await;
+    rig.attack("hostile.fire", vec![text(ESCAPES)], AT_ONCE, &fails("…")).await;
+    rig.attack("hostile.run", vec![crate::rig::texts(&[ESCAPES])], AT_ONCE, &fails("…")).await;
+    rig.attack("hostile.stat", vec![text(&format!("/{ESCAPES}")), true.into()], AT_ONCE, &fails("…")).await;
+    rig.attack("hostile.call", vec![text(ESCAPES)], AT_ONCE, &fails("…")).await;
+    rig.attack(&format!("hostile.{ESCAPES}"), vec![], AT_ONCE, &fails("'hostile.a…' is not available.…")).await;
+    rig.attack(&format!("{ESCAPES}.ping"), vec![], AT_ONCE, &fails("'a…' is not available.…")).await;
+    rig.attack("hostile.say", vec![text(ESCAPES), text(ESCAPES)], AT_ONCE, &fails("Passed invalid arguments to hostile.say: …")).await;
+    let kwargs = vec![(ESCAPES.to_owned(), true.into())];
+    rig.attack_with("hostile.say", vec![], kwargs, AT_ONCE, &fails("Passed invalid arguments to hostile.say: …")).await;
+    rig.refused(ESCAPES, &wasm(&fine()), AT_ONCE, "…").await;
+    // A return is data: what shows it escapes it, and every outputter's test says so. Here it goes through whole.
+    rig.attack("hostile.say", vec![text(ESCAPES), false.into()], AT_ONCE, &returns(ESCAPES)).await;
+    // The log: lines of a module are marked as its own, and are lines.
+    rig.attack("hostile.log", vec![text(&format!("{ESCAPES}\nERROR forged line")), 1.into()], AT_ONCE, &returns("nil")).await;
+    let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(lines.contains("forged line"), "{lines}");
+    for line in lines.lines() {
+        assert!(!line.contains(char::is_control), "{line:?}");
+        assert!(!line.trim_start().starts_with("ERROR forged"), "{line:?}");
+    }
+    rig.end().await;
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
