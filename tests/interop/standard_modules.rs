@@ -344,7 +344,9 @@ fn comparable(call: &[&str], mut answer: Value) -> Value {
         (_, Value::Object(entries)) if entries.contains_key("failed") => {}
         ("file.grep", Value::Object(entries)) => {
             entries.remove("pid");
-            ["stdout", "stderr"].iter().filter_map(|key| entries.get_mut(*key)).for_each(lines);
+            for (_, text) in entries.iter_mut().filter(|(key, _)| key.starts_with("std")) {
+                lines(text);
+            }
         }
         ("cmd.run_all", Value::Object(entries)) => {
             assert!(entries.remove("pid").is_some_and(|pid| pid.as_u64() > Some(0)), "{call:?}: no pid");
@@ -372,7 +374,8 @@ fn comparable(call: &[&str], mut answer: Value) -> Value {
 
 fn local(output: &Output) -> Value {
     let answer = serde_json::from_str::<Value>(&output.stdout).map_or(Value::Null, |answer| answer["local"].clone());
-    if output.code == 0 { answer } else { json!({"failed": answer}) }
+    let failed = output.stderr.trim().split_once("Error running '").and_then(|(_, error)| error.split_once("': "));
+    failed.map_or(answer, |(_, text)| json!({"failed": text}))
 }
 
 /// Of a master's files, fetched by both kinds of minion from one master.
