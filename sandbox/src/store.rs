@@ -161,7 +161,15 @@ impl Entry {
 impl Entry {
     /// One that is on no disk.
     pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
-        Self { name, module: Arc::new(module), grants, standard: false, signers: Vec::new(), signature: None, source: PathBuf::new() }
+        Self {
+            name,
+            module: Arc::new(module),
+            grants,
+            standard: false,
+            signers: Vec::new(),
+            signature: None,
+            source: PathBuf::new(),
+        }
     }
 }
 

@@ -241,6 +241,13 @@ fn signatures_that_are_asked_for() {
         read(&grants).decide(&subject, &imports(&["jobs"]), &["f"]).is_ok()
     };
     assert!(decide(&[key()]) && !decide(&[]));
+    // What is said of all that is so signed is not said of standard modules, which need not be.
+    let all = read(&format!("modules: {{\"*\": {{signed_by: [{KEY}], jobs: true}}}}"));
+    let standard = |signers: &[KeyId]| {
+        let subject = Subject { name: &module, standard: true, sha256: sha(1), signers };
+        all.decide(&subject, &imports(&["jobs"]), &["f"]).is_ok()
+    };
+    assert!(standard(&[key()]) && !standard(&[]));
 }
 
 #[test]

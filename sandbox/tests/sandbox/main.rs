@@ -11,4 +11,5 @@ mod limits;
 mod load;
 mod modules;
 mod nested;
+mod signatures;
 mod support;

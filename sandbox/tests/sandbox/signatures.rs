@@ -1,0 +1,67 @@
+//! Modules that have to be signed, from the bytes that arrive to those that a start reads again.
+
+use brine_sandbox::{InstallError, Installed};
+use rmpv::Value;
+use serde_json::json;
+
+use crate::components::number;
+use crate::support::{Home, call, wasm};
+
+/// Made for this test: its private key is nowhere else.
+const KEY: &str = "RWR0ZXN0a2V5McEDcDky7N5lOKlopH4K4PYQPchhbUfGngoqhHd7JUAp";
+/// Of the component `number(1)`.
+const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n\
+    RUR0ZXN0a2V5McLgRxP8UuZRNXot6LBkwaMaIowNI/oXFyZ2ypzdZ+WAYoL/Y4B87cFW2knfXC/u4NojJN2rPMUOUMBYPz3MdAs=\n\
+    trusted comment: timestamp:1763672400\tfile:mine.wasm\thashed\n\
+    rU5575jeHDksMMjil4gruW+i5lil/b6oIrQ+aW77ID/OXOa/cabQStGaAz9UhK0UD3YiKTky5bHzFBqqzqF7AA==\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_signed_is_installed_and_read_again() {
+    let home = Home::new().policy(&json!({ "modules": { "*": { "signed_by": [KEY] } } }));
+    let (sandbox, _grip) = home.start().await;
+    let (one, two) = (wasm(&number(1)), wasm(&number(2)));
+    let signature = Some(SIGNATURE.as_bytes());
+    let error = sandbox.install("mine", &one, None, "base").await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "module mine is not signed, and sandbox:modules:*:signed_by asks for a signature of {KEY}; sign it with `minisign -S -m \
+             mine.wasm` and put mine.wasm.minisig beside it"
+        )
+    );
+    // What is refused for that is not compiled.
+    assert!(home.compiled().is_empty());
+    let error = sandbox.install("mine", &two, signature, "base").await.unwrap_err();
+    assert!(matches!(error, InstallError::Signature(_)), "{error}");
+    assert!(home.compiled().is_empty());
+    assert_eq!(sandbox.install("mine", &one, signature, "base").await.unwrap(), Installed::New);
+    assert_eq!(sandbox.install("mine", &one, signature, "base").await.unwrap(), Installed::Unchanged);
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    // An update that is not signed leaves the last good one where it is, and so does its own content without the signature.
+    for bytes in [&two, &one] {
+        assert!(sandbox.install("mine", bytes, None, "base").await.is_err());
+    }
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    let shown = sandbox.report(brine_sandbox::PolicyOp::Show { name: "mine".into() }).await;
+    let field = |key: &str| {
+        shown.as_map().unwrap().iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value.clone())
+    };
+    assert_eq!(field("signed_by"), Some(Value::Array(vec![KEY.into()])));
+    assert!(field("held").is_some(), "{shown}");
+    sandbox.shutdown().await;
+
+    // The signature is read again at the start, and counts then too.
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+    sandbox.shutdown().await;
+    let beside = home.config.modules_dir.join("mine.wasm.minisig");
+    std::fs::remove_file(&beside).unwrap();
+    let (sandbox, _grip) = home.start().await;
+    assert!(!call(&sandbox, "mine.number").await.success);
+    // Brought again with its signature it is back, and goes with it.
+    assert_eq!(sandbox.install("mine", &one, signature, "base").await.unwrap(), Installed::New);
+    assert!(beside.exists());
+    sandbox.remove("mine").await.unwrap();
+    assert!(!beside.exists());
+    sandbox.shutdown().await;
+}
