@@ -11,6 +11,7 @@
 //! - `compile.rs`  one run of the compiler in its cage
 //! - `cache.rs`    what it made, by content
 //! - `store.rs`    the modules there are, and how one is switched in
+//! - `spawn.rs`    how the two programs are started; `user.rs` as whom; `cgroup.rs` control groups, where there are any
 //! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
 //!   `suspects.rs` modules that kill it; `executors.rs` which there are
 //! - `admission.rs` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome

@@ -145,7 +145,9 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
         }
         Err(_) => return Err(format!("{} was not ready within {} s", path.display(), READY.as_secs())),
     };
-    observe(pid, user.as_ref(), &mut walls);
+    if let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) {
+        observe(&status, user.as_ref(), &mut walls);
+    }
     walls.cgroup = cgroup;
     let lacking = walls.lacking();
     if program.whole && !lacking.is_empty() {
@@ -186,8 +188,7 @@ async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> 
 }
 
 /// What the kernel says of it counts more than what it says of itself.
-fn observe(pid: u32, user: Option<&User>, walls: &mut Walls) {
-    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return };
+fn observe(status: &str, user: Option<&User>, walls: &mut Walls) {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
     let number = |name: &str| field(name).and_then(|value| value.parse::<u32>().ok());
     if let Some(uid) = number("Uid:") {
@@ -235,4 +236,80 @@ async fn log_lines(pid: u32, stderr: ChildStderr) {
     }
     tracing::warn!(executor = pid, "it has written {MAX_LINES} lines; no more are logged");
     let _: io::Result<u64> = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_sandbox_wire::{Directory, NetworkRule};
+
+    use super::*;
+
+    fn program() -> Program {
+        Program {
+            path: PathBuf::new(),
+            max_running: 10,
+            memory: 1 << 30,
+            user: None,
+            whole: false,
+            groups: Err(String::new()),
+            living: Living::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_it_keeps_are_its_grants() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(path("real")).unwrap();
+        std::os::unix::fs::symlink("real", path("link")).unwrap();
+        let direct = |name: &str| DirectGrants {
+            directories: vec![Directory { path: path(name), writable: true }],
+            network: [(443, 443), (80, 90), (443, 443)]
+                .map(|ports| NetworkRule { host: "repo.example".into(), ports })
+                .into(),
+            user: None,
+        };
+        let own = User { uid: 61_166, gid: 61_166, own: true };
+        let kept = spec(&program(), &direct("real"), Some(&own)).await.unwrap();
+        assert_eq!(kept.directories, [Grant { path: path("real"), writable: true }]);
+        assert_eq!(kept.connect, [(80, 90), (443, 443)]);
+        assert_eq!((kept.processes, kept.memory), (Some(4_096), Some((1 << 30) + (80 << 20) + (768 << 20))));
+        // Others are the same user.
+        let deploy = User { own: false, ..own };
+        assert_eq!(spec(&program(), &direct("real"), Some(&deploy)).await.unwrap().processes, None);
+        assert_eq!(spec(&program(), &direct("real"), None).await.unwrap().processes, None);
+        let error = spec(&program(), &direct("link"), None).await.unwrap_err();
+        let (link, real) = (path("link"), path("real"));
+        assert_eq!(
+            error,
+            format!("the granted directory {link} is {real} by its real name; that is what a grant has to say")
+        );
+        let error = spec(&program(), &direct("missing"), None).await.unwrap_err();
+        let missing = path("missing");
+        assert_eq!(
+            error,
+            format!("the granted directory {missing} cannot be used: No such file or directory (os error 2)")
+        );
+    }
+
+    /// An executor that says more of itself than is true.
+    #[test]
+    fn the_kernel_knows_better() {
+        let mut walls =
+            Walls { uid: 61_166, no_new_privs: true, hidden: true, seccomp: true, landlock: 6, ..Walls::default() };
+        let claimed = User { uid: 61_166, gid: 61_166, own: true };
+        observe("Uid:\t61166\t61166\t61166\t61166\nNoNewPrivs:\t1\nSeccomp:\t2\n", Some(&claimed), &mut walls);
+        assert_eq!(walls.lacking(), [""; 0]);
+        observe("Uid:\t0\t0\t0\t0\nNoNewPrivs:\t0\nSeccomp:\t0\n", Some(&claimed), &mut walls);
+        assert_eq!(
+            walls.lacking(),
+            [
+                "it runs as root",
+                "no_new_privs is not set",
+                "system calls are not filtered (seccomp)",
+                "it runs as user 0, which is not the one it was given",
+            ]
+        );
+    }
 }

@@ -36,6 +36,7 @@ const TESTS: &[(&str, fn())] = &[
     ("floods_and_malformed_messages_harm_nobody_else", floods),
     ("it_dies_with_the_minion", dies_with_the_minion),
     ("as_root_it_has_no_more_than_its_directories_need", as_root),
+    ("it_is_started_from_a_folder_that_its_user_cannot_enter", from_a_private_folder),
     ("a_second_wall_that_is_not_whole_is_refused_where_it_is_required", required),
 ];
 
@@ -528,5 +529,34 @@ fn as_root() {
             ]
         );
         sandbox.shutdown().await;
+    });
+}
+
+/// A checkout in somebody's home: the sandbox's user runs a program that it cannot find. What it may not run it does not.
+fn from_a_private_folder() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    block_on(async {
+        let home = tempfile::tempdir().unwrap();
+        let mut config = config(home.path(), &json!({}));
+        let private = home.path().join("private");
+        std::fs::create_dir(&private).unwrap();
+        std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let program = private.join("executor");
+        std::fs::copy(&config.executor, &program).unwrap();
+        config.executor = program.clone();
+        let sandbox = start(config.clone(), Arc::default()).await;
+        sandbox.install("probe", &module("ping", ""), None, "base").await.unwrap();
+        assert!(run(&sandbox, "probe.ping", "").await.success);
+        assert_eq!(sandbox.walls()[0].2.lacking(), [""; 0]);
+        sandbox.shutdown().await;
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let refused = Sandbox::start(config, Arc::new(Counting::default())).await.err().unwrap().to_string();
+        let program = program.display();
+        let expect = format!(
+            "{program} cannot be run by the sandbox's user 61166: chmod a+rx it, or set another `sandbox: user:`"
+        );
+        assert_eq!(refused, expect);
     });
 }

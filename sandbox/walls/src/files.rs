@@ -138,7 +138,10 @@ mod tests {
         for name in ["ro", "rw"] {
             std::fs::create_dir(root.join(name)).unwrap();
         }
-        std::fs::copy("/bin/true", root.join("rw/program")).unwrap();
+        // The loader is the one program that needs no other file to start.
+        let loaders = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/bin/true"];
+        let loader = loaders.into_iter().find(|path| std::path::Path::new(path).exists()).unwrap();
+        std::fs::copy(loader, root.join("rw/program")).unwrap();
         let name = format!("brine-walls-{}", std::process::id());
         let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
         let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());

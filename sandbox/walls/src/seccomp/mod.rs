@@ -5,6 +5,8 @@
 //! then makes threads by clone; the second is the list. The kernel takes the stricter of both.
 
 mod list;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
