@@ -191,6 +191,13 @@ mod tests {
             assert_eq!(why, expect);
         }
         mode(&file, 0o644);
+        // Only root gives files away.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
+            let why = format!("{} belongs to user 4711; `chmod go-w` it and give it to root", file.display());
+            assert_eq!(others_may_write(&file), Some(why));
+            std::os::unix::fs::chown(&file, Some(0), None).unwrap();
+        }
         mode(&base, 0o777);
         let why = others_may_write(&file).unwrap();
         assert!(
