@@ -10,7 +10,7 @@ use brine_sandbox_wire::{
 
 use super::names::{self, Form};
 use super::{Caller, http, process};
-use crate::grants::{Grants, Names, NetworkHost};
+use crate::grants::{Grants, Names, NetworkHost, is_glob};
 use crate::policy::{Capability, Grant, Line};
 
 /// Bytes of a key of grains or configuration. Nested keys of real hosts are below 200.
@@ -118,7 +118,12 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
             let may = grants.pillar.holds(&parts, ':');
             // As the owner would write it, whatever stands between its parts here.
             let key = parts.join(":");
-            named(caller, Capability::Pillar, &grants.pillar, may, &key, &format!("read the pillar's {key}"))
+            let what = format!("read the pillar's {key}");
+            // No line can name these.
+            if !may && (is_glob(&key) || parts.iter().any(|part| part.is_empty())) {
+                return Err(refused(caller, &what, None));
+            }
+            named(caller, Capability::Pillar, &grants.pillar, may, &key, &what)
         }
         HostOp::Events(EventsOp::Fire { tag, data }) => {
             names::tag(tag, &caller.job.minion_id)?;
