@@ -32,6 +32,7 @@ const KEPT: u64 = 64 << 20;
 const TESTS: &[(&str, fn())] = &[
     ("without_grants_it_can_do_nothing", without_grants),
     ("with_grants_it_can_do_what_they_say", with_grants),
+    ("with_reading_alone_it_has_no_calls_that_write", with_reading_alone),
     ("the_compiler_can_do_less", compiler),
     ("floods_and_malformed_messages_harm_nobody_else", floods),
     ("it_dies_with_the_minion", dies_with_the_minion),
@@ -327,6 +328,25 @@ fn with_grants() {
     assert!(!ro.join("new").exists() && rw.join("new").exists() && !rw.join("linked").exists());
 }
 
+fn with_reading_alone() {
+    let targets = targets();
+    let grants = json!({ "filesystem": { targets.facts.ro.as_str(): "ro" } });
+    let results = attack(&targets, &grants, r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#);
+    // Those that are not refused by landlock are not there at all.
+    for (name, expected) in [
+        ("read in the read-only one", "done"),
+        ("write in the read-only one", "EACCES"),
+        ("remove in the read-only one", "EPERM"),
+        ("move out of the read-only one", "EPERM"),
+        ("link from outside", "EPERM"),
+        ("read through a symbolic link of its own", "EPERM"),
+        ("openat2 outside", "EACCES"),
+        ("connect to the granted port", "EPERM"),
+    ] {
+        assert_eq!(results[name], expected, "{name}");
+    }
+}
+
 /// The compiler's walls around the same attacker.
 fn compiler() {
     let targets = targets();
@@ -475,6 +495,15 @@ fn required() {
         let sandbox = start(config.clone(), Arc::default()).await;
         sandbox.shutdown().await;
         if rustix::process::geteuid().is_root() {
+            let policy = json!({ "modules": { "probe": { "user": "root", "filesystem": { "/etc": "ro" } } } });
+            config.policy = Settings::read(&from_json(&policy)).unwrap().policy;
+            let sandbox = Sandbox::start(config.clone(), Arc::new(Counting::default())).await.unwrap();
+            let reaches = r#"(import "brine:host/metadata@1.0.0" (instance (export "f" (func))))"#;
+            sandbox.install("probe", &module("ping", reaches), None, "base").await.unwrap();
+            let outcome = run(&sandbox, "probe.ping", "").await;
+            let expect = "the second wall is not whole, and sandbox: require_second_wall is set: it runs as root";
+            assert!(!outcome.success && outcome.value.as_str().unwrap().contains(expect), "{outcome:?}");
+            sandbox.shutdown().await;
             config.user = Some("root".into());
             let refused = Sandbox::start(config, Arc::new(Counting::default())).await.err().unwrap().to_string();
             assert_eq!(

@@ -27,6 +27,8 @@ fn alone() {
             "signal a thread: 1",
             "signal by thread: 1",
             "own thread: 0",
+            "slow down: 1",
+            "slow itself down: 0",
             "open as a file: 1",
             "read a file: 1",
             "listen: 1",
@@ -69,6 +71,8 @@ fn child() {
     let [kill, tkill, tgkill] = signals();
     println!("> signal: {kill}\n> signal a thread: {tkill}\n> signal by thread: {tgkill}");
     println!("> own thread: {}", call(libc::SYS_tgkill, [own, own, 0]));
+    println!("> slow down: {}", call(libc::SYS_setpriority, [0, parent, 1]));
+    println!("> slow itself down: {}", call(libc::SYS_setpriority, [0, 0, 1]));
     println!("> open as a file: {}", call(libc::SYS_pidfd_open, [parent, 0, 0]));
     let error = |result: std::io::Result<()>| result.err().and_then(|error| error.raw_os_error()).unwrap_or_default();
     println!("> read a file: {}", error(std::fs::read("/etc/passwd").map(drop)));
