@@ -5,3 +5,4 @@ mod failures;
 mod keys;
 mod modules;
 mod ping;
+mod sandbox;

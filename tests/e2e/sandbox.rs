@@ -1,0 +1,157 @@
+//! What the owner of the host decides, as an operator and an owner meet it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+use brine_tests::process::example;
+use brine_tests::salt::{Kind, Master, Minion};
+use brine_tests::wait_for;
+use serde_json::{Value, json};
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("not text: {value}"))
+}
+
+/// A minion with this `sandbox:` configuration.
+fn minion(master: &Master, sandbox: &str) -> Minion {
+    master.minion_kind(Kind::Brine, "web1", sandbox)
+}
+
+/// The line that an error ends with, as YAML for the configuration.
+fn grant_of(error: &str) -> String {
+    let (_, line) = error.split_once("minion's configuration: ").unwrap_or_else(|| panic!("no line in {error}"));
+    format!("sandbox:\n  modules:\n    {}\n", line.trim())
+}
+
+#[test]
+fn a_command_is_refused_with_the_line_that_grants_it() {
+    let master = Master::start("");
+    let mut minion = minion(&master, "");
+    let refused = master.json("web1", &["cmd.run", "id -u"]);
+    let line = grant_of(text(&refused));
+    assert!(line.contains("cmd: {process: ["), "{line}");
+    minion.stop();
+    std::fs::create_dir_all(minion.path("conf/minion.d")).expect("our own folder");
+    std::fs::write(minion.path("conf/minion.d/sandbox.conf"), line).expect("our own folder");
+    let events = master.events();
+    minion.up();
+    events.wait_tag("salt/minion/web1/start");
+    assert_eq!(master.json("web1", &["cmd.run", "id -u"]), json!(rustix::process::getuid().as_raw().to_string()));
+    // The same program with shell syntax: no shell was granted, so it is not interpreted.
+    let refused = master.json("web1", &["cmd.run", "id -u; id -g"]);
+    assert!(text(&refused).contains(';') && text(&refused).contains("shell"), "{refused}");
+    let refused = master.json("web1", &["cmd.run", "cat /etc/passwd"]);
+    assert!(text(&refused).contains("cmd: {process: ["), "{refused}");
+}
+
+#[test]
+fn a_program_ends_with_its_job() {
+    let master = Master::start("");
+    let minion = minion(&master, "sandbox: {modules: {cmd: {process: any}}}");
+    let events = master.events();
+    let jid = master.start_job(&["web1", "cmd.run", "sleep 4242 & sleep 4243"]);
+    let sleepers = || processes_with("sleep\u{0}424");
+    wait_for("the programs to run", || (sleepers() == 2).then_some(()));
+    let killed = master.json("web1", &["saltutil.kill_job", &jid]);
+    assert!(killed.is_string(), "{killed}");
+    let event = events.wait_return(&jid, "web1");
+    assert_eq!(event["success"], json!(false), "{event}");
+    wait_for("the programs to be gone", || (sleepers() == 0).then_some(()));
+    drop(minion);
+}
+
+fn processes_with(command: &str) -> usize {
+    let all = std::fs::read_dir("/proc").expect("proc").flatten();
+    all.filter(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).starts_with(command)
+    })
+    .count()
+}
+
+#[test]
+fn files_are_read_where_the_owner_said_and_nowhere_else() {
+    let master = Master::start("");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");
+    std::fs::write(folder.path().join("motd"), "hello\n").expect("our own folder");
+    std::os::unix::fs::symlink("/etc/passwd", folder.path().join("out")).expect("our own folder");
+    let dir = folder.path().display().to_string();
+    let _minion = minion(&master, &format!("sandbox: {{modules: {{file: {{filesystem: {{{dir}: ro}}}}}}}}"));
+    assert_eq!(master.json("web1", &["file.read", &format!("{dir}/motd")]), json!("hello\n"));
+    assert_eq!(master.json("web1", &["file.file_exists", &format!("{dir}/none")]), json!(false));
+    for outside in ["/etc/passwd".to_owned(), format!("{dir}/../../etc/passwd"), format!("{dir}/out")] {
+        let refused = master.json("web1", &["file.read", &outside]);
+        assert!(!text(&refused).contains("root:"), "{outside}: {refused}");
+    }
+    let refused = master.json("web1", &["file.read", "/etc/passwd"]);
+    assert!(text(&refused).contains("file: {filesystem: {/etc: ro}}"), "{refused}");
+}
+
+#[test]
+fn the_owner_sees_what_each_module_may_do() {
+    let master = Master::start("");
+    let minion = minion(&master, "sandbox: {modules: {cmd: {process: [/usr/bin/uptime]}}}");
+    for show in [
+        master.json("web1", &["sandbox.show", "cmd"]),
+        minion.salt_call(&["--local", "--out=json", "sandbox.show", "cmd"]).exits(0).json()["local"].clone(),
+    ] {
+        assert_eq!(show["sha256"].as_str().map(str::len), Some(64), "{show}");
+        assert!(show.to_string().contains("/usr/bin/uptime"), "{show}");
+    }
+    let list = master.json("web1", &["sandbox.list"]);
+    for module in ["cmd", "cp", "disk", "file", "grains", "sandbox", "saltutil", "sys", "test"] {
+        assert!(list.get(module).is_some(), "{module} in {list}");
+    }
+    let check = master.json("web1", &["sandbox.check"]);
+    assert!(check.is_object(), "{check}");
+}
+
+#[test]
+fn an_executor_has_its_second_wall() {
+    let master = Master::start("");
+    let minion = minion(&master, "");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", minion.executor())).expect("it runs");
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).expect("the kernel tells");
+        line.split_once(':').expect("a field").1.trim().to_owned()
+    };
+    assert_eq!(field("NoNewPrivs"), "1");
+    assert_eq!(field("Seccomp"), "2");
+    if rustix::process::getuid().is_root() {
+        assert!(!field("Uid").split_whitespace().any(|id| id == "0"), "{}", field("Uid"));
+        assert_eq!(field("Groups"), "");
+        assert_eq!(field("CapEff"), "0000000000000000");
+    }
+}
+
+#[test]
+fn configuration_that_others_may_write_is_refused() {
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, "");
+    let file = minion.path("conf/minion");
+    minion.salt_call(&["--local", "test.ping"]).exits(0);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).expect("our own file");
+    let refused = minion.salt_call(&["--local", "test.ping"]);
+    assert_ne!(refused.code, 0, "{refused:?}");
+    assert!(refused.stderr.contains(&file.display().to_string()) && refused.stderr.contains("chmod"), "{refused:?}");
+}
+
+#[test]
+fn a_job_may_bring_a_timeout_of_its_own() {
+    let master = Master::start("");
+    master.serve("_modules/spin.wasm", &std::fs::read(example("spin")).expect("an example"));
+    let _minion = minion(&master, "");
+    let began = Instant::now();
+    let ended = master.json("web1", &["--executor-opts", "{timeout: 1}", "spin.forever"]);
+    assert!(text(&ended).contains("wall clock limit"), "{ended}");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+}
+
+#[test]
+fn one_function_may_have_what_its_module_has_not() {
+    let master = Master::start("");
+    let _minion = minion(&master, "sandbox: {modules: {cmd.retcode: {process: [/usr/bin/id]}}}");
+    assert_eq!(master.json("web1", &["cmd.retcode", "id"]), json!(0));
+    let refused = master.json("web1", &["cmd.run", "id"]);
+    assert!(text(&refused).contains("cmd: {process: ["), "{refused}");
+}
