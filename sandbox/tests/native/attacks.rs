@@ -210,6 +210,11 @@ pub(crate) const ALL: &[(&str, Attack)] = &[
         })
     }),
     ("listen", |_, _| with_socket(|socket| call!(libc::SYS_listen, socket, 1))),
+    ("set what it does not need of a socket", |_, _| {
+        with_socket(|socket| {
+            call!(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_BROADCAST, [1i32].as_ptr(), 4)
+        })
+    }),
     ("filter packets", |_, _| {
         with_socket(|socket| {
             call!(libc::SYS_setsockopt, socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, [0u64; 2].as_ptr(), 16)
