@@ -264,7 +264,7 @@ impl Runner<'_> {
         let mut loads = false;
         let ready = async {
             let (lease, link) = self.executors.up(&call.grants.direct).await.map_err(|error| error.to_string())?;
-            if !link.has(entry.module.sha256) {
+            if !link.has(entry.key) {
                 // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
                 loads = true;
                 link.ensure(entry, self.store).await?;

@@ -112,8 +112,8 @@ impl Link {
     }
 
     /// Whether the module is there, without waiting.
-    pub(crate) fn has(&self, sha256: Sha256Hex) -> bool {
-        self.state().modules.get(&sha256).is_some_and(|cell| cell.initialized())
+    pub(crate) fn has(&self, key: Sha256Hex) -> bool {
+        self.state().modules.get(&key).is_some_and(|cell| cell.initialized())
     }
 
     /// Has the module loaded if it is not, with its code from the cache or, where that was lost, compiled again.
@@ -127,15 +127,15 @@ impl Link {
         entry: &Entry,
         code: impl Future<Output = Result<std::fs::File, String>>,
     ) -> Result<(), String> {
-        if let Some(why) = self.suspects.set_aside(entry.module.sha256) {
+        if let Some(why) = self.suspects.set_aside(entry.key) {
             return Err(format!("module {} is not available: {why}", entry.name));
         }
-        let cell = Arc::clone(self.state().modules.entry(entry.module.sha256).or_default());
+        let cell = Arc::clone(self.state().modules.entry(entry.key).or_default());
         cell.get_or_try_init(|| async { self.load(entry, code.await?).await }).await.copied()
     }
 
     async fn load(&self, entry: &Entry, code: std::fs::File) -> Result<(), String> {
-        let module = entry.module.sha256;
+        let module = entry.key;
         let (sender, receiver) = oneshot::channel();
         {
             let mut state = self.state();
@@ -212,7 +212,7 @@ impl Link {
     ) -> Result<(), WireError> {
         let run = ToExecutor::Run(Box::new(Run {
             call: ticket.call,
-            module: entry.module.sha256,
+            module: entry.key,
             function: function.to_owned(),
             args,
             kwargs,

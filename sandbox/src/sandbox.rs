@@ -361,10 +361,10 @@ impl Inner {
 
     /// Has the executors forget what no name leads to.
     async fn unload(&self, entry: &Entry) {
-        let in_use = self.store.table().values().any(|other| other.module.sha256 == entry.module.sha256);
+        let in_use = self.store.table().values().any(|other| other.key == entry.key);
         if !in_use {
             for link in self.executors.links() {
-                link.unload(entry.module.sha256).await;
+                link.unload(entry.key).await;
             }
         }
     }

@@ -139,6 +139,8 @@ impl InstallError {
 pub(crate) struct Entry {
     pub(crate) name: ModuleName,
     pub(crate) module: Arc<Module>,
+    /// What executors know it by: its content under its name, for what they say of a module has its name in it.
+    pub(crate) key: Sha256Hex,
     pub(crate) grants: ModuleGrants,
     pub(crate) standard: bool,
     /// The keys that signed it, of those that the policy names.
@@ -162,6 +164,7 @@ impl Entry {
     /// One that is on no disk.
     pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
         Self {
+            key: executor_key(&name, module.sha256),
             name,
             module: Arc::new(module),
             grants,
@@ -171,6 +174,11 @@ impl Entry {
             source: PathBuf::new(),
         }
     }
+}
+
+/// What executors know a module by.
+fn executor_key(name: &ModuleName, sha256: Sha256Hex) -> Sha256Hex {
+    cache::sha256(&[sha256.bytes(), name.as_str().as_bytes()].concat())
 }
 
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
@@ -385,7 +393,8 @@ impl Store {
         let grants = self.policy.decide(&subject, &info.imports, &functions)?;
         let source = if standard { &self.standard_dir } else { &self.modules_dir }.join(format!("{name}.wasm"));
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
-        Ok(Entry { name: name.clone(), module: Arc::new(module), grants, standard, signers, signature, source })
+        let key = executor_key(name, sha256);
+        Ok(Entry { name: name.clone(), module: Arc::new(module), key, grants, standard, signers, signature, source })
     }
 
     async fn signers(

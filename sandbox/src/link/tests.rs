@@ -288,9 +288,9 @@ async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others
     for _ in 0..2 {
         let (link, _say, mut hear) = loader(&suspects);
         let first = load(&link, &bad);
-        assert_eq!(asked_to_load(&mut hear).await, bad.module.sha256);
+        assert_eq!(asked_to_load(&mut hear).await, bad.key);
         let second = load(&link, &good);
-        assert_eq!(asked_to_load(&mut hear).await, good.module.sha256);
+        assert_eq!(asked_to_load(&mut hear).await, good.key);
         link.died(&"was killed by signal 11".into());
         for load in [first, second] {
             let why = load.await.unwrap().unwrap_err();
@@ -305,10 +305,10 @@ async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others
          again with another content, or when the minion starts again"
     );
     let loading = load(&link, &good);
-    assert_eq!(asked_to_load(&mut hear).await, good.module.sha256);
-    say.send(&FromExecutor::Loaded { module: good.module.sha256 }).await.unwrap();
+    assert_eq!(asked_to_load(&mut hear).await, good.key);
+    say.send(&FromExecutor::Loaded { module: good.key }).await.unwrap();
     assert_eq!(loading.await.unwrap(), Ok(()));
-    assert!(link.has(good.module.sha256) && !link.has(bad.module.sha256));
+    assert!(link.has(good.key) && !link.has(bad.key));
 }
 
 /// What was answered, either way, did not kill anybody.
@@ -316,7 +316,7 @@ async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others
 async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
     let suspects = Arc::new(Suspects::default());
     let entry = Arc::new(entry_of(1));
-    let module = entry.module.sha256;
+    let module = entry.key;
     for answer in [
         FromExecutor::Loaded { module },
         FromExecutor::LoadFailed { module, error: "no".into() },
