@@ -152,7 +152,7 @@ async fn crash_loops_are_bounded_for_each() {
     until("the pause", || sandbox.executor_pids() == [plain]).await;
     within("the refusal", async {
         while refused.is_none() {
-            let outcome = call(&sandbox, "m1.number").await;
+            let outcome = Box::pin(call(&sandbox, "m1.number")).await;
             if outcome.success {
                 let pid = sandbox.executor_pids().into_iter().find(|pid| *pid != plain);
                 pid.into_iter().for_each(kill);
