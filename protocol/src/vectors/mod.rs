@@ -1,12 +1,13 @@
 //! Every vector of `tests/vectors.json` that this crate covers, for each of Salt's lines, both ways: our encoder makes
 //! Python's bytes, our decoder reads them. The bytes were made by calling the real library.
 //!
-//! Not covered yet: `subdict_match`, `parse_target` and `nodegroup_comp` (their targets come later), `jid.dirs` (Salt's job
+//! Not covered: `jid.dirs` (Salt's job
 //! cache on disk).
 
 mod auth;
 mod channel;
 mod data;
+mod target;
 
 use std::sync::LazyLock;
 

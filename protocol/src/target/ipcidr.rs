@@ -1,0 +1,91 @@
+//! Targets by address: `10.0.0.0/8`, `fd00::/8`, `192.0.2.7`.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use ipnet::{IpNet, Ipv4Net};
+
+use crate::value::{Value, ValueExt};
+
+/// An address or a network, as Python's `ipaddress` reads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IpCidr {
+    Address(IpAddr),
+    Network(IpNet),
+}
+
+impl IpCidr {
+    pub(super) fn new(text: &str) -> Result<Self, &'static str> {
+        if let Ok(address) = text.parse() {
+            return Ok(Self::Address(address));
+        }
+        let network = match text.parse::<IpNet>() {
+            Ok(network) => network,
+            Err(_) => IpNet::V4(with_mask(text).ok_or("it is neither an address nor a network")?),
+        };
+        if network.addr() != network.network() {
+            return Err("it has host bits set");
+        }
+        Ok(Self::Network(network))
+    }
+
+    /// Whether one of the addresses in the grains `ipv4` or `ipv6` is meant.
+    pub(super) fn matches(&self, grains: &Value) -> bool {
+        let is_v4 = match self {
+            Self::Address(address) => address.is_ipv4(),
+            Self::Network(network) => network.addr().is_ipv4(),
+        };
+        let Some(own) = grains.get(if is_v4 { "ipv4" } else { "ipv6" }) else { return false };
+        let addresses: Vec<&str> = match own {
+            Value::Array(items) => items.iter().filter_map(ValueExt::text).collect(),
+            one => one.text().into_iter().collect(),
+        };
+        match self {
+            Self::Address(address) => {
+                let address = address.to_string();
+                addresses.contains(&address.as_str())
+            }
+            Self::Network(network) => {
+                addresses.iter().filter_map(|text| text.parse::<IpAddr>().ok()).any(|a| network.contains(&a))
+            }
+        }
+    }
+}
+
+/// `10.0.0.0/255.0.0.0`, or with the mask of the hosts: `10.0.0.0/0.255.255.255`.
+fn with_mask(text: &str) -> Option<Ipv4Net> {
+    let (address, mask) = text.split_once('/')?;
+    let (address, mask): (Ipv4Addr, Ipv4Addr) = (address.parse().ok()?, mask.parse().ok()?);
+    let inverse = Ipv4Addr::from(!u32::from(mask));
+    Ipv4Net::with_netmask(address, mask).or_else(|_| Ipv4Net::with_netmask(address, inverse)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{list, map};
+
+    #[test]
+    fn addresses_and_networks() {
+        let grains =
+            map([("ipv4", list(["10.1.2.3", "127.0.0.1"])), ("ipv6", list(["::1", "fd00::7"])), ("os", list(["x"]))]);
+        for (text, expected) in [
+            ("10.1.2.3", Some(true)),
+            ("10.1.2.4", Some(false)),
+            ("10.0.0.0/8", Some(true)),
+            ("10.0.0.0/255.0.0.0", Some(true)),
+            ("10.0.0.0/0.255.255.255", Some(true)),
+            ("192.168.0.0/16", Some(false)),
+            ("0.0.0.0/0", Some(true)),
+            ("fd00::/8", Some(true)),
+            ("FD00:0::7", Some(true)),
+            ("2001:db8::/32", Some(false)),
+            ("10.1.0.0/8", None),
+            ("10.1.2.3/33", None),
+            ("web1", None),
+            ("", None),
+        ] {
+            assert_eq!(IpCidr::new(text).ok().map(|cidr| cidr.matches(&grains)), expected, "{text}");
+        }
+        assert!(!IpCidr::new("10.0.0.0/8").unwrap().matches(&map([("os", "x")])));
+    }
+}

@@ -1,0 +1,355 @@
+//! Targets (§10): whom a job is for.
+//!
+//! - `glob.rs`      shell-style patterns with Python's rules
+//! - `subdict.rs`   grains and pillar: nested maps
+//! - `ipcidr.rs`    addresses and networks
+//! - `compound.rs`  terms joined by `and`, `or`, `not`
+//! - `nodegroup.rs` names for targets
+
+mod compound;
+mod glob;
+mod ipcidr;
+mod nodegroup;
+mod subdict;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use compound::Term;
+pub use glob::{Glob, fnmatch};
+pub use nodegroup::Nodegroups;
+
+use compound::Expr;
+use ipcidr::IpCidr;
+use subdict::{How, Subdict};
+
+use crate::ids::MinionId;
+use crate::value::{Value, ValueExt};
+
+/// How a target is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[allow(missing_docs, reason = "the names are Salt's")]
+pub enum TargetType {
+    #[default]
+    Glob,
+    Pcre,
+    List,
+    Grain,
+    GrainPcre,
+    Pillar,
+    PillarPcre,
+    PillarExact,
+    Compound,
+    CompoundPillarExact,
+    Nodegroup,
+    IpCidr,
+    Range,
+    Data,
+}
+
+impl TargetType {
+    /// Salt's `tgt_type`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Glob => "glob",
+            Self::Pcre => "pcre",
+            Self::List => "list",
+            Self::Grain => "grain",
+            Self::GrainPcre => "grain_pcre",
+            Self::Pillar => "pillar",
+            Self::PillarPcre => "pillar_pcre",
+            Self::PillarExact => "pillar_exact",
+            Self::Compound => "compound",
+            Self::CompoundPillarExact => "compound_pillar_exact",
+            Self::Nodegroup => "nodegroup",
+            Self::IpCidr => "ipcidr",
+            Self::Range => "range",
+            Self::Data => "data",
+        }
+    }
+}
+
+impl fmt::Display for TargetType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for TargetType {
+    type Err = TargetError;
+    fn from_str(name: &str) -> Result<Self, TargetError> {
+        Ok(match name {
+            "glob" => Self::Glob,
+            "pcre" => Self::Pcre,
+            "list" => Self::List,
+            "grain" => Self::Grain,
+            "grain_pcre" => Self::GrainPcre,
+            "pillar" => Self::Pillar,
+            "pillar_pcre" => Self::PillarPcre,
+            "pillar_exact" => Self::PillarExact,
+            "compound" => Self::Compound,
+            "compound_pillar_exact" => Self::CompoundPillarExact,
+            "nodegroup" => Self::Nodegroup,
+            "ipcidr" => Self::IpCidr,
+            "range" => Self::Range,
+            "data" => Self::Data,
+            other => return Err(TargetError::UnknownType(other.chars().take(40).collect())),
+        })
+    }
+}
+
+/// Why a target is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// There is no such type of target.
+    #[error("{0:?} is not a type of target")]
+    UnknownType(String),
+    /// A type that is not supported yet.
+    #[error("targets of type {0} are not supported yet")]
+    Unsupported(TargetType),
+    /// The expression does not parse.
+    #[error("{expr:?} is not a {kind} target: {why}")]
+    Bad {
+        /// The type.
+        kind: TargetType,
+        /// The expression, cut to 80 characters.
+        expr: String,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+/// What a minion is matched by.
+#[derive(Debug, Clone, Copy)]
+pub struct Facts<'a> {
+    /// Its id.
+    pub id: &'a MinionId,
+    /// Its grains, a map; none where they are not known, as in a master that has not heard of them yet.
+    pub grains: Option<&'a Value>,
+    /// Its pillar, a map; none where it is not known.
+    pub pillar: Option<&'a Value>,
+}
+
+/// A parsed target.
+#[derive(Debug, Clone)]
+pub struct Target {
+    kind: Kind,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Glob(Glob),
+    Pcre(Regex),
+    List(Vec<String>),
+    Grains(Subdict),
+    Pillar(Subdict),
+    IpCidr(IpCidr),
+    Compound(Expr),
+}
+
+/// An expression that is matched from the start of a text, as Python's `re.match` does.
+#[derive(Debug, Clone)]
+struct Regex(regex::Regex);
+
+impl Regex {
+    fn matches(&self, text: &str) -> bool {
+        // The leftmost match starts at 0 if any does.
+        self.0.find(text).is_some_and(|found| found.start() == 0)
+    }
+}
+
+fn regex(pattern: &str) -> Result<Regex, String> {
+    let built = regex::RegexBuilder::new(pattern).size_limit(MAX_REGEX).dfa_size_limit(MAX_REGEX).build();
+    built.map(Regex).map_err(|error| error.to_string().lines().last().unwrap_or_default().trim().to_owned())
+}
+
+/// The longest glob or expression; ids have 255 bytes at most.
+const MAX_PATTERN: usize = 4096;
+/// What a compiled expression may take: they come from operators, but also from minions (peer publish).
+const MAX_REGEX: usize = 1 << 20;
+
+/// Which minions a target names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// The known minions that match.
+    pub matched: Vec<MinionId>,
+    /// Ids of a list target that no known minion has.
+    pub missing: Vec<String>,
+}
+
+impl Target {
+    /// Reads a target; `expr` is text, or for lists and compounds a list of texts, for lists a comma text too. Groups in a
+    /// compound target are unknown ones: [`Target::parse_with`] knows them.
+    ///
+    /// # Errors
+    /// When the type is unknown or unsupported, or the expression does not parse.
+    pub fn parse(tgt_type: TargetType, expr: &Value, delimiter: &str) -> Result<Self, TargetError> {
+        Self::parse_with(tgt_type, expr, delimiter, &Nodegroups::default())
+    }
+
+    /// The same with the nodegroups that there are.
+    ///
+    /// # Errors
+    /// As [`Target::parse`].
+    pub fn parse_with(
+        tgt_type: TargetType,
+        expr: &Value,
+        delimiter: &str,
+        groups: &Nodegroups,
+    ) -> Result<Self, TargetError> {
+        let bad = |why: &str| TargetError::Bad {
+            kind: tgt_type,
+            expr: expr.python_str().chars().take(80).collect(),
+            why: why.to_owned(),
+        };
+        let pattern = || match expr.text() {
+            None => Err(bad("it is not text")),
+            Some(text) if text.len() > MAX_PATTERN => Err(bad("it is too long")),
+            Some(text) => Ok(text),
+        };
+        let texts = |items: &[Value]| {
+            let texts =
+                items.iter().map(|item| item.text().map(str::to_owned).ok_or_else(|| bad("an item is not text")));
+            texts.collect::<Result<Vec<_>, _>>()
+        };
+        let subdict = |how| Subdict::new(pattern()?, delimiter, how).map_err(bad);
+        let kind = match tgt_type {
+            TargetType::Glob => Kind::Glob(Glob::new(pattern()?)),
+            TargetType::Pcre => Kind::Pcre(regex(pattern()?).map_err(|why| bad(&why))?),
+            TargetType::List => Kind::List(match expr {
+                Value::Array(items) => texts(items)?,
+                other => {
+                    let text = other.text().ok_or_else(|| bad("it is neither a list nor text"))?;
+                    text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
+                }
+            }),
+            TargetType::Grain => Kind::Grains(subdict(How::Glob)?),
+            TargetType::GrainPcre => Kind::Grains(subdict(How::Pcre)?),
+            TargetType::Pillar => Kind::Pillar(subdict(How::Glob)?),
+            TargetType::PillarPcre => Kind::Pillar(subdict(How::Pcre)?),
+            TargetType::PillarExact => Kind::Pillar(subdict(How::Exact)?),
+            TargetType::IpCidr => Kind::IpCidr(IpCidr::new(pattern()?).map_err(bad)?),
+            TargetType::Compound | TargetType::CompoundPillarExact => {
+                let words = match expr {
+                    Value::Array(items) => texts(items)?,
+                    _ => pattern()?.split_whitespace().map(str::to_owned).collect(),
+                };
+                let exact = tgt_type == TargetType::CompoundPillarExact;
+                Kind::Compound(Expr::parse(words, groups, exact).map_err(|why| bad(&why))?)
+            }
+            TargetType::Nodegroup => {
+                let name = pattern()?;
+                if !groups.has(name) {
+                    return Err(bad("there is no such nodegroup"));
+                }
+                Kind::Compound(Expr::parse(groups.expand(name), groups, false).map_err(|why| bad(&why))?)
+            }
+            other @ (TargetType::Range | TargetType::Data) => return Err(TargetError::Unsupported(other)),
+        };
+        Ok(Self { kind })
+    }
+
+    /// Whether this minion is meant. Of what is not known of it nothing is true, but that it may have any address: Salt counts
+    /// on minions whose addresses it does not know (§10).
+    pub fn matches(&self, facts: &Facts<'_>) -> bool {
+        match &self.kind {
+            Kind::Glob(glob) => glob.matches(facts.id.as_str()),
+            Kind::Pcre(regex) => regex.matches(facts.id.as_str()),
+            Kind::List(ids) => ids.iter().any(|id| id == facts.id.as_str()),
+            Kind::Grains(subdict) => facts.grains.is_some_and(|grains| subdict.matches(grains)),
+            Kind::Pillar(subdict) => facts.pillar.is_some_and(|pillar| subdict.matches(pillar)),
+            Kind::IpCidr(cidr) => facts.grains.is_none_or(|grains| cidr.matches(grains)),
+            Kind::Compound(expr) => expr.matches(facts),
+        }
+    }
+
+    /// Whether the grains or the pillar decide, so that an id alone is not enough.
+    pub fn needs_data(&self) -> bool {
+        match &self.kind {
+            Kind::Glob(_) | Kind::Pcre(_) | Kind::List(_) => false,
+            Kind::Grains(_) | Kind::Pillar(_) | Kind::IpCidr(_) => true,
+            Kind::Compound(expr) => {
+                let mut needs = false;
+                expr.each(false, &mut |target, _| needs |= target.needs_data());
+                needs
+            }
+        }
+    }
+
+    fn listed(&self) -> Option<&[String]> {
+        match &self.kind {
+            Kind::List(ids) => Some(ids),
+            _ => None,
+        }
+    }
+
+    /// The minions among these that are meant, in their order, and the listed ids that are not among them.
+    pub fn resolve<'a>(&self, known: impl IntoIterator<Item = Facts<'a>>) -> Resolved {
+        let mut ids = indexmap::IndexSet::new();
+        let mut resolved = Resolved::default();
+        for facts in known {
+            ids.insert(facts.id.as_str());
+            if self.matches(&facts) {
+                resolved.matched.push(facts.id.clone());
+            }
+        }
+        match &self.kind {
+            Kind::List(listed) => {
+                let open: indexmap::IndexSet<&String> = listed.iter().filter(|id| !ids.contains(id.as_str())).collect();
+                resolved.missing = open.into_iter().cloned().collect();
+            }
+            Kind::Compound(expr) => expr.missing(|id| ids.contains(id), &mut resolved),
+            _ => {}
+        }
+        resolved
+    }
+}
+
+impl<'a> Facts<'a> {
+    /// Of a minion of which nothing but its id is known.
+    pub fn of_id(id: &'a MinionId) -> Self {
+        Self { id, grains: None, pillar: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{list, text};
+
+    fn ids(names: &[&str]) -> Vec<MinionId> {
+        names.iter().map(|n| MinionId::new(*n).unwrap()).collect()
+    }
+
+    fn target(kind: TargetType, expr: impl std::borrow::Borrow<Value>) -> Result<Target, TargetError> {
+        Target::parse(kind, expr.borrow(), ":")
+    }
+
+    #[test]
+    fn pcre_is_anchored_at_its_start_only() {
+        let t = target(TargetType::Pcre, text("web|db1$")).unwrap();
+        let known = ids(&["web1", "aweb", "db1", "db12"]);
+        assert_eq!(t.resolve(known.iter().map(Facts::of_id)).matched, ids(&["web1", "db1"]));
+    }
+
+    #[test]
+    fn a_list_names_what_is_missing() {
+        let known = ids(&["a", "b", "c"]);
+        for expr in [list(["c", "x", "a", "a"]), text("c,x, a,")] {
+            let resolved = target(TargetType::List, expr).unwrap().resolve(known.iter().map(Facts::of_id));
+            assert_eq!(resolved, Resolved { matched: ids(&["a", "c"]), missing: vec!["x".to_owned()] });
+        }
+    }
+
+    #[test]
+    fn bad_targets_say_what_is_wrong() {
+        assert!(matches!(target(TargetType::Glob, Value::Nil), Err(TargetError::Bad { .. })));
+        let error = target(TargetType::Pcre, text("(")).unwrap_err().to_string();
+        assert_eq!(error, r#""(" is not a pcre target: error: unclosed group"#);
+        assert!(target(TargetType::Pcre, text("(a{1000}){1000}")).is_err(), "a bomb");
+        assert!(target(TargetType::List, list([1])).is_err());
+        assert!(matches!(target(TargetType::Range, text("a")), Err(TargetError::Unsupported(_))));
+        assert!("hostname".parse::<TargetType>().is_err());
+        assert_eq!("ipcidr".parse::<TargetType>().unwrap().to_string(), "ipcidr");
+    }
+}

@@ -1,0 +1,119 @@
+//! Nodegroups (§10.3): names for targets, in the master's configuration.
+
+use indexmap::IndexMap;
+
+use crate::value::{Value, ValueExt};
+
+/// Words of all groups together after expansion; groups that name others twice grow fast.
+const MAX_WORDS: usize = 10_000;
+/// Groups within groups.
+const MAX_DEPTH: usize = 32;
+
+const OPERATORS: [&str; 5] = ["and", "or", "not", "(", ")"];
+
+/// `nodegroups` of a configuration: words by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Nodegroups(IndexMap<String, Vec<String>>);
+
+impl Nodegroups {
+    /// Reads the setting. Groups that are neither text nor a list have no words, as with Salt.
+    pub fn new(setting: &Value) -> Self {
+        let words = |value: &Value| match value {
+            Value::Array(items) => items.iter().map(ValueExt::python_str).collect(),
+            other => other.text().unwrap_or_default().split_whitespace().map(str::to_owned).collect(),
+        };
+        let entries = setting.entries().unwrap_or_default();
+        Self(entries.iter().map(|(name, value)| (name.python_str(), words(value))).collect())
+    }
+
+    /// Whether there is such a group.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Their names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The words of a compound target that stands for the group, Salt's `nodegroup_comp`; none where there is no such group.
+    pub fn expand(&self, name: &str) -> Vec<String> {
+        let mut open = Vec::new();
+        let mut budget = MAX_WORDS;
+        self.words(name, &mut open, &mut budget)
+    }
+
+    fn words<'a>(&'a self, name: &'a str, open: &mut Vec<&'a str>, budget: &mut usize) -> Vec<String> {
+        let Some(own) = self.0.get(name) else { return Vec::new() };
+        if open.contains(&name) || open.len() >= MAX_DEPTH || *budget < own.len() {
+            return Vec::new();
+        }
+        *budget -= own.len();
+        let is_first = open.is_empty();
+        open.push(name);
+        let mut expanded = false;
+        let mut words = Vec::new();
+        for word in own {
+            match word.strip_prefix("N@").filter(|inner| !inner.is_empty()) {
+                Some(inner) => {
+                    expanded = true;
+                    words.extend(self.words(inner, open, budget));
+                }
+                None => words.push(word.clone()),
+            }
+        }
+        open.pop();
+        if let (false, Some(joined)) = (is_first && expanded, joined(own)) {
+            return vec![joined];
+        }
+        if is_first && !expanded {
+            return own.clone();
+        }
+        if !words.is_empty() {
+            words.insert(0, "(".to_owned());
+            words.push(")".to_owned());
+        }
+        words
+    }
+}
+
+/// A group of bare names is a list, or an expression where they look like one.
+fn joined(words: &[String]) -> Option<String> {
+    let is_term = |word: &String| {
+        let mut chars = word.chars();
+        word.contains('*') || (chars.next().is_some_and(|c| c.is_ascii_uppercase()) && chars.next() == Some('@'))
+    };
+    if words.iter().any(|word| OPERATORS.contains(&word.as_str()) || is_term(word)) {
+        return None;
+    }
+    let is_expression = words.iter().any(|word| word.contains(['(', '[', '{', '\\', '?', '}', ']', ')']));
+    Some(format!("{}@{}", if is_expression { 'E' } else { 'L' }, words.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{list, map, text};
+
+    #[test]
+    fn loops_and_bombs_end() {
+        let mut groups = vec![("a".to_owned(), text("N@b or x*")), ("b".to_owned(), text("N@a or y*"))];
+        for n in 0..40 {
+            groups.push((format!("g{n}"), text(format!("N@g{} or N@g{}", n + 1, n + 1))));
+        }
+        groups.push(("odd".to_owned(), Value::from(7)));
+        let groups = Nodegroups::new(&Value::Map(groups.into_iter().map(|(k, v)| (k.into(), v)).collect()));
+        assert_eq!(groups.expand("a").join(" "), "( ( or y* ) or x* )");
+        assert!(groups.expand("g0").len() <= 5 * MAX_WORDS);
+        assert!(groups.expand("none").is_empty() && !groups.has("none"));
+    }
+
+    #[test]
+    fn bare_names_are_a_list_or_an_expression() {
+        let groups = map([("l", list(["m1", "m2"])), ("e", text("web[12] db1")), ("c", text("web* or db1"))]);
+        let groups = Nodegroups::new(&groups);
+        assert_eq!(groups.expand("l"), ["L@m1,m2"]);
+        assert_eq!(groups.expand("e"), ["E@web[12],db1"]);
+        assert_eq!(groups.expand("c"), ["web*", "or", "db1"]);
+    }
+}
