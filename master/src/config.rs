@@ -7,6 +7,7 @@ use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::event::Framing;
 use brine_protocol::ids::Saltenv;
 use brine_protocol::keys::SignAlg;
+use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, map};
 use brine_zmtp::{Heartbeat, Keepalive};
 
@@ -81,6 +82,8 @@ pub struct MasterOpts {
     pub job_cache: bool,
     /// `minion_data_cache`.
     pub minion_data_cache: bool,
+    /// `nodegroups`.
+    pub nodegroups: Nodegroups,
     /// `minion_data_cache_events`.
     pub minion_data_cache_events: bool,
     /// `mine_get`: which minions may ask the mine for what; none: all for all.
@@ -216,6 +219,7 @@ impl MasterOpts {
             keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
             job_cache: bool_or(c, "job_cache", true)?,
             minion_data_cache: bool_or(c, "minion_data_cache", true)?,
+            nodegroups: c.value("nodegroups").map(Nodegroups::new).unwrap_or_default(),
             minion_data_cache_events: bool_or(c, "minion_data_cache_events", true)?,
             mine_get: c.value("mine_get").cloned(),
             event_framing: match c.opt_str("event_publisher_framing")?.as_deref() {

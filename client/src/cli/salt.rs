@@ -8,15 +8,15 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use brine_protocol::args as arguments;
-use brine_protocol::config::Config;
 use brine_protocol::exit;
+use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{self, Value, ValueExt};
 
 pub use args::SaltArgs;
 use call::Call;
 
 use super::print::{Printer, stdout};
-use super::{Failure, Outcome, block_on, hint, usage};
+use super::{Outcome, block_on, hint, usage};
 use crate::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns};
 
 /// Runs the command with these arguments, the program's name first.
@@ -30,10 +30,18 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let call = Call::new(&args)?;
     let (config, opts) = args.config.load()?;
     let mut printer = Printer::new(&args.output, &config)?;
-    if tgt_type == "nodegroup" {
-        return nodegroup(&call, &config, &mut printer);
+    let mut job = job(&args, &call, tgt_type, &opts);
+    if matches!(tgt_type, "nodegroup" | "compound") {
+        let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
+        match without_groups(&job.tgt, tgt_type, &groups) {
+            Ok(tgt) => (job.tgt, job.tgt_type) = (tgt, "compound".to_owned()),
+            Err(name) => {
+                let text = format!("Node group {name} unavailable in {}", config.path().display());
+                printer.show(&Value::from(text), "", 1);
+                return Ok(exit::OK);
+            }
+        }
     }
-    let job = job(&args, &call, tgt_type, &opts);
     block_on(async {
         let client = LocalClient::new(opts);
         let mut session = Session { args: &args, call: &call, printer: &mut printer };
@@ -74,18 +82,21 @@ fn job(args: &SaltArgs, call: &Call, tgt_type: &str, opts: &ClientOpts) -> Job {
     }
 }
 
-/// Node groups are expanded by the client to compound targets, which no Brine master resolves yet.
-fn nodegroup(call: &Call, config: &Config, printer: &mut Printer) -> Outcome {
-    let name = call.tgt.python_str();
-    if config.value("nodegroups").is_some_and(|groups| groups.has(&name)) {
-        return Err(Failure::new(
-            exit::USAGE,
-            "salt: node groups cannot be used as targets yet; name the minions with -L, -E or a glob",
-        ));
+/// A compound target without node groups, which minions do not know; the error is the first group that there is not.
+fn without_groups(tgt: &Value, tgt_type: &str, groups: &Nodegroups) -> Result<Value, String> {
+    let words: Vec<String> = match tgt_type {
+        "nodegroup" => vec![format!("N@{}", tgt.python_str())],
+        _ => tgt.python_str().split_whitespace().map(str::to_owned).collect(),
+    };
+    let mut expanded = Vec::with_capacity(words.len());
+    for word in words {
+        match word.strip_prefix("N@").filter(|name| !name.is_empty()) {
+            Some(name) if groups.has(name) => expanded.extend(groups.expand(name)),
+            Some(name) => return Err(name.to_owned()),
+            None => expanded.push(word),
+        }
     }
-    let text = format!("Node group {name} unavailable in {}", config.path().display());
-    printer.show(&Value::from(text), "", 1);
-    Ok(exit::OK)
+    Ok(Value::from(expanded.join(" ")))
 }
 
 /// One call of the command.
@@ -241,4 +252,21 @@ fn no_return(id: String, disconnected: bool, jid: &str) -> MinionReturn {
     };
     let out = Some("no_return".to_owned());
     MinionReturn { id, ret: text.into(), retcode: i64::from(exit::GENERIC), out, load: Value::Nil }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn node_groups_are_expanded_before_they_are_sent() {
+        let groups = value::map([("web", Value::from("web* or N@db")), ("db", value::list(["db1", "db2"]))]);
+        let groups = Nodegroups::new(&groups);
+        let sent = |tgt: &str, tgt_type: &str| without_groups(&Value::from(tgt), tgt_type, &groups);
+        assert_eq!(sent("db", "nodegroup"), Ok(Value::from("L@db1,db2")));
+        assert_eq!(sent("web", "nodegroup"), Ok(Value::from("( web* or L@db1,db2 )")));
+        assert_eq!(sent("G@os:x and N@db", "compound"), Ok(Value::from("G@os:x and L@db1,db2")));
+        assert_eq!(sent("N@", "compound"), Ok(Value::from("N@")));
+        assert_eq!(sent("none", "nodegroup"), Err("none".to_owned()));
+    }
 }

@@ -1,14 +1,15 @@
 //! `publish` (§7.2): a local caller's job, resolved, stored, published.
 
+mod targets;
+
 use std::sync::Arc;
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::msgpack;
-use brine_protocol::target::{Resolved, Target, TargetType};
+use brine_protocol::target::Resolved;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::jobs::{Job, StoreError};
-use crate::keys::KeyState;
 use crate::master::{Master, now_ms};
 use crate::publisher::Topics;
 use crate::requests::{Fault, check_local_caller, fun_text, strip_secrets};
@@ -102,7 +103,7 @@ async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Faul
     };
     let tgt_type = load.get_text("tgt_type").unwrap_or("glob").to_owned();
     let delimiter = load.get("kwargs").and_then(|k| k.get_text("delimiter")).unwrap_or(":").to_owned();
-    let Resolved { matched, missing } = resolve(master, &tgt_type, load, &delimiter)?;
+    let Resolved { matched, missing } = targets::resolve(master, &tgt_type, load, &delimiter).await?;
     if matched.is_empty() {
         return Ok(Dispatched::Nobody);
     }
@@ -150,18 +151,6 @@ fn is_callable(load: &Value) -> bool {
                 && args.iter().all(|arg| arg.list().is_some())
         }
         _ => false,
-    }
-}
-
-fn resolve(master: &Master, tgt_type: &str, load: &Value, delimiter: &str) -> Result<Resolved, Fault> {
-    let tgt = load.get("tgt").unwrap_or(&Value::Nil);
-    let target = tgt_type.parse::<TargetType>().and_then(|kind| Target::parse(kind, tgt, delimiter));
-    match target {
-        Ok(target) => Ok(target.resolve(master.keys.list(KeyState::Accepted)?.iter())),
-        Err(error) => {
-            tracing::warn!("a target was not resolved: {error}");
-            Ok(Resolved::default())
-        }
     }
 }
 

@@ -162,7 +162,7 @@ impl Jobs {
         match parsed {
             Ok(target) => {
                 let (grains, pillar) = (self.grains.now(), self.pillar.now());
-                target.matches(&Facts { id: &self.opts.id, grains: &grains, pillar: &pillar })
+                target.matches(&Facts { id: &self.opts.id, grains: Some(&grains), pillar: Some(&pillar) })
             }
             Err(e) => {
                 warn!(jid = %job.jid, "the job is taken to be for others: {e}");

@@ -73,8 +73,7 @@ pub struct SaltArgs {
     pub(super) log: LogArgs,
 }
 
-/// How the target is meant. Those that are hidden are sent as they are: a Python master resolves them, a Brine master does
-/// not yet.
+/// How the target is meant.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Target Options")]
 pub(super) struct TargetArgs {
@@ -87,34 +86,34 @@ pub(super) struct TargetArgs {
     pub(super) list: bool,
     /// Instead of using shell globs to evaluate the target use a grain value to identify targets, the syntax for the
     /// target is the grain key followed by a globexpression: "os:Arch*".
-    #[arg(short = 'G', long, hide = true)]
+    #[arg(short = 'G', long)]
     pub(super) grain: bool,
     /// Instead of using shell globs to evaluate the target use a grain value to identify targets, the syntax for the
     /// target is the grain key followed by a pcre regular expression: "os:Arch.*".
-    #[arg(short = 'P', long = "grain-pcre", hide = true)]
+    #[arg(short = 'P', long = "grain-pcre")]
     pub(super) grain_pcre: bool,
     /// Instead of using shell globs to evaluate the target use one of the predefined nodegroups to identify a list of
     /// targets.
-    #[arg(short = 'N', long, hide = true)]
+    #[arg(short = 'N', long)]
     pub(super) nodegroup: bool,
     /// The compound target option allows for multiple target types to be evaluated, allowing for greater granularity in
     /// target matching. The compound target is space delimited, targets other than globs are preceded with an identifier
     /// matching the specific targets argument type: salt 'G@os:RedHat and webser* or E@database.*'.
-    #[arg(short = 'C', long, hide = true)]
+    #[arg(short = 'C', long)]
     pub(super) compound: bool,
     /// Instead of using shell globs to evaluate the target use a pillar value to identify targets, the syntax for the
     /// target is the pillar key followed by a glob expression: "role:production*".
-    #[arg(short = 'I', long, hide = true)]
+    #[arg(short = 'I', long)]
     pub(super) pillar: bool,
     /// Instead of using shell globs to evaluate the target use a pillar value to identify targets, the syntax for the
     /// target is the pillar key followed by a pcre regular expression: "role:prod.*".
-    #[arg(short = 'J', long = "pillar-pcre", hide = true)]
+    #[arg(short = 'J', long = "pillar-pcre")]
     pub(super) pillar_pcre: bool,
     /// Match based on Subnet (CIDR notation) or IP address.
-    #[arg(short = 'S', long, hide = true)]
+    #[arg(short = 'S', long)]
     pub(super) ipcidr: bool,
     /// Change the default delimiter for matching in multi-level data structures. Default: ':'.
-    #[arg(long, value_name = "DELIMITER", default_value = ":", hide = true)]
+    #[arg(long, value_name = "DELIMITER", default_value = ":")]
     pub(super) delimiter: String,
 }
 
