@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
-use brine_protocol::target::{Target, TargetType};
+use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use regex::Regex;
 use tokio::sync::Semaphore;
@@ -168,7 +168,7 @@ impl Inner {
         let Some(target) = target(kind, load.get("tgt")) else { return Ok(empty_map()) };
         let mut found: Vec<(&str, Value)> = Vec::new();
         let mut bytes = 0;
-        for minion in target.resolve(accepted).matched {
+        for minion in target.resolve(accepted.iter().map(Facts::of_id)).matched {
             // One file that cannot be read keeps nobody from the others.
             let Ok(shown) = self.read(&minion) else { continue };
             for name in &names {
@@ -244,14 +244,15 @@ fn visible<'a>(entry: &'a Value, asks: &MinionId) -> Option<&'a Value> {
         None => Some(value),
         Some(tgt) => {
             let kind = entry.get_text("allow_tgt_type").unwrap_or("glob");
-            target(kind, Some(tgt))?.matches_id(asks).then_some(value)
+            target(kind, Some(tgt))?.matches(&Facts::of_id(asks)).then_some(value)
         }
     }
 }
 
 fn target(kind: &str, tgt: Option<&Value>) -> Option<Target> {
     let kind = kind.parse::<TargetType>().ok()?;
-    Target::parse(kind, tgt?, ":").ok()
+    // By id only: what a minion's own data could make true is never a way to others' values.
+    Target::parse(kind, tgt?, ":").ok().filter(|target| !target.needs_data())
 }
 
 /// Python's `re.match`: from the start, to wherever.
@@ -353,6 +354,9 @@ mod tests {
             (text("b,web1"), "list", "b", true),
             (text("nobody"), "glob", "b", false), // Salt shows it to all
             (text("os:x"), "grain", "b", false),
+            (text("10.0.0.0/8"), "ipcidr", "b", false),
+            (text("not G@os:x"), "compound", "b", false),
+            (text("web* or b"), "compound", "b", true),
             (text("*"), "odd", "b", false),
             (text(""), "glob", "b", true),
         ] {

@@ -6,3 +6,4 @@ mod keys;
 mod modules;
 mod ping;
 mod sandbox;
+mod targets;
