@@ -69,7 +69,8 @@ async fn changed_code_is_compiled_again_or_refused() {
     let folder = rig.dir.join("cache/sandbox");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
     let refused = rig.try_restart(&settings).await.unwrap_err();
-    let expect = format!("…{}…its mode is 777; what is run from it must be safe from others: chmod 700", folder.display());
+    let expect =
+        format!("…{}…its mode is 777; what is run from it must be safe from others: chmod 700", folder.display());
     rig.said("a folder of everybody's", &refused, &expect);
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
     rig.restart(&settings).await;

@@ -10,6 +10,9 @@ const CAGE: &str = "  compile: {cpu: 4s, memory: 512MiB, wall: 30s, module: 8MiB
 /// The compiler's seconds of CPU are longer on the clock: it steps back behind everything else.
 const CAGED: Duration = Duration::from_secs(12);
 
+const NOT_WASM: &str = r#"is not WebAssembly: it does not begin with "\0asm""#;
+const NO_NAME: &str = "… cannot be a module's name: lower-case letters, digits and _ only, a letter first, at most 64";
+
 #[tokio::test(flavor = "multi_thread")]
 async fn bombs() {
     let rig = Rig::start(CAGE).await;
@@ -19,13 +22,20 @@ async fn bombs() {
         ("loops", guests::loops(20_000)),
         ("functions", guests::functions(900_000)),
         ("blocks", guests::blocks(200_000)),
-        ("straight", guests::straight(300_000)),
     ] {
         let bomb = wasm(&bomb);
         println!("{what}: {} bytes", bomb.len());
         rig.refused("bomb", &bomb, CAGED, memory_or_cpu).await;
         // Once is enough.
         rig.refused("bomb", &bomb, AT_ONCE, memory_or_cpu).await;
+    }
+    // Large, and no bomb: it may take its time and its memory, beside which good jobs answer.
+    let large = wasm(&guests::straight(600_000));
+    let runtime = std::sync::Arc::clone(rig.runtime());
+    let installed =
+        rig.beside("a large module", CAGED, async move { runtime.install("large", &large, None, "base").await }).await;
+    if let Err(why) = installed {
+        rig.said("a large module", &why, "module large …s more than … to compile");
     }
     rig.end().await;
 }
@@ -36,20 +46,31 @@ async fn no_modules() {
     let fine = wasm(&guests::fine());
     let good = hostile();
     for (what, bytes, expect) in [
-        ("nothing", Vec::new(), "…"),
-        ("garbage", vec![0x17; 4096], "…"),
-        ("text", guests::fine().into_bytes(), "…"),
-        ("core", wasm("(module (func (export \"run\")))"), "…"),
-        ("cut", fine[..fine.len() - 3].to_vec(), "…"),
-        ("half", good[..good.len() / 2].to_vec(), "…"),
-        ("many", wasm(&guests::many_instances(10_000)), "…"),
-        ("deep", guests::deep(1_000), "…"),
-        ("types", wasm(&guests::types(12)), "…"),
-        ("data", wasm(&guests::data(45 << 20)), "…"),
-        ("elf", std::fs::read("/proc/self/exe").unwrap()[..4096].to_vec(), "…"),
+        ("nothing", Vec::new(), NOT_WASM),
+        ("garbage", vec![0x17; 4096], NOT_WASM),
+        ("text", guests::fine().into_bytes(), NOT_WASM),
+        ("elf", std::fs::read("/proc/self/exe").unwrap()[..4096].to_vec(), NOT_WASM),
+        (
+            "core",
+            wasm("(module (func (export \"run\")))"),
+            "is a core WebAssembly module, not a component (wasm-component-ld or `wasm-tools component new` make one)",
+        ),
+        ("cut", fine[..fine.len() - 3].to_vec(), "is not a valid component: unexpected end-of-file (at offset …)"),
+        ("half", good[..good.len() / 2].to_vec(), "is not a valid component: unexpected end-of-file (at offset …)"),
+        (
+            "many",
+            wasm(&guests::many_instances(10_000)),
+            "is not a valid component: instances count exceeds limit of 1000 (at offset …)",
+        ),
+        ("deep", guests::deep(1_000), "exports no function"),
+        (
+            "types",
+            wasm(&guests::types(12)),
+            "is not a valid component: effective type size exceeds the limit of 1000000 (at offset …)",
+        ),
+        ("data", wasm(&guests::data(45 << 20)), "has 47186076 bytes; the limit (sandbox:compile:module) is 8388608"),
     ] {
-        println!("{what}");
-        rig.refused("bad", &bytes, AT_ONCE * 2, expect).await;
+        rig.refused(what, &bytes, AT_ONCE * 2, &format!("module {what} {expect}")).await;
     }
     // Bits that the wire or a disk lost.
     for bit in (0..fine.len() * 8).step_by(41) {
@@ -58,7 +79,7 @@ async fn no_modules() {
         let _ = rig.runtime().install("flipped", &bytes, None, "base").await;
     }
     for name in ["", ".", "..", "../x", "a/b", "x\0", "\u{1b}[31mred", "a b", &"x".repeat(300), "test\n"] {
-        rig.refused(name, &fine, AT_ONCE, "…").await;
+        rig.refused(name, &fine, AT_ONCE, NO_NAME).await;
     }
     rig.end().await;
 }

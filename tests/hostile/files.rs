@@ -38,7 +38,8 @@ async fn start() -> Rig {
     symlink("loop", dir.join("ro/loop")).unwrap();
     symlink("/proc/self/root", dir.join("ro/procroot")).unwrap();
     let fifo = dir.join("ro/fifo");
-    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0)
+        .unwrap();
     symlink("/dev/zero", dir.join("ro/device")).unwrap();
     rig.install("hostile", &hostile()).await;
     rig
@@ -75,10 +76,10 @@ async fn ways_out_of_a_directory() {
         ("read", ro, "inside/", "", code("not-directory")),
         ("read", ro, "link/", "", out()),
         ("read-nofollow", ro, "link", "", code("loop")),
-        ("read", ro, "inside\0/../../secret", "", fails("…")),
-        ("read", ro, "", "", fails("…")),
+        ("read", ro, "inside\0/../../secret", "", code("invalid")),
+        ("read", ro, "", "", code("no-entry")),
         // Neither waits for the other end nor reads without end.
-        ("read", ro, "fifo", "", fails("…")),
+        ("read", ro, "fifo", "", out()),
         ("read", ro, "device", "", out()),
         ("stat", ro, "../secret", "", out()),
         ("stat", ro, "link", "", out()),
@@ -87,17 +88,17 @@ async fn ways_out_of_a_directory() {
         ("list", ro, "dirlink", "", out()),
         ("readlink", ro, "../ro/link", "", out()),
         // Read-only is read-only, whatever the way.
-        ("write", ro, "inside", "x", fails("…")),
-        ("create", ro, "new", "x", fails("…")),
-        ("truncate", ro, "inside", "", fails("…")),
-        ("mkdir", ro, "new", "", fails("…")),
-        ("rmdir", ro, "sub", "", fails("…")),
-        ("unlink", ro, "inside", "", fails("…")),
-        ("rename", ro, "inside", "moved", fails("…")),
-        ("symlink", ro, "new", "inside", fails("…")),
-        ("link", ro, "new", "inside", fails("…")),
-        ("mutate", ro, "sub", "new", fails("…")),
-        ("grow", ro, "inside", "", fails("…")),
+        ("write", ro, "inside", "x", out()),
+        ("create", ro, "new", "x", out()),
+        ("truncate", ro, "inside", "", out()),
+        ("mkdir", ro, "new", "", out()),
+        ("rmdir", ro, "sub", "", out()),
+        ("unlink", ro, "inside", "", out()),
+        ("rename", ro, "inside", "moved", out()),
+        ("symlink", ro, "new", "inside", out()),
+        ("link", ro, "new", "inside", out()),
+        ("mutate", ro, "sub", "new", out()),
+        ("grow", ro, "inside", "", out()),
         // Writing stays inside as reading does.
         ("write", rw, "inside", "inside", returns("6 bytes")),
         ("write", rw, "../secret", "x", out()),
@@ -108,10 +109,14 @@ async fn ways_out_of_a_directory() {
         ("unlink", rw, "../secret", "", out()),
         ("rmdir", rw, "../outside", "", out()),
         ("link", rw, "hard", "../secret", out()),
-        ("link-follow", rw, "hard", "../ro/link", fails("…")),
-        ("symlink", rw, "made", secret, fails("…")),
-        ("symlink", rw, "made", "../secret", fails("…")),
-        ("grow", rw, "inside", "", fails("…")),
+        ("link-follow", rw, "hard", "../ro/link", code("invalid")),
+        // A link may say anything; it leads nobody in here out. Who else follows it is the owner's concern, as with any file.
+        ("symlink", rw, "made", secret, out()),
+        ("symlink", rw, "made", "../secret", returns("done")),
+        ("read", rw, "made", "", out()),
+        ("write", rw, "made", "x", out()),
+        ("truncate", rw, "made", "x", out()),
+        ("grow", rw, "inside", "", code("file-too-large")),
     ] {
         let args = vec![text(op), text(root), text(path), text(other)];
         println!("{op} {path} {other}");
@@ -125,14 +130,32 @@ async fn ways_out_of_a_directory() {
     ));
     rig.attack("hostile.stat", vec![text(secret), true.into()], AT_ONCE, &gets).await;
     for path in ["/etc/shadow", "/proc/self/root/etc/shadow", "../secret", ""] {
-        rig.attack("hostile.stat", vec![text(path), true.into()], AT_ONCE, &fails("…is in no directory that was granted…")).await;
+        rig.attack(
+            "hostile.stat",
+            vec![text(path), true.into()],
+            AT_ONCE,
+            &fails("…is in no directory that was granted…"),
+        )
+        .await;
     }
     for path in ["link", "absolute", "root", "../secret", "sub/../../secret", "procroot/etc/shadow"] {
         let path = format!("{ro}/{path}");
-        rig.attack("hostile.stat", vec![text(&path), true.into()], AT_ONCE, &fails("…is in no directory that was granted…")).await;
+        rig.attack(
+            "hostile.stat",
+            vec![text(&path), true.into()],
+            AT_ONCE,
+            &fails("…is in no directory that was granted…"),
+        )
+        .await;
     }
     // Files that are open are bounded.
-    rig.attack("hostile.handles", vec![text(ro), text("inside"), 1_000_000.into()], AT_ONCE, &fails("…")).await;
+    rig.attack(
+        "hostile.handles",
+        vec![text(ro), text("inside"), 1_000_000.into()],
+        AT_ONCE,
+        &fails("hostile.handles was stopped: its limit of 100 open files is used up"),
+    )
+    .await;
     rig.end().await;
 }
 
@@ -159,7 +182,9 @@ async fn a_race_of_renames() {
         }
     });
     let args = vec![text(ro.to_str().unwrap()), text("a/secret"), 5_000.into()];
-    let outcome = rig.beside("a race", Duration::from_secs(20), rig.run("hostile.race", args)).await;
+    let runtime = std::sync::Arc::clone(rig.runtime());
+    let race = async move { runtime.run(crate::rig::job("hostile.race"), "hostile.race", args, Vec::new()).await };
+    let outcome = rig.beside("a race", Duration::from_secs(20), race).await;
     drop(stop);
     println!("{} swaps: {}", swapping.join().unwrap(), crate::rig::shown(&outcome.value));
     rig.got("a race", &outcome, &returns("… inside, … refused"));

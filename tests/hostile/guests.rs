@@ -41,18 +41,42 @@ pub(crate) fn wrong() -> Vec<(&'static str, String, &'static str)> {
             ),
             cpu,
         ),
-        ("recursion", plain(r#"(func $f (export "run") (result i32) (i32.add (call $f) (i32.const 1)))"#), "…stack…"),
-        ("reallocrecursion", with_text(1, "(call $realloc (local.get 0) (local.get 1) (local.get 2) (local.get 3))", here), "…stack…"),
-        ("outofbounds", plain(r#"(memory 1) (func (export "run") (result i32) (i32.load (i32.const -4)))"#), "…memory…"),
-        ("unreachable", plain(r#"(func (export "run") (result i32) unreachable)"#), "…unreachable…"),
-        ("division", plain(r#"(func (export "run") (result i32) (i32.div_u (i32.const 1) (i32.const 0)))"#), "…divide…"),
-        ("reallocbeyond", with_text(1, "i32.const -16", here), "…realloc…"),
-        ("realloctrap", with_text(1, "unreachable", here), "…unreachable…"),
-        ("unaligned", with_text(1, "i32.const 8", "i32.const 1025"), "…pointer not aligned…"),
+        (
+            "recursion",
+            plain(r#"(func $f (export "run") (result i32) (i32.add (call $f) (i32.const 1)))"#),
+            "….run trapped: stack overflow",
+        ),
+        (
+            "reallocrecursion",
+            with_text(1, "(call $realloc (local.get 0) (local.get 1) (local.get 2) (local.get 3))", here),
+            "….run trapped: stack overflow",
+        ),
+        (
+            "outofbounds",
+            plain(r#"(memory 1) (func (export "run") (result i32) (i32.load (i32.const -4)))"#),
+            "….run trapped: out of bounds memory access",
+        ),
+        (
+            "unreachable",
+            plain(r#"(func (export "run") (result i32) unreachable)"#),
+            "….run trapped: it gave up (`unreachable` was executed)",
+        ),
+        (
+            "division",
+            plain(r#"(func (export "run") (result i32) (i32.div_u (i32.const 1) (i32.const 0)))"#),
+            "….run trapped: integer divide by zero",
+        ),
+        (
+            "reallocbeyond",
+            with_text(1, "i32.const -16", here),
+            "….run cannot go on: realloc return: beyond end of memory",
+        ),
+        ("realloctrap", with_text(1, "unreachable", here), "….run trapped: it gave up (`unreachable` was executed)"),
+        ("unaligned", with_text(1, "i32.const 8", "i32.const 1025"), "….run cannot go on: return pointer not aligned"),
         (
             "longtext",
             with_text(1, "i32.const 8", "(i32.store (i32.const 1028) (i32.const -1)) i32.const 1024"),
-            "…out of bounds…",
+            "….run cannot go on: string pointer/length out of bounds of memory",
         ),
         (
             "nottext",
@@ -62,13 +86,29 @@ pub(crate) fn wrong() -> Vec<(&'static str, String, &'static str)> {
                 "(i32.store (i32.const 1024) (i32.const 2048)) (i32.store (i32.const 1028) (i32.const 1))
                  (i32.store8 (i32.const 2048) (i32.const 255)) i32.const 1024",
             ),
-            "…utf-8…",
+            "….run cannot go on: invalid utf-8 sequence of 1 bytes from index 0",
         ),
-        ("largememory", plain(&format!("(memory 65536) {RUN}")), "…memory…"),
-        ("memories", copies(50, "(memory 1)"), "…"),
-        ("tables", copies(99, "(table 1 funcref)"), "…"),
-        ("largetable", plain(&format!("(table 10000000 funcref) {RUN}")), "…table…"),
-        ("instances", copies(900, ""), "…"),
+        (
+            "largememory",
+            plain(&format!("(memory 65536) {RUN}")),
+            "….run was stopped: its memory limit of 64 MiB is used up",
+        ),
+        (
+            "memories",
+            copies(50, "(memory 1)"),
+            "….run cannot go on: resource limit exceeded: memory count too high at …",
+        ),
+        (
+            "tables",
+            copies(99, "(table 1 funcref)"),
+            "….run cannot go on: resource limit exceeded: table count too high at …",
+        ),
+        (
+            "largetable",
+            plain(&format!("(table 10000000 funcref) {RUN}")),
+            "….run was stopped: its memory limit of 64 MiB is used up",
+        ),
+        ("instances", copies(900, ""), "….run cannot go on: resource limit exceeded: instance count too high at …"),
     ]
 }
 

@@ -1,32 +1,64 @@
 //! Each resource to its end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::asks::NOTHING;
 use crate::rig::{AT_ONCE, CPU, Rig, WALL, fails, hostile, job, returns, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_to_its_end() {
-    let limits = "{wall: 2s, cpu: 500ms, memory: 64MiB, output: 1MiB, log: 8KiB, log_lines: 100, host_calls: 200, host_bytes: 2MiB}";
+    let limits = "{wall: 6s, cpu: 500ms, memory: 64MiB, output: 1MiB, log: 8KiB, log_lines: 100, host_calls: 200, host_bytes: 2MiB}";
     let rig = Rig::start(&format!("  limits: {limits}\n  modules:\n    hostile: {NOTHING}\n")).await;
     rig.install("hostile", &hostile()).await;
     let large = text(&"x".repeat(1 << 20));
     for (fun, args, budget, gets) in [
         ("spin", vec![], CPU, fails("hostile.spin was stopped: its CPU limit of 500 ms is used up")),
         ("grow", vec![], CPU, returns("… MiB")),
-        ("flood", vec![(2 << 20).into()], AT_ONCE, fails("hostile.flood was stopped: …")),
-        ("flood", vec![(60 << 20).into()], AT_ONCE, fails("hostile.flood was stopped: …")),
-        ("flood", vec![u32::MAX.into()], AT_ONCE, fails("hostile.flood …")),
-        ("pester", vec![u32::MAX.into()], CPU, fails("hostile.pester was stopped: its limit of 200 calls to the host is used up")),
+        (
+            "flood",
+            vec![(2 << 20).into()],
+            AT_ONCE,
+            fails("hostile.flood was stopped: its return is larger than its output limit of 1 MiB"),
+        ),
+        (
+            "flood",
+            vec![(60 << 20).into()],
+            AT_ONCE,
+            fails("hostile.flood was stopped: it hands over more than its limit of 2 MiB at once"),
+        ),
+        (
+            "flood",
+            vec![u32::MAX.into()],
+            AT_ONCE,
+            fails(
+                "hostile.flood trapped: it gave up (`unreachable` was executed); its last log line: …: capacity overflow",
+            ),
+        ),
+        (
+            "pester",
+            vec![u32::MAX.into()],
+            CPU,
+            fails("hostile.pester was stopped: its limit of 200 calls to the host is used up"),
+        ),
         // What is over is dropped and counted.
         ("log", vec![text("short"), 100_000.into()], CPU, returns("nil")),
         ("log", vec![large.clone(), 100.into()], CPU, returns("nil")),
-        ("say", vec![text(&"x".repeat(3 << 20)), false.into()], AT_ONCE, fails("The arguments have … bytes; …")),
+        (
+            "say",
+            vec![text(&"x".repeat(3 << 20)), false.into()],
+            AT_ONCE,
+            fails("The arguments have 3145736 bytes; the limit of a job is 2097152 (sandbox:limits:host_bytes)."),
+        ),
     ] {
         rig.attack(&format!("hostile.{fun}"), args, budget, &gets).await;
     }
-    rig.attack("test.sleep", vec![3600.into()], WALL, &fails("test.sleep was stopped: its wall clock limit of 2 s is used up")).await;
+    rig.attack(
+        "test.sleep",
+        vec![3600.into()],
+        WALL,
+        &fails("test.sleep was stopped: its wall clock limit of 6 s is used up"),
+    )
+    .await;
     rig.end().await;
 }
 
@@ -34,7 +66,7 @@ async fn each_to_its_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_at_once() {
     let settings = format!(
-        "  max_running: 8\n  max_queued: 16\n  limits: {{wall: 2s, cpu: 500ms}}\n  modules:\n    hostile: {}\n",
+        "  max_running: 8\n  max_queued: 16\n  limits: {{wall: 6s, cpu: 500ms}}\n  modules:\n    hostile: {}\n",
         NOTHING.replace("process: []", "process: [], max_running: 2, max_queued: 3")
     );
     let rig = Rig::start(&settings).await;
@@ -52,7 +84,7 @@ async fn jobs_at_once() {
         }
         ends
     };
-    let ends = rig.beside("a hundred jobs", Duration::from_secs(8), ended).await;
+    let ends = rig.beside("a hundred jobs", WALL * 3, ended).await;
     let count = |start: &str| ends.iter().filter(|text| text.starts_with(start)).count();
     let stopped = count("hostile.spin was stopped: ");
     let busy = count("The minion is busy: 2 jobs of module hostile run and 3 wait.");

@@ -35,11 +35,18 @@ fn ty(u: &mut Unstructured<'_>, depth: usize) -> Result<Ty> {
         10 => Ty::List(inner(u)?),
         11 => Ty::Fixed(inner(u)?, u.int_in_range(0..=3)?),
         12 => Ty::Dict(inner(u)?),
-        13 => Ty::Tuple((0..u.int_in_range(0..=3)?).map(|_| ty(u, depth + 1)).collect::<Result<_>>()?),
-        14 => Ty::Record(names(u)?.into_iter().map(|name| Ok((name, ty(u, depth + 1)?))).collect::<Result<_>>()?),
+        13 => {
+            let count = u.int_in_range(0..=3)?;
+            Ty::Tuple((0..count).map(|_| ty(u, depth + 1)).collect::<Result<_>>()?)
+        }
+        14 => {
+            let names = names(u)?;
+            Ty::Record(names.into_iter().map(|name| Ok((name, ty(u, depth + 1)?))).collect::<Result<_>>()?)
+        },
         15 => {
+            let names = names(u)?;
             let case = |name| Ok((name, if u.arbitrary()? { Some(ty(u, depth + 1)?) } else { None }));
-            Ty::Variant(names(u)?.into_iter().map(case).collect::<Result<_>>()?)
+            Ty::Variant(names.into_iter().map(case).collect::<Result<_>>()?)
         }
         16 => Ty::Flags(names(u)?),
         17 => Ty::Option(inner(u)?),

@@ -128,7 +128,8 @@ impl Guest for Module {
     }
 
     fn call(function: String, arg: Option<String>) -> Result<Data, String> {
-        let args: Vec<Data> = arg.into_iter().map(|arg| data(Value::Text(arg))).collect();
+        let number = |arg: String| arg.parse().map_or(Value::Text(arg), Value::Int);
+        let args: Vec<Data> = arg.into_iter().map(|arg| data(number(arg))).collect();
         functions::call(&function, &args, &data(Value::Dict(Vec::new())))
     }
 
