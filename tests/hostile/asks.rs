@@ -104,7 +104,10 @@ async fn what_only_asks() {
         ("push", vec![texts(&[])], fails("the path has none or more than 128 parts")),
         // The configuration's secrets, jobs, and what is only a name.
         ("config", colon("id"), returns("hostile-test")),
-        ("config", colon("master_secret_password"), returns("nil")),
+        ("config", colon("thing"), returns(r#"{"port": 1, "deep": [{}]}"#)),
+        ("config", colon("thing:password"), returns("nil")),
+        ("config", colon("thing:deep"), returns("[{}]")),
+        ("config", colon("mysql.pass"), returns("nil")),
         ("kill", colon("../../proc/1"), returns("false")),
         ("kill", colon(""), fails("hostile.kill was stopped: jobs.kill failed: the id of a job is empty")),
         ("describe", colon("../sys"), returns("false")),

@@ -41,6 +41,8 @@ async fn start() -> Rig {
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o666), 0)
         .unwrap();
     symlink("/dev/zero", dir.join("ro/device")).unwrap();
+    // What has a name in a granted directory is in it.
+    std::fs::hard_link(dir.join("secret"), dir.join("ro/hard")).unwrap();
     rig.install("hostile", &hostile()).await;
     rig
 }
@@ -81,6 +83,8 @@ async fn ways_out_of_a_directory() {
         // Neither waits for the other end nor reads without end.
         ("read", ro, "fifo", "", out()),
         ("read", ro, "device", "", out()),
+        ("read", ro, "hard", "", returns("secret")),
+        ("write", ro, "hard", "x", out()),
         ("stat", ro, "../secret", "", out()),
         ("stat", ro, "link", "", out()),
         ("list", ro, "..", "", out()),

@@ -22,6 +22,37 @@ async fn each_to_its_end() {
         ),
         (
             "flood",
+            vec![(100 << 20).into()],
+            AT_ONCE,
+            fails("hostile.flood was stopped: its memory limit of 64 MiB is used up"),
+        ),
+        // Waiting is no computing, and ends with the wall clock all the same.
+        (
+            "nap",
+            vec![1.into(), u32::MAX.into()],
+            WALL,
+            fails("hostile.nap was stopped: its wall clock limit of 6 s is used up"),
+        ),
+        (
+            "nap",
+            vec![3_600_000.into(), 1.into()],
+            WALL,
+            fails("hostile.nap was stopped: its wall clock limit of 6 s is used up"),
+        ),
+        (
+            "wait",
+            vec![1_000_000.into()],
+            AT_ONCE,
+            fails("hostile.wait was stopped: its limit of 256 open handles is used up"),
+        ),
+        (
+            "shout",
+            vec![(40 << 20).into(), u32::MAX.into()],
+            CPU,
+            fails("hostile.shout was stopped: it hands over more than its limit of 2 MiB at once"),
+        ),
+        (
+            "flood",
             vec![(60 << 20).into()],
             AT_ONCE,
             fails("hostile.flood was stopped: it hands over more than its limit of 2 MiB at once"),

@@ -37,6 +37,10 @@ pub(crate) const WALL: Duration = Duration::from_secs(6);
 /// Of the processor: how long that is on the clock is the machine's business, within the wall clock's limit.
 pub(crate) const CPU: Duration = Duration::from_millis(500);
 
+/// Settings of the owner that no module is to see, among some that it may.
+const SECRETS: &str =
+    "mysql.pass: hunter2\nthing: {port: 1, password: hunter2, api-key: hunter2, deep: [{token: hunter2}]}\n";
+
 /// What an attack gets.
 #[derive(Debug, Clone)]
 pub(crate) enum Gets {
@@ -312,7 +316,7 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
     let conf = dir.join("conf");
     std::fs::create_dir_all(&conf).unwrap();
     let text = format!(
-        "id: hostile-test\nroot_dir: {0}\ncachedir: {0}/cache\nfile_client: local\nsandbox:\n{1}\n",
+        "id: hostile-test\nroot_dir: {0}\ncachedir: {0}/cache\nfile_client: local\n{SECRETS}sandbox:\n{1}\n",
         dir.display(),
         sandbox.replace("{dir}", dir.to_str().unwrap()),
     );

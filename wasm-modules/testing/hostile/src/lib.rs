@@ -18,6 +18,7 @@ use brine::host::{
     pillar, process,
 };
 use brine_guest::Value;
+use wasi::clocks::monotonic_clock::subscribe_duration;
 
 type Done = Result<String, String>;
 
@@ -230,6 +231,24 @@ impl Guest for Module {
 
     fn flood(size: u32) -> String {
         "x".repeat(size as usize)
+    }
+
+    fn nap(ms: u64, times: u32) {
+        for _ in 0..times {
+            subscribe_duration(ms * 1_000_000).block();
+        }
+    }
+
+    fn wait(times: u32) -> u32 {
+        let waits: Vec<_> = (0..times).map(|_| subscribe_duration(3_600_000_000_000)).collect();
+        u32::try_from(waits.len()).unwrap_or(u32::MAX)
+    }
+
+    fn shout(size: u32, times: u32) {
+        let line = "x".repeat(size as usize);
+        for _ in 0..times {
+            log::write(log::Level::Error, &line);
+        }
     }
 
     fn dive(depth: u32) -> u32 {
