@@ -1,5 +1,7 @@
 //! The examples of docs/sandbox.md: what they configure is read as the minion reads it, what they show on a console is run.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
 use std::path::PathBuf;
 
 use brine_protocol::config::yaml;
