@@ -368,10 +368,7 @@ fn commands_have_a_form() {
 #[test]
 fn other_arguments_have_a_form() {
     let long = "x".repeat(1_025);
-    never(
-        HostOp::Grains(GrainsOp::Get { key: long, delimiter: None }),
-        "the key has 1025 bytes; the most is 1024",
-    );
+    never(HostOp::Grains(GrainsOp::Get { key: long, delimiter: None }), "the key has 1025 bytes; the most is 1024");
     never(HostOp::Grains(GrainsOp::Get { key: "a".into(), delimiter: Some(String::new()) }), "the delimiter is empty");
     never(
         HostOp::Grains(GrainsOp::Get { key: "a".into(), delimiter: Some("x".repeat(17)) }),
