@@ -517,12 +517,15 @@ async fn an_unknown_outputter_is_named_and_nested_used() {
 }
 
 #[tokio::test]
-async fn node_groups_say_what_to_do() {
-    let master = FakeMaster::start("nodegroups:\n  web: web*\n").await;
+async fn node_groups_are_sent_as_compound_targets() {
+    let mut master = FakeMaster::start("nodegroups:\n  web: web*\n").await;
     let done = master.command(SALT, &["-N", "nosuch", "test.ping"]).await.unwrap();
     done.is(0, &format!("Node group nosuch unavailable in {}\n", master.path("conf/master").display()), "");
-    let done = master.command(SALT, &["-N", "web", "test.ping"]).await.unwrap();
-    assert!(done.code == 64 && done.stderr.contains("node groups cannot be used"), "{done:?}");
+    let salt = master.command(SALT, &["-N", "web", "test.ping"]);
+    let (mut bus, load) = master.job(JID, &["web1"]).await;
+    assert_eq!((field(&load, "tgt"), field(&load, "tgt_type")), (json!("web*"), json!("compound")));
+    bus.fire(&returned(JID, "web1", true, 0)).await;
+    assert_eq!(salt.await.unwrap().stdout, "web1:\n    True\n");
 }
 
 #[tokio::test]
@@ -571,13 +574,25 @@ async fn help_names_what_works() {
         done.stdout.starts_with("Usage: salt [options] '<target>' <function> [arguments]\n\nSalt allows for"),
         "{done:?}"
     );
-    for option in ["--pcre", "--list", "--timeout", "--out", "--hide-timeout", "--log-level", "--config-dir"] {
+    for option in [
+        "--pcre",
+        "--list",
+        "--grain",
+        "--compound",
+        "--nodegroup",
+        "--ipcidr",
+        "--timeout",
+        "--out",
+        "--hide-timeout",
+        "--log-level",
+        "--config-dir",
+    ] {
         assert!(done.stdout.contains(option), "{option}");
     }
-    for later in ["--nodegroup", "--grain", "--batch", "--subset", "--eauth"] {
+    for later in ["--batch", "--subset", "--eauth"] {
         assert!(!done.stdout.contains(later), "{later}");
     }
-    // sent as it is: a Python master resolves it
+    // sent as it is: the master resolves it
     let mut master = FakeMaster::start("").await;
     let salt = master.command(SALT, &["-G", "os:Debian", "test.ping", "--delimiter=|"]);
     let (mut bus, load) = master.job(JID, &["web1"]).await;

@@ -109,7 +109,12 @@ async fn what_is_called_has_what_is_left_of_the_callers_time() {
     let (sandbox, _broker) = sandbox(&home).await;
     let began = Instant::now();
     let outcome = call(&sandbox, "mine.call0", "other.spin").await;
-    assert!(failure(&outcome).contains("wall clock limit of 700 ms"), "{outcome:?}");
+    // Both end at the same moment; where the callee is first, its caller may just have the time to say that it failed.
+    if !outcome.success {
+        assert!(failure(&outcome).contains("wall clock limit of 700 ms"), "{outcome:?}");
+    } else {
+        assert_eq!(outcome.value, Value::from(false));
+    }
     assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     sandbox.shutdown().await;
 }
