@@ -8,14 +8,16 @@ PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 BIN     := $(TARGET)/$(PROFILE_DIR)
 MODULES := $(TARGET)/modules
 PREFIX  ?= /usr/local
-SALT_VERSION ?= 3008.3
-VENV    := $(TARGET)/venv/salt-$(SALT_VERSION)
+# The release line of Python Salt that the tests run against, and those that `make interop` runs against.
+SALT_LINE ?= 3008
+INTEROP_LINES ?= 3008 3007 3006
+VENV    := $(TARGET)/venv/salt-$(SALT_LINE)
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
 RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fail-fast)
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e bench install audit clean
+.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e interop bench install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -34,7 +36,7 @@ modules: setup ## build the standard modules and the examples as components
 	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc tools/build-modules.sh $(MODULES)
 
 venv: setup ## install Python Salt, the peer of the interop tests
-	@tools/salt-venv.sh $(SALT_VERSION) $(VENV)
+	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
 
 demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox
 	@BRINE_BIN=$(BIN) BRINE_EXAMPLES=$(TARGET)/examples tools/demo.sh
@@ -60,6 +62,14 @@ test-unit: test-executor venv ## unit and integration tests of each crate
 
 test-e2e: build venv ## across processes: end to end, and interop with Python Salt
 	$(RUN_TESTS) --locked -p brine-tests
+
+# `make test` runs the same against the newest line only.
+interop: build ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
+	@for line in $(INTEROP_LINES); do \
+	  echo "interop: Python Salt $$line"; \
+	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
+	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked -p brine-tests --test interop || exit 1; \
+	done
 
 bench: ## measure: job through the executor, `salt` cold, memory
 	$(MAKE) build PROFILE=release

@@ -1,5 +1,8 @@
-//! Python Salt on the other side: its master with a Brine minion, its minion with a Brine master, its modules beside ours.
+//! Python Salt on the other side: its master with a Brine minion, its minions with a Brine master, its clients on a Brine master's
+//! host, its matchers and its modules beside ours. `BRINE_PYTHON` names the interpreter, so one run meets one release line.
 
+mod python_clients;
 mod python_master;
 mod python_minion;
 mod standard_modules;
+mod targets;

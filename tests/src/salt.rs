@@ -3,6 +3,7 @@
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::events::Events;
 use crate::process::{Daemon, Output, program, run};
@@ -26,16 +27,31 @@ impl Kind {
         match self {
             Kind::Brine => program(name),
             Kind::Python => {
-                let python = std::env::var_os("BRINE_PYTHON").map_or_else(
-                    || crate::process::program_folder().join("../venv/salt-3008.3/bin/python"),
-                    PathBuf::from,
-                );
-                let path = python.with_file_name(name);
+                let path = python().with_file_name(name);
                 assert!(path.exists(), "{} is missing: run `make venv` first", path.display());
                 path
             }
         }
     }
+}
+
+/// The interpreter that has Python Salt: `BRINE_PYTHON`, else what `make venv` installed.
+pub fn python() -> PathBuf {
+    let installed = || crate::process::program_folder().join("../venv/salt-3008/bin/python");
+    std::env::var_os("BRINE_PYTHON").map_or_else(installed, PathBuf::from)
+}
+
+/// The release line of that Python Salt: 3006, 3007 or 3008. Where the lines differ, a test asks for it.
+///
+/// # Panics
+/// Where Salt cannot tell.
+pub fn line() -> u32 {
+    static LINE: OnceLock<u32> = OnceLock::new();
+    *LINE.get_or_init(|| {
+        let print = "import salt.version; print(salt.version.__saltstack_version__.major)";
+        let output = run(&python(), &["-c", print]).exits(0);
+        output.stdout.trim().parse().unwrap_or_else(|e| panic!("no release line ({e}): {output:?}"))
+    })
 }
 
 /// Two ports that are free now.

@@ -1,0 +1,1 @@
+//! Python Salt's matchers and ours, asked the same.
