@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 
 use brine_protocol::config::Config;
 use brine_protocol::exit;
-use brine_protocol::output::{Indent, Outputter, Style};
+use brine_protocol::output::{Indent, Outputter, StateSettings, Style};
 use brine_protocol::value::{Value, ValueExt};
 
 use super::Failure;
@@ -21,6 +21,31 @@ pub fn stdout(text: &str) {
         eprintln!("cannot write the output: {error}");
         std::process::exit(exit::GENERIC);
     }
+}
+
+/// What of states is shown, by the configuration.
+fn states(config: &Config) -> StateSettings {
+    let flag = |key: &str, default: bool| config.value(key).map_or(default, ValueExt::truthy);
+    // A list, or text with commas.
+    let results = |key: &str| -> Vec<String> {
+        let texts = |value: &Value| match value.list() {
+            Some(items) => items.iter().map(ValueExt::python_str).collect(),
+            None => value.python_str().split(',').map(str::to_owned).collect(),
+        };
+        config.value(key).map(texts).unwrap_or_default()
+    };
+    let mut set = StateSettings {
+        verbose: flag("state_verbose", true),
+        diff: flag("state_output_diff", false),
+        profile: flag("state_output_profile", true),
+        percent: flag("state_output_pct", false),
+        tabular: config.value("state_tabular") == Some(&Value::from(true)),
+        exclude: results("state_output_exclude"),
+        terse: results("state_output_terse"),
+        ..StateSettings::default()
+    };
+    set.set_output(config.value("state_output").and_then(ValueExt::text).unwrap_or_default());
+    set
 }
 
 /// Prints values.
@@ -58,9 +83,16 @@ impl Printer {
         };
         let strip_colors = config.value("strip_colors").is_none_or(ValueExt::truthy);
         let configured = || config.value("output").and_then(|output| output.text().map(str::to_owned));
-        let chosen = args.output.clone().or_else(configured).filter(|name| !name.is_empty() && name != "highstate");
+        let chosen = args.output.clone().or_else(configured).filter(|name| !name.is_empty());
         // with colours it will end on a terminal, whatever is in between
-        let style = Style { color, visible: terminal || color, indent, strip_colors, ..Style::default() };
+        let style = Style {
+            color,
+            visible: terminal || color,
+            indent,
+            strip_colors,
+            state: states(config),
+            ..Style::default()
+        };
         Ok(Self { chosen, style, file })
     }
 
@@ -73,8 +105,8 @@ impl Printer {
     pub fn show(&mut self, value: &Value, out: &str, retcode: i64) {
         let name = self.chosen.as_deref().unwrap_or(out);
         let outputter = Outputter::by_name(name).unwrap_or_else(|| {
-            // states have no outputter of their own here yet, and that is not the operator's fault
-            if !matches!(name, "highstate" | "grains") {
+            // what Salt's grains runner asks for, which is not the operator's fault
+            if name != "grains" {
                 let name = self.style.pass(name);
                 tracing::error!("Invalid outputter {name} specified, fall back to nested");
             }

@@ -80,7 +80,7 @@ master_pubkey_signature: null
 key_pass: null
 signing_key_pass: null
 require_minion_sign_messages: false
-drop_messages_signature_fail: false
+drop_messages_signature_fail: true
 allow_minion_key_revoke: true
 permissive_pki_access: false
 zmq_filtering: false

@@ -102,6 +102,57 @@ VALUES = {
     "unicode wide": {"m1": ["日本語" * 12, "日本語 " * 20]},
 }
 
+
+
+def state(run_num, result=True, changes=None, comment="All is well", **more):
+    """What a Python minion returns for one state."""
+    full = {"__id__": "id", "__run_num__": run_num, "__sls__": "web", "changes": changes or {}, "comment": comment,
+            "duration": 1.5 + run_num, "name": "name", "result": result, "start_time": "10:00:0%d.123456" % run_num}
+    full.update(more)
+    return {key: value for key, value in full.items() if value != "absent"}
+
+
+DIFF = "--- \n+++ \n@@ -1 +1 @@\n-old\n+new\n"
+HIGHSTATES = {
+    "all well": {"m1": {"file_|-id_|-/etc/motd_|-managed": state(0), "pkg_|-vim_|-vim_|-installed": state(1)}},
+    "changed": {"m1": {"file_|-id_|-/etc/motd_|-managed": state(0, changes={"diff": DIFF, "mode": "0644"}),
+                       "pkg_|-vim_|-vim_|-installed": state(1, changes={"vim": {"old": "", "new": "9"}})}},
+    "failed": {"m1": {"b_|-late_|-late_|-run": state(2), "a_|-id_|-name_|-run": state(1, False, comment="It failed:\nbadly\n\n")}},
+    "test mode": {"m1": {"a_|-id_|-id_|-run": state(0, None, {"new": "x"}), "a_|-c_|-d_|-run": state(1, None)}},
+    "mixed": {"m1": {"a_|-%d_|-n%d_|-run" % (n, n): state(n, result, changes) for n, (result, changes) in enumerate(
+        [(True, {}), (True, {"x": 1}), (False, {}), (None, {"y": [1, {"z": 2}]}), (False, {"pid": 5}), (True, {})] * 2)}},
+    "warnings": {"m1": {"a_|-i_|-i_|-run": state(0, warnings=["This is a well-known option " * 6, "second"]),
+                        "a_|-j_|-j_|-run": state(1, warnings=["x" * 150])}},
+    "two minions": {"m1": {"a_|-i_|-i_|-run": state(0)}, "můj": {"a_|-i_|-i_|-run": state(0, False)}},
+    "compile error": {"m1": ["Rendering SLS 'base:web' failed: Jinja variable 'x' is undefined", "No matching sls found for 'y' in env 'base'"]},
+    "text": {"m1": "The function \"state.apply\" is running as PID 1\nand was started"},
+    "number": {"m1": 3},
+    "yes": {"m1": True},
+    "none": {"m1": None},
+    "empty": {"m1": {}},
+    "no states": {"m1": {"no_|-states_|-states_|-None": state(0, False, name="No States", comment="No Top file or master_tops data matches found. Please see master log for details.", duration="absent", start_time="absent")}},
+    "no profile": {"m1": {"a_|-i_|-n_|-run": state(0, duration="absent", start_time="absent")}},
+    "old duration": {"m1": {"a_|-i_|-n_|-run": state(0, duration="12.5 ms")}},
+    "long": {"m1": {"a_|-i_|-n_|-run": state(0, duration=61234.5678), "a_|-i_|-o_|-run": state(1, duration=1000)}},
+    "parallel": {"m1": {"a_|-i_|-n%d_|-run" % n: state(n, duration=100 * n, __parallel__=True) for n in range(4)}},
+    "data": {"m1": {"a_|-i_|-n_|-run": state(0, data=["x", 1]), "a_|-i_|-o_|-run": state(1, data={"k": "v"}), "a_|-i_|-p_|-run": state(2, data=5)}},
+    "comment list": {"m1": {"a_|-i_|-n_|-run": state(0, comment=["a", "b"]), "a_|-i_|-o_|-run": state(1, comment="")}},
+    "odd changes": {"m1": {"a_|-i_|-n_|-run": state(0, changes=["a", "b"]), "a_|-i_|-o_|-run": state(1, changes="text")}},
+    "unicode": {"m1": {"file_|-žluť_|-/tmp/日本_|-managed": state(0, changes={"ů": "é"}, comment="kůň")}},
+    "ten": {"m1": {"a_|-%d_|-%d_|-run" % (n, n): state(n, start_time="10:00:00.0", changes={"n": n}) for n in range(12)}},
+    "sls in module.run": {"m1": {"module_|-i_|-state.sls_|-run": state(0, name="state.sls", changes={"local": {"a_|-i_|-n_|-run": state(0)}})}},
+    "highstate in changes": {"m1": {"salt_|-i_|-n_|-state": state(0, changes={"out": "highstate", "ret": {"web1": {"a_|-i_|-n_|-run": state(0, changes={"x": 1})}, "web2": "text"}})}},
+    "unordered": {"m1": {"a_|-i_|-n_|-run": {"result": True, "changes": {}, "comment": "c", "name": "n"}}},
+    "escapes": {"m\x1b[31m1": {"a_|-i_|-n_|-run": state(0)}},
+}
+STATE_SETTINGS = [
+    {}, {"color": True}, {"state_verbose": False}, {"state_output": "terse"}, {"state_output": "mixed", "color": True},
+    {"state_output": "changes"}, {"state_output": "mixed_id"}, {"state_output": "full_id"}, {"state_output": "odd"},
+    {"state_output_diff": True}, {"state_output_profile": False}, {"state_output_profile": False, "state_output": "terse"},
+    {"state_output_pct": True}, {"state_output": "terse", "state_tabular": True},
+    {"state_output": "filter", "state_output_exclude": ["True"], "state_output_terse": ["None"]},
+]
+
 SETTINGS = {
     "nested": [{}, {"color": True}, {"color": True, "_retcode": 1}, {"nested_indent": 4}, {"strip_colors": False}],
     "json": [{}, {"output_indent": 2}, {"output_indent": -1}, {"output_indent": 0}, {"output_indent": None}, {"output_indent": "pretty"}],
@@ -156,6 +207,12 @@ def main():
         for out, many in SETTINGS.items():
             for settings in many:
                 cases.append([name, out, settings, render(value, out, settings)])
+    for name, value in HIGHSTATES.items():
+        values["state " + name] = value
+        for settings in STATE_SETTINGS if name in ("mixed", "changed", "warnings") else STATE_SETTINGS[:2]:
+            # The outputter changes what it is given.
+            shown = render(msgpack.unpackb(msgpack.packb(value)), "highstate", settings)
+            cases.append(["state " + name, "highstate", settings, shown])
     packed = {name: msgpack.packb(value, use_bin_type=True).hex() for name, value in values.items()}
     where = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).with_name("vectors.json"))
     doc = {"salt": str(salt.version.__saltstack_version__), "values": packed, "cases": cases}

@@ -4,6 +4,7 @@
 //! letting a minion's text drive the terminal.
 
 mod color;
+mod highstate;
 mod json;
 mod key;
 mod nested;
@@ -21,6 +22,7 @@ use rmpv::Value;
 use crate::pyrepr;
 pub use crate::pyrepr::{repr, str as py_str};
 pub use color::Palette;
+pub use highstate::{StateOutput, StateSettings};
 pub use visible::visible;
 
 /// How to render: everything an outputter may look at besides the value.
@@ -38,11 +40,21 @@ pub struct Style {
     pub nested_indent: usize,
     /// Replace escapes in returned text by `?`, as Salt does unless `strip_colors: False`.
     pub strip_colors: bool,
+    /// What of states is shown.
+    pub state: StateSettings,
 }
 
 impl Default for Style {
     fn default() -> Self {
-        Self { color: false, visible: false, indent: Indent::Unset, retcode: 0, nested_indent: 0, strip_colors: true }
+        Self {
+            color: false,
+            visible: false,
+            indent: Indent::Unset,
+            retcode: 0,
+            nested_indent: 0,
+            strip_colors: true,
+            state: StateSettings::default(),
+        }
     }
 }
 
@@ -87,6 +99,8 @@ pub enum Outputter {
     Raw,
     /// The Python literal, broken at 80 columns.
     Pprint,
+    /// What states did.
+    Highstate,
     /// What salt-key prints.
     Key,
     /// Minions that did not answer.
@@ -105,6 +119,7 @@ impl Outputter {
             "txt" | "text" => Self::Txt,
             "raw" => Self::Raw,
             "pprint" => Self::Pprint,
+            "highstate" => Self::Highstate,
             "key" => Self::Key,
             "no_return" => Self::NoReturn,
             "quiet" => Self::Quiet,
@@ -121,6 +136,7 @@ impl Outputter {
             Self::Txt => text::txt(value, style),
             Self::Raw => text::raw(value, style),
             Self::Pprint => pprint::render(value, style),
+            Self::Highstate => highstate::render(value, style),
             // a value of another shape falls back to nested, as in Salt
             Self::Key => key::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::NoReturn => no_return::render(value, style).unwrap_or_else(|| nested::render(value, style)),

@@ -2,7 +2,7 @@
 
 use rmpv::Value;
 
-use super::{Indent, Outputter, Style};
+use super::{Indent, Outputter, StateSettings, Style};
 
 fn style(settings: &serde_json::Value) -> Style {
     Style {
@@ -16,8 +16,29 @@ fn style(settings: &serde_json::Value) -> Style {
         retcode: settings["_retcode"].as_i64().unwrap_or(0),
         nested_indent: settings["nested_indent"].as_u64().unwrap_or(0) as usize,
         strip_colors: settings["strip_colors"].as_bool().unwrap_or(true),
+        state: state(settings),
         ..Style::default()
     }
+}
+
+fn state(settings: &serde_json::Value) -> StateSettings {
+    let flag = |name: &str, default| settings[name].as_bool().unwrap_or(default);
+    let texts = |name: &str| {
+        let items = settings[name].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
+    };
+    let mut state = StateSettings {
+        verbose: flag("state_verbose", true),
+        diff: flag("state_output_diff", false),
+        profile: flag("state_output_profile", true),
+        percent: flag("state_output_pct", false),
+        tabular: flag("state_tabular", false),
+        exclude: texts("state_output_exclude"),
+        terse: texts("state_output_terse"),
+        ..StateSettings::default()
+    };
+    state.set_output(settings["state_output"].as_str().unwrap_or_default());
+    state
 }
 
 #[test]
@@ -51,7 +72,7 @@ fn prints_what_python_salt_prints() {
 fn a_terminal_gets_no_control_characters_from_values() {
     let evil = "\x1b[2J \u{9b}31m \x07 \u{202e} \x7f";
     let map = |key: &str, value: &str| Value::Map(vec![(key.into(), value.into())]);
-    for out in ["nested", "json", "yaml", "txt", "raw", "pprint", "no_return", "key"] {
+    for out in ["nested", "json", "yaml", "txt", "raw", "pprint", "no_return", "key", "highstate"] {
         for value in [map(evil, "x"), map("m1", evil), map("minions", evil), Value::from(evil)] {
             let plain = Style { visible: true, ..Style::default() };
             let shown = super::render(out, &value, &plain);
