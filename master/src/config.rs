@@ -88,6 +88,14 @@ pub struct MasterOpts {
     pub minion_data_cache_events: bool,
     /// `mine_get`: which minions may ask the mine for what; none: all for all.
     pub mine_get: Option<Value>,
+    /// `peer`: which minions may publish what; none: nobody anything.
+    pub peer: Option<Value>,
+    /// `peer_run`: which minions may run which runners; none: nobody any.
+    pub peer_run: Option<Value>,
+    /// `require_minion_sign_messages`: returns without a signature are refused.
+    pub require_signed_returns: bool,
+    /// `drop_messages_signature_fail`: returns with a wrong signature are refused. Unlike Salt's, it is on unless turned off.
+    pub refuse_badly_signed_returns: bool,
 
     /// `event_publisher_framing`: how events stand on `master_event_pub.ipc` (§0.2). Brine's own key.
     pub event_framing: Framing,
@@ -222,6 +230,10 @@ impl MasterOpts {
             nodegroups: c.value("nodegroups").map(Nodegroups::new).unwrap_or_default(),
             minion_data_cache_events: bool_or(c, "minion_data_cache_events", true)?,
             mine_get: c.value("mine_get").cloned(),
+            peer: c.value("peer").cloned(),
+            peer_run: c.value("peer_run").cloned(),
+            require_signed_returns: bool_or(c, "require_minion_sign_messages", false)?,
+            refuse_badly_signed_returns: bool_or(c, "drop_messages_signature_fail", true)?,
             event_framing: match c.opt_str("event_publisher_framing")?.as_deref() {
                 None | Some("bare") => Framing::Bare,
                 Some("prefixed") => Framing::Prefixed,

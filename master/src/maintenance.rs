@@ -36,7 +36,7 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
                 look_for_dropfile(&master).await;
                 if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
                     clean(&master).await;
-                    forget_mine_without_keys(&master).await;
+                    forget_minions_without_keys(&master).await;
                     cleaned = Some(Instant::now());
                 }
             }
@@ -44,7 +44,7 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
             event = next(&mut events) => {
                 if event.is_some_and(|event| asks_to_look(&event)) {
                     look_for_dropfile(&master).await;
-                    forget_mine_without_keys(&master).await;
+                    forget_minions_without_keys(&master).await;
                 }
             }
         }
@@ -106,9 +106,10 @@ async fn rotate(master: &Master, why: &str) {
     master.bus.fire("key", map([("rotate_aes_key", true)]));
 }
 
-/// Nor what their minions showed.
-async fn forget_mine_without_keys(master: &Master) {
+/// Nor what their minions showed or asked for.
+async fn forget_minions_without_keys(master: &Master) {
     let keys = Arc::clone(&master.keys);
+    master.peer.forget(|id| keys.accepted(id).is_some());
     master.mine.forget(move |id| keys.accepted(id).is_some()).await;
 }
 

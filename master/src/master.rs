@@ -10,9 +10,11 @@ use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles};
 use crate::keys::{KeyStore, LocalKeys, MasterKey};
 use crate::mine::Mine;
+use crate::peer::Peer;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
+use crate::requests::SentTo;
 use crate::sessions::Sessions;
 
 /// A running master's parts. Every request handler gets this and nothing else.
@@ -34,6 +36,8 @@ pub(crate) struct Master {
     pub(crate) python_jobs: PythonJobFiles,
     pub(crate) files: FileServer,
     pub(crate) mine: Mine,
+    pub(crate) peer: Peer,
+    pub(crate) sent_to: SentTo,
     pub(crate) refusals: Refusals,
     /// Wakes the maintenance: something may have to be rotated.
     pub(crate) rotate: tokio::sync::Notify,

@@ -2,6 +2,8 @@
 
 mod targets;
 
+pub(crate) use targets::resolve;
+
 use std::sync::Arc;
 
 use brine_protocol::ids::{Jid, MinionId};
@@ -81,6 +83,15 @@ pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published
     match dispatch(master, &load).await? {
         Dispatched::Job(published) => Ok(published),
         Dispatched::Nobody | Dispatched::BadJid => Err(Fault::new("there are no minions")),
+        Dispatched::NotStored(error) => Err(error.into()),
+    }
+}
+
+/// A job that a minion may have published, as `peer` judged it; none if it is for nobody.
+pub(crate) async fn peer_job(master: &Arc<Master>, load: &Value) -> Result<Option<Published>, Fault> {
+    match dispatch(master, load).await? {
+        Dispatched::Job(published) => Ok(Some(published)),
+        Dispatched::Nobody | Dispatched::BadJid => Ok(None),
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }

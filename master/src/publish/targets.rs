@@ -19,7 +19,7 @@ use crate::requests::Fault;
 const DATA_BYTES_MAX: u64 = 16 << 20;
 
 /// The accepted minions that are meant. What is no target means nobody; why is in the log.
-pub(super) async fn resolve(
+pub(crate) async fn resolve(
     master: &Arc<Master>,
     tgt_type: &str,
     load: &Value,

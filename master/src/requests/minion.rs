@@ -15,6 +15,7 @@ use crate::fileserver::FileRequest;
 use crate::keys::{KeyState, MinionKey};
 use crate::master::Master;
 use crate::mine::MineRequest;
+use crate::peer;
 use crate::replay::Freshness;
 
 /// Items of one request: 40 bytes each in memory.
@@ -35,7 +36,10 @@ enum Command {
     RegisterResources,
     Files(FileRequest),
     FileRecv,
-    /// `pub_ret`, `minion_pub`, `minion_publish`, `minion_runner`, `_syndic_return`: nothing allows them (`peer`, `peer_run`, syndics).
+    MinionPub,
+    PubRet,
+    MinionRunner,
+    /// `minion_publish`, which works in no Salt (§6.1), and `_syndic_return`: there are no syndics.
     NotAllowed,
     RevokeAuth,
     VerifyMinion,
@@ -55,7 +59,10 @@ impl Command {
             "_mine_flush" => Self::MineFlush,
             "_register_resources" => Self::RegisterResources,
             "_file_recv" => Self::FileRecv,
-            "pub_ret" | "minion_pub" | "minion_publish" | "minion_runner" | "_syndic_return" => Self::NotAllowed,
+            "minion_pub" => Self::MinionPub,
+            "pub_ret" => Self::PubRet,
+            "minion_runner" => Self::MinionRunner,
+            "minion_publish" | "_syndic_return" => Self::NotAllowed,
             "revoke_auth" => Self::RevokeAuth,
             "verify_minion" => Self::VerifyMinion,
             other => Self::Files(FileRequest::parse(other)?),
@@ -136,6 +143,9 @@ async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &Mi
                 empty_map()
             })
         }
+        Command::MinionPub => peer::publish(master, id, load).await?,
+        Command::PubRet => peer::returns(master, id, load).await?,
+        Command::MinionRunner => peer::runner(master, id, load).await?,
         // Salt's own answer: the command has never worked.
         Command::VerifyMinion => Value::from(""),
         Command::MasterTops | Command::NotAllowed | Command::Pillar => empty_map(),

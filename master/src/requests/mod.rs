@@ -9,6 +9,7 @@ mod lanes;
 mod minion;
 mod pillar;
 mod returns;
+mod sent;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::master::Master;
 pub(crate) use clear::{check_local_caller, strip_secrets};
 use lanes::Lanes;
 pub(crate) use returns::fun_text;
+pub(crate) use sent::SentTo;
 
 /// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);

@@ -10,6 +10,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 
 use super::Fault;
 use crate::bus::Origin;
+use crate::config::MasterOpts;
 use crate::jobs::{Added, Job, NewReturn};
 use crate::keys::MinionKey;
 use crate::master::{Master, now_ms};
@@ -21,7 +22,7 @@ const FUN_MAX: usize = 512;
 pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &MinionKey) -> Result<Value, Fault> {
     let id = &request.id;
     let mut load = request.load.clone();
-    if let Err(why) = check_signature(request, key) {
+    if let Err(why) = check_signature(&master.opts, request, key) {
         refuse(master, id, &load, why);
         return Ok(Value::Nil);
     }
@@ -38,7 +39,16 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
             jid
         }
         text => match text.and_then(|text| Jid::try_from(text).ok()) {
-            Some(jid) => jid,
+            Some(jid) if master.sent_to.allows(master, &jid, id).await? => jid,
+            Some(_) => {
+                refuse(master, id, &load, "its job was not sent to this minion");
+                return Ok(Value::Nil);
+            }
+            // A schedule asks for it: who listens hears of the return, and it is not kept.
+            None if text == Some("nocache") => {
+                master.bus.fire_from(format!("salt/job/nocache/ret/{id}"), load, Origin::Minion);
+                return Ok(Value::Nil);
+            }
             None => {
                 refuse(master, id, &load, "its jid is not valid");
                 return Ok(Value::Nil);
@@ -87,10 +97,14 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
     Ok(Value::Nil)
 }
 
-/// A return that carries a signature must carry its own minion's (§6.3).
-fn check_signature(request: &Request, key: &MinionKey) -> Result<(), &'static str> {
+/// A return that carries a signature must carry its own minion's (§6.3), and one without may be refused.
+fn check_signature(opts: &MasterOpts, request: &Request, key: &MinionKey) -> Result<(), &'static str> {
     if !request.load.has("sig") {
-        return Ok(());
+        return if opts.require_signed_returns {
+            Err("it is not signed (require_minion_sign_messages)")
+        } else {
+            Ok(())
+        };
     }
     let alg = match request.sig_algo.as_deref().map(str::parse::<SignAlg>) {
         None => SignAlg::default(),
@@ -99,6 +113,11 @@ fn check_signature(request: &Request, key: &MinionKey) -> Result<(), &'static st
     };
     match key.public.as_ref().and_then(|key| verify_load_signature(&request.load, key, alg)) {
         Some(true) => Ok(()),
+        // Its sender is proved by the channel all the same.
+        _ if !opts.refuse_badly_signed_returns => {
+            tracing::warn!("the signature of a return of {} is not the minion's, and it is taken", request.id);
+            Ok(())
+        }
         _ => Err("its signature is not the minion's"),
     }
 }

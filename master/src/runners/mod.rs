@@ -74,6 +74,24 @@ pub(crate) fn answer_runner(master: &Arc<Master>, load: &Value) -> Value {
     map([("tag", Value::from(tag)), ("jid", Value::from(&jid))])
 }
 
+/// Runs a runner for somebody who was found to be allowed to, with the events of a run; `load` has its `arg`.
+pub(crate) async fn run_for(master: &Arc<Master>, fun: &str, load: &Value, user: &str) -> Outcome {
+    let jid = Jid::now();
+    let call = Call::from_load(load);
+    let mut data = map([
+        ("fun", Value::from(format!("runner.{fun}"))),
+        ("jid", Value::from(&jid)),
+        ("user", Value::from(user)),
+        ("fun_args", Value::Array(call.shown())),
+    ]);
+    master.bus.fire(format!("salt/run/{jid}/new"), data.clone());
+    let outcome = run(master, fun, &call).await;
+    data.insert("success", outcome.is_ok());
+    data.insert("return", outcome.clone().unwrap_or_else(Value::from));
+    master.bus.fire_result(format!("salt/run/{jid}/ret"), data);
+    outcome
+}
+
 async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
     let Some((_, runner)) = RUNNERS.iter().find(|(name, _)| *name == fun) else {
         let names: Vec<_> = RUNNERS.iter().map(|(name, _)| *name).collect();

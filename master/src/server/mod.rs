@@ -19,9 +19,11 @@ use crate::jobs::{JobStore, PythonJobFiles, StoreError};
 use crate::keys::{KeyError, KeyStore, LocalKeys, MasterKey, MasterKeyError};
 use crate::master::Master;
 use crate::mine::Mine;
+use crate::peer::Peer;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
+use crate::requests::SentTo;
 use crate::sessions::Sessions;
 use crate::{maintenance, requests};
 pub use dirs::DirError;
@@ -117,6 +119,7 @@ impl Server {
         let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Files)?;
         let mine =
             Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref()).map_err(StartError::Files)?;
+        let peer = Peer::new(&opts).map_err(StartError::Files)?;
         dirs::prepare(&opts)?;
         let pid = PidFile::take(&opts.pidfile)?;
         let cache = |what| {
@@ -153,6 +156,7 @@ impl Server {
             python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs")),
             publish_port: publish.port().unwrap_or(opts.publish_port),
             publisher: handle,
+            sent_to: SentTo::default(),
             refusals: Refusals::default(),
             rotate: tokio::sync::Notify::new(),
             opts,
@@ -166,6 +170,7 @@ impl Server {
             jobs,
             files,
             mine,
+            peer,
         });
         let stop = CancellationToken::new();
         let maintaining = tokio::spawn(maintenance::run(Arc::clone(&master), stop.clone()));

@@ -225,6 +225,14 @@ impl TestMinion {
         Envelope::Aes(aes).encode()
     }
 
+    /// What a reply to an envelope of [`TestMinion::envelope`] says, which has no nonce.
+    pub(crate) fn opened(&self, reply: &[u8]) -> Value {
+        let crypticle = brine_protocol::crypticle::Crypticle::new(&self.credentials.as_ref().unwrap().session_key);
+        let sealed = decode(reply);
+        let blob = sealed.bytes().unwrap_or_else(|| panic!("not encrypted: {sealed}"));
+        crypticle.open(blob, None, &msgpack::Limits::REQUEST).unwrap()
+    }
+
     pub(crate) async fn pillar(&self, master: &TestMaster) -> Value {
         let load = map([
             ("cmd", Value::from("_pillar")),

@@ -7,6 +7,8 @@ mod cves;
 mod harness;
 mod jobs;
 mod measure;
+mod peer;
 mod process;
 mod refusals;
+mod returns;
 mod rotation;

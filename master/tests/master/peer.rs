@@ -1,0 +1,167 @@
+//! What minions ask of each other and of runners (§6.1), as far as `peer` and `peer_run` let them.
+
+use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
+
+use super::harness::*;
+
+const SETTINGS: &str = "
+peer:
+  web.*:
+    - test.*
+    - 'G@role:db': [pkg.version, {file.read: {args: [/etc/motd$]}}]
+    - 'L@web1': grains.get
+peer_run:
+  web1: [manage.*]
+";
+
+fn pub_load(fun: &str, arg: &[&str], tgt: &str, tgt_type: &str) -> Value {
+    map([
+        ("cmd", text("minion_pub")),
+        ("fun", text(fun)),
+        ("arg", list(arg.iter().map(|word| text(*word)))),
+        ("tgt", text(tgt)),
+        ("tgt_type", text(tgt_type)),
+        ("ret", text("")),
+        ("tmo", 5.into()),
+        ("form", text("clean")),
+        ("no_parse", Value::Array(Vec::new())),
+    ])
+}
+
+/// Says what this minion's grains are.
+async fn tell_role(minion: &TestMinion, master: &TestMaster, role: &str) {
+    let session = minion.session.as_ref().unwrap();
+    let load = map([("cmd", text("_pillar")), ("grains", map([("role", role)])), ("ver", text("2"))]);
+    let sealed = session.seal_request(load).unwrap();
+    let reply = master.raw(sealed.payload).await;
+    session.open_pillar_reply(&reply, &sealed.nonce).unwrap();
+}
+
+fn jid(reply: &Value) -> String {
+    reply.get_text("jid").unwrap_or_else(|| panic!("nothing was published: {reply}")).to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_publishes_and_asks_for_the_returns() {
+    let master = TestMaster::start(SETTINGS).await;
+    let (web, other) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
+    let mut publications = other.subscribe(&master, &[""]).await;
+    let reply = web.ask(&master, pub_load("test.arg", &["1", "a=b", "[x]"], "*", "glob")).await;
+    assert_eq!(reply.get("minions"), Some(&list(["db1", "web1"])));
+    let published = publications.load().await;
+    let kwargs = map([("__kwarg__", Value::from(true)), ("a", text("b"))]);
+    assert_eq!(published.get("arg"), Some(&list([1.into(), list(["x"]), kwargs])));
+    assert_eq!((published.get_text("id"), published.get_text("tgt")), (Some("web1"), Some("*")));
+    let ask = map([("cmd", text("pub_ret")), ("jid", jid(&reply).into())]);
+    assert_eq!(web.ask(&master, ask.clone()).await, empty_map(), "at once, and nothing is there yet");
+    other.ask(&master, other.return_load(&jid(&reply), "hi")).await;
+    assert_eq!(web.ask(&master, ask.clone()).await, map([("db1", map([("ret", "hi")]))]));
+    // Whoever did not start it hears nothing, not even whether there is such a job.
+    let mut events = master.events().await;
+    assert_eq!(other.ask(&master, ask).await, empty_map());
+    assert_eq!(events.next().await.tag, "brine/refused/peer/db1");
+    let unknown = map([("cmd", "pub_ret"), ("jid", "20261120134740245008")]);
+    assert_eq!(web.ask(&master, unknown).await, empty_map());
+    assert_eq!(events.next().await.tag, "brine/refused/peer/web1");
+    let odd = map([("cmd", "pub_ret"), ("jid", "../../x")]);
+    assert_eq!(web.ask(&master, odd).await, empty_map());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_published_that_peer_does_not_permit() {
+    let master = TestMaster::start(SETTINGS).await;
+    let (web, db) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
+    tell_role(&web, &master, "web").await;
+    tell_role(&db, &master, "db").await;
+    let mut events = master.events().await;
+    let mut publications = db.subscribe(&master, &[""]).await;
+    for (fun, arg, tgt, tgt_type) in [
+        ("cmd.run", &["id"][..], "*", "glob"),
+        ("publish.publish", &[], "*", "glob"),
+        // Salt lets these two through: one of several is permitted; only the whole text is compared with `publish.`.
+        ("test.ping,cmd.run", &["", "id"], "*", "glob"),
+        ("test.ping,publish.publish", &["", "x"], "*", "glob"),
+        ("pkg.version", &["x"], "*", "glob"),
+        ("pkg.version", &["x"], "web1", "glob"),
+        ("file.read", &["/etc/shadow"], "db1", "glob"),
+        ("file.read", &[], "db1", "glob"),
+        // A keyword in front moves no argument to another place.
+        ("file.read", &["binary=1", "/etc/shadow"], "db1", "glob"),
+        ("file.read", &["'x=/etc/motd'", "/etc/shadow"], "db1", "glob"),
+        ("grains.get", &["os"], "db1", "glob"),
+        ("xtest.ping", &[], "*", "glob"),
+        ("", &[], "*", "glob"),
+    ] {
+        let reply = web.ask(&master, pub_load(fun, arg, tgt, tgt_type)).await;
+        assert_eq!(reply, empty_map(), "{fun} {arg:?} on {tgt}");
+        assert_eq!(events.next().await.tag, "brine/refused/peer/web1", "{fun} {arg:?}");
+    }
+    assert_eq!(db.ask(&master, pub_load("test.ping", &[], "*", "glob")).await, empty_map(), "no rule is for db1");
+    assert_eq!(events.next().await.tag, "brine/refused/peer/db1");
+    let mut nameless = pub_load("test.ping", &[], "*", "glob");
+    nameless.insert("id", "web1");
+    nameless.insert("tok", "good");
+    assert_eq!(decode(&master.raw(db.envelope(nameless, "db1", 3)).await), text("bad load"), "another's name");
+    events.next().await;
+    for (fun, arg, tgt, tgt_type) in [
+        ("pkg.version", &["x"][..], "role:db", "grain"),
+        ("file.read", &["/etc/motd"], "db1", "list"),
+        ("test.ping,test.echo", &["", "x"], "*", "glob"),
+        ("grains.get", &["os"], "web1", "glob"),
+    ] {
+        let reply = web.ask(&master, pub_load(fun, arg, tgt, tgt_type)).await;
+        let published = publications.load().await;
+        assert_eq!(published.get_text("jid"), Some(jid(&reply).as_str()), "{fun}");
+        // What grains decided goes to who was found, by name.
+        if tgt_type == "grain" {
+            assert_eq!((published.get("tgt"), published.get_text("tgt_type")), (Some(&list(["db1"])), Some("list")));
+        }
+    }
+    assert_eq!(web.ask(&master, pub_load("test.ping", &[], "nobody", "glob")).await, empty_map());
+    assert_eq!(web.ask(&master, pub_load("test.ping", &[], "x", "odd")).await, empty_map());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_pillar_is_not_found_out_by_patterns() {
+    let master = TestMaster::start("peer: {.*: [.*]}").await;
+    let (web, _db) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
+    let pillar = brine_protocol::msgpack::encode_disk(&map([("secret", "s3cret")]));
+    std::fs::create_dir_all(master.path("cache/pillar")).unwrap();
+    std::fs::write(master.path("cache/pillar/db1.p"), pillar).unwrap();
+    for (tgt, tgt_type, published) in [
+        ("secret:s*", "pillar", false),
+        ("secret:s.*", "pillar_pcre", false),
+        ("I@secret:s*", "compound", false),
+        ("J@secret:s.* or web1", "compound", false),
+        ("secret:s3cret", "pillar", true),
+        ("I@secret:s3cret", "compound", true),
+    ] {
+        let reply = web.ask(&master, pub_load("test.ping", &[], tgt, tgt_type)).await;
+        assert_eq!(reply.has("jid"), published, "{tgt}: {reply}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runners_run_for_who_may_run_them() {
+    let master = TestMaster::start(SETTINGS).await;
+    let (web, db) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
+    let mut events = master.events().await;
+    let load = |fun: &str| map([("cmd", text("minion_runner")), ("fun", text(fun)), ("arg", Value::Array(Vec::new()))]);
+    let unknown = web.ask(&master, load("manage.nothing")).await;
+    assert!(unknown.text().unwrap().starts_with("'manage.nothing' is not available."), "{unknown}");
+    let new = events.wait("salt/run/").await;
+    assert_eq!(
+        (new.data.get_text("user"), new.data.get_text("fun")),
+        (Some("minion web1"), Some("runner.manage.nothing"))
+    );
+    events.wait("salt/run/").await;
+    for (minion, fun) in [(&web, "jobs.list_jobs"), (&web, "xmanage.up"), (&db, "manage.up")] {
+        assert_eq!(minion.ask(&master, load(fun)).await, empty_map(), "{fun}");
+        assert_eq!(events.next().await.tag, format!("brine/refused/peer/{}", minion.id));
+    }
+    // Without the setting nobody may anything.
+    let master = TestMaster::start("").await;
+    let web = master.minion("web1", 1).await;
+    assert_eq!(web.ask(&master, load("manage.up")).await, empty_map());
+    assert_eq!(web.ask(&master, pub_load("test.ping", &[], "*", "glob")).await, empty_map());
+}

@@ -1,0 +1,98 @@
+//! Returns that are not taken, and what settings make of signatures (§6.3).
+
+use brine_protocol::keys::{PrivateOps, SignAlg};
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, ValueExt, map};
+
+use super::harness::*;
+
+/// A return as `minion_sign_messages` makes it, changed after it was signed.
+fn signed(minion: &TestMinion, jid: &str, alg: SignAlg, change: Option<(&str, Value)>) -> Value {
+    let mut load = minion.return_load(jid, "signed");
+    let signature = minion.key.sign(alg, &msgpack::encode_disk(&load)).unwrap();
+    load.insert("sig", Value::Binary(signature));
+    if let Some((name, value)) = change {
+        load.insert(name, value);
+    }
+    load.insert("tok", "good");
+    load
+}
+
+/// What becomes of a return: the tag of its event.
+async fn sent(master: &TestMaster, minion: &TestMinion, load: Value, events: &mut Events) -> String {
+    assert_eq!(minion.opened(&master.raw(minion.envelope(load, minion.id.as_str(), 3)).await), Value::Nil);
+    events.next().await.tag
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signatures_are_required_where_the_operator_says_so() {
+    let sha1 = SignAlg::Pkcs1v15Sha1;
+    let jid = "20261120134740245008";
+    let (kept, refused) = (format!("salt/job/{jid}/ret/web1"), "brine/refused/return/web1".to_owned());
+    for (settings, unsigned, altered) in [
+        ("", &kept, &refused),
+        ("require_minion_sign_messages: True", &refused, &refused),
+        ("require_minion_sign_messages: True\ndrop_messages_signature_fail: True", &refused, &refused),
+        // As Salt does it: a signature has to be there, and need not be right.
+        ("require_minion_sign_messages: True\ndrop_messages_signature_fail: False", &refused, &kept),
+    ] {
+        let other_value = ("return", Value::from("altered"));
+        let other_signature = ("sig", Value::Binary(vec![7; 256]));
+        for (change, expect) in [(Some(other_value), altered), (Some(other_signature), altered), (None, &kept)] {
+            let master = TestMaster::start(settings).await;
+            let minion = master.minion("web1", 1).await;
+            let mut events = master.events().await;
+            let load = signed(&minion, jid, sha1, change);
+            assert_eq!(&sent(&master, &minion, load, &mut events).await, expect, "{settings:?}");
+        }
+        let master = TestMaster::start(settings).await;
+        let minion = master.minion("web1", 1).await;
+        let mut events = master.events().await;
+        let mut load = minion.return_load(jid, true);
+        load.insert("tok", "good");
+        assert_eq!(&sent(&master, &minion, load, &mut events).await, unsigned, "{settings:?}");
+    }
+}
+
+/// Nobody puts a return beside those of the minions that a job was for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_for_a_job_of_others_is_refused() {
+    let master = TestMaster::start("").await;
+    let (one, two) = (master.minion("web1", 1).await, master.minion("web2", 2).await);
+    let mut events = master.events().await;
+    for (tgt, kind) in [("web1", "glob"), ("web1", "list"), ("web1$", "pcre")] {
+        let reply = master.publish(tgt, kind, "test.ping", vec![]).await;
+        let jid = reply.get("load").unwrap().get_text("jid").unwrap().to_owned();
+        events.wait(&format!("salt/job/{jid}/publish")).await;
+        two.ask(&master, two.return_load(&jid, true)).await;
+        assert_eq!(events.next().await.tag, "brine/refused/return/web2", "{kind}");
+        one.ask(&master, one.return_load(&jid, true)).await;
+        assert_eq!(events.next().await.tag, format!("salt/job/{jid}/ret/web1"));
+        two.ask(&master, two.return_load(&jid, true)).await;
+        assert_eq!(events.next().await.tag, "brine/refused/return/web2", "{kind}: also when the job is remembered");
+    }
+    // A batch of 3008 publishes one jid again, to others.
+    let reply = master.publish("web1", "list", "test.ping", vec![]).await;
+    let jid = reply.get("load").unwrap().get_text("jid").unwrap().to_owned();
+    one.ask(&master, one.return_load(&jid, true)).await;
+    let mut again = master.publish_load("web2", "list", "test.ping", vec![]);
+    again.insert("jid", jid.as_str());
+    master.clear(again).await;
+    two.ask(&master, two.return_load(&jid, true)).await;
+    events.wait(&format!("salt/job/{jid}/ret/web2")).await;
+}
+
+/// A schedule's return that is not to be kept: listeners hear of it, the job store does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_to_be_cached_is_not() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    minion.ask(&master, minion.return_load("nocache", "hi")).await;
+    let event = events.next().await;
+    assert_eq!((event.tag.as_str(), event.data.get_text("return")), ("salt/job/nocache/ret/web1", Some("hi")));
+    let load = map([("cmd", "runner"), ("fun", "jobs.list_jobs"), ("key", &master.local_key())]);
+    master.clear(load).await;
+    events.wait("salt/run/").await;
+    assert_eq!(events.wait("salt/run/").await.data.get("return"), Some(&brine_protocol::value::empty_map()));
+}
