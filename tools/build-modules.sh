@@ -57,9 +57,9 @@ if [ -z "${SALT_MODULE:-}" ]; then
   (cd "$root" && cargo build -q --locked -p brine-component --bin salt-module)
   SALT_MODULE=$target/debug/salt-module
 fi
-# What was a module the last time and is none now goes.
+# What was a module the last time and is none now goes; in a folder that was copied, the stamp still names the first one's files.
 [ ! -f "$stamp" ] || sed -n 's/^[^ ]* \(.*\.wasm\)$/\1/p' "$stamp" | while read -r result; do
-  case $wanted in *" $result"*) ;; *) rm -f "$result" ;; esac
+  case $wanted in *" $result"*) ;; *) case $result in "$parent"/*) rm -f "$result" ;; esac ;; esac
 done
 modules | while read -r folder result; do
   name=$(basename "$folder")

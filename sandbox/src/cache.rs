@@ -122,10 +122,11 @@ impl Cache {
         Ok(Compiled { info: description.info, code })
     }
 
-    /// Removes what cannot be trusted.
+    /// Removes what cannot be trusted, whatever it is: a folder in its place would keep the module out for good.
     pub(crate) fn discard(&self, sha256: Sha256Hex) {
         for kind in ["json", "cwasm"] {
-            let _ = fs::remove_file(self.path(sha256, kind));
+            let path = self.path(sha256, kind);
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
     }
 
@@ -370,6 +371,8 @@ mod tests {
                 Err(CacheError::Tampered(why)) => assert!(why.contains(expect), "{why}"),
                 other => panic!("{expect}: {other:?}"),
             }
+            cache.discard(hash);
+            assert!(matches!(cache.get(hash), Err(CacheError::Missing)), "{expect}: it stays");
         }
     }
 

@@ -49,13 +49,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
+pub use brine_sandbox_wire::hosts::{Host as NetworkHost, plain as plain_address};
 pub use brine_sandbox_wire::{
-    ByteBuf, ConfigOp, DirectGrants, Directory, DisksOp, EventsOp, FailKind, FilesOp, FunctionsOp, GrainsOp, HostError,
-    HostOp, HttpOp, HttpRequest, JobContext, JobsOp, Limits, ListKind, LogLevel, MineOp, ModulesOp, NetworkOp,
-    NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
+    ByteBuf, ConfigOp, DirectGrants, DirectoriesOp, Directory, DisksOp, EventsOp, FailKind, FilesOp, FunctionsOp,
+    GrainsOp, HostError, HostOp, HttpOp, HttpRequest, JobContext, JobsOp, Limits, ListKind, LogLevel, MineOp,
+    ModulesOp, NetworkOp, NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
 };
 pub use broker::{Broker, Caller, check, check_host};
-pub use grants::{Grants, Host, Names, NetworkHost, PROGRAM_FOLDERS, ProcessGrant, Program, plain_address};
+pub use grants::{Grants, Host, Names, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use job::JobOutcome;
 pub use name::{BadName, ModuleName};
 pub use policy::{

@@ -130,7 +130,7 @@ async fn ways_out_of_a_directory() {
     assert_eq!(std::fs::read_to_string(rig.dir.join("ro/inside")).unwrap(), "inside");
     let gets = fails(format!(
         "{secret} is in no directory that was granted to module hostile; the owner of this host grants it by this line under \
-         sandbox: modules: in the minion's configuration: hostile: {{…}}"
+         sandbox: modules: in the minion's configuration: hostile: {{…filesystem: {{…{ro}: ro…}}…}}"
     ));
     rig.attack("hostile.stat", vec![text(secret), true.into()], AT_ONCE, &gets).await;
     for path in ["/etc/shadow", "/proc/self/root/etc/shadow", "../secret", ""] {

@@ -23,7 +23,7 @@ mod users;
 use std::sync::{Arc, OnceLock, Weak};
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel};
+use brine_sandbox::{Broker, Caller, DirectoriesOp, HostError, HostOp, JobContext, LogLevel};
 use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
@@ -133,6 +133,9 @@ impl Broker for MinionBroker {
                 HostOp::Policy(op) => policy::answer(&*self.runtime()?, op).await,
                 HostOp::Process(op) => self.processes.answer(caller, op).await,
                 HostOp::Functions(op) => functions::answer(&self.modules, &*self.runtime()?, caller, op).await,
+                HostOp::Directories(DirectoriesOp::Line { path }) => {
+                    Ok(Value::from(caller.grants.directory_line(&path, false)))
+                }
                 HostOp::Disks(op) => self.disks.answer(op).await,
                 HostOp::Users(op) => self.users.answer(op).await,
             }

@@ -2,8 +2,8 @@
 //! made; the broker knows nothing of a guest's memory and bounds by meaning, not by size.
 
 use brine_sandbox_wire::{
-    ConfigOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostOp, HttpOp, HttpRequest, JobsOp, MineOp,
-    ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+    ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostOp, HttpOp, HttpRequest, JobsOp,
+    MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
 };
 
 /// Bytes of keys, names, paths.
@@ -61,6 +61,7 @@ fn size(op: &HostOp) -> Size {
         | HostOp::Process(ProcessOp::Which { name })
         | HostOp::Network(NetworkOp::Resolve { name })
         | HostOp::Mine(MineOp::Delete { name })
+        | HostOp::Directories(DirectoriesOp::Line { path: name })
         | HostOp::Disks(DisksOp::Usage { mount_point: name })
         | HostOp::Policy(PolicyOp::Show { name }) => names(name.len()),
         HostOp::Modules(ModulesOp::Sync { saltenv: Some(saltenv) }) => names(list(saltenv)),

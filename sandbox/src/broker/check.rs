@@ -4,14 +4,15 @@
 //! configuration would grant it. What comes out is what is done: names are in the one form that was checked.
 
 use brine_sandbox_wire::{
-    ConfigOp, Directory, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostError, HostOp, JobsOp, MineOp,
-    ModulesOp, NetworkOp, PillarOp, PolicyOp,
+    ConfigOp, DirectoriesOp, Directory, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostError, HostOp, JobsOp,
+    MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp,
 };
 
 use super::names::{self, Form};
 use super::{Caller, http, process};
-use crate::grants::{Grants, Names, NetworkHost, is_glob};
+use crate::grants::{Grants, Names, is_glob};
 use crate::policy::{Capability, Grant, Line};
+use brine_sandbox_wire::hosts::Host as NetworkHost;
 
 /// Bytes of a key of grains or configuration. Nested keys of real hosts are below 200.
 const MAX_KEY: usize = 1_024;
@@ -106,6 +107,7 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
         HostOp::Disks(DisksOp::Usage { mount_point }) => {
             names::text("the mount point", mount_point, MAX_PATH, Form::Bytes)
         }
+        HostOp::Directories(DirectoriesOp::Line { path }) => names::text("the path", path, MAX_PATH, Form::Bytes),
         HostOp::Functions(FunctionsOp::Call { function, args, kwargs }) => {
             names::function(function, MAX_FUNCTION)?;
             names::size("the arguments", args.len().saturating_add(kwargs.len()), MAX_BULK)?;
@@ -247,8 +249,12 @@ impl Grants {
     }
 
     /// The end of a refusal of this directory, `; the owner of this host grants it by this line …`; for who reads files for the
-    /// module.
+    /// module. Empty where no line can name it.
     pub fn directory_line(&self, path: &str, writable: bool) -> String {
+        let mut parts = path.strip_prefix('/').unwrap_or("..").split('/');
+        if path != "/" && parts.any(|part| matches!(part, "" | "." | "..")) {
+            return String::new();
+        }
         let mut directories = self.direct.directories.clone();
         directories.retain(|directory| directory.path != path);
         directories.push(Directory { path: path.to_owned(), writable });

@@ -5,7 +5,8 @@ use brine_sandbox_wire::{HostError, HttpOp, HttpRequest, NetworkRule};
 use super::Caller;
 use super::check::{MAX_BULK, check_host, failed};
 use super::names::size;
-use crate::grants::{NetworkHost, rule_text};
+use crate::grants::rule_text;
+use brine_sandbox_wire::hosts::Host as NetworkHost;
 
 /// Bytes of a URL; servers take 8 KiB.
 const MAX_URL: usize = 8_192;

@@ -1,8 +1,8 @@
 //! Each refusal exactly, and each refusal's line put where it belongs: then the same call is allowed.
 
 use brine_sandbox_wire::{
-    ByteBuf, ConfigOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp, ListKind,
-    MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+    ByteBuf, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp,
+    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
 };
 use rmpv::Value;
 
@@ -89,6 +89,7 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Mine(MineOp::Delete { name: "a".into() }),
         HostOp::Users(UsersOp::UserName { uid: 0 }),
         HostOp::Users(UsersOp::GroupName { gid: 0 }),
+        HostOp::Directories(DirectoriesOp::Line { path: "/etc".into() }),
         HostOp::Disks(DisksOp::Mounts),
         HostOp::Disks(DisksOp::Usage { mount_point: "/".into() }),
         HostOp::Policy(PolicyOp::List),
@@ -144,6 +145,19 @@ fn refused_for(config: &str, op: HostOp, what: &str, line: &str) {
     let who = caller(&policy(&config.replace("mine.g", "mine.other")), "mine", "f", None);
     let error = check(&who, op).unwrap_err();
     assert_eq!(error.to_string(), format!("module mine may not {what}{GRANTS_IT}mine: {{{line}}}"));
+}
+
+#[test]
+fn the_line_that_grants_a_directory() {
+    let grants = caller(&policy("modules:\n  mine: {filesystem: {/etc: ro, /srv: rw}}\n"), "mine", "f", None).grants;
+    let line = grants.directory_line("/srv/a b", false);
+    assert_eq!(line, format!("{GRANTS_IT}mine: {{filesystem: {{/etc: ro, /srv: rw, \"/srv/a b\": ro}}}}"));
+    let granted = caller(&policy(&format!("modules:\n  {}\n", &line[GRANTS_IT.len()..])), "mine", "f", None).grants;
+    assert_eq!(granted.direct.directories.len(), 3);
+    // No line of the configuration can have these.
+    for path in ["", "srv", "/srv/..", "/srv/./a", "/srv//a", "/srv/"] {
+        assert_eq!(grants.directory_line(path, false), "", "{path}");
+    }
 }
 
 /// What stays as it is in the line is cut here.

@@ -1,124 +1,23 @@
-//! Hosts and ports: how the owner writes them, and whether one of them is meant.
-//!
-//! A name is granted as a name: an address that somebody finds behind it is not granted by that, and a name is not granted by
-//! the address behind it. Every way to write an address becomes one.
+//! Hosts and ports: how the owner writes them, and whether they are granted.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use brine_sandbox_wire::NetworkRule;
+use brine_sandbox_wire::hosts::{Host, inward, plain};
 use ipnet::IpNet;
 
 use super::Grants;
-
-/// Bytes of a host's name (RFC 1035).
-const MAX_HOST: usize = 253;
-/// Bytes of one of its parts.
-const MAX_LABEL: usize = 63;
-
-/// A host as rules are compared with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
-    /// Lower case, no dot behind it.
-    Name(String),
-    /// Never an IPv4 address in IPv6's clothes.
-    Address(IpAddr),
-}
-
-impl std::fmt::Display for Host {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Name(name) => f.write_str(name),
-            Self::Address(address) => address.fmt(f),
-        }
-    }
-}
-
-impl Host {
-    /// Reads a name or an address (IPv6 with or without brackets). None for what is neither; numbers that only look like an
-    /// address (`127.1`, `0x7f000001`, `2130706433`) are neither.
-    pub fn read(text: &str) -> Option<Self> {
-        let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
-        if let Ok(address) = bare.unwrap_or(text).parse::<IpAddr>() {
-            return (bare.is_none() || address.is_ipv6()).then(|| Self::Address(plain(address)));
-        }
-        let name = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
-        let label = |label: &str| {
-            let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
-            label.len() <= MAX_LABEL
-                && ends(label.chars().next())
-                && ends(label.chars().next_back())
-                && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
-        };
-        // What ends in a number is read as an address by some resolver, in one of many ways.
-        let number = |label: &str| {
-            label.chars().all(|c| c.is_ascii_digit())
-                || label.strip_prefix("0x").is_some_and(|rest| rest.chars().all(|c| c.is_ascii_hexdigit()))
-        };
-        let fits = name.len() <= MAX_HOST && name.split('.').all(label) && !name.rsplit('.').next().is_some_and(number);
-        fits.then_some(Self::Name(name))
-    }
-}
-
-/// The IPv4 address that an IPv6 one stands for; else itself.
-pub fn plain(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
-        IpAddr::V4(_) => address,
-    }
-}
-
-/// Addresses that a name never leads to, whoever answers for it: this host itself, its links, nobody, and many.
-fn inward(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            v4.is_loopback()
-                || v4.is_link_local()
-                || v4.is_unspecified()
-                || v4.is_multicast()
-                || v4.is_broadcast()
-                || v4.octets()[0] == 0
-        }
-        IpAddr::V6(v6) => {
-            let [first, ..] = v6.segments();
-            // The deprecated form `::a.b.c.d`, and addresses that are translated to IPv4 ones (RFC 6052).
-            let low = v6.segments()[..6] == [0; 6];
-            let translated = v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0];
-            let [.., a, b, c, d] = v6.octets();
-            v6.is_loopback()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-                || first & 0xffc0 == 0xfe80
-                || low
-                || translated && inward(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
-        }
-    }
-}
-
-/// Whether the rule means this host.
-fn means(rule: &NetworkRule, host: &Host) -> bool {
-    match host {
-        Host::Name(name) => rule.host == *name,
-        Host::Address(address) => match rule.host.parse::<IpNet>() {
-            Ok(net) => net.contains(address),
-            Err(_) => rule.host.parse::<IpAddr>().is_ok_and(|granted| plain(granted) == *address),
-        },
-    }
-}
-
-fn open(rule: &NetworkRule, port: u16) -> bool {
-    (rule.ports.0..=rule.ports.1).contains(&port)
-}
 
 impl Grants {
     /// Whether this host, a name or an address, may be reached at this port. A redirect goes through here as the first request.
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
         Host::read(host)
-            .is_some_and(|host| self.direct.network.iter().any(|rule| means(rule, &host) && open(rule, port)))
+            .is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host) && rule.opens(port)))
     }
 
     /// Whether any port of this host may be reached: then its name may be resolved.
     pub fn allows_name(&self, host: &str) -> bool {
-        Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| means(rule, &host)))
+        Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
     }
 
     /// Whether `address`, which a granted name led to, may be connected to at this port. A name never leads to this host
@@ -126,7 +25,7 @@ impl Grants {
     pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
         let by_name = self.allows_host(name, port) && !inward(address);
-        by_name || self.direct.network.iter().any(|rule| means(rule, &Host::Address(address)) && open(rule, port))
+        by_name || self.direct.network.iter().any(|rule| rule.means(&Host::Address(address)) && rule.opens(port))
     }
 }
 

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use brine_sandbox_wire::DirectGrants;
 
-pub use hosts::{Host as NetworkHost, plain as plain_address};
 pub(crate) use hosts::{read_rule, rule_text};
 pub(crate) use names::{MAX_NAME, is_glob};
 pub(crate) use programs::locate;

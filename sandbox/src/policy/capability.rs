@@ -159,7 +159,7 @@ impl Capability {
             HostOp::Disks(_) => Self::Disks,
             HostOp::Policy(_) => Self::Policy,
             HostOp::Process(_) => Self::Process,
-            HostOp::Users(_) => Self::Filesystem,
+            HostOp::Users(_) | HostOp::Directories(_) => Self::Filesystem,
             HostOp::Http(_) | HostOp::Network(_) => Self::Network,
             HostOp::Pillar(_) => Self::Pillar,
             HostOp::Functions(_) => Self::Functions,

@@ -6,11 +6,13 @@
 //! typed error after which the connection is of no more use.
 //!
 //! - [`messages`]: what is said, both ways; [`ops`]: what a guest asks
+//! - [`hosts`]: names and addresses, as both ends compare them with what is granted
 //! - [`frame`]: bytes of one frame
 //! - [`connection`]: the socket, sender and receiver
 
 pub mod connection;
 pub mod frame;
+pub mod hosts;
 pub mod messages;
 pub mod ops;
 
@@ -21,8 +23,8 @@ pub use messages::{
     Outcome, Run, Sha256Hex, ToExecutor, Usage,
 };
 pub use ops::{
-    ConfigOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostOp, HttpOp, HttpRequest, JobsOp, ListKind, MineOp,
-    ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+    ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostOp, HttpOp, HttpRequest, JobsOp,
+    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
 };
 
 pub use serde_bytes::ByteBuf;

@@ -32,6 +32,8 @@ pub enum HostOp {
     Mine(MineOp),
     /// `brine:host/metadata`: the part of it that is the broker's
     Users(UsersOp),
+    /// `brine:host/metadata`, where it reads a file that is not granted
+    Directories(DirectoriesOp),
     /// `brine:host/disks`
     Disks(DisksOp),
     /// `brine:host/policy`
@@ -55,7 +57,7 @@ impl HostOp {
             Self::Pillar(_) => "brine:host/pillar",
             Self::Events(_) => "brine:host/events",
             Self::Mine(_) => "brine:host/mine",
-            Self::Users(_) => "brine:host/metadata",
+            Self::Users(_) | Self::Directories(_) => "brine:host/metadata",
             Self::Disks(_) => "brine:host/disks",
             Self::Policy(_) => "brine:host/policy",
         }
@@ -337,6 +339,16 @@ pub enum UsersOp {
     GroupName {
         /// The number.
         gid: u32,
+    },
+}
+
+/// Directories that the executor reaches itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DirectoriesOp {
+    /// Answered by text, the end of a refusal: with which line the owner would grant this directory. Empty where it cannot be told.
+    Line {
+        /// Absolute.
+        path: String,
     },
 }
 

@@ -1,12 +1,12 @@
 //! `brine:host/metadata`: what `wasi:filesystem` does not tell of files, read here below the granted directories. Names of users are
-//! asked of the broker.
+//! asked of the broker, and the line that would grant a directory.
 
-use brine_sandbox_wire::{HostOp, UsersOp};
+use brine_sandbox_wire::{DirectoriesOp, HostOp, UsersOp};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::bindings::brine::host::metadata as wit;
-use crate::directories::{Directories, look_below, not_granted};
+use crate::directories::{Directories, directory_of, look_below, not_granted};
 use crate::guest::Guest;
 
 /// Linux knows no longer path.
@@ -18,9 +18,18 @@ impl wit::Host for Guest {
             return Ok(Err(wit::Error::Other("the path is too long".into())));
         }
         let directories = self.files.directories.clone();
-        let module = self.module.clone();
-        let stat = tokio::task::spawn_blocking(move || stat(&directories, &module, &path, follow));
-        Ok(stat.await?)
+        let wanted = path.clone();
+        let stat = tokio::task::spawn_blocking(move || stat(&directories, &wanted, follow)).await?;
+        Ok(match stat {
+            Ok(stat) => Ok(stat),
+            Err(Missing::Said(error)) => Err(error),
+            Err(Missing::NotGranted) => {
+                let line = DirectoriesOp::Line { path: directory_of(&path).to_owned() };
+                let how = self.ask_for::<String>("metadata.stat", HostOp::Directories(line)).await?;
+                let refusal = not_granted(&self.module, &path);
+                Err(wit::Error::NotGranted(refusal + &how.unwrap_or_default()))
+            }
+        })
     }
 
     async fn user_name(&mut self, uid: u32) -> wasmtime::Result<Option<String>> {
@@ -36,7 +45,19 @@ impl wit::Host for Guest {
     }
 }
 
-fn stat(directories: &Directories, module: &str, path: &str, follow: bool) -> Result<wit::FileStat, wit::Error> {
+/// Why a file's metadata is not told.
+enum Missing {
+    Said(wit::Error),
+    NotGranted,
+}
+
+impl From<wit::Error> for Missing {
+    fn from(error: wit::Error) -> Self {
+        Self::Said(error)
+    }
+}
+
+fn stat(directories: &Directories, path: &str, follow: bool) -> Result<wit::FileStat, Missing> {
     let mut missing = false;
     for (opened, rest) in directories.around(path) {
         let Some(dir) = &opened.dir else {
@@ -47,13 +68,13 @@ fn stat(directories: &Directories, module: &str, path: &str, follow: bool) -> Re
             Ok(stat) => Ok(stat),
             // A link that leads out of this one may lead into another that holds it.
             Err(Errno::XDEV) => continue,
-            Err(Errno::NOENT | Errno::NOTDIR) => Err(wit::Error::NotFound),
-            Err(Errno::ACCESS | Errno::PERM) => Err(wit::Error::Denied),
-            Err(Errno::LOOP) => Err(wit::Error::Other("there are too many symbolic links".into())),
-            Err(error) => Err(wit::Error::Other(error.to_string())),
+            Err(Errno::NOENT | Errno::NOTDIR) => Err(wit::Error::NotFound.into()),
+            Err(Errno::ACCESS | Errno::PERM) => Err(wit::Error::Denied.into()),
+            Err(Errno::LOOP) => Err(wit::Error::Other("there are too many symbolic links".into()).into()),
+            Err(error) => Err(wit::Error::Other(error.to_string()).into()),
         };
     }
-    Err(if missing { wit::Error::NotFound } else { wit::Error::NotGranted(not_granted(module, path)) })
+    Err(if missing { wit::Error::NotFound.into() } else { Missing::NotGranted })
 }
 
 fn read(fd: impl rustix::fd::AsFd) -> Result<wit::FileStat, Errno> {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use brine_sandbox_wire::hosts::Host;
 use brine_sandbox_wire::{ByteBuf, HostError, HostOp, LogLevel, NetworkOp};
 use tokio::sync::oneshot::error::TryRecvError;
 use wasmtime::component::Resource;
@@ -17,7 +18,7 @@ use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView};
 
 use super::parsed;
 use crate::guest::{Answer, Guest, Line, answered};
-use crate::network::{Network, is_name};
+use crate::network::Network;
 use crate::outcome::HostFailure;
 use crate::value::show::one_line;
 
@@ -157,17 +158,16 @@ impl ip_name_lookup::Host for Guest {
         name: String,
     ) -> SocketResult<Resource<ResolveAddressStream>> {
         let _ = self.table.get(&network)?;
-        let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&name);
-        let state = if let Ok(address) = bare.parse::<IpAddr>() {
-            State::Known(Ok(vec![address.to_canonical()].into_iter()))
-        } else if is_name(&name) {
-            let op = HostOp::Network(NetworkOp::Resolve { name: name.clone() });
-            match self.begin(op).map_err(SocketError::trap)? {
-                Ok(answer) => State::Asked(answer),
-                Err(_) => return Err(ErrorCode::InvalidArgument.into()),
+        let state = match Host::read(&name) {
+            Some(Host::Address(address)) => State::Known(Ok(vec![address].into_iter())),
+            Some(Host::Name(_)) => {
+                let op = HostOp::Network(NetworkOp::Resolve { name: name.clone() });
+                match self.begin(op).map_err(SocketError::trap)? {
+                    Ok(answer) => State::Asked(answer),
+                    Err(_) => return Err(ErrorCode::InvalidArgument.into()),
+                }
             }
-        } else {
-            return Err(ErrorCode::InvalidArgument.into());
+            None => return Err(ErrorCode::InvalidArgument.into()),
         };
         let lookup = Lookup { name, network: self.network(), line: Arc::clone(&self.line), state };
         let stream = self.table.push(lookup)?;
