@@ -1,5 +1,8 @@
 //! The modules there are: read at the start, installed later, switched in whole.
 
+mod files;
+mod outcome;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,22 +13,17 @@ use arc_swap::ArcSwap;
 use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
+use crate::ModuleName;
 use crate::cache::{self, Cache, CacheError};
 use crate::compile::{CompileError, Compiler};
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
 use crate::signature::{self, KeyId, SignatureError};
-use crate::{BadName, ModuleName};
+use files::{LOCAL, MAX_MODULES, Provenance, component_files, origin_of, read_signature, remove_file, signature_path};
+pub use outcome::{InstallError, Installed, RemoveError};
 
-/// Modules of one folder. Far above what there is, and a bound to what a start reads.
-const MAX_MODULES: usize = 1_000;
 /// The origin of the package's modules.
 const STANDARD: &str = "standard";
-/// The origin of what somebody put into the folder of installed modules by hand. It is theirs: nothing but an update by the same
-/// name takes it away.
-const LOCAL: &str = "local folder";
-
 /// One module that jobs can call.
 #[derive(Debug)]
 pub struct Module {
@@ -39,99 +37,6 @@ pub struct Module {
     pub origin: String,
     /// What the component says about itself.
     pub info: ModuleInfo,
-}
-
-/// What an install did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Installed {
-    /// It was there already, with the same content.
-    Unchanged,
-    /// There was no module of this name.
-    New,
-    /// It took the place of another content.
-    Updated,
-}
-
-/// Why a module was not installed; what was there before is still there.
-#[derive(Debug, thiserror::Error)]
-pub enum InstallError {
-    /// Not a module's name.
-    #[error(transparent)]
-    Name(#[from] BadName),
-    /// It would take the place of a standard module.
-    #[error(
-        "module {0} is a standard module and is not replaced; the owner of this host allows it by `replace_standard: [{0}]` \
-         under `sandbox:` in the minion's configuration"
-    )]
-    Standard(ModuleName),
-    /// Larger than the limit.
-    #[error("module {name} has {size} bytes; the limit (sandbox:compile:module) is {limit}")]
-    TooLarge {
-        /// The module.
-        name: ModuleName,
-        /// Its bytes.
-        size: u64,
-        /// The setting.
-        limit: u64,
-    },
-    /// The content is refused, now and later.
-    #[error("module {name} {reason}")]
-    Refused {
-        /// The module.
-        name: ModuleName,
-        /// One line.
-        reason: String,
-        /// It was refused earlier and was not looked at again.
-        before: bool,
-    },
-    /// Its signature is in the way.
-    #[error(transparent)]
-    Signature(#[from] SignatureError),
-    /// It imports what it was not granted, or is not signed as it has to be.
-    #[error(transparent)]
-    Policy(#[from] Box<Refused>),
-    /// This host's fault: another time it may be installed.
-    #[error("module {name} was not installed: {reason}")]
-    Failed {
-        /// The module.
-        name: ModuleName,
-        /// One line.
-        reason: String,
-    },
-    /// So many modules are being installed that this one was not taken.
-    #[error("module {0} was not installed: too many modules are being installed; try again")]
-    Busy(ModuleName),
-    /// The sandbox has ended.
-    #[error("module {0} was not installed: the sandbox has ended")]
-    Ended(ModuleName),
-}
-
-/// Why a module was not removed; it is still there.
-#[derive(Debug, thiserror::Error)]
-pub enum RemoveError {
-    /// Not a module's name.
-    #[error(transparent)]
-    Name(#[from] BadName),
-    /// This host's fault, or the standard module that would come back cannot be used.
-    #[error("module {name} was not removed: {reason}")]
-    Failed {
-        /// The module.
-        name: ModuleName,
-        /// One line.
-        reason: String,
-    },
-}
-
-impl RemoveError {
-    pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
-        Self::Failed { name: name.clone(), reason: reason.to_string() }
-    }
-}
-
-impl InstallError {
-    pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
-        Self::Failed { name: name.clone(), reason: reason.to_string() }
-    }
 }
 
 /// A module and what the sandbox has to know of it.
@@ -197,12 +102,6 @@ impl LeftOut {
         let refused = if let InstallError::Policy(refused) = error { Some(refused.clone()) } else { None };
         Self { why: error.to_string(), origin, refused }
     }
-}
-
-/// What stands beside an installed component.
-#[derive(Serialize, Deserialize)]
-struct Provenance {
-    origin: String,
 }
 
 pub(crate) struct Store {
@@ -554,58 +453,4 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 pub(crate) async fn hash(wasm: &Bytes) -> Sha256Hex {
     let wasm = wasm.clone();
     off_thread(move || cache::sha256(&wasm)).await
-}
-
-fn remove_file(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
-}
-
-/// `NAME.wasm.minisig` beside `NAME.wasm`.
-fn signature_path(component: &Path) -> PathBuf {
-    component.with_extension("wasm.minisig")
-}
-
-/// A signature that is too long is cut off, and then is none that can be read.
-fn read_signature(component: &Path) -> io::Result<Option<Bytes>> {
-    let mut signature = Vec::new();
-    match File::open(signature_path(component)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?.take(signature::MAX_SIGNATURE as u64 + 1).read_to_end(&mut signature)?,
-    };
-    Ok(Some(signature.into()))
-}
-
-/// The modules of a folder by name, sorted; no folder is no modules.
-fn component_files(dir: &Path) -> io::Result<BTreeMap<ModuleName, PathBuf>> {
-    let entries = match std::fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-        other => other?,
-    };
-    let mut found = BTreeMap::new();
-    for entry in entries {
-        let path = entry?.path();
-        if path.extension().is_none_or(|extension| extension != "wasm") {
-            continue;
-        }
-        match path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().parse::<ModuleName>() {
-            Ok(_) if found.len() >= MAX_MODULES => {
-                tracing::error!(dir = %dir.display(), "more than {MAX_MODULES} modules; the rest is left out");
-                break;
-            }
-            Ok(name) => {
-                found.insert(name, path);
-            }
-            Err(error) => tracing::error!(path = %path.display(), "left out: {error}"),
-        }
-    }
-    Ok(found)
-}
-
-fn origin_of(component: &Path) -> String {
-    let provenance = std::fs::read(component.with_extension("json")).ok();
-    let provenance = provenance.and_then(|json| serde_json::from_slice::<Provenance>(&json).ok());
-    provenance.map_or_else(|| LOCAL.to_owned(), |provenance| provenance.origin)
 }
