@@ -18,8 +18,14 @@ fn restarts_deleted_keys_and_rotation() {
         Some(true)
     );
 
-    // Who does not sign is not believed; its job has no return.
+    // What the wire changes after it was signed: bytes that are text arrive as text.
     let events = master.events();
+    master.serve("_modules/raw.py", b"def plain():\n    return b'plain'\n");
+    assert_eq!(master.json("python", &["saltutil.sync_modules"]), json!(["modules.raw"]));
+    let jid = master.start_job(&["python", "raw.plain"]);
+    events.wait("the refusal", |tag, data| tag == "brine/refused/return/python" && data["jid"] == jid.as_str());
+
+    // Who does not sign is not believed; its job has no return.
     let jid = master.start_job(&["unsigned", "test.ping"]);
     events.wait("the refusal", |tag, data| tag == "brine/refused/return/unsigned" && data["jid"] == jid.as_str());
     let found = master.command("salt-run", &["--out=json", "jobs.lookup_jid", &jid]).exits(0).json();
@@ -39,8 +45,9 @@ fn restarts_deleted_keys_and_rotation() {
     events.wait_tag("salt/minion/python/start");
     assert_eq!(master.json("python", &["test.ping"]), json!(true));
     // The master ends and starts: a new publish key, and the job store as it was.
-    restart_with(&mut master, "");
+    restart_with(&mut master, "drop_messages_signature_fail: False\n");
     wait_until_connected(&master, "python");
+    assert_eq!(master.json("python", &["raw.plain"]), json!("plain"));
 
     // Its own key is deleted while it works: what it returns is refused until it is accepted again.
     let events = master.events();

@@ -5,6 +5,7 @@ mod files;
 mod keys;
 mod lifetime;
 mod peers;
+mod settings;
 mod states;
 mod work;
 
