@@ -20,7 +20,7 @@ use crate::facts::{GrainsStore, PillarStore};
 use crate::fileclient::FileClient;
 use crate::jobs::{CONTROL_SLOTS, Jobs, Parts, ProcDir, Runner};
 use crate::modules::Modules;
-use crate::pillar;
+use crate::pillar::Refresh;
 use crate::pki::{Pki, PkiError};
 use crate::returns::{Returns, Spool, SpoolError};
 use crate::runtime::Runtime;
@@ -79,6 +79,7 @@ pub(crate) struct Base {
     pub(crate) opts: Arc<MinionOpts>,
     pub(crate) grains: Arc<GrainsStore>,
     pub(crate) pillar: Arc<PillarStore>,
+    pub(crate) refresh: Arc<Refresh>,
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) runtime: Arc<dyn Runtime>,
@@ -163,12 +164,14 @@ impl Base {
         let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), settings.compile.module));
         let modules = Modules::new(client, &opts.modules);
         let pillar = PillarStore::new();
+        let refresh = Refresh::new(Arc::clone(&opts), channel.clone(), Arc::clone(&grains), Arc::clone(&pillar));
         let broker = MinionBroker::new(Sources {
             opts: Arc::clone(&opts),
             grains: Arc::clone(&grains),
             pillar: Arc::clone(&pillar),
             procs: Arc::clone(&procs),
             modules: Arc::clone(&modules),
+            refresh: Arc::clone(&refresh),
             channel: channel.clone(),
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
@@ -177,7 +180,7 @@ impl Base {
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
         broker.attach(&runtime);
-        Ok(Self { opts, grains, pillar, procs, modules, runtime, channel, slots, max_queued })
+        Ok(Self { opts, grains, pillar, refresh, procs, modules, runtime, channel, slots, max_queued })
     }
 
     pub(crate) fn runner(&self) -> Runner {
@@ -297,16 +300,13 @@ impl Minion {
 
     /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7), then, once, modules.
     fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
-        let (opts, channel, events) =
-            (Arc::clone(&self.base.opts), Arc::clone(&self.channel), Arc::clone(&self.events));
-        let (grains, pillar) = (Arc::clone(&self.base.grains), Arc::clone(&self.base.pillar));
+        let (refresh, events) = (Arc::clone(&self.base.refresh), Arc::clone(&self.events));
         let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
         async move {
             if again {
-                let grains = Arc::clone(&grains);
-                let _ = tokio::task::spawn_blocking(move || grains.refresh()).await;
+                refresh.grains().await;
             }
-            pillar::refresh_or_log(&opts, &channel, &grains, &pillar).await;
+            refresh.pillar_or_log().await;
             events.started().await;
             debug!("the start events are sent");
             if !synced.load(Ordering::Relaxed) {

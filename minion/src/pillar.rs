@@ -1,4 +1,5 @@
-//! The pillar: asked for at start and after each connection, with the grains that the master compiles it by (§6.4).
+//! The pillar: asked for at start, after each connection and when a job wants it, with the grains that the master compiles it
+//! by (PROTOCOL §6.4) and keeps for targets.
 
 use std::sync::Arc;
 
@@ -9,41 +10,91 @@ use crate::config::MinionOpts;
 use crate::connection::{Channel, ChannelError};
 use crate::facts::{GrainsStore, PillarStore};
 
-/// Asks for the pillar and keeps it. The master stores the grains that come with the question, for targeting.
-pub async fn refresh(
-    opts: &MinionOpts,
-    channel: &Channel,
-    grains: &GrainsStore,
-    pillar: &PillarStore,
-) -> Result<(), ChannelError> {
-    let setting = |key: &str| opts.config.value(key).cloned().unwrap_or(Value::Nil);
-    let load = map([
-        ("cmd", Value::from("_pillar")),
-        ("id", Value::from(&opts.id)),
-        ("grains", Value::clone(&grains.now())),
-        ("saltenv", setting("saltenv")),
-        ("pillarenv", setting("pillarenv")),
-        ("pillar_override", empty_map()),
-        ("extra_minion_data", empty_map()),
-        ("ver", Value::from("2")),
-    ]);
-    let answer = channel.request_pillar(load).await?;
-    match answer {
-        Value::Map(_) => pillar.replace(answer),
-        _ => warn!("the master's pillar is not a mapping; the last one stays"),
-    }
-    Ok(())
+/// Why there is no new pillar.
+#[derive(Debug, thiserror::Error)]
+pub enum PillarError {
+    /// `salt-call --local`
+    #[error("there is no master to ask for the pillar: this runs without one (--local, file_client)")]
+    NoMaster,
+    /// The master was asked in vain.
+    #[error("the master gave no pillar: {0}")]
+    Channel(#[from] ChannelError),
+    /// What it sent.
+    #[error("the master's pillar is no dict")]
+    NoDict,
 }
 
-/// As [`refresh`]; a failure is logged and the last pillar stays.
-pub(crate) async fn refresh_or_log(
-    opts: &Arc<MinionOpts>,
-    channel: &Channel,
-    grains: &GrainsStore,
-    pillar: &PillarStore,
-) {
-    match refresh(opts, channel, grains, pillar).await {
-        Ok(()) => debug!("the pillar is here"),
-        Err(e) => warn!("the pillar could not be had: {e}"),
+/// Has what the minion knows of itself made anew.
+pub struct Refresh {
+    opts: Arc<MinionOpts>,
+    channel: Option<Arc<Channel>>,
+    grains: Arc<GrainsStore>,
+    pillar: Arc<PillarStore>,
+    /// Of jobs: one at a time, since each costs the master the compiling of a pillar.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Refresh {
+    /// Without a channel there is no pillar to be had.
+    pub fn new(
+        opts: Arc<MinionOpts>,
+        channel: Option<Arc<Channel>>,
+        grains: Arc<GrainsStore>,
+        pillar: Arc<PillarStore>,
+    ) -> Arc<Self> {
+        Arc::new(Self { opts, channel, grains, pillar, turn: tokio::sync::Mutex::default() })
+    }
+
+    /// Collects the grains again.
+    pub async fn grains(&self) {
+        let grains = Arc::clone(&self.grains);
+        let _ = tokio::task::spawn_blocking(move || grains.refresh()).await;
+    }
+
+    /// Asks for the pillar and keeps it.
+    pub async fn pillar(&self) -> Result<(), PillarError> {
+        let fresh = self.ask().await?;
+        self.pillar.replace(fresh);
+        Ok(())
+    }
+
+    /// As [`Refresh::pillar`]; a failure is logged and the last pillar stays.
+    pub async fn pillar_or_log(&self) {
+        match self.pillar().await {
+            Ok(()) => debug!("the pillar is here"),
+            Err(e) => warn!("the last pillar stays: {e}"),
+        }
+    }
+
+    /// What a job asked for: grains first, since the pillar is made from them.
+    pub async fn for_job(&self, grains: bool, pillar: bool) -> Result<(), PillarError> {
+        let _one_at_a_time = self.turn.lock().await;
+        if grains {
+            self.grains().await;
+        }
+        if pillar { self.pillar().await } else { Ok(()) }
+    }
+
+    /// A pillar that the master makes now, for one job; the one that the minion keeps stays.
+    pub async fn pillar_for_job(&self) -> Result<Value, PillarError> {
+        let _one_at_a_time = self.turn.lock().await;
+        self.ask().await
+    }
+
+    async fn ask(&self) -> Result<Value, PillarError> {
+        let channel = self.channel.as_ref().ok_or(PillarError::NoMaster)?;
+        let setting = |key: &str| self.opts.config.value(key).cloned().unwrap_or(Value::Nil);
+        let load = map([
+            ("cmd", Value::from("_pillar")),
+            ("id", Value::from(&self.opts.id)),
+            ("grains", Value::clone(&self.grains.now())),
+            ("saltenv", setting("saltenv")),
+            ("pillarenv", setting("pillarenv")),
+            ("pillar_override", empty_map()),
+            ("extra_minion_data", empty_map()),
+            ("ver", Value::from("2")),
+        ]);
+        let answer = channel.request_pillar(load).await?;
+        if matches!(answer, Value::Map(_)) { Ok(answer) } else { Err(PillarError::NoDict) }
     }
 }

@@ -34,6 +34,7 @@ use crate::filecache::MAX_FILE;
 use crate::fileclient::FileClient;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
+use crate::pillar::Refresh;
 use crate::runtime::Runtime;
 use disks::Disks;
 use events::Teller;
@@ -54,6 +55,7 @@ pub(crate) struct Sources {
     pub(crate) pillar: Arc<PillarStore>,
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
+    pub(crate) refresh: Arc<Refresh>,
     /// None for `salt-call --local`.
     pub(crate) channel: Option<Arc<Channel>>,
 }
@@ -65,6 +67,7 @@ pub struct MinionBroker {
     pillar: Arc<PillarStore>,
     procs: Arc<ProcDir>,
     modules: Arc<Modules>,
+    refresh: Arc<Refresh>,
     files: Files,
     teller: Teller,
     resolver: Arc<dyn Resolver>,
@@ -78,7 +81,7 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Of this minion.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, channel } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, channel } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
         let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), MAX_FILE));
         Arc::new(Self {
@@ -90,6 +93,7 @@ impl MinionBroker {
             pillar,
             procs,
             modules,
+            refresh,
             resolver,
             processes: Processes::new(),
             disks: Disks::new(),
@@ -123,11 +127,11 @@ impl Broker for MinionBroker {
                     let answer = tokio::task::spawn_blocking(move || jobs::answer(&procs, &*runtime, &job, op));
                     answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
                 }
-                HostOp::Modules(op) => modules::answer(&self.modules, &*self.runtime()?, op).await,
+                HostOp::Modules(op) => modules::answer(&self.modules, &self.refresh, &*self.runtime()?, op).await,
                 HostOp::Files(op) => self.files.answer(caller, op).await,
                 HostOp::Http(op) => self.http.answer(caller, op).await,
                 HostOp::Network(op) => network::answer(&*self.resolver, caller, op).await,
-                HostOp::Pillar(op) => pillar::answer(&self.pillar.now(), &caller.grants.pillar, op),
+                HostOp::Pillar(op) => pillar::answer(&self.pillar, &self.refresh, &caller.grants.pillar, op).await,
                 HostOp::Events(op) => self.teller.fire(caller, op).await,
                 HostOp::Mine(op) => mine::answer(&self.teller, caller, op).await,
                 HostOp::Policy(op) => policy::answer(&*self.runtime()?, op).await,

@@ -1,4 +1,4 @@
-//! `brine:host/modules`: list, describe and refresh modules.
+//! `brine:host/modules`: list, describe and refresh modules; refresh grains and pillar.
 
 use std::sync::Arc;
 
@@ -7,12 +7,18 @@ use brine_protocol::value::{Value, list, map};
 use brine_sandbox::{HostError, Module, ModulesOp, Param, Rest};
 
 use crate::modules::Modules;
+use crate::pillar::Refresh;
 use crate::runtime::Runtime;
 
 /// Environments asked for at once.
 const MAX_ENVIRONMENTS: usize = 64;
 
-pub(super) async fn answer(modules: &Arc<Modules>, runtime: &dyn Runtime, op: ModulesOp) -> Result<Value, HostError> {
+pub(super) async fn answer(
+    modules: &Arc<Modules>,
+    refresh: &Refresh,
+    runtime: &dyn Runtime,
+    op: ModulesOp,
+) -> Result<Value, HostError> {
     match op {
         ModulesOp::Names => Ok(list(runtime.names())),
         ModulesOp::Describe { name } => Ok(runtime.describe(&name).map_or(Value::Nil, |module| describe(&module))),
@@ -24,6 +30,10 @@ pub(super) async fn answer(modules: &Arc<Modules>, runtime: &dyn Runtime, op: Mo
             let envs: Result<Vec<Saltenv>, _> = asked.iter().map(|env| env.parse()).collect();
             let envs = envs.map_err(|e| HostError::Failed(e.to_string()))?;
             modules.sync(envs).await.map(list).map_err(HostError::Failed)
+        }
+        ModulesOp::RefreshFacts { grains, pillar } => {
+            let done = refresh.for_job(grains, pillar).await;
+            done.map(|()| Value::Nil).map_err(|e| HostError::Failed(e.to_string()))
         }
     }
 }

@@ -6,10 +6,28 @@ use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_sandbox::{HostError, Names, PillarOp};
 
 use super::checked_key;
+use crate::facts::PillarStore;
+use crate::pillar::Refresh;
 
-pub(super) fn answer(pillar: &Value, granted: &Names, op: PillarOp) -> Result<Value, HostError> {
+pub(super) async fn answer(
+    kept: &PillarStore,
+    refresh: &Refresh,
+    granted: &Names,
+    op: PillarOp,
+) -> Result<Value, HostError> {
     match op {
-        PillarOp::Items => Ok(visible(pillar, granted).into_owned()),
+        PillarOp::Fetch => {
+            let fresh = refresh.pillar_for_job().await.map_err(|e| HostError::Failed(e.to_string()))?;
+            Ok(visible(&fresh, granted).into_owned())
+        }
+        op => look(&kept.now(), granted, op),
+    }
+}
+
+/// What is read of a pillar that is here.
+fn look(pillar: &Value, granted: &Names, op: PillarOp) -> Result<Value, HostError> {
+    match op {
+        PillarOp::Items | PillarOp::Fetch => Ok(visible(pillar, granted).into_owned()),
         PillarOp::Get { key, delimiter } => {
             let delimiter = checked_key(delimiter.as_deref().unwrap_or(":"))?;
             let key = checked_key(&key)?;
@@ -77,12 +95,12 @@ mod tests {
     #[test]
     fn what_was_granted_is_all_there_is() {
         let granted = only(&["deploy", "db:user", "absent", "absent:too", "deploy:token", ""]);
-        let all = answer(&pillar(), &granted, PillarOp::Items).unwrap();
+        let all = look(&pillar(), &granted, PillarOp::Items).unwrap();
         let expected = map([("deploy", pillar().get("deploy").unwrap().clone()), ("db", map([("user", text("u"))]))]);
         assert_eq!(all, expected);
         let get = |key: &str, delimiter: Option<&str>| {
             let op = PillarOp::Get { key: key.to_owned(), delimiter: delimiter.map(str::to_owned) };
-            answer(&pillar(), &granted, op).unwrap()
+            look(&pillar(), &granted, op).unwrap()
         };
         assert_eq!(get("deploy:hosts:1", None), text("b"));
         assert_eq!(get("deploy/token", Some("/")), text("t"));
@@ -94,16 +112,16 @@ mod tests {
             let shown = get(&format!("db{delimiter}password"), Some(delimiter)).to_string();
             assert!(!shown.contains("secret"), "{delimiter}");
         }
-        assert_eq!(answer(&pillar(), &only(&[]), PillarOp::Items).unwrap(), empty_map());
-        assert_eq!(answer(&pillar(), &Names::Any, PillarOp::Items).unwrap(), pillar());
+        assert_eq!(look(&pillar(), &only(&[]), PillarOp::Items).unwrap(), empty_map());
+        assert_eq!(look(&pillar(), &Names::Any, PillarOp::Items).unwrap(), pillar());
     }
 
     /// A key may have the delimiter in it; a part of a name is no prefix of text.
     #[test]
     fn names_are_keys_and_not_prefixes() {
-        assert_eq!(answer(&pillar(), &only(&["x:y"]), PillarOp::Items).unwrap(), map([("x:y", text("odd"))]));
-        assert_eq!(answer(&pillar(), &only(&["d", "deplo", "other:"]), PillarOp::Items).unwrap(), empty_map());
+        assert_eq!(look(&pillar(), &only(&["x:y"]), PillarOp::Items).unwrap(), map([("x:y", text("odd"))]));
+        assert_eq!(look(&pillar(), &only(&["d", "deplo", "other:"]), PillarOp::Items).unwrap(), empty_map());
         let long = "x".repeat(super::super::MAX_KEY_BYTES + 1);
-        assert!(answer(&pillar(), &Names::Any, PillarOp::Get { key: long, delimiter: None }).is_err());
+        assert!(look(&pillar(), &Names::Any, PillarOp::Get { key: long, delimiter: None }).is_err());
     }
 }

@@ -21,7 +21,6 @@ use crate::config::MinionOpts;
 use crate::connection::Channel;
 use crate::jobs::{Origin, SALT_CALL, judge, usage};
 use crate::minion::{Base, package_sandbox};
-use crate::pillar;
 use crate::process;
 use flags::Flags;
 
@@ -98,7 +97,7 @@ async fn run(flags: &Flags, opts: MinionOpts) -> Result<i32, Failure> {
 async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
     if let Some(channel) = &base.channel {
         channel.sign_in().await.map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
-        pillar::refresh_or_log(&base.opts, channel, &base.grains, &base.pillar).await;
+        base.refresh.pillar_or_log().await;
     }
     if flags.doc {
         return docs::print(base, flags.function.as_deref().unwrap_or_default()).await;

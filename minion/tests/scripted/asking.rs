@@ -6,7 +6,7 @@ use std::path::Path;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
-use brine_sandbox::{EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, Names, PillarOp};
+use brine_sandbox::{EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp};
 
 use crate::master::{File, Master, Seen, job};
 use crate::running::{Running, start};
@@ -228,6 +228,41 @@ async fn of_the_pillar_there_is_what_was_granted() {
     assert_eq!(asked(deploy(), get("db:password")).await, Ok(Value::Nil));
     assert_eq!(asked(Names::default(), PillarOp::Items).await, Ok(empty_map()));
     assert_eq!(asked(Names::Any, get("db:password")).await, Ok(text("secret")));
+    minion.end().await.unwrap();
+}
+
+/// What is refreshed reaches the master and the jobs that come; what is only asked for stays with who asked.
+#[tokio::test(flavor = "multi_thread")]
+async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let get = async || {
+        let mut grants = Grants::default();
+        grants.pillar = Names::Any;
+        let op = PillarOp::Get { key: "role".into(), delimiter: None };
+        minion.modules.ask(JID, grants, HostOp::Pillar(op)).await.unwrap()
+    };
+    let refresh =
+        async |grains, pillar| ask(&minion, HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await;
+    master.script().pillar = map([("role", "new"), ("secret", "s")]);
+    let mut grants = Grants::default();
+    grants.pillar = Names::Only(vec!["role".into()]);
+    let fetched = minion.modules.ask(JID, grants, HostOp::Pillar(PillarOp::Fetch)).await;
+    assert_eq!((fetched, get().await), (Ok(map([("role", "new")])), text("test")));
+    master.expect_request("_pillar").await;
+
+    std::fs::write(dir.path().join("grains"), "added: 1").unwrap();
+    let sent = |load: &Value| load.get("grains").unwrap().get_i64("added");
+    assert_eq!(refresh(false, true).await, Ok(Value::Nil));
+    assert_eq!((sent(&master.expect_request("_pillar").await), get().await), (None, text("new")));
+    assert_eq!(refresh(true, false).await, Ok(Value::Nil));
+    assert!(master.drain().is_empty(), "the master is asked for a pillar that nobody wants");
+    assert_eq!(refresh(true, true).await, Ok(Value::Nil));
+    assert_eq!(sent(&master.expect_request("_pillar").await), Some(1));
+    // What is no pillar does not take the place of one.
+    master.script().pillar = text("x");
+    assert_eq!(refresh(false, true).await, Err("the master's pillar is no dict".into()));
+    assert_eq!(get().await, text("new"));
     minion.end().await.unwrap();
 }
 

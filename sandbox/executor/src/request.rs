@@ -45,10 +45,10 @@ fn pairs(pairs: &[(String, String)]) -> usize {
 fn size(op: &HostOp) -> Size {
     match op {
         HostOp::Grains(GrainsOp::Items)
-        | HostOp::Modules(ModulesOp::Names | ModulesOp::Sync { saltenv: None })
+        | HostOp::Modules(ModulesOp::Names | ModulesOp::Sync { saltenv: None } | ModulesOp::RefreshFacts { .. })
         | HostOp::Jobs(JobsOp::Running)
         | HostOp::Files(FilesOp::Envs)
-        | HostOp::Pillar(PillarOp::Items)
+        | HostOp::Pillar(PillarOp::Items | PillarOp::Fetch)
         | HostOp::Users(UsersOp::UserName { .. } | UsersOp::GroupName { .. })
         | HostOp::Disks(DisksOp::Mounts)
         | HostOp::Policy(PolicyOp::List | PolicyOp::Check) => Size::default(),

@@ -385,6 +385,14 @@ fn others() -> Vec<Case> {
             json!([{"ok": {"deploy": 1}}]),
         ),
         case(
+            "pillar.fetch",
+            &items,
+            json!([]),
+            HostOp::Pillar(PillarOp::Fetch),
+            json!({"deploy": 2}),
+            json!([{"ok": {"deploy": 2}}]),
+        ),
+        case(
             "pillar.get",
             &get,
             json!(["a:b", null]),

@@ -51,6 +51,7 @@ fn cases() -> Vec<Case> {
         (list (tuple string (list (tuple string string bool bool)) (option string) (option string))) (list string)))";
     let names = r#"(export "names" (func (result (list string))))"#;
     let sync = r#"(export "sync" (func (param "saltenv" (option (list string))) (result (result (list string) (error string)))))"#;
+    let refresh = r#"(export "refresh-facts" (func (param "grains" bool) (param "pillar" bool) (result (result (error string)))))"#;
     let get =
         r#"(export "get" (func (param "key" string) (param "delimiter" (option string)) (result (option $data))))"#;
     let setting = r#"(export "get" (func (param "key" string) (result (option $data))))"#;
@@ -138,6 +139,21 @@ fn cases() -> Vec<Case> {
             op: HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["base".into(), "dev".into()]) }),
             reply: json!(["modules.test"]),
             expected: json!([{"ok": ["modules.test"]}]),
+        },
+        Case {
+            interface: "modules",
+            wat: forward(
+                "modules",
+                refresh,
+                "refresh-facts",
+                "i32 i32",
+                r#"(param "g" bool) (param "p" bool)"#,
+                "(tuple (result (error string)))",
+            ),
+            args: json!([true, false]),
+            op: HostOp::Modules(ModulesOp::RefreshFacts { grains: true, pillar: false }),
+            reply: json!(null),
+            expected: json!([{"ok": null}]),
         },
     ]
 }

@@ -22,7 +22,7 @@ impl Shown {
     /// By what was asked.
     pub(crate) fn of(op: &HostOp) -> Self {
         match op {
-            HostOp::Pillar(PillarOp::Items) => Self::Pillar,
+            HostOp::Pillar(PillarOp::Items | PillarOp::Fetch) => Self::Pillar,
             HostOp::Files(FilesOp::List { kind: ListKind::Files | ListKind::Symlinks, .. }) => Self::Files,
             HostOp::Files(FilesOp::List { kind: ListKind::Dirs | ListKind::EmptyDirs, .. }) => Self::Folders,
             _ => Self::All,

@@ -83,9 +83,9 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
     let grants = &*caller.grants;
     match op {
         HostOp::Grains(GrainsOp::Items)
-        | HostOp::Modules(ModulesOp::Names)
+        | HostOp::Modules(ModulesOp::Names | ModulesOp::RefreshFacts { .. })
         | HostOp::Jobs(JobsOp::Running)
-        | HostOp::Pillar(PillarOp::Items)
+        | HostOp::Pillar(PillarOp::Items | PillarOp::Fetch)
         | HostOp::Disks(DisksOp::Mounts)
         | HostOp::Policy(PolicyOp::List | PolicyOp::Check)
         | HostOp::Users(_) => Ok(()),

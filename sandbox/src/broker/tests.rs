@@ -70,6 +70,7 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Modules(ModulesOp::Names),
         HostOp::Modules(ModulesOp::Describe { name: "test".into() }),
         HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["base".into()]) }),
+        HostOp::Modules(ModulesOp::RefreshFacts { grains: true, pillar: true }),
         HostOp::Jobs(JobsOp::Running),
         HostOp::Jobs(JobsOp::Find { jid: "1".into() }),
         HostOp::Jobs(JobsOp::Kill { jid: "1".into() }),
@@ -86,6 +87,7 @@ fn one_of_each() -> Vec<HostOp> {
         get("https://a.example/"),
         resolve("a.example"),
         HostOp::Pillar(PillarOp::Items),
+        HostOp::Pillar(PillarOp::Fetch),
         pillar("a", None),
         fire("a/b"),
         HostOp::Mine(MineOp::Publish { name: "a".into(), data: data(1) }),
@@ -420,7 +422,8 @@ fn lists_show_what_was_granted() {
         ("other", 5.into()),
     ]);
     let expect = map(vec![("deploy", map(vec![("a", 1.into())])), ("web", map(vec![("tls", 2.into())]))]);
-    assert_eq!(shown(HostOp::Pillar(PillarOp::Items), pillar), expect);
+    assert_eq!(shown(HostOp::Pillar(PillarOp::Items), pillar.clone()), expect);
+    assert_eq!(shown(HostOp::Pillar(PillarOp::Fetch), pillar), expect);
     let list = |kind| HostOp::Files(FilesOp::List { saltenv: "base".into(), prefix: String::new(), kind });
     let array = |items: &[&str]| Value::Array(items.iter().map(|item| Value::from(*item)).collect());
     let files = array(&["deploy/x.conf", "deploy/x", "deploy/y/z.conf", "a/b/c", "b", "a"]);

@@ -12,7 +12,7 @@ pub enum Capability {
     Grains,
     /// The minion's configuration without its secrets.
     Config,
-    /// List, describe and refresh modules.
+    /// List, describe and refresh modules, and have grains and pillar refreshed.
     Modules,
     /// See and end running jobs.
     Jobs,
@@ -97,7 +97,7 @@ impl Capability {
         match self {
             Self::Grains => "read this host's grains",
             Self::Config => "read the minion's configuration without its secrets",
-            Self::Modules => "list, describe and refresh modules",
+            Self::Modules => "list, describe and refresh modules, have grains and pillar refreshed",
             Self::Jobs => "see and end running jobs",
             Self::Disks => "see what is mounted and how full it is",
             Self::Policy => "see what is granted to which module",
@@ -203,6 +203,8 @@ impl Capability {
             | ("sandbox", Self::Policy)
             | ("disk", Self::Disks) => Some(Grant::Yes),
             ("cp", Self::Files) => Some(Grant::Names(Names::Any)),
+            // What the master sent, returned to that master: they have no other way out.
+            ("pillar" | "config", Self::Pillar) => Some(Grant::Names(Names::Any)),
             // Linked, and nothing behind it: then the error of a call says what it needs.
             ("cp" | "file", Self::Filesystem) | ("cmd", Self::Process) => Some(self.least()),
             _ => None,

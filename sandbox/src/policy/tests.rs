@@ -51,6 +51,8 @@ fn defaults() {
         ("cp", "metadata"),
         ("file", "metadata"),
         ("cmd", "process"),
+        ("pillar", "pillar"),
+        ("config", "pillar"),
     ] {
         check("{}", module, true, &[interface], &format!("granted brine:host/{interface}"));
         assert!(decide(&Policy::default(), module, false, &[interface]).is_err(), "{module}");

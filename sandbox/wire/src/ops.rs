@@ -103,6 +103,13 @@ pub enum ModulesOp {
         /// Environments of the master's file server; none: `base`.
         saltenv: Option<Vec<String>>,
     },
+    /// Answered by nil when it is done.
+    RefreshFacts {
+        /// Collect the grains again.
+        grains: bool,
+        /// Ask the master for the pillar, with the grains.
+        pillar: bool,
+    },
 }
 
 /// `brine:host/jobs`
@@ -289,6 +296,8 @@ pub enum NetworkOp {
 pub enum PillarOp {
     /// Answered by a map with the granted keys that there are.
     Items,
+    /// The same of a pillar that the master makes for this call.
+    Fetch,
     /// Answered by the value, nil where there is none.
     Get {
         /// May lead into nested values.

@@ -73,4 +73,10 @@ impl wit::Host for Guest {
             Err(error) => Ok(Err(error)),
         }
     }
+
+    async fn refresh_facts(&mut self, grains: bool, pillar: bool) -> wasmtime::Result<Result<(), String>> {
+        let done =
+            self.ask("modules.refresh-facts", HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await?;
+        Ok(done.map(drop))
+    }
 }

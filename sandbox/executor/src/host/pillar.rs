@@ -14,6 +14,14 @@ impl Host for Guest {
         })
     }
 
+    async fn fetch(&mut self) -> wasmtime::Result<Result<Data, String>> {
+        let what = "pillar.fetch";
+        Ok(match self.ask(what, HostOp::Pillar(PillarOp::Fetch)).await? {
+            Ok(value) => Ok(super::data(what, value)?),
+            Err(error) => Err(error),
+        })
+    }
+
     async fn get(&mut self, key: String, delimiter: Option<String>) -> wasmtime::Result<Result<Option<Data>, String>> {
         let what = "pillar.get";
         Ok(match self.ask(what, HostOp::Pillar(PillarOp::Get { key, delimiter })).await? {
