@@ -30,7 +30,12 @@ fn sync_modules_tells_what_changed() {
     assert_eq!(master.json("web1", &["saltutil.sync_modules"]), json!(["modules.hello"]));
     assert_eq!(master.json("web1", &["saltutil.sync_modules"]), json!([]));
     let modules = master.json("web1", &["sys.list_modules"]);
-    assert_eq!(modules, json!(["cmd", "cp", "disk", "file", "grains", "hello", "saltutil", "sandbox", "sys", "test"]));
+    assert_eq!(
+        modules,
+        json!([
+            "cmd", "config", "cp", "disk", "file", "grains", "hello", "pillar", "saltutil", "sandbox", "sys", "test"
+        ])
+    );
 }
 
 #[test]

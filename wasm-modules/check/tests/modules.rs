@@ -8,8 +8,9 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with what it may import, and the most bytes it may have. An import is a request for rights: one more
 /// is a decision, made here and in the sandbox's policy. Each is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 9] = [
+const STANDARD: [(&str, &[&str], usize); 11] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
+    ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
         "cp",
         &[
@@ -36,6 +37,7 @@ const STANDARD: [(&str, &[&str], usize); 9] = [
         370_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log"], 60_000),
+    ("pillar", &["brine:host/log", "brine:host/pillar"], 60_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 70_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
     ("sys", &["brine:host/log", "brine:host/modules"], 90_000),

@@ -29,6 +29,22 @@ impl Guest for Module {
         Ok(shapes::sync_all(Self::sync_modules(saltenv, refresh)?))
     }
 
+    fn refresh_grains(refresh_pillar: Option<bool>, _clean_pillar_cache: Option<bool>) -> Result<bool, String> {
+        modules::refresh_facts(true, refresh_pillar.unwrap_or(true)).map(|()| true)
+    }
+
+    fn refresh_pillar(_wait: Option<bool>, _timeout: Option<f64>, _clean_cache: Option<bool>) -> Result<bool, String> {
+        modules::refresh_facts(false, true).map(|()| true)
+    }
+
+    fn pillar_refresh(wait: Option<bool>, timeout: Option<f64>, clean_cache: Option<bool>) -> Result<bool, String> {
+        Self::refresh_pillar(wait, timeout, clean_cache)
+    }
+
+    fn refresh_modules(_async: Option<bool>) -> Result<bool, String> {
+        modules::refresh_facts(true, false).map(|()| true)
+    }
+
     fn running() -> Data {
         jobs::running()
     }
