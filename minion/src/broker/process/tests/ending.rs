@@ -1,0 +1,187 @@
+//! How it is ended, with all that it started.
+
+use super::*;
+
+#[tokio::test]
+async fn the_timeout_ends_all_of_it() {
+    let dir = folder();
+    let file = dir.path().join("pid");
+    let text = format!("echo early; sleep 1000 & echo $! > {}; wait", file.display());
+    let before = Instant::now();
+    let done = run(ProcessRun { timeout_ms: Some(300), ..sh(&text) }).await;
+    assert_eq!(done.get("timed_out"), Some(&Value::from(true)));
+    assert_eq!((number(&done, "signal"), stdout(&done).as_str()), (Some(15), "early\n"));
+    assert!(before.elapsed() < Duration::from_secs(5));
+    let (grandchild, pid) = (read_pid(&file).unwrap(), number(&done, "pid").unwrap() as i32);
+    until("the program is reaped", || !exists(pid)).await;
+    until("the grandchild ends", || !lives(grandchild)).await;
+}
+
+#[tokio::test]
+async fn one_that_ignores_sigterm_is_killed() {
+    let text = "trap '' TERM; echo ready; while :; do sleep 1000; done";
+    let done = run(ProcessRun { timeout_ms: Some(100), ..sh(text) }).await;
+    assert_eq!((number(&done, "signal"), stdout(&done).as_str()), (Some(9), "ready\n"));
+    assert_eq!(done.get("timed_out"), Some(&Value::from(true)));
+    // One that tidies up has time for it, and one that is stopped is not forgotten.
+    let text = "trap 'echo tidy; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done";
+    let done = run(ProcessRun { timeout_ms: Some(100), ..sh(text) }).await;
+    assert_eq!((number(&done, "code"), stdout(&done).as_str()), (Some(5), "tidy\n"));
+}
+
+#[tokio::test]
+async fn dropped_it_is_gone_at_once_with_all_that_it_started() {
+    let dir = folder();
+    let at = |name: &str| dir.path().join(name);
+    let text = format!(
+        "trap '' TERM HUP INT; echo $$ > {}; sleep 1000 & echo $! > {}; (sleep 1000 & echo $! > {}) & wait",
+        at("leader").display(),
+        at("child").display(),
+        at("daemon").display(),
+    );
+    let caller = caller(ANY());
+    let processes = Processes::at_most(1);
+    {
+        let running = processes.answer(&caller, ProcessOp::Run(Box::new(sh(&text))));
+        tokio::pin!(running);
+        tokio::select! {
+            done = &mut running => panic!("{done:?}"),
+            () = until("it runs", || ["leader", "child", "daemon"].iter().all(|name| read_pid(&at(name)).is_some())) => {}
+        }
+    }
+    let dropped = Instant::now();
+    let pids: Vec<i32> = ["leader", "child", "daemon"].iter().map(|name| read_pid(&at(name)).unwrap()).collect();
+    until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
+    until("the leader is reaped", || !exists(pids[0])).await;
+    println!("ended and reaped after {:?}", dropped.elapsed());
+    // Its place is free again.
+    until("the place is free", || processes.places.available_permits() == 1).await;
+    processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap();
+}
+
+#[tokio::test]
+async fn dropped_before_it_started_it_leaves_nothing() {
+    let caller = caller(ANY());
+    let processes = Processes::new();
+    for _ in 0..200 {
+        let running = processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["sleep", "1717"]))));
+        // Polled once.
+        let _ = tokio::time::timeout(Duration::ZERO, running).await;
+    }
+    until("all places are free", || processes.places.available_permits() == super::super::MAX_PROGRAMS).await;
+    assert_eq!(processes_named("sleep\x001717\0"), 0);
+}
+
+fn processes_named(cmdline: &str) -> usize {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.ends_with(cmdline.as_bytes())))
+        .count()
+}
+
+/// Sessions of their own included, as long as what started them is there.
+#[tokio::test]
+async fn a_tree_is_ended_whole() {
+    let dir = folder();
+    let at = |name: &str| dir.path().join(name);
+    let names = ["outer", "inner", "plain"];
+    let text = format!(
+        "setsid sh -c 'echo $$ > {}; setsid sleep 1000 & echo $! > {}; wait' & sleep 1000 & echo $! > {}; wait",
+        at("outer").display(),
+        at("inner").display(),
+        at("plain").display(),
+    );
+    let there = || names.iter().all(|name| read_pid(&at(name)).is_some());
+    for timeout_ms in [None, Some(400)] {
+        names.iter().for_each(|name| drop(fs::remove_file(at(name))));
+        let asked = ProcessRun { timeout_ms, ..sh(&text) };
+        let running = run(asked);
+        tokio::pin!(running);
+        match timeout_ms {
+            None => tokio::select! {
+                done = &mut running => panic!("{done:?}"),
+                () = until("it runs", there) => {}
+            },
+            Some(_) => assert_eq!(running.as_mut().await.get("timed_out"), Some(&Value::from(true))),
+        }
+        let pids = names.map(|name| read_pid(&at(name)).unwrap());
+        if timeout_ms.is_none() {
+            // Drops the one that runs.
+            running.set(run(argv(&["true"])));
+        }
+        until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
+    }
+}
+
+/// Each is waited for.
+#[tokio::test]
+async fn no_zombies() {
+    let mut pids = Vec::new();
+    for _ in 0..20 {
+        pids.push(number(&run(sh("sleep 0 & true")).await, "pid").unwrap() as i32);
+    }
+    until("all are reaped", || !pids.iter().any(|pid| exists(*pid))).await;
+}
+
+/// In its group, forked twice, and by a shell with job control in a group of its own.
+#[tokio::test]
+async fn what_it_left_behind_is_ended() {
+    let dir = folder();
+    let at = |name: &str| dir.path().join(name);
+    for (name, text) in [
+        ("child", format!("sleep 1000 & echo $! > {}", at("child").display())),
+        ("daemon", format!("(sleep 1000 > /dev/null 2>&1 & echo $! > {}) & true", at("daemon").display())),
+        ("job", format!("set -m; sleep 1000 & echo $! > {}", at("job").display())),
+    ] {
+        let before = Instant::now();
+        let done = run(sh(&format!("{text}; while ! test -s {}; do :; done; echo done", at(name).display()))).await;
+        assert_eq!((number(&done, "code"), stdout(&done).as_str()), (Some(0), "done\n"), "{name}");
+        assert!(before.elapsed() < Duration::from_secs(5));
+        let pid = read_pid(&at(name)).unwrap();
+        until(name, || !lives(pid)).await;
+    }
+}
+
+/// Who makes itself a session of its own, as a daemon does, stays; it does not hold the job by keeping the output open.
+#[tokio::test]
+async fn a_daemon_stays_and_holds_nobody() {
+    let dir = folder();
+    let file = dir.path().join("pid");
+    let text = format!(
+        "setsid sleep 1000 & echo $! > {}; until grep -q sleep /proc/$!/comm; do :; done; echo done",
+        file.display()
+    );
+    let before = Instant::now();
+    let done = run(sh(&text)).await;
+    assert_eq!(stdout(&done), "done\n");
+    assert!(before.elapsed() < Duration::from_secs(5));
+    let pid = read_pid(&file).unwrap();
+    assert!(lives(pid));
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_at_once_and_one_more_is_busy() {
+    let processes = Processes::new();
+    let caller = caller(ANY());
+    let dir = folder();
+    let go = dir.path().join("go");
+    let text = format!("until test -e {}; do read x < /dev/null; sleep 0.01; done; echo $0", go.display());
+    let running = (0..super::super::MAX_PROGRAMS).map(|n| {
+        let asked = argv(&["/bin/sh", "-c", &text, &n.to_string()]);
+        processes.answer(&caller, ProcessOp::Run(Box::new(asked)))
+    });
+    let all = async {
+        let all = futures_util::future::join_all(running).await;
+        for (n, done) in all.into_iter().enumerate() {
+            assert_eq!(stdout(&done.unwrap()), format!("{n}\n"));
+        }
+    };
+    let one_more = async {
+        until("all run", || processes.places.available_permits() == 0).await;
+        let busy = processes.answer(&caller, ProcessOp::Run(Box::new(argv(&["true"])))).await.unwrap_err();
+        assert_eq!(busy.to_string(), "busy: 64 programs of jobs run on this minion; try again later");
+        fs::write(&go, "").unwrap();
+    };
+    tokio::join!(all, one_more);
+    assert_eq!(processes.places.available_permits(), super::super::MAX_PROGRAMS);
+}
