@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use brine_protocol::crypticle::Crypticle;
 use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::keys::{PrivateOps, SignAlg};
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::publication;
 use brine_protocol::value::{Value, ValueExt, map};
@@ -57,6 +58,49 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
     swapped.insert("sig", sealed.get("sig").unwrap().clone());
     master.send(vec![msgpack::encode_network(&swapped).into()]);
 
+    assert!(returned_before_a_ping(&mut master).await.is_empty());
+    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 1);
+    minion.end().await.unwrap();
+}
+
+/// The envelope is one, and its content has a place in a row.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    let load = || job(&Jid::now(), "test.ping", vec![]);
+    let send = |envelope: &Value| master.send(vec![msgpack::encode_network(envelope).into()]);
+    let alg = SignAlg::Pkcs1v15Sha1;
+    let signed = |enc: Option<&str>, load: Vec<u8>| {
+        let sig = master.key.sign(alg, &load).unwrap();
+        let mut envelope =
+            map([("load", Value::Binary(load)), ("sig", Value::Binary(sig)), ("sig_algo", Value::from(alg.as_str()))]);
+        if let Some(enc) = enc {
+            envelope.insert("enc", enc);
+        }
+        envelope
+    };
+    // In clear, as text or as it is, with the master's own signature.
+    for enc in [Some("clear"), Some("pub"), Some(""), None] {
+        send(&signed(enc, msgpack::encode_network(&load())));
+    }
+    send(&map([("enc", Value::from("clear")), ("load", load())]));
+    // Encrypted and signed, under another name.
+    let sealed = |load: Value| Crypticle::new(&master.script().publish_key).seal(&load, None);
+    let mut counted = load();
+    counted.insert("serial", 1000);
+    for enc in [Some("clear"), Some("AES"), None] {
+        send(&signed(enc, sealed(counted.clone())));
+    }
+    // With no serial, or with none that counts.
+    for serial in [Value::Nil, Value::from(-1), Value::from("7"), Value::from(0)] {
+        let mut load = load();
+        if !serial.is_nil() {
+            load.insert("serial", serial);
+        }
+        send(&signed(Some("aes"), sealed(load)));
+    }
     assert!(returned_before_a_ping(&mut master).await.is_empty());
     assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 1);
     minion.end().await.unwrap();
@@ -200,9 +244,7 @@ async fn malformed_messages_are_survived() {
         let crypticle = Crypticle::new(&script.publish_key);
         let serial = script.serial;
         drop(script);
-        if let Ok(sealed) =
-            publication::seal(load, serial, &crypticle, &master.key, brine_protocol::keys::SignAlg::Pkcs1v15Sha1)
-        {
+        if let Ok(sealed) = publication::seal(load, serial, &crypticle, &master.key, SignAlg::Pkcs1v15Sha1) {
             master.send(vec![sealed]);
         }
     }

@@ -258,7 +258,9 @@ pub enum AuthError {
     #[error("the master refused the request: {0}")]
     Refused(String),
     /// The reply's signature is missing or not the master's.
-    #[error("the reply is not signed by the master's key")]
+    #[error(
+        "the reply is not signed by the master's key. If the master was re-keyed on purpose, remove minion_master.pub from pki_dir"
+    )]
     BadSignature,
     /// The reply answers another request.
     #[error("the reply does not carry the nonce of this request")]
