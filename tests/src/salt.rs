@@ -62,6 +62,8 @@ fn free_ports() -> [u16; 2] {
 
 /// A master and the commands on its host.
 pub struct Master {
+    /// The running daemon; none after [`Master::stop`] or [`Master::kill`]. It ends before its folder goes, and shows its log.
+    pub daemon: Option<Daemon>,
     /// Its root_dir.
     pub folder: tempfile::TempDir,
     /// Publish port.
@@ -69,8 +71,6 @@ pub struct Master {
     /// Request port.
     pub ret_port: u16,
     kind: Kind,
-    /// The running daemon; none after [`Master::stop`] or [`Master::kill`].
-    pub daemon: Option<Daemon>,
 }
 
 impl Master {
@@ -237,11 +237,11 @@ impl Master {
 pub struct Minion {
     /// Its id.
     pub id: String,
+    /// The running daemon; none after a kill. It ends before its folder goes, and shows its log.
+    pub daemon: Option<Daemon>,
     /// Its root_dir.
     pub folder: tempfile::TempDir,
     kind: Kind,
-    /// The running daemon; none after a kill.
-    pub daemon: Option<Daemon>,
 }
 
 impl Minion {

@@ -1,0 +1,76 @@
+//! Python's `LocalClient` against a running master: many calls in one process, since each `salt` takes a second to start.
+
+use std::fmt::Write;
+
+use brine_tests::process::run;
+use brine_tests::salt::{Master, python};
+use serde_json::{Value, json};
+
+/// A publication that `LocalClient.cmd` makes.
+#[derive(Clone)]
+pub(super) struct Call(Value);
+
+/// A call of `fun` for the target. Bytes are written `{"bytes": HEX}`, both ways.
+pub(super) fn call(tgt: impl Into<Value>, fun: &str, arg: Value) -> Call {
+    let fields = [("tgt", tgt.into()), ("fun", fun.into()), ("arg", arg)];
+    Call(fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+impl Call {
+    /// With keyword arguments.
+    pub(super) fn kwarg(mut self, kwarg: Value) -> Self {
+        self.0["kwarg"] = kwarg;
+        self
+    }
+
+    /// With another type of target than a glob.
+    pub(super) fn tgt_type(mut self, tgt_type: &str) -> Self {
+        self.0["tgt_type"] = json!(tgt_type);
+        self
+    }
+}
+
+const SCRIPT: &str = r#"
+import json, os, sys
+import salt.client
+client = salt.client.LocalClient(os.path.join(sys.argv[1], "master"))
+def read(value):
+    if isinstance(value, dict):
+        if list(value) == ["bytes"]:
+            return bytes.fromhex(value["bytes"])
+        return {key: read(item) for key, item in value.items()}
+    return [read(item) for item in value] if isinstance(value, list) else value
+def plain(value):
+    if isinstance(value, bytes):
+        return {"bytes": value.hex()}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+answers = []
+for call in json.loads(sys.argv[2]):
+    tgt, fun, arg = call["tgt"], call["fun"], read(call["arg"])
+    answers.append(client.cmd(tgt, fun, arg, tgt_type=call.get("tgt_type", "glob"), kwarg=read(call.get("kwarg")), timeout=30))
+print(json.dumps(plain(answers)))
+"#;
+
+/// What each call led to: minion to return.
+pub(super) fn calls(master: &Master, calls: &[Call]) -> Vec<Value> {
+    let calls: Vec<&Value> = calls.iter().map(|call| &call.0).collect();
+    let calls = json!(calls).to_string();
+    let output = run(&python(), &["-W", "ignore", "-c", SCRIPT, &master.conf(), &calls]).exits(0);
+    // The client prints what it found no minions for before.
+    let last = output.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"))
+}
+
+/// Checks the answers of one minion to many calls, all at once: `(function, arguments, answer)`.
+pub(super) fn answers(master: &Master, minion: &str, table: &[(&str, Value, Value)]) {
+    let made: Vec<Call> = table.iter().map(|(fun, arg, _)| call(minion, fun, arg.clone())).collect();
+    let mut wrong = String::new();
+    for ((fun, arg, expected), got) in table.iter().zip(calls(master, &made)) {
+        if got != json!({minion: expected}) {
+            let _ = writeln!(wrong, "{fun} {arg}: {got}, not {expected}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}

@@ -1,0 +1,54 @@
+//! Which functions there are, what they say of themselves, and what is said of those that are not there.
+
+use serde_json::{Value, json};
+
+use super::super::client::{Call, call, calls};
+use super::Fleet;
+
+pub(super) fn check(fleet: &Fleet) {
+    let master = &fleet.master;
+    let docs = master.salt(&["brine1", "sys.doc", "test.ping"]).exits(0);
+    assert!(docs.stdout.starts_with("test.ping:\n\n    Used to make sure the minion is up"), "{docs:?}");
+    let made = [
+        call("*", "sys.list_modules", json!([])),
+        call("*", "sys.list_functions", json!(["saltutil"])),
+        call("*", "sys.argspec", json!(["test.echo"])),
+        call("*", "test.version", json!([])),
+        call("brine1", "sys.doc", json!([])),
+        call("brine1", "cmd.run", json!(["id -u"])),
+        call("brine1", "test.fib", json!(["x"])),
+    ];
+    let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
+    let standard =
+        json!(["cmd", "config", "cp", "disk", "file", "grains", "pillar", "saltutil", "sandbox", "sys", "test"]);
+    assert_eq!(modules["brine1"], standard);
+    let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();
+    let ours = functions["brine1"].as_array().expect("a list");
+    assert!(ours.iter().all(|name| theirs.contains(&name)), "not Salt's names: {functions}");
+    assert_eq!(argspec["brine1"]["test.echo"]["args"], json!(["text"]));
+    assert_eq!(argspec["python"]["test.echo"]["args"], json!(["text"]));
+    assert!(version["brine1"].as_str().is_some_and(|v| v.split('.').count() == 3), "{version}");
+    assert!(docs["brine1"].as_object().is_some_and(|docs| docs.len() > 100), "{docs}");
+    // The owner of the host reads what to write, and so does who asked.
+    let refused = refused["brine1"].as_str().expect("text");
+    assert!(refused.contains("process.run was refused") && refused.contains("cmd: {process: [/"), "{refused}");
+    assert!(wrong["brine1"].as_str().is_some_and(|text| text.contains("test.fib(num: u32)")), "{wrong}");
+
+    // What Brine does not have is answered as Salt answers what it does not have, and the others' answers stand.
+    let absent =
+        ["state.apply", "state.highstate", "pkg.install", "service.restart", "mine.get", "test.pingg", "no_dot"];
+    let made: Vec<Call> = absent.iter().map(|fun| call("brine1", fun, json!([]))).collect();
+    for (fun, answer) in absent.iter().zip(calls(master, &made)) {
+        let said = answer["brine1"].as_str().unwrap_or_default();
+        assert!(said.starts_with(&format!("'{fun}' is not available.")), "{answer}");
+    }
+    let output = master.salt(&["brine1", "state.apply"]).exits(1);
+    assert!(output.stdout.contains("'state.apply' is not available."), "{output:?}");
+
+    // Several functions in one job.
+    let multi = ["brine1", "test.ping,test.arg,grains.get,test.pingg", ",", "1 x=2", ",", "id", ",", ""];
+    let output = master.salt(&[&["--out=json", "--static", "--args-separator=,"], &multi[..]].concat());
+    let all = &output.json()["brine1"];
+    assert_eq!((&all["test.ping"], &all["grains.get"]), (&json!(true), &json!("brine1")), "{output:?}");
+    assert!(all["test.pingg"].as_str().is_some_and(|text| text.contains("is not available.")), "{all}");
+}
