@@ -11,6 +11,7 @@ use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, map};
 use brine_zmtp::{Heartbeat, Keepalive};
 
+pub use crate::access::AccessOpts;
 pub use crate::fileserver::HashType;
 
 /// A return of more bytes is not stored; what comes instead says so. Brine's own key, `max_return_size`.
@@ -57,8 +58,10 @@ pub struct MasterOpts {
     /// `keysize`.
     pub keysize: usize,
 
-    /// Who is let in, and how.
+    /// Which minions are let in, and how.
     pub auth: AuthOpts,
+    /// Who else may use the master.
+    pub access: AccessOpts,
     /// `publish_session`: how long a session key is used.
     pub publish_session: Duration,
     /// `rotate_aes_key`.
@@ -80,6 +83,8 @@ pub struct MasterOpts {
     pub keep_jobs: Option<Duration>,
     /// `job_cache`.
     pub job_cache: bool,
+    /// `python_job_files`: whether each job leaves the two files that Python's LocalClient looks for. Brine's own key.
+    pub python_job_files: bool,
     /// `minion_data_cache`.
     pub minion_data_cache: bool,
     /// `nodegroups`.
@@ -211,6 +216,7 @@ impl MasterOpts {
                 _ => return Err(c.wrong("keysize", "a number of bits from 2048 to 8192")),
             },
             auth: auth(c)?,
+            access: AccessOpts::from_config(c)?,
             publish_session: duration_or(c, "publish_session", 86_400)?,
             rotate_aes_key: bool_or(c, "rotate_aes_key", true)?,
             publish_signing_algorithm: match c.opt_str("publish_signing_algorithm")? {
@@ -226,6 +232,7 @@ impl MasterOpts {
             loop_interval: duration_or(c, "loop_interval", 60)?.max(Duration::from_secs(1)),
             keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
             job_cache: bool_or(c, "job_cache", true)?,
+            python_job_files: bool_or(c, "python_job_files", true)?,
             minion_data_cache: bool_or(c, "minion_data_cache", true)?,
             nodegroups: c.value("nodegroups").map(Nodegroups::new).unwrap_or_default(),
             minion_data_cache_events: bool_or(c, "minion_data_cache_events", true)?,

@@ -12,6 +12,7 @@
 //! Who sent a request is what its channel proved: handlers get a [`brine_protocol::ids::MinionId`] that was proved with the minion's session
 //! key and its accepted key, and never look at an id in a payload.
 
+mod access;
 mod auth;
 pub mod bus;
 pub mod config;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::access::Access;
 use crate::auth::Gate;
 use crate::bus::Bus;
 use crate::config::MasterOpts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles};
-use crate::keys::{KeyStore, LocalKeys, MasterKey};
+use crate::keys::{KeyStore, MasterKey};
 use crate::mine::Mine;
 use crate::peer::Peer;
 use crate::private_ops::PrivatePool;
@@ -21,7 +22,7 @@ use crate::sessions::Sessions;
 pub(crate) struct Master {
     pub(crate) opts: MasterOpts,
     pub(crate) keys: Arc<KeyStore>,
-    pub(crate) local_keys: LocalKeys,
+    pub(crate) access: Access,
     pub(crate) gate: Gate,
     pub(crate) private: PrivatePool,
     /// The key that signs the master's key (`master_sign_pubkey`).

@@ -35,6 +35,16 @@ impl HashType {
         })
     }
 
+    /// The hash of a few bytes, as hexadecimal text.
+    pub(crate) fn digest(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Sha224 => hex::encode(Sha224::digest(bytes)),
+            Self::Sha256 => hex::encode(Sha256::digest(bytes)),
+            Self::Sha384 => hex::encode(Sha384::digest(bytes)),
+            Self::Sha512 => hex::encode(Sha512::digest(bytes)),
+        }
+    }
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Sha224 => "sha224",

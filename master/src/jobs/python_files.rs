@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, list};
-use sha2::{Digest, Sha256};
 
+use crate::config::HashType;
 use crate::files;
 
 /// Entries one clean-up removes at most; the next one goes on.
@@ -21,19 +21,23 @@ const CLEAN_MAX: usize = 50_000;
 #[derive(Debug, Clone)]
 pub struct PythonJobFiles {
     root: PathBuf,
+    hash: HashType,
+    on: bool,
 }
 
 impl PythonJobFiles {
-    /// The folder, usually `cachedir/jobs`.
-    pub const fn new(root: PathBuf) -> Self {
-        Self { root }
+    /// The folder, usually `cachedir/jobs`; `hash` is `hash_type`, by which Python finds a job in it; `on` is `python_job_files`.
+    pub const fn new(root: PathBuf, hash: HashType, on: bool) -> Self {
+        Self { root, hash, on }
     }
 
     /// Writes the published load (already without secrets) and the expected minions.
     pub fn write(&self, jid: &Jid, load: &Value, minions: &[MinionId]) -> io::Result<()> {
+        if !self.on {
+            return Ok(());
+        }
         let dir = self.dir(jid);
         files::make_private_dir(&dir)?;
-        files::write_atomic(&dir.join("jid"), jid.as_str().as_bytes(), 0o600)?;
         let minions = list(minions.iter().map(|id| Value::from(id.as_str())));
         files::write_atomic(&dir.join(".minions.p"), &msgpack::encode_disk(&minions), 0o600)?;
         // Last: this is the one whose presence says that the job is known.
@@ -46,10 +50,8 @@ impl PythonJobFiles {
         let mut removed = 0;
         for outer in files::subdirectories(&self.root)? {
             for dir in files::subdirectories(&outer)? {
-                let old = match std::fs::metadata(dir.join("jid")).and_then(|m| m.modified()) {
-                    Ok(at) => at < before,
-                    Err(_) => std::fs::metadata(&dir).and_then(|m| m.modified()).is_ok_and(|at| at < before),
-                };
+                let changed = std::fs::metadata(dir.join(".load.p")).or_else(|_| std::fs::metadata(&dir));
+                let old = changed.and_then(|m| m.modified()).is_ok_and(|at| at < before);
                 if old && std::fs::remove_dir_all(&dir).is_ok() {
                     removed += 1;
                 }
@@ -62,7 +64,7 @@ impl PythonJobFiles {
     }
 
     fn dir(&self, jid: &Jid) -> PathBuf {
-        let hash = hex::encode(Sha256::digest(jid.as_str().as_bytes()));
+        let hash = self.hash.digest(jid.as_str().as_bytes());
         let (first, rest) = hash.split_at(2);
         self.root.join(first).join(rest)
     }
@@ -75,17 +77,24 @@ mod tests {
     #[test]
     fn files_lie_where_python_looks() {
         let dir = tempfile::tempdir().unwrap();
-        let files = PythonJobFiles::new(dir.path().join("jobs"));
+        let files = PythonJobFiles::new(dir.path().join("jobs"), HashType::Sha256, true);
         let jid = Jid::try_from("20261120134740245008").unwrap();
         let load = brine_protocol::value::map([("fun", "test.ping")]);
         files.write(&jid, &load, &[MinionId::try_from("a").unwrap()]).unwrap();
-        // sha256("20261120134740245008"), as `hash_type` says
-        let hash = hex::encode(Sha256::digest(b"20261120134740245008"));
+        let hash = HashType::Sha256.digest(b"20261120134740245008");
         let at = dir.path().join("jobs").join(&hash[..2]).join(&hash[2..]);
-        assert_eq!(std::fs::read(at.join("jid")).unwrap(), b"20261120134740245008");
         assert_eq!(std::fs::read(at.join(".load.p")).unwrap(), b"\x81\xa3fun\xa9test.ping");
         assert_eq!(files.clean(Duration::from_secs(3600)).unwrap(), 0);
         assert_eq!(files.clean(Duration::ZERO).unwrap(), 1);
         assert!(!at.exists());
+    }
+
+    #[test]
+    fn nothing_is_written_where_it_is_not_wanted() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = PythonJobFiles::new(dir.path().join("jobs"), HashType::Sha256, false);
+        let load = brine_protocol::value::map([("fun", "test.ping")]);
+        files.write(&Jid::now(), &load, &[]).unwrap();
+        assert!(!dir.path().join("jobs").exists());
     }
 }

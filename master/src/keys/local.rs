@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brine_protocol::crypticle::AesKey;
 use brine_protocol::secret::Secret;
-use subtle::{Choice, ConstantTimeEq};
+use subtle::ConstantTimeEq;
 
 use crate::files;
 
@@ -14,48 +14,84 @@ const KEY_MAX: u64 = 1_024;
 /// An existing key shorter than this is replaced: an empty file must not become an empty password.
 const KEY_MIN: usize = 32;
 
+/// A user of this host who gets a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalUser {
+    /// The name.
+    pub name: String,
+    /// Whom the key's file belongs to.
+    pub uid: u32,
+}
+
+/// The users in /etc/passwd that are wanted.
+pub fn users_of_host(wanted: impl Fn(&str) -> bool) -> Vec<LocalUser> {
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let users = passwd.lines().filter_map(|line| {
+        let mut fields = line.split(':');
+        let (name, uid) = (fields.next()?, fields.nth(1)?.parse().ok()?);
+        wanted(name).then(|| LocalUser { name: name.to_owned(), uid })
+    });
+    users.collect()
+}
+
 /// The local keys, each with the user it is for.
 pub struct LocalKeys {
     keys: Vec<(String, Secret<String>)>,
 }
 
 impl LocalKeys {
-    /// Reads or makes the key files of `users`. Existing ones are kept, so that callers need not look again after a restart.
-    pub fn open(cachedir: &Path, users: &[String]) -> io::Result<Self> {
-        let mut keys: Vec<(String, Secret<String>)> = Vec::new();
-        for user in users {
-            if keys.iter().any(|(known, _)| known == user) {
-                continue;
-            }
-            let path = key_path(cachedir, user);
-            let existing = files::read_regular(&path, KEY_MAX)?
-                .and_then(|(content, _)| String::from_utf8(content).ok())
-                .map(|text| Secret::new(text.trim().to_owned()))
-                .filter(|text| text.expose().len() >= KEY_MIN);
-            let key = match existing {
-                Some(key) => {
-                    use std::os::unix::fs::PermissionsExt;
-                    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-                    key
-                }
-                None => {
-                    let key = AesKey::generate().text().clone();
-                    files::write_durable(&path, key.expose().as_bytes(), 0o600)?;
-                    key
-                }
-            };
-            keys.push((user.clone(), key));
+    /// Reads or makes the key files of the master's own users (`masters`) and of others, who can then read theirs. Existing ones are kept,
+    /// so that callers need not look again after a restart.
+    pub fn open(cachedir: &Path, masters: &[String], others: &[LocalUser]) -> io::Result<Self> {
+        let mut keys = Self { keys: Vec::new() };
+        for name in masters {
+            keys.add(cachedir, name)?;
         }
-        Ok(Self { keys })
+        for LocalUser { name, uid } in others {
+            if let Some(path) = keys.add(cachedir, name)?
+                && let Err(error) = std::os::unix::fs::chown(&path, Some(*uid), None)
+            {
+                tracing::warn!("publisher_acl: {name} cannot read {}: {error}", path.display());
+            }
+        }
+        Ok(keys)
     }
 
-    /// Whether `offered` is one of the keys. Takes the same time for every wrong key.
-    pub fn accepts(&self, offered: &str) -> bool {
-        let mut found = Choice::from(0);
-        for (_, key) in &self.keys {
-            found |= key.expose().as_bytes().ct_eq(offered.as_bytes());
+    /// The key's file; none if the user has a key already.
+    fn add(&mut self, cachedir: &Path, user: &str) -> io::Result<Option<PathBuf>> {
+        if self.keys.iter().any(|(known, _)| known == user) {
+            return Ok(None);
         }
-        found.into()
+        let path = key_path(cachedir, user);
+        let existing = files::read_regular(&path, KEY_MAX)?
+            .and_then(|(content, _)| String::from_utf8(content).ok())
+            .map(|text| Secret::new(text.trim().to_owned()))
+            .filter(|text| text.expose().len() >= KEY_MIN);
+        let key = match existing {
+            Some(key) => {
+                use std::os::unix::fs::PermissionsExt;
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+                key
+            }
+            None => {
+                let key = AesKey::generate().text().clone();
+                files::write_durable(&path, key.expose().as_bytes(), 0o600)?;
+                key
+            }
+        };
+        self.keys.push((user.to_owned(), key));
+        Ok(Some(path))
+    }
+
+    /// Whose key `offered` is. Takes the same time for every wrong key.
+    pub fn user_of(&self, offered: &str) -> Option<&str> {
+        let mut found = None;
+        for (user, key) in &self.keys {
+            if bool::from(key.expose().as_bytes().ct_eq(offered.as_bytes())) && found.is_none() {
+                found = Some(user.as_str());
+            }
+        }
+        found
     }
 }
 
@@ -73,25 +109,25 @@ mod tests {
     fn a_key_file_is_private_kept_and_the_only_thing_accepted() {
         let dir = tempfile::tempdir().unwrap();
         let users = ["root".to_owned(), "root".to_owned()];
-        let keys = LocalKeys::open(dir.path(), &users).unwrap();
+        let keys = LocalKeys::open(dir.path(), &users, &[]).unwrap();
         let path = dir.path().join(".root_key");
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!((text.len(), std::fs::metadata(&path).unwrap().permissions().mode() & 0o777), (76, 0o600));
-        assert!(keys.accepts(&text));
+        assert_eq!(keys.user_of(&text), Some("root"));
         // One that was left open is closed, and stays.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(LocalKeys::open(dir.path(), &users).unwrap().accepts(&text));
+        assert!(LocalKeys::open(dir.path(), &users, &[]).unwrap().user_of(&text).is_some());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(LocalKeys::open(dir.path(), &users).unwrap().accepts(&text));
+        assert!(LocalKeys::open(dir.path(), &users, &[]).unwrap().user_of(&text).is_some());
         for wrong in ["", " ", &text[1..], "x"] {
-            assert!(!keys.accepts(wrong), "{wrong:?}");
+            assert_eq!(keys.user_of(wrong), None, "{wrong:?}");
         }
     }
 
     #[test]
     fn a_name_of_a_user_is_no_path() {
         let dir = tempfile::tempdir().unwrap();
-        LocalKeys::open(dir.path(), &["DOMAIN\\joe".to_owned(), "../x".to_owned()]).unwrap();
+        LocalKeys::open(dir.path(), &["DOMAIN\\joe".to_owned(), "../x".to_owned()], &[]).unwrap();
         assert!(dir.path().join(".DOMAIN_joe_key").is_file() && dir.path().join("..._x_key").is_file());
     }
 
@@ -99,7 +135,25 @@ mod tests {
     fn an_empty_key_file_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(".root_key"), "").unwrap();
-        let keys = LocalKeys::open(dir.path(), &["root".to_owned()]).unwrap();
-        assert!(!keys.accepts(""));
+        let keys = LocalKeys::open(dir.path(), &["root".to_owned()], &[]).unwrap();
+        assert_eq!(keys.user_of(""), None);
+    }
+
+    #[test]
+    fn each_user_has_a_key_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let joe = LocalUser { name: "joe".to_owned(), uid: rustix::process::geteuid().as_raw() };
+        let root = LocalUser { name: "root".to_owned(), ..joe.clone() };
+        let keys = LocalKeys::open(dir.path(), &["root".to_owned()], &[joe, root]).unwrap();
+        for user in ["root", "joe"] {
+            let text = std::fs::read_to_string(dir.path().join(format!(".{user}_key"))).unwrap();
+            assert_eq!(keys.user_of(&text), Some(user));
+        }
+    }
+
+    #[test]
+    fn users_are_those_of_the_host() {
+        assert_eq!(users_of_host(|name| name == "root"), [LocalUser { name: "root".to_owned(), uid: 0 }]);
+        assert!(users_of_host(|_| false).is_empty());
     }
 }

@@ -4,6 +4,6 @@ mod local;
 mod master;
 mod store;
 
-pub use local::LocalKeys;
+pub use local::{LocalKeys, LocalUser, users_of_host};
 pub use master::{MasterKey, MasterKeyError};
 pub use store::{KeyError, KeyState, KeyStore, MinionKey, PENDING_MAX};

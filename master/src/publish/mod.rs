@@ -9,12 +9,13 @@ use std::sync::Arc;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::msgpack;
 use brine_protocol::target::Resolved;
-use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use brine_protocol::value::{Value, ValueExt, map};
 
+use crate::access::{Caller, Extent, From, functions};
 use crate::jobs::{Job, StoreError};
 use crate::master::{Master, now_ms};
 use crate::publisher::Topics;
-use crate::requests::{Fault, check_local_caller, fun_text, strip_secrets};
+use crate::requests::{Fault, fun_text, strip_secrets};
 
 /// What of the caller's `kwargs` goes into the published load (§5.2).
 const PASSED_ON: [&str; 9] = [
@@ -32,12 +33,23 @@ const PASSED_ON: [&str; 9] = [
 const TARGET_TEXT_MAX: usize = 1_024;
 
 /// Answers a `publish` request.
-pub(crate) async fn answer(master: &Arc<Master>, mut load: Value) -> Result<Value, Fault> {
-    if let Err(error) = check_local_caller(master, &load) {
-        return Ok(refused(master, load, &error));
-    }
+pub(crate) async fn answer(master: &Arc<Master>, mut load: Value, from: From) -> Result<Value, Fault> {
+    // A token or a password is among the `kwargs`, the local key is not.
+    let kwargs = load.get("kwargs").filter(|kwargs| {
+        ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
+    });
+    let caller = match master.access.identify(kwargs.unwrap_or(&load), from).await {
+        Ok(caller) => caller,
+        Err(denied) => return Ok(refused(master, load, Refusal::Authentication, &denied.message)),
+    };
     strip_secrets(&mut load);
-    match dispatch(master, &load).await? {
+    let functions = functions(&load).ok_or_else(|| Fault::new("a publish request's fun or arg has a wrong type"))?;
+    if master.access.is_blocked(&caller, load.get_text("user"), &functions) {
+        let why = format!("publisher_acl_blacklist blocks a job of {}", caller.name);
+        return Ok(refused(master, load, Refusal::Authorization, &why));
+    }
+    load.insert("user", caller.name.as_str());
+    match dispatch(master, &load, Some(&caller)).await? {
         Dispatched::Job(Published { jid, minions, missing }) => {
             let list = |ids: Vec<Value>| Value::Array(ids);
             let load = map([
@@ -46,6 +58,10 @@ pub(crate) async fn answer(master: &Arc<Master>, mut load: Value) -> Result<Valu
                 ("missing", list(missing.into_iter().map(Value::from).collect())),
             ]);
             Ok(map([("enc", Value::from("clear")), ("load", load)]))
+        }
+        Dispatched::NotAllowed => {
+            let why = format!("{} may not run {} on all of the target", caller.name, fun_text(&load));
+            Ok(refused(master, load, Refusal::Authorization, &why))
         }
         Dispatched::Nobody => Ok(unresolved(&load)),
         Dispatched::BadJid => Ok(map([("error", "Master failed to assign jid")])),
@@ -66,6 +82,7 @@ pub(crate) struct Published {
 
 enum Dispatched {
     Job(Published),
+    NotAllowed,
     Nobody,
     BadJid,
     NotStored(StoreError),
@@ -80,30 +97,29 @@ pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published
         ("arg", Value::Array(Vec::new())),
         ("user", Value::from(master.opts.user.as_str())),
     ]);
-    match dispatch(master, &load).await? {
+    match dispatch(master, &load, None).await? {
         Dispatched::Job(published) => Ok(published),
-        Dispatched::Nobody | Dispatched::BadJid => Err(Fault::new("there are no minions")),
+        Dispatched::Nobody | Dispatched::BadJid | Dispatched::NotAllowed => Err(Fault::new("there are no minions")),
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }
 
 /// A job that a minion may have published, as `peer` judged it; none if it is for nobody.
 pub(crate) async fn peer_job(master: &Arc<Master>, load: &Value) -> Result<Option<Published>, Fault> {
-    match dispatch(master, load).await? {
+    match dispatch(master, load, None).await? {
         Dispatched::Job(published) => Ok(Some(published)),
-        Dispatched::Nobody | Dispatched::BadJid => Ok(None),
+        Dispatched::Nobody | Dispatched::BadJid | Dispatched::NotAllowed => Ok(None),
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }
 
-async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Fault> {
+/// Publishes a job, as far as `caller` may; the master's own jobs have none.
+async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -> Result<Dispatched, Fault> {
     let missing_field = ["tgt", "fun", "arg"].into_iter().find(|field| !load.has(field));
     if let Some(field) = missing_field {
         return Err(Fault::new(format!("a publish request has no {field}")));
     }
-    if !is_callable(load) {
-        return Err(Fault::new("a publish request's fun or arg has a wrong type"));
-    }
+    let functions = functions(load).ok_or_else(|| Fault::new("a publish request's fun or arg has a wrong type"))?;
     // Salt's clients send an empty one; a batch of 3008 publishes the same one again.
     let jid = match load.get("jid").filter(|jid| jid.truthy()) {
         None => Jid::now(),
@@ -115,11 +131,25 @@ async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Faul
     let tgt_type = load.get_text("tgt_type").unwrap_or("glob").to_owned();
     let delimiter = load.get("kwargs").and_then(|k| k.get_text("delimiter")).unwrap_or(":").to_owned();
     let Resolved { matched, missing } = targets::resolve(master, &tgt_type, load, &delimiter).await?;
+    let extent = match caller {
+        None => Extent::Target,
+        Some(caller) => {
+            let resolve = |target| async move { permitted_minions(master, target).await };
+            match caller.may_publish(&functions, &matched, resolve).await {
+                Some(extent) => extent,
+                None => return Ok(Dispatched::NotAllowed),
+            }
+        }
+    };
     if matched.is_empty() {
         return Ok(Dispatched::Nobody);
     }
 
-    let published = published(load, &jid, &tgt_type);
+    let mut published = published(load, &jid, &tgt_type);
+    if extent == Extent::Found {
+        published.insert("tgt", Value::Array(matched.iter().map(Value::from).collect()));
+        published.insert("tgt_type", "list");
+    }
     let mut stored = load.clone();
     stored.insert("jid", jid.as_str());
     if let Err(error) = record(master, &jid, load, &stored, &tgt_type, &matched).await {
@@ -142,7 +172,7 @@ async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Faul
     ]);
     master.bus.fire(format!("salt/job/{jid}/new"), new);
     master.bus.fire(format!("salt/job/{jid}/publish"), published.clone());
-    let topics = match tgt_type.as_str() {
+    let topics = match published.get_text("tgt_type").unwrap_or_default() {
         _ if !master.opts.zmq_filtering => Topics::Everyone,
         "glob" | "pcre" | "list" => Topics::Minions(matched.clone()),
         _ => Topics::Broadcast,
@@ -152,16 +182,18 @@ async fn dispatch(master: &Arc<Master>, load: &Value) -> Result<Dispatched, Faul
     Ok(Dispatched::Job(Published { jid, minions: matched, missing }))
 }
 
-/// `fun` is text with a list, or a list of texts with a list of lists.
-fn is_callable(load: &Value) -> bool {
-    match (load.get("fun"), load.get("arg")) {
-        (Some(Value::String(fun)), Some(Value::Array(_))) => fun.as_str().is_some_and(|fun| !fun.is_empty()),
-        (Some(Value::Array(funs)), Some(Value::Array(args))) => {
-            !funs.is_empty()
-                && funs.iter().all(|fun| fun.text().is_some())
-                && args.iter().all(|arg| arg.list().is_some())
+/// The minions that a permission is for. Where the master does not keep what it would have to know, nobody.
+async fn permitted_minions(master: &Arc<Master>, target: String) -> Vec<MinionId> {
+    if !master.opts.minion_data_cache && target.contains('@') {
+        tracing::warn!("a permission for {target:?} allows nothing: minion_data_cache is off");
+        return Vec::new();
+    }
+    match targets::resolve(master, "compound", &map([("tgt", target.as_str())]), ":").await {
+        Ok(resolved) => resolved.matched,
+        Err(fault) => {
+            tracing::error!("a permission for {target:?} allows nothing: {fault}");
+            Vec::new()
         }
-        _ => false,
     }
 }
 
@@ -230,23 +262,30 @@ fn unresolved(load: &Value) -> Value {
     map([("enc", Value::from("clear")), ("load", load)])
 }
 
+/// What a caller is refused for.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    Authentication,
+    Authorization,
+}
+
 /// The caller learns that it may not, the bus learns who tried what, and neither learns a secret.
-fn refused(master: &Master, mut load: Value, why: &Value) -> Value {
-    let message = why.get_text("message").unwrap_or_default().to_owned();
-    let said = format!("a publish request was refused: {message}");
+fn refused(master: &Master, mut load: Value, what: Refusal, why: &str) -> Value {
+    let said = format!("a publish request was refused: {why}");
     strip_secrets(&mut load);
     if load.has("jid") {
-        load.insert("error", message);
+        load.insert("error", why);
         // Salt puts the jid into the tag, and a client that waits for that job takes it for the end of it. Who was refused could be
         // anyone on the network, naming somebody else's job.
         master.refusals.tell(&master.bus, &said, "salt/job/error", load);
     } else {
         master.refusals.log(&said);
     }
-    let error = map([("name", "AuthenticationError"), ("message", "Authentication error occurred.")]);
-    let mut reply = empty_map();
-    reply.insert("error", error);
-    reply
+    let (name, message) = match what {
+        Refusal::Authentication => ("AuthenticationError", "Authentication error occurred."),
+        Refusal::Authorization => ("AuthorizationError", "Authorization error occurred."),
+    };
+    map([("error", map([("name", name), ("message", message)]))])
 }
 
 #[cfg(test)]
@@ -274,19 +313,5 @@ mod tests {
         let published = published(&load, &jid, "glob");
         let keys: Vec<_> = published.entries().unwrap().iter().filter_map(|(k, _)| k.text()).collect();
         assert_eq!(keys, ["fun", "arg", "tgt", "jid", "ret", "tgt_type", "user", "metadata"]);
-    }
-
-    #[test]
-    fn functions_and_arguments_fit_together() {
-        let call = |fun: Value, arg: Value| is_callable(&map([("fun", fun), ("arg", arg)]));
-        let none = || Value::Array(Vec::new());
-        let list = |v: Value| Value::Array(vec![v]);
-        assert!(call("test.ping".into(), none()));
-        assert!(call(list("test.ping".into()), list(none())));
-        assert!(!call("".into(), none()));
-        assert!(!call("test.ping".into(), "x".into()));
-        assert!(!call(none(), none()));
-        assert!(!call(list(1.into()), list(none())));
-        assert!(!call(list("test.ping".into()), list("x".into())));
     }
 }

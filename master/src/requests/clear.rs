@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use brine_protocol::request::clear_reply;
-use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use brine_protocol::value::{Value, ValueExt, empty_map};
+use brine_zmtp::Reply;
 
 use super::Fault;
 use super::lanes::Lanes;
+use crate::access::From;
 use crate::master::Master;
 use crate::{auth, publish, runners};
 
@@ -37,14 +39,20 @@ impl Command {
     }
 }
 
-pub(super) async fn answer(master: &Arc<Master>, lanes: &Lanes, load: Value, version: u64) -> Result<Vec<u8>, Fault> {
+pub(super) async fn answer(
+    master: &Arc<Master>,
+    lanes: &Lanes,
+    load: Value,
+    version: u64,
+    reply: &Reply,
+) -> Result<Vec<u8>, Fault> {
     if version < master.opts.auth.minimum_auth_version {
         return Ok(clear_reply(&Value::from("bad load")));
     }
     let Some(command) = load.get_text("cmd").and_then(Command::parse) else {
         return Ok(clear_reply(&empty_map()));
     };
-    let reply = match command {
+    let answer = match command {
         Command::Auth => {
             let Some(_turn) = lanes.auth().await else {
                 return Err(Fault::new("too many minions authenticate at once"));
@@ -52,36 +60,21 @@ pub(super) async fn answer(master: &Arc<Master>, lanes: &Lanes, load: Value, ver
             return auth::answer(master, &load, version).await;
         }
         Command::Ping => load,
-        Command::Publish => publish::answer(master, load).await?,
-        Command::Runner => runners::answer_runner(master, &load),
-        Command::Wheel => runners::answer_wheel(master, &load).await,
-        // No external authentication is configured, so no token was ever made: an unknown one (§7.3).
-        Command::GetToken => match load.get("token") {
-            Some(token) if token.truthy() => empty_map(),
-            _ => Value::from(false),
-        },
-        // As for wrong credentials.
-        Command::MkToken => Value::from(""),
+        Command::Publish => publish::answer(master, load, origin(reply)).await?,
+        Command::Runner => runners::answer_runner(master, &load, origin(reply)).await,
+        Command::Wheel => runners::answer_wheel(master, &load, origin(reply)).await,
+        Command::GetToken => master.access.get_token(&load),
+        Command::MkToken => master.access.mk_token(&load, origin(reply)).await,
     };
-    Ok(clear_reply(&reply))
+    Ok(clear_reply(&answer))
 }
 
-/// Who may ask: whoever can read the master's local key. `Err` is the reply's `error`.
-pub(crate) fn check_local_caller(master: &Master, load: &Value) -> Result<(), Value> {
-    let error = |name: &str, message: String| map([("name", name.to_owned()), ("message", message)]);
-    if load.get("token").is_some_and(ValueExt::truthy) {
-        let message = "Authentication failure of type \"token\" occurred.".to_owned();
-        return Err(error("TokenAuthenticationError", message));
+/// Whether a request came from this host.
+fn origin(reply: &Reply) -> From {
+    match reply.peer().address {
+        Some(address) if !address.ip().to_canonical().is_loopback() => From::Network,
+        _ => From::Here,
     }
-    if load.get("eauth").is_some_and(ValueExt::truthy) {
-        let user: String = load.get_text("username").unwrap_or("UNKNOWN").chars().take(64).collect();
-        let message = format!("Authentication failure of type \"eauth\" occurred for user {user}.");
-        return Err(error("EauthAuthenticationError", message));
-    }
-    if load.get_text("key").is_some_and(|key| master.local_keys.accepts(key)) {
-        return Ok(());
-    }
-    Err(error("UserAuthenticationError", "Authentication failure of type \"user\" occurred.".to_owned()))
 }
 
 /// Removes what proves who somebody is, before a request is shown or stored.
@@ -102,6 +95,8 @@ pub(crate) fn strip_secrets(load: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use brine_protocol::value::map;
+
     use super::*;
 
     #[test]

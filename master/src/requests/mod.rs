@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::master::Master;
-pub(crate) use clear::{check_local_caller, strip_secrets};
+pub(crate) use clear::strip_secrets;
 use lanes::Lanes;
 pub(crate) use returns::fun_text;
 pub(crate) use sent::SentTo;
@@ -135,7 +135,7 @@ async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Rep
     };
     drop(payload);
     match envelope {
-        Ok(Envelope::Clear { load, version }) => clear::answer(master, lanes, load, version).await,
+        Ok(Envelope::Clear { load, version }) => clear::answer(master, lanes, load, version, reply).await,
         Ok(Envelope::Aes(envelope)) => minion::answer(master, &envelope, reply).await,
         Err(error) => {
             tracing::debug!("a request from {} was refused: {error}", sender(reply));

@@ -37,21 +37,24 @@ pub(super) async fn lookup_jid(master: &Arc<Master>, call: &Call) -> Outcome {
 
 /// The job and each minion's return, codes included.
 pub(super) async fn list_job(master: &Arc<Master>, call: &Call) -> Outcome {
-    let jid = call.jid("jobs.list_job")?;
-    let Some(job) = job(master, &jid).await? else {
+    show_job(master, &call.jid("jobs.list_job")?).await
+}
+
+async fn show_job(master: &Arc<Master>, jid: &Jid) -> Outcome {
+    let Some(job) = job(master, jid).await? else {
         return Ok(map([
-            ("jid", Value::from(&jid)),
+            ("jid", Value::from(jid)),
             ("Error", Value::from("Cannot contact returner or no job with this jid")),
         ]));
     };
     let mut shown = summary(&job);
-    let mut full = map([("jid", Value::from(&jid))]);
+    let mut full = map([("jid", Value::from(jid))]);
     for (key, value) in std::mem::replace(&mut shown, Value::Nil).entries().unwrap_or_default() {
         full.insert(key.text().unwrap_or_default(), value.clone());
     }
     full.insert("Minions", Value::Array(job.minions.iter().map(Value::from).collect()));
     let mut results = empty_map();
-    for ret in master.jobs.returns(&jid).await.map_err(|e| e.to_string())? {
+    for ret in master.jobs.returns(jid).await.map_err(|e| e.to_string())? {
         let load = ret.load();
         let mut result = empty_map();
         for field in ["return", "retcode", "success", "out", "usage"] {
@@ -68,7 +71,30 @@ pub(super) async fn list_job(master: &Arc<Master>, call: &Call) -> Outcome {
 /// `{jid: {…, Result}}`.
 pub(super) async fn print_job(master: &Arc<Master>, call: &Call) -> Outcome {
     let jid = call.jid("jobs.print_job")?;
-    Ok(map([(jid.as_str(), list_job(master, call).await?)]))
+    Ok(map([(jid.as_str(), show_job(master, &jid).await?)]))
+}
+
+/// Whether each minion succeeded, of those that were expected; who has not answered has not.
+pub(super) async fn exit_success(master: &Arc<Master>, call: &Call) -> Outcome {
+    let jid = call.jid("jobs.exit_success")?;
+    let mut found = empty_map();
+    for id in job(master, &jid).await?.iter().flat_map(|job| &job.minions) {
+        found.insert(id.as_str(), false);
+    }
+    for ret in master.jobs.returns(&jid).await.map_err(|e| e.to_string())? {
+        found.insert(ret.minion.as_str(), ret.success && ret.retcode == 0);
+    }
+    Ok(found)
+}
+
+/// The newest job, of `function` if that is given, as [`print_job`] shows it; false if there is none.
+pub(super) async fn last_run(master: &Arc<Master>, call: &Call) -> Outcome {
+    let fun = call.named("function").and_then(ValueExt::text).map(str::to_owned);
+    let filter = JobFilter { fun, limit: Some(1), ..JobFilter::default() };
+    match master.jobs.find(filter).await.map_err(|e| e.to_string())?.first() {
+        Some(job) => Ok(map([(job.jid.as_str(), show_job(master, &job.jid).await?)])),
+        None => Ok(Value::from(false)),
+    }
 }
 
 /// Every job that is kept, by jid; `search_function`, `search_minion` and `limit` narrow it.

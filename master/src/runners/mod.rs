@@ -1,5 +1,9 @@
 //! Runners and the key wheel (§7.3): functions that run in the master, for local callers.
 
+mod cache;
+mod call;
+mod event;
+mod fileserver;
 mod jobs;
 mod manage;
 mod wheel;
@@ -11,8 +15,10 @@ use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
 use futures_util::FutureExt;
 
+use crate::access::{Caller, Denied, From};
+use crate::fileserver::FileRequest;
 use crate::master::Master;
-use crate::requests::check_local_caller;
+use call::Call;
 
 /// What a runner returns, or the one line that says why not.
 pub(crate) type Outcome = Result<Value, String>;
@@ -20,18 +26,35 @@ pub(crate) type Outcome = Result<Value, String>;
 /// Every runner there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runner {
+    /// `cache.*`, by the folder below `cachedir`.
+    Cache(&'static str),
+    EventSend,
+    Files(FileRequest),
+    JobsActive,
+    JobsExitSuccess,
+    JobsLastRun,
+    JobsListJob,
+    JobsListJobs,
     JobsLookupJid,
     JobsPrintJob,
-    JobsListJobs,
-    JobsListJob,
-    JobsActive,
+    ManageDown,
     ManageStatus,
     ManageUp,
-    ManageDown,
 }
 
-const RUNNERS: [(&str, Runner); 8] = [
+const RUNNERS: [(&str, Runner); 19] = [
+    ("cache.grains", Runner::Cache("grains")),
+    ("cache.mine", Runner::Cache("mine")),
+    ("cache.pillar", Runner::Cache("pillar")),
+    ("event.send", Runner::EventSend),
+    ("fileserver.dir_list", Runner::Files(FileRequest::DirList)),
+    ("fileserver.empty_dir_list", Runner::Files(FileRequest::EmptyDirs)),
+    ("fileserver.envs", Runner::Files(FileRequest::Envs)),
+    ("fileserver.file_list", Runner::Files(FileRequest::List)),
+    ("fileserver.symlink_list", Runner::Files(FileRequest::Symlinks)),
     ("jobs.active", Runner::JobsActive),
+    ("jobs.exit_success", Runner::JobsExitSuccess),
+    ("jobs.last_run", Runner::JobsLastRun),
     ("jobs.list_job", Runner::JobsListJob),
     ("jobs.list_jobs", Runner::JobsListJobs),
     ("jobs.lookup_jid", Runner::JobsLookupJid),
@@ -41,21 +64,37 @@ const RUNNERS: [(&str, Runner); 8] = [
     ("manage.up", Runner::ManageUp),
 ];
 
+/// Who asks, and for what, if it may.
+async fn admit(
+    master: &Master,
+    form: &'static str,
+    load: &Value,
+    from: From,
+) -> Result<(Caller, String, Call), Denied> {
+    let refuse = |denied: Denied| {
+        master.refusals.log(&format!("a {form} request was refused: {}", denied.message));
+        denied
+    };
+    let caller = master.access.identify(load, from).await.map_err(refuse)?;
+    let invalid = || Denied { name: "SaltInvocationError", message: format!("no {form} function was named") };
+    let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
+    let call = Call::from_load(load);
+    caller.may_call(form, &fun, call.args(), call.kwargs()).map_err(refuse)?;
+    Ok((caller, fun, call))
+}
+
 /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
-pub(crate) fn answer_runner(master: &Arc<Master>, load: &Value) -> Value {
-    if let Err(error) = check_local_caller(master, load) {
-        return map([("error", error)]);
-    }
-    let Some(fun) = load.get_text("fun").map(str::to_owned) else {
-        return error("SaltInvocationError", "Exception occurred while introspecting runner: no fun was given");
+pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, from: From) -> Value {
+    let (caller, fun, call) = match admit(master, "runner", load, from).await {
+        Ok(admitted) => admitted,
+        Err(denied) => return map([("error", denied.value())]),
     };
     let jid = Jid::now();
     let tag = format!("salt/run/{jid}");
-    let call = Call::from_load(load);
     let mut data = map([
         ("fun", Value::from(format!("runner.{fun}"))),
         ("jid", Value::from(&jid)),
-        ("user", Value::from(load.get_text("user").unwrap_or("UNKNOWN"))),
+        ("user", Value::from(caller.name)),
         ("fun_args", Value::Array(call.shown())),
     ]);
     master.bus.settle();
@@ -97,25 +136,28 @@ async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
         let names: Vec<_> = RUNNERS.iter().map(|(name, _)| *name).collect();
         return Err(format!("'{fun}' is not available. Runners of this master: {}", names.join(", ")));
     };
-    match runner {
-        Runner::JobsLookupJid => jobs::lookup_jid(master, call).await,
-        Runner::JobsPrintJob => jobs::print_job(master, call).await,
+    match *runner {
+        Runner::Cache(bank) => cache::of_minions(master, bank, call).await,
+        Runner::EventSend => event::send(master, call),
+        Runner::Files(what) => fileserver::ask(master, what, call).await,
+        Runner::JobsActive => jobs::active(master).await,
+        Runner::JobsExitSuccess => jobs::exit_success(master, call).await,
+        Runner::JobsLastRun => jobs::last_run(master, call).await,
         Runner::JobsListJob => jobs::list_job(master, call).await,
         Runner::JobsListJobs => jobs::list_jobs(master, call).await,
-        Runner::JobsActive => jobs::active(master).await,
+        Runner::JobsLookupJid => jobs::lookup_jid(master, call).await,
+        Runner::JobsPrintJob => jobs::print_job(master, call).await,
+        Runner::ManageDown => Ok(manage::status(master, call).await?.get("down").cloned().unwrap_or(Value::Nil)),
         Runner::ManageStatus => manage::status(master, call).await,
         Runner::ManageUp => Ok(manage::status(master, call).await?.get("up").cloned().unwrap_or(Value::Nil)),
-        Runner::ManageDown => Ok(manage::status(master, call).await?.get("down").cloned().unwrap_or(Value::Nil)),
     }
 }
 
 /// Runs a wheel function and answers with its result.
-pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value) -> Value {
-    if let Err(error) = check_local_caller(master, load) {
-        return map([("error", error)]);
-    }
-    let Some(fun) = load.get_text("fun").map(str::to_owned) else {
-        return error("SaltInvocationError", "no wheel function was given");
+pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, from: From) -> Value {
+    let (caller, fun, call) = match admit(master, "wheel", load, from).await {
+        Ok(admitted) => admitted,
+        Err(denied) => return map([("error", denied.value())]),
     };
     let jid = Jid::now();
     let tag = format!("salt/wheel/{jid}");
@@ -123,11 +165,11 @@ pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value) -> Value {
         ("fun", Value::from(format!("wheel.{fun}"))),
         ("jid", Value::from(&jid)),
         ("tag", Value::from(tag.as_str())),
-        ("user", Value::from(load.get_text("user").unwrap_or("UNKNOWN"))),
+        ("user", Value::from(caller.name)),
     ]);
     master.bus.settle();
     master.bus.fire(format!("{tag}/new"), data.clone());
-    let outcome = wheel::run(master, &fun, &Call::from_load(load));
+    let outcome = wheel::run(master, &fun, &call);
     data.insert("success", outcome.is_ok());
     data.insert("return", outcome.unwrap_or_else(Value::from));
     master.bus.fire_result(format!("{tag}/ret"), data.clone());
@@ -141,62 +183,5 @@ pub(crate) fn key_deleted(master: &Master, id: &MinionId) {
     master.bus.fire("salt/key", data);
     if master.opts.rotate_aes_key {
         master.rotate.notify_one();
-    }
-}
-
-fn error(name: &str, message: &str) -> Value {
-    map([("error", map([("name", name), ("message", message)]))])
-}
-
-/// The arguments of a call, by position or by name.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Call {
-    args: Vec<Value>,
-    kwargs: Vec<(String, Value)>,
-}
-
-impl Call {
-    fn from_load(load: &Value) -> Self {
-        // `arg` and `kwarg` of the load; Python's RunnerClient packs both once more into `kwarg`
-        let packed = load.get("kwarg").filter(|kwarg| {
-            kwarg.entries().is_some_and(|entries| entries.len() == 2)
-                && kwarg.get_list("arg").is_some()
-                && kwarg.get("kwarg").is_some_and(|inner| inner.entries().is_some())
-        });
-        let load = packed.unwrap_or(load);
-        let args = load.get_list("arg").unwrap_or_default();
-        let (args, mut kwargs) = brine_protocol::job::split_kwargs(args);
-        for (name, value) in load.get("kwarg").and_then(ValueExt::entries).unwrap_or_default() {
-            if let Some(name) = name.text().filter(|name| !name.starts_with("__")) {
-                kwargs.push((name.to_owned(), value.clone()));
-            }
-        }
-        Self { args, kwargs }
-    }
-
-    /// The argument with this name, or at this place.
-    fn get(&self, place: usize, name: &str) -> Option<&Value> {
-        self.named(name).or_else(|| self.args.get(place)).filter(|value| !value.is_nil())
-    }
-
-    fn named(&self, name: &str) -> Option<&Value> {
-        self.kwargs.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
-    }
-
-    fn jid(&self, runner: &str) -> Result<Jid, String> {
-        let given = self
-            .get(0, "jid")
-            .ok_or_else(|| format!("Passed invalid arguments to {runner}: no jid. Usage: {runner} JID"))?;
-        // A jid has only digits; a command line may have made a number of them.
-        let text = given.python_str();
-        Jid::try_from(text.as_str()).map_err(|e| format!("Passed invalid arguments to {runner}: {e}"))
-    }
-
-    fn shown(&self) -> Vec<Value> {
-        let mut shown = self.args.clone();
-        if !self.kwargs.is_empty() {
-            shown.push(map(self.kwargs.iter().map(|(name, value)| (name.as_str(), value.clone()))));
-        }
-        shown
     }
 }

@@ -1,6 +1,7 @@
 //! `key.*`: the key folders, for callers that do not edit them themselves.
 
 use brine_protocol::ids::MinionId;
+use brine_protocol::keys::fingerprint;
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
@@ -8,7 +9,16 @@ use super::{Call, Outcome};
 use crate::keys::{KeyError, KeyState};
 use crate::master::Master;
 
-const FUNCTIONS: [&str; 5] = ["key.list_all", "key.list", "key.accept", "key.reject", "key.delete"];
+const FUNCTIONS: [&str; 8] = [
+    "key.list_all",
+    "key.list",
+    "key.name_match",
+    "key.accept",
+    "key.reject",
+    "key.delete",
+    "key.finger",
+    "key.key_str",
+];
 
 pub(super) fn run(master: &Master, fun: &str, call: &Call) -> Outcome {
     match fun {
@@ -29,6 +39,9 @@ pub(super) fn run(master: &Master, fun: &str, call: &Call) -> Outcome {
             &[KeyState::Pending, KeyState::Accepted, KeyState::Denied],
         ),
         "key.delete" => delete(master, call),
+        "key.name_match" => each(master, call, None),
+        "key.finger" => each(master, call, Some(fingerprint)),
+        "key.key_str" => each(master, call, Some(str::to_owned)),
         _ => Err(format!("'{fun}' is not available. Wheel functions of this master: {}", FUNCTIONS.join(", "))),
     }
 }
@@ -92,6 +105,31 @@ fn delete(master: &Master, call: &Call) -> Outcome {
         }
     }
     Ok(empty_map())
+}
+
+/// The matching ids of each state, or what `of` makes of each one's key.
+fn each(master: &Master, call: &Call, of: Option<fn(&str) -> String>) -> Outcome {
+    let pattern = pattern(call)?;
+    let mut shown = empty_map();
+    for state in KeyState::ALL {
+        let matching = matching(master, state, &pattern)?;
+        if matching.is_empty() {
+            continue;
+        }
+        let Some(of) = of else {
+            shown.insert(state.dir(), ids(&matching));
+            continue;
+        };
+        let mut keys = empty_map();
+        for id in &matching {
+            // One that has gone since it was listed is left out.
+            if let Some(key) = master.keys.find(state, id).map_err(text)? {
+                keys.insert(id.as_str(), of(&key.pem));
+            }
+        }
+        shown.insert(state.dir(), keys);
+    }
+    Ok(shown)
 }
 
 fn pattern(call: &Call) -> Result<String, String> {

@@ -11,12 +11,13 @@ use brine_zmtp::{BindError, Endpoint, Limits, PubConfig, Publisher, Router, Rout
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Access;
 use crate::auth::Gate;
 use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles, StoreError};
-use crate::keys::{KeyError, KeyStore, LocalKeys, MasterKey, MasterKeyError};
+use crate::keys::{KeyError, KeyStore, MasterKey, MasterKeyError};
 use crate::master::Master;
 use crate::mine::Mine;
 use crate::peer::Peer;
@@ -139,7 +140,7 @@ impl Server {
         };
         let keys = Arc::new(KeyStore::open(&opts.pki_dir)?);
         let users = ["root".to_owned(), opts.user.clone(), process::current_user()];
-        let local_keys = LocalKeys::open(&opts.cachedir, &users).map_err(cache("the local keys"))?;
+        let access = Access::open(opts.access.clone(), &opts.cachedir, &users).map_err(cache("the local keys"))?;
         let sessions =
             Sessions::open(opts.cachedir.join("sessions"), opts.publish_session).map_err(cache("the session keys"))?;
         let private = PrivatePool::new(Arc::clone(key.ops()));
@@ -153,7 +154,7 @@ impl Server {
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
         let master = Arc::new(Master {
             gate: Gate::new(opts.auth.clone(), Arc::clone(&keys)),
-            python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs")),
+            python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.python_job_files),
             publish_port: publish.port().unwrap_or(opts.publish_port),
             publisher: handle,
             sent_to: SentTo::default(),
@@ -161,7 +162,7 @@ impl Server {
             rotate: tokio::sync::Notify::new(),
             opts,
             keys,
-            local_keys,
+            access,
             private,
             sign_key,
             sessions,

@@ -1,0 +1,106 @@
+//! Whether a caller may do what it asks.
+//!
+//! Where this is stricter than Salt's `auth_check`: each function of a job must be allowed, where Salt is content with one of them; and a
+//! job that is allowed for some minions only goes to exactly those that were checked, where Salt sends the target and lets every minion
+//! that it did not know of decide for itself.
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::value::{Value, ValueExt};
+
+use super::permission::{self, Allowed};
+use super::{Access, Caller, Denied, Proof, Rights};
+
+/// Every caller may ask about jobs: waiting for a job does so.
+const ALWAYS_ALLOWED: &str = "saltutil.find_job";
+
+/// The minions that an allowed job goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Whoever finds that it is meant.
+    Target,
+    /// Those that the master found.
+    Found,
+}
+
+impl Access {
+    /// Whether nobody at all may do this: `publisher_acl_blacklist`.
+    pub(crate) fn is_blocked(&self, caller: &Caller, claimed: Option<&str>, functions: &[(&str, &[Value])]) -> bool {
+        let user = |name: &str| self.opts.blocked_users.iter().any(|blocked| blocked.matches(name));
+        let function = |name: &str| self.opts.blocked_functions.iter().any(|blocked| blocked.matches(name));
+        user(&caller.name) || claimed.is_some_and(user) || functions.iter().any(|(fun, _)| function(fun))
+    }
+}
+
+impl Caller {
+    /// Whether a job of these functions may go to `minions`. `resolve` tells whom a permission's target means; nobody, if that is not known.
+    pub(crate) async fn may_publish<R>(
+        &self,
+        functions: &[(&str, &[Value])],
+        minions: &[MinionId],
+        mut resolve: impl FnMut(String) -> R,
+    ) -> Option<Extent>
+    where
+        R: Future<Output = Vec<MinionId>>,
+    {
+        let Rights::Listed(list) = &self.rights else { return Some(Extent::Target) };
+        let mut extent = Extent::Target;
+        for (fun, arg) in functions {
+            if *fun == ALWAYS_ALLOWED {
+                continue;
+            }
+            let targets = match permission::job(list, fun, arg) {
+                Allowed::Everywhere => continue,
+                Allowed::On(targets) => targets,
+            };
+            extent = Extent::Found;
+            let mut covered = false;
+            for target in targets {
+                let allowed = resolve(target).await;
+                covered |= minions.iter().all(|id| allowed.contains(id));
+                if covered {
+                    break;
+                }
+            }
+            if !covered {
+                return None;
+            }
+        }
+        Some(extent)
+    }
+
+    /// Whether the caller may call this runner or wheel function (`form`), as `module.function`.
+    pub(crate) fn may_call(
+        &self,
+        form: &'static str,
+        fun: &str,
+        args: &[Value],
+        kwargs: &[(String, Value)],
+    ) -> Result<(), Denied> {
+        let Rights::Listed(list) = &self.rights else { return Ok(()) };
+        let Some((module, function)) = fun.split_once('.').filter(|(_, function)| !function.contains('.')) else {
+            let message = "A command invocation error occurred: Check syntax.".to_owned();
+            return Err(Denied { name: "SaltInvocationError", message });
+        };
+        if permission::in_master(list, form, module, function, args, kwargs) {
+            return Ok(());
+        }
+        Err(match self.proof {
+            Proof::Key => Proof::Key.failed(None),
+            proof => proof.failed(Some(&self.name)),
+        })
+    }
+}
+
+/// The functions of a job's load, each with its arguments; none if it is not well formed.
+pub(crate) fn functions(load: &Value) -> Option<Vec<(&str, &[Value])>> {
+    let (fun, arg) = (load.get("fun")?, load.get("arg")?.list()?);
+    match fun {
+        Value::Array(funs) => {
+            // A function without arguments of its own has none.
+            let of = |at: usize| arg.get(at).map_or(Some(&[][..]), ValueExt::list);
+            let all: Option<Vec<_>> = funs.iter().enumerate().map(|(at, fun)| Some((fun.text()?, of(at)?))).collect();
+            all.filter(|funs| !funs.is_empty() && arg.iter().all(|arg| arg.list().is_some()))
+        }
+        fun => Some(vec![(fun.text().filter(|fun| !fun.is_empty())?, arg)]),
+    }
+}

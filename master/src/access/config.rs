@@ -1,0 +1,157 @@
+//! What the configuration says of who else may use the master: `external_auth`, `publisher_acl`, their blacklist and tokens.
+
+use std::time::Duration;
+
+use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::secret::Secret;
+use brine_protocol::value::{Value, ValueExt};
+
+use super::permission::{self, Name, Permission};
+
+/// The settings.
+#[derive(Debug, Clone)]
+pub struct AccessOpts {
+    /// `external_auth`: each system with its users.
+    pub(super) systems: Vec<System>,
+    /// `sharedsecret`.
+    pub(super) shared_secret: Option<Secret<String>>,
+    /// `publisher_acl`: users of this host and what they may do.
+    pub(super) publisher_acl: Vec<(Name, Vec<Permission>)>,
+    /// `publisher_acl_blacklist: users`.
+    pub(super) blocked_users: Vec<Name>,
+    /// `publisher_acl_blacklist: modules`.
+    pub(super) blocked_functions: Vec<Name>,
+    /// `permissive_acl`: what `*` may is added to what a user may; else it is for those who are not named.
+    pub(super) permissive: bool,
+    /// `token_expire`.
+    pub(super) token_expire: Duration,
+    /// `token_expire_user_override`.
+    pub(super) own_expire: OwnExpire,
+}
+
+/// One system of `external_auth`.
+#[derive(Debug, Clone)]
+pub(super) struct System {
+    pub(super) name: String,
+    /// Its own options, `^filename` and such, without the `^`.
+    pub(super) options: Vec<(String, Value)>,
+    pub(super) users: Vec<(Who, Vec<Permission>)>,
+}
+
+/// Whom an entry of `external_auth` is for.
+#[derive(Debug, Clone)]
+pub(super) enum Who {
+    /// `*`.
+    Anyone,
+    /// A name, glob or expression.
+    User(Name),
+    /// `admins%`.
+    Group(String),
+}
+
+/// Who may say how long a token lives.
+#[derive(Debug, Clone)]
+pub(super) enum OwnExpire {
+    Nobody,
+    Everybody,
+    /// Users by system.
+    Some(Vec<(String, Vec<String>)>),
+}
+
+impl AccessOpts {
+    /// Reads and checks the settings.
+    ///
+    /// # Errors
+    /// When one has a wrong type or form. What it says does not repeat `sharedsecret`.
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        let wrong = |key: &'static str, expected: &'static str| {
+            move |why: String| {
+                tracing::error!("{key}: {why}");
+                c.wrong(key, expected)
+            }
+        };
+        let blacklist = |of: &str| {
+            let list = c.value("publisher_acl_blacklist").and_then(|lists| lists.get(of)).unwrap_or(&Value::Nil);
+            names(list).map_err(wrong(
+                "publisher_acl_blacklist",
+                "a map with lists of users and modules, names, globs or expressions",
+            ))
+        };
+        Ok(Self {
+            systems: systems(c.value("external_auth").unwrap_or(&Value::Nil))
+                .map_err(wrong("external_auth", "a map of systems to users and what they may do"))?,
+            shared_secret: c.opt_str("sharedsecret")?.filter(|secret| !secret.is_empty()).map(Secret::new),
+            publisher_acl: publisher_acl(c.value("publisher_acl").unwrap_or(&Value::Nil))
+                .map_err(wrong("publisher_acl", "a map of users to what they may do"))?,
+            blocked_users: blacklist("users")?,
+            blocked_functions: blacklist("modules")?,
+            permissive: c.value("permissive_acl").is_some_and(ValueExt::truthy),
+            token_expire: c.get_duration("token_expire")?,
+            own_expire: own_expire(c.value("token_expire_user_override").unwrap_or(&Value::Nil))
+                .map_err(wrong("token_expire_user_override", "true, false, or a map of systems to users"))?,
+        })
+    }
+}
+
+fn entries(value: &Value) -> Result<&[(Value, Value)], String> {
+    match value {
+        Value::Nil => Ok(&[]),
+        Value::Map(entries) => Ok(entries),
+        other => Err(format!("{} is not a map", other.python_repr())),
+    }
+}
+
+fn systems(value: &Value) -> Result<Vec<System>, String> {
+    let mut systems = Vec::new();
+    for (name, users) in entries(value)? {
+        let mut system = System { name: name.python_str(), options: Vec::new(), users: Vec::new() };
+        for (key, value) in entries(users)? {
+            let key = key.python_str();
+            if let Some(option) = key.strip_prefix('^') {
+                system.options.push((option.to_owned(), value.clone()));
+                continue;
+            }
+            let who = match key.strip_suffix('%') {
+                _ if key == "*" => Who::Anyone,
+                Some(group) => Who::Group(group.to_owned()),
+                None => Who::User(Name::new(&key)?),
+            };
+            let permissions = permission::parse(value).map_err(|why| format!("{}: {key}: {why}", system.name))?;
+            system.users.push((who, permissions));
+        }
+        systems.push(system);
+    }
+    Ok(systems)
+}
+
+fn publisher_acl(value: &Value) -> Result<Vec<(Name, Vec<Permission>)>, String> {
+    let each = entries(value)?.iter().map(|(user, list)| {
+        let user = user.python_str();
+        let permissions = permission::parse(list).map_err(|why| format!("{user}: {why}"))?;
+        Ok((Name::new(&user)?, permissions))
+    });
+    each.collect()
+}
+
+fn names(value: &Value) -> Result<Vec<Name>, String> {
+    match value {
+        Value::Nil => Ok(Vec::new()),
+        Value::Array(items) => items.iter().map(|item| Name::new(&item.python_str())).collect(),
+        other => Err(format!("{} is not a list", other.python_repr())),
+    }
+}
+
+fn own_expire(value: &Value) -> Result<OwnExpire, String> {
+    match value {
+        Value::Nil | Value::Boolean(false) => Ok(OwnExpire::Nobody),
+        Value::Boolean(true) => Ok(OwnExpire::Everybody),
+        Value::Map(systems) => {
+            let each = systems.iter().map(|(system, users)| {
+                let users = users.list().ok_or("the users of a system must be a list")?;
+                Ok((system.python_str(), users.iter().map(ValueExt::python_str).collect()))
+            });
+            each.collect::<Result<_, String>>().map(OwnExpire::Some)
+        }
+        other => Err(format!("{} is neither a truth value nor a map", other.python_repr())),
+    }
+}

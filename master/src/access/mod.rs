@@ -1,0 +1,280 @@
+//! Who else may use the master (§7): local users by their key, others by a log-in or a token, and what each of them may do.
+//!
+//! - `config.rs`     `external_auth`, `publisher_acl` and what belongs to them
+//! - `backend/`      where names and passwords are checked, one file a system
+//! - `logins.rs`     how fast passwords can be tried
+//! - `tokens.rs`     what stands for a log-in
+//! - `permission.rs` what a list of permissions allows
+//! - `authorize.rs`  whether a caller may do what it asks
+
+mod authorize;
+mod backend;
+mod config;
+mod logins;
+mod permission;
+mod tokens;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::secret::Secret;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use crate::keys::LocalKeys;
+pub(crate) use authorize::{Extent, functions};
+use backend::Backend;
+pub use config::AccessOpts;
+use config::{OwnExpire, System, Who};
+pub(crate) use logins::From;
+use logins::Logins;
+use permission::Permission;
+use tokens::Tokens;
+
+/// Characters of a name or password; what is longer is wrong.
+const CREDENTIAL_MAX: usize = 1_024;
+/// Characters of a name that an answer or a log repeats.
+const NAME_SHOWN_MAX: usize = 64;
+
+/// Knows who may do what.
+pub(crate) struct Access {
+    opts: AccessOpts,
+    systems: Vec<(System, Arc<dyn Backend>)>,
+    local_keys: LocalKeys,
+    /// Users whose key is as good as the master's own: `root`, the master's `user`.
+    masters: Vec<String>,
+    logins: Logins,
+    tokens: Tokens,
+}
+
+/// Who asks, as proved.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    pub(crate) name: String,
+    proof: Proof,
+    rights: Rights,
+}
+
+/// How it was proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    Key,
+    Token,
+    Eauth,
+}
+
+#[derive(Debug, Clone)]
+enum Rights {
+    /// Everything: who can read the master's own key.
+    All,
+    Listed(Vec<Permission>),
+}
+
+/// Why a caller is not served; it becomes the `error` of a reply (§7.3).
+#[derive(Debug, Clone)]
+pub(crate) struct Denied {
+    pub(crate) name: &'static str,
+    pub(crate) message: String,
+}
+
+impl Denied {
+    pub(crate) fn value(&self) -> Value {
+        map([("name", self.name), ("message", &self.message)])
+    }
+}
+
+impl Proof {
+    const fn error(self) -> &'static str {
+        match self {
+            Self::Key => "UserAuthenticationError",
+            Self::Token => "TokenAuthenticationError",
+            Self::Eauth => "EauthAuthenticationError",
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Key => "user",
+            Self::Token => "token",
+            Self::Eauth => "eauth",
+        }
+    }
+
+    fn failed(self, user: Option<&str>) -> Denied {
+        let of = user.map(|user| format!(" for user {}", shown(user))).unwrap_or_default();
+        let message = format!("Authentication failure of type \"{}\" occurred{of}.", self.as_str());
+        Denied { name: self.error(), message }
+    }
+}
+
+fn shown(user: &str) -> String {
+    user.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect()
+}
+
+impl Access {
+    /// With the keys of local users in `cachedir`; `masters` are the users who may do everything.
+    pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
+        let others = crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
+        let local_keys = LocalKeys::open(cachedir, masters, &others)?;
+        let mut systems = Vec::new();
+        for system in &opts.systems {
+            match backend::of(system, &opts) {
+                Ok(backend) => systems.push((system.clone(), Arc::from(backend))),
+                Err(why) => {
+                    tracing::error!("external_auth: {} is not used, nobody can log in with it: {why}", system.name)
+                }
+            }
+        }
+        let tokens = Tokens::new(cachedir.join("tokens"));
+        Ok(Self { opts, systems, local_keys, masters: masters.to_vec(), logins: Logins::default(), tokens })
+    }
+
+    /// Who sent `load`, which has `token`, `eauth` with name and password, or `key`; of several the first counts, and the others do not
+    /// help when it is wrong.
+    pub(crate) async fn identify(&self, load: &Value, from: From) -> Result<Caller, Denied> {
+        let given = |key: &str| load.get(key).filter(|value| !value.is_nil());
+        if let Some(token) = given("token") {
+            return self.by_token(token);
+        }
+        if given("eauth").is_some() {
+            return self.by_password(load, from).await.map(|(caller, _)| caller);
+        }
+        self.by_key(load)
+    }
+
+    fn by_key(&self, load: &Value) -> Result<Caller, Denied> {
+        let user = load.get_text("key").and_then(|key| self.local_keys.user_of(key));
+        let user = user.ok_or_else(|| Proof::Key.failed(None))?;
+        if self.masters.iter().any(|master| master == user) {
+            // Whoever reads this key may read all of the master's files: a name to show is what it says it is.
+            let name = load.get_text("user").filter(|name| !name.is_empty()).unwrap_or(user).to_owned();
+            return Ok(Caller { name, proof: Proof::Key, rights: Rights::All });
+        }
+        let lists = self.opts.publisher_acl.iter().filter(|(name, _)| name.matches(user));
+        let listed = lists.flat_map(|(_, list)| list.iter().cloned()).collect();
+        Ok(Caller { name: user.to_owned(), proof: Proof::Key, rights: Rights::Listed(listed) })
+    }
+
+    fn by_token(&self, text: &Value) -> Result<Caller, Denied> {
+        let token = self.token(text).ok_or_else(|| Proof::Token.failed(None))?;
+        let rights = self.rights_of(&token.eauth, &token.name, &token.groups);
+        let rights = rights.ok_or_else(|| Proof::Token.failed(None))?;
+        Ok(Caller { name: token.name, proof: Proof::Token, rights })
+    }
+
+    fn token(&self, text: &Value) -> Option<tokens::Token> {
+        self.tokens.read(text.text()?).unwrap_or_else(|error| {
+            tracing::error!("a token cannot be read: {error}");
+            None
+        })
+    }
+
+    /// The caller and its groups, if name and password are right.
+    async fn by_password(&self, load: &Value, from: From) -> Result<(Caller, Vec<String>), Denied> {
+        let username = load.get_text("username").unwrap_or("UNKNOWN");
+        let failed = || Proof::Eauth.failed(Some(username));
+        let system = load.get_text("eauth").unwrap_or_default();
+        let password = load.get_text("password").unwrap_or_default();
+        let known = self.systems.iter().find(|(known, _)| known.name == system);
+        let usable = |text: &str| !text.is_empty() && text.chars().count() <= CREDENTIAL_MAX;
+        let whole =
+            usable(username) && usable(password) && load.has("username") && !username.contains(['\n', '\r', '\0']);
+        let mut groups = Vec::new();
+        let check = async {
+            // Told as late as any other failure: which systems there are is nobody's business.
+            let Some((_, backend)) = known.filter(|_| whole) else { return false };
+            let (backend, name) = (Arc::clone(backend), username.to_owned());
+            let password = Secret::new(password.to_owned());
+            let ask = move || match backend.accepts(&name, password.expose()) {
+                Ok(true) => backend.groups(&name).map(Some),
+                Ok(false) => Ok(None),
+                Err(why) => Err(why),
+            };
+            match tokio::task::spawn_blocking(ask).await {
+                Ok(Ok(Some(of_user))) => {
+                    groups = of_user;
+                    true
+                }
+                Ok(Ok(None)) | Err(_) => false,
+                Ok(Err(why)) => {
+                    tracing::error!("external_auth: {system}: {why}");
+                    false
+                }
+            }
+        };
+        if !self.logins.attempt(from, check).await {
+            return Err(failed());
+        }
+        let rights = self.rights_of(system, username, &groups).ok_or_else(failed)?;
+        Ok((Caller { name: username.to_owned(), proof: Proof::Eauth, rights }, groups))
+    }
+
+    /// What a user of a system may do, by name and by groups; none if the system is not used (any more).
+    fn rights_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Rights> {
+        let (system, _) = self.systems.iter().find(|(known, _)| known.name == system)?;
+        let mut listed: Vec<Permission> = Vec::new();
+        let mut named = false;
+        for (who, list) in &system.users {
+            let applies = match who {
+                Who::Anyone => self.opts.permissive,
+                Who::User(name) => {
+                    let is_it = name.matches(user);
+                    named |= is_it;
+                    is_it
+                }
+                Who::Group(group) => groups.iter().any(|known| known == group),
+            };
+            if applies {
+                listed.extend(list.iter().cloned());
+            }
+        }
+        if !named && !self.opts.permissive {
+            let anyone = system.users.iter().filter(|(who, _)| matches!(who, Who::Anyone));
+            listed.extend(anyone.flat_map(|(_, list)| list.iter().cloned()));
+        }
+        Some(Rights::Listed(listed))
+    }
+
+    /// Answers `mk_token` (§7.3): an empty text for whoever is not let in, as Salt does.
+    pub(crate) async fn mk_token(&self, load: &Value, from: From) -> Value {
+        let refused = Value::from("");
+        let (caller, groups) = match self.by_password(load, from).await {
+            Ok(let_in) => let_in,
+            Err(denied) => {
+                tracing::warn!("no token was made: {}", denied.message);
+                return refused;
+            }
+        };
+        let system = load.get_text("eauth").unwrap_or_default();
+        match self.tokens.mint(&caller.name, system, &groups, self.lifetime(load, system, &caller.name)) {
+            Ok(data) => data,
+            Err(error) => {
+                tracing::error!("no token was made: {error}");
+                refused
+            }
+        }
+    }
+
+    fn lifetime(&self, load: &Value, system: &str, user: &str) -> Duration {
+        let may = match &self.opts.own_expire {
+            OwnExpire::Nobody => false,
+            OwnExpire::Everybody => true,
+            OwnExpire::Some(users) => {
+                users.iter().any(|(of, names)| of == system && names.iter().any(|name| name == user))
+            }
+        };
+        let asked = load.get("token_expire").filter(|_| may).and_then(Value::as_f64);
+        asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.opts.token_expire)
+    }
+
+    /// Answers `get_token`: what is known of a token, an empty map of an unknown one, false without any.
+    pub(crate) fn get_token(&self, load: &Value) -> Value {
+        match load.get("token").filter(|token| token.truthy()) {
+            None => Value::from(false),
+            Some(text) => self.token(text).map_or_else(empty_map, |token| token.data().clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,324 @@
+//! What a user may do: the lists of `external_auth` and `publisher_acl`, matched as Salt's `auth_check` and `spec_check` do.
+//!
+//! An entry is a function pattern (`test.*`), which holds for all minions; a map of one target to functions (`{'web*': [test.*]}`); or a
+//! word for what runs in the master (`@runner`, `@wheel`, `@jobs`), alone or as a map to functions. A function in a map may restrict its
+//! arguments: `{cp.push: {args: [/srv/.*], kwargs: {keep_symlinks: .*}}}`.
+
+use brine_protocol::args::parse_kwarg;
+use brine_protocol::target::fnmatch;
+use brine_protocol::value::{Value, ValueExt};
+use regex::Regex;
+
+/// An expression that is matched from the start of a text, as Python's `re.match` does.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern(Regex);
+
+impl Pattern {
+    pub(super) fn new(expression: &str) -> Result<Self, String> {
+        let error = |e: regex::Error| {
+            let why = e.to_string().lines().last().unwrap_or_default().trim().to_owned();
+            format!("{expression:?} is not an expression that Brine matches: {why}")
+        };
+        // By itself first, so that no bracket in it closes ours.
+        Regex::new(expression).map_err(error)?;
+        Regex::new(&format!("^(?:{expression})")).map(Self).map_err(error)
+    }
+
+    pub(super) fn matches(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+/// Salt's `expr_match`: equal, or a glob, or an expression for the whole text.
+#[derive(Debug, Clone)]
+pub(super) struct Name {
+    text: String,
+    whole: Option<Regex>,
+}
+
+impl Name {
+    pub(super) fn new(text: &str) -> Result<Self, String> {
+        let whole = Regex::new(text).and_then(|_| Regex::new(&format!("^(?:{text})$"))).ok();
+        // `*` and `web*` are globs and no expressions; what is neither can never have been meant.
+        if whole.is_none() && !text.contains(['*', '?', '[']) || text.contains("(?!") || text.contains("(?<") {
+            return Err(format!("{text:?} is neither a name, a glob nor an expression that Brine matches"));
+        }
+        Ok(Self { text: text.to_owned(), whole })
+    }
+
+    pub(super) fn matches(&self, name: &str) -> bool {
+        self.text == name || fnmatch(&self.text, name) || self.whole.as_ref().is_some_and(|whole| whole.is_match(name))
+    }
+}
+
+/// One entry of a user's list.
+#[derive(Debug, Clone)]
+pub(super) enum Permission {
+    /// A function, for all minions.
+    Function(Pattern),
+    /// Functions, for the minions of a compound target.
+    On(String, Vec<Rule>),
+    /// `@runner`, `@wheel`, or a module of either such as `@jobs`; without rules all of it.
+    Master(String, Option<Vec<Rule>>),
+}
+
+/// A function, and what its arguments must be.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    fun: Pattern,
+    /// Any of these; none: all arguments.
+    arguments: Option<Vec<Arguments>>,
+}
+
+/// The arguments that are restricted; `None` is any, as `.*`. Others are free.
+#[derive(Debug, Clone, Default)]
+struct Arguments {
+    args: Vec<Option<Pattern>>,
+    kwargs: Vec<(String, Option<Pattern>)>,
+}
+
+/// Reads the list of one user.
+pub(super) fn parse(list: &Value) -> Result<Vec<Permission>, String> {
+    let list = list.list().ok_or("a user's permissions must be a list")?;
+    list.iter().map(permission).collect()
+}
+
+fn permission(entry: &Value) -> Result<Permission, String> {
+    if let Some(text) = entry.text() {
+        return Ok(match text.strip_prefix('@') {
+            Some(word) => Permission::Master(word.to_owned(), None),
+            None => Permission::Function(Pattern::new(text)?),
+        });
+    }
+    let (target, functions) = only(entry)?;
+    let rules = one_or_more(functions).iter().map(rule).collect::<Result<Vec<_>, _>>()?;
+    Ok(match target.strip_prefix('@') {
+        Some(word) => Permission::Master(word.to_owned(), Some(rules)),
+        None => Permission::On(target, rules),
+    })
+}
+
+fn rule(entry: &Value) -> Result<Rule, String> {
+    if let Some(fun) = entry.text() {
+        return Ok(Rule { fun: Pattern::new(fun)?, arguments: None });
+    }
+    let (fun, arguments) = only(entry)?;
+    let arguments = one_or_more(arguments).iter().map(restriction).collect::<Result<Vec<_>, _>>()?;
+    Ok(Rule { fun: Pattern::new(&fun)?, arguments: Some(arguments) })
+}
+
+fn restriction(entry: &Value) -> Result<Arguments, String> {
+    let entries = entry.entries().ok_or("the arguments of a function must be a map with args and kwargs")?;
+    let pattern = |value: &Value| match value {
+        Value::Nil => Ok(None),
+        value => Pattern::new(&value.python_str()).map(Some),
+    };
+    let mut out = Arguments::default();
+    for (key, value) in entries {
+        match (key.text(), value) {
+            (Some("args"), Value::Array(items)) => out.args = items.iter().map(pattern).collect::<Result<_, _>>()?,
+            (Some("kwargs"), Value::Map(items)) => {
+                let each = items.iter().map(|(name, value)| Ok((name.python_str(), pattern(value)?)));
+                out.kwargs = each.collect::<Result<_, String>>()?;
+            }
+            _ => {
+                return Err(
+                    "the arguments of a function must be a map with the list args and the map kwargs".to_owned()
+                );
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn only(entry: &Value) -> Result<(String, &Value), String> {
+    match entry.entries() {
+        Some([(key, value)]) => Ok((key.python_str(), value)),
+        _ => Err(format!("{} is neither a function nor a map of one target", entry.python_repr())),
+    }
+}
+
+fn one_or_more(value: &Value) -> &[Value] {
+    value.list().unwrap_or(std::slice::from_ref(value))
+}
+
+/// The minions that a job may be for, as far as one of its functions goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Allowed {
+    /// All of them.
+    Everywhere,
+    /// Those of any one of these targets; of none: nowhere.
+    On(Vec<String>),
+}
+
+/// Where `fun` with the `arg` of a job is allowed.
+pub(super) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str, arg: &[Value]) -> Allowed {
+    let mut targets = Vec::new();
+    for permission in list {
+        match permission {
+            Permission::Function(pattern) if pattern.matches(fun) => return Allowed::Everywhere,
+            Permission::On(target, rules) if rules.iter().any(|rule| rule.allows_job(fun, arg)) => {
+                if target == "*" {
+                    return Allowed::Everywhere;
+                }
+                targets.push(target.clone());
+            }
+            _ => {}
+        }
+    }
+    Allowed::On(targets)
+}
+
+/// Whether a runner or wheel function (`form`) is allowed with these arguments.
+pub(super) fn in_master<'a>(
+    list: impl IntoIterator<Item = &'a Permission>,
+    form: &str,
+    module: &str,
+    fun: &str,
+    args: &[Value],
+    kwargs: &[(String, Value)],
+) -> bool {
+    let whole = format!("{module}.{fun}");
+    list.into_iter().any(|permission| {
+        let Permission::Master(word, rules) = permission else { return false };
+        let of_form = word == form || word.strip_suffix('s') == Some(form);
+        match rules {
+            None => of_form || word == module,
+            Some(rules) => {
+                let allows = |fun: &str| rules.iter().any(|rule| rule.allows(fun, args, kwargs));
+                word == module && allows(fun) || of_form && allows(&whole)
+            }
+        }
+    })
+}
+
+impl Rule {
+    fn allows(&self, fun: &str, args: &[Value], kwargs: &[(String, Value)]) -> bool {
+        let fits = |arguments: &Vec<Arguments>| arguments.iter().any(|allowed| allowed.fit(args, kwargs));
+        self.fun.matches(fun) && self.arguments.as_ref().is_none_or(fits)
+    }
+
+    fn allows_job(&self, fun: &str, arg: &[Value]) -> bool {
+        if self.arguments.is_none() {
+            return self.fun.matches(fun);
+        }
+        // What is checked must be what the function gets. A minion takes `name=value` for a keyword if the function has one of that name,
+        // and moves up what comes after; so arguments that can be read in two ways are not taken for allowed ones.
+        let (args, kwargs) = match arg.split_last() {
+            Some((last @ Value::Map(entries), args)) if last.has("__kwarg__") => {
+                let named = |(name, value): &(Value, Value)| Some((name.text()?.to_owned(), value.clone()));
+                (args, entries.iter().filter_map(named).collect())
+            }
+            _ => (arg, Vec::new()),
+        };
+        let ambiguous =
+            |arg: &Value| arg.has("__kwarg__") || arg.text().is_some_and(|text| parse_kwarg(text).is_some());
+        !args.iter().any(ambiguous) && self.allows(fun, args, &kwargs)
+    }
+}
+
+impl Arguments {
+    fn fit(&self, args: &[Value], kwargs: &[(String, Value)]) -> bool {
+        let fits = |pattern: &Option<Pattern>, value: &Value| {
+            pattern.as_ref().is_none_or(|pattern| pattern.matches(&value.python_str()))
+        };
+        let positional =
+            self.args.iter().enumerate().all(|(at, pattern)| args.get(at).is_some_and(|arg| fits(pattern, arg)));
+        let named = |(name, pattern): &(String, Option<Pattern>)| {
+            let mut given = kwargs.iter().filter(|(known, _)| known == name).peekable();
+            given.peek().is_some() && given.all(|(_, value)| fits(pattern, value))
+        };
+        positional && self.kwargs.iter().all(named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::config::yaml;
+    use brine_protocol::value::{list, map};
+
+    fn permissions(text: &str) -> Vec<Permission> {
+        parse(&yaml::load(text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn functions_match_from_the_start() {
+        let list = permissions("['test.*', 'grains.get']");
+        for (fun, yes) in
+            [("test.ping", true), ("grains.get", true), ("grains.get_or_set", true), ("xtest.ping", false)]
+        {
+            assert_eq!(job(&list, fun, &[]) == Allowed::Everywhere, yes, "{fun}");
+        }
+        assert_eq!(job(&permissions("['@runner']"), "@runner", &[]), Allowed::On(vec![]));
+    }
+
+    #[test]
+    fn arguments_are_those_that_the_function_gets() {
+        let allowed = permissions("[{a: [{x.y: [{args: ['ok.*', ~], kwargs: {k: 'v.*'}}, {args: [only]}]}]}]");
+        let kwargs = |k: &str, v: &str| map([("__kwarg__", Value::from(true)), (k, Value::from(v))]);
+        let text = |t: &str| Value::from(t);
+        for (arg, yes) in [
+            (vec![text("ok1"), text("any"), kwargs("k", "v1")], true),
+            (vec![text("only")], true),
+            (vec![text("only"), text("more")], true),
+            (vec![], false),
+            (vec![text("ok1"), kwargs("k", "v1")], false),
+            (vec![text("ok1"), text("any"), kwargs("k", "w")], false),
+            (vec![text("ok1"), text("any"), kwargs("j", "v1")], false),
+            // What could be a keyword, and move the next into its place.
+            (vec![text("only=1"), text("evil")], false),
+            (vec![kwargs("k", "v1"), text("only")], false),
+            (vec![kwargs("k", "w"), text("ok1"), text("any"), kwargs("k", "v1")], false),
+        ] {
+            assert_eq!(
+                job(&allowed, "x.y", &arg),
+                Allowed::On(if yes { vec!["a".to_owned()] } else { vec![] }),
+                "{arg:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_runs_in_the_master() {
+        let may = |text: &str, form: &str, module: &str, fun: &str| {
+            in_master(&permissions(text), form, module, fun, &[], &[])
+        };
+        for (text, form, module, fun, yes) in [
+            ("['@runner']", "runner", "jobs", "active", true),
+            ("['@runners']", "runner", "jobs", "active", true),
+            ("['@runner']", "wheel", "key", "accept", false),
+            ("['@jobs']", "runner", "jobs", "active", true),
+            ("['@jobs']", "runner", "manage", "up", false),
+            ("['.*']", "runner", "jobs", "active", false),
+            ("[{'@jobs': [active]}]", "runner", "jobs", "active", true),
+            ("[{'@jobs': [active]}]", "runner", "jobs", "list_jobs", false),
+            ("[{'@wheel': [key.list.*]}]", "wheel", "key", "list_all", true),
+            ("[{'@wheel': [key.list.*]}]", "wheel", "key", "delete", false),
+            ("[{'*': ['.*']}]", "wheel", "key", "delete", false),
+        ] {
+            assert_eq!(may(text, form, module, fun), yes, "{text} {form} {module}.{fun}");
+        }
+        let restricted = permissions("[{'@wheel': [{key.accept: {kwargs: {match: 'web.*'}}}]}]");
+        let named = |id: &str| [("match".to_owned(), Value::from(id))];
+        assert!(in_master(&restricted, "wheel", "key", "accept", &[], &named("web1")));
+        assert!(!in_master(&restricted, "wheel", "key", "accept", &[], &named("db1")));
+        assert!(!in_master(&restricted, "wheel", "key", "accept", &[], &[named("web1"), named("db1")].concat()));
+        assert!(!in_master(&restricted, "wheel", "key", "accept", list(["web1"]).list().unwrap(), &[]));
+    }
+
+    #[test]
+    fn names_match_whole() {
+        for (pattern, name, yes) in [
+            ("joe", "joe", true),
+            ("joe", "joey", false),
+            ("web*", "web1", true),
+            ("a.c", "abc", true),
+            ("a|b", "bx", false),
+            ("*", "x", true),
+        ] {
+            assert_eq!(Name::new(pattern).unwrap().matches(name), yes, "{pattern} {name}");
+        }
+        assert!(Name::new("(").is_err() && Name::new("^(?!sudo_).*$").is_err());
+    }
+}

@@ -1,0 +1,223 @@
+//! Tokens: what stands for a log-in until it expires. One file each, `cachedir/tokens/TOKEN` and the same as `TOKEN.p`.
+//!
+//! Python's salt-api ends a session by removing the token's file itself: `TOKEN` in 3006 and 3007, `TOKEN.p` in 3008. So both are written,
+//! and a token of which either is missing is none. They are read at each use for the same reason.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use brine_protocol::msgpack::{self, Limits};
+use brine_protocol::value::{Value, ValueExt, map};
+use subtle::ConstantTimeEq;
+
+use crate::files;
+
+/// Bytes of randomness in a token; it is their hexadecimal text.
+const TOKEN_BYTES: usize = 32;
+/// Tokens that are kept at a time. Each log-in through salt-api makes one.
+const TOKENS_MAX: usize = 50_000;
+/// Expired ones are looked for this often, when a new one is made.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Bytes of a token's file: names of a user and of groups.
+const FILE_MAX: u64 = 64 << 10;
+
+/// Makes, reads and forgets tokens.
+#[derive(Debug)]
+pub(super) struct Tokens {
+    dir: PathBuf,
+    swept: Mutex<Option<Instant>>,
+}
+
+/// Whom a token stands for.
+#[derive(Debug, Clone)]
+pub(super) struct Token {
+    pub(super) name: String,
+    pub(super) eauth: String,
+    pub(super) groups: Vec<String>,
+    expire: f64,
+    data: Value,
+}
+
+impl Token {
+    /// As `get_token` shows it.
+    pub(super) fn data(&self) -> &Value {
+        &self.data
+    }
+}
+
+impl Tokens {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self { dir, swept: Mutex::default() }
+    }
+
+    /// Makes a token that lives for `lifetime` and answers what the caller is told.
+    pub(super) fn mint(&self, name: &str, eauth: &str, groups: &[String], lifetime: Duration) -> io::Result<Value> {
+        files::make_private_dir(&self.dir)?;
+        self.sweep()?;
+        let token = hex::encode(rand::random::<[u8; TOKEN_BYTES]>());
+        let start = now();
+        let mut data = map([
+            ("start", Value::from(start)),
+            ("expire", Value::from(start + lifetime.as_secs_f64())),
+            ("name", Value::from(name)),
+            ("eauth", Value::from(eauth)),
+            ("token", Value::from(token.as_str())),
+        ]);
+        if !groups.is_empty() {
+            data.insert("groups", Value::Array(groups.iter().map(|group| Value::from(group.as_str())).collect()));
+        }
+        let packed = msgpack::encode_disk(&data);
+        let (first, second) = self.paths(&token);
+        files::write_atomic(&second, &packed, 0o600)?;
+        files::write_atomic(&first, &packed, 0o600)?;
+        Ok(data)
+    }
+
+    /// The token with this text, unless it has expired or was taken back.
+    pub(super) fn read(&self, text: &str) -> io::Result<Option<Token>> {
+        // A path from outside: nothing but what a token is made of.
+        let is_token = text.len() == TOKEN_BYTES * 2 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if !is_token {
+            return Ok(None);
+        }
+        let (first, second) = self.paths(text);
+        let token = read(&first)?.filter(|token| {
+            let stored = token.data.get_text("token").unwrap_or_default();
+            bool::from(stored.as_bytes().ct_eq(text.as_bytes())) && second.is_file()
+        });
+        if token.as_ref().is_some_and(|token| token.expire <= now()) {
+            self.forget(text);
+            return Ok(None);
+        }
+        Ok(token)
+    }
+
+    fn forget(&self, text: &str) {
+        let (first, second) = self.paths(text);
+        for path in [first, second] {
+            if let Err(error) = std::fs::remove_file(&path)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                // Not its name: that is the token.
+                tracing::warn!("an expired token in {} cannot be removed: {error}", self.dir.display());
+            }
+        }
+    }
+
+    /// Removes what has expired, and refuses when too many are left.
+    fn sweep(&self) -> io::Result<()> {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if swept.is_some_and(|at| at.elapsed() < SWEEP_EVERY) {
+            return Ok(());
+        }
+        let now = now();
+        let mut kept = 0;
+        for entry in std::fs::read_dir(&self.dir)? {
+            let path = entry?.path();
+            match read(&path) {
+                Ok(Some(token)) if token.expire > now => kept += 1,
+                _ => {
+                    let _ = std::fs::remove_file(&path);
+                }
+            }
+        }
+        if kept / 2 >= TOKENS_MAX {
+            return Err(io::Error::other(format!("there are {TOKENS_MAX} tokens; lower token_expire")));
+        }
+        *swept = Some(Instant::now());
+        Ok(())
+    }
+
+    fn paths(&self, token: &str) -> (PathBuf, PathBuf) {
+        (self.dir.join(token), self.dir.join(format!("{token}.p")))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Token>> {
+    let Some((packed, _)) = files::read_regular(path, FILE_MAX)? else { return Ok(None) };
+    let Ok(data) = msgpack::decode_disk(&packed, &Limits::DISK) else { return Ok(None) };
+    let text = |key: &str| data.get_text(key).map(str::to_owned);
+    let (Some(name), Some(eauth), Some(expire)) =
+        (text("name"), text("eauth"), data.get("expire").and_then(Value::as_f64))
+    else {
+        return Ok(None);
+    };
+    let groups =
+        data.get_list("groups").unwrap_or_default().iter().filter_map(|g| g.text().map(str::to_owned)).collect();
+    Ok(Some(Token { name, eauth, groups, expire, data }))
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    fn tokens() -> (tempfile::TempDir, Tokens) {
+        let dir = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(dir.path().join("tokens"));
+        (dir, tokens)
+    }
+
+    #[test]
+    fn a_token_is_private_and_stands_for_its_user() {
+        let (dir, tokens) = tokens();
+        let data = tokens.mint("fred", "file", &["web".to_owned()], HOUR).unwrap();
+        let text = data.get_text("token").unwrap();
+        assert_eq!(text.len(), 64);
+        let token = tokens.read(text).unwrap().unwrap();
+        assert_eq!((token.name.as_str(), token.eauth.as_str(), token.groups), ("fred", "file", vec!["web".to_owned()]));
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir.path().join("tokens")), 0o700);
+        for name in [text.to_owned(), format!("{text}.p")] {
+            assert_eq!(mode(&dir.path().join("tokens").join(name)), 0o600);
+        }
+        assert_ne!(tokens.mint("fred", "file", &[], HOUR).unwrap().get_text("token").unwrap(), text);
+    }
+
+    #[test]
+    fn an_expired_token_is_none_and_goes() {
+        let (dir, tokens) = tokens();
+        let data = tokens.mint("fred", "file", &[], Duration::ZERO).unwrap();
+        assert!(tokens.read(data.get_text("token").unwrap()).unwrap().is_none());
+        assert_eq!(std::fs::read_dir(dir.path().join("tokens")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_token_of_which_python_removed_a_file_is_none() {
+        for suffix in ["", ".p"] {
+            let (dir, tokens) = tokens();
+            let data = tokens.mint("fred", "file", &[], HOUR).unwrap();
+            let text = data.get_text("token").unwrap();
+            std::fs::remove_file(dir.path().join("tokens").join(format!("{text}{suffix}"))).unwrap();
+            assert!(tokens.read(text).unwrap().is_none(), "{suffix:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_but_a_token_is_a_path() {
+        let (dir, tokens) = tokens();
+        let data = tokens.mint("fred", "file", &[], HOUR).unwrap();
+        let text = data.get_text("token").unwrap();
+        std::fs::copy(dir.path().join("tokens").join(text), dir.path().join("other")).unwrap();
+        for wrong in
+            ["", ".", "..", "../other", "x", &text[1..], &text.to_uppercase(), &format!("{text}.p"), &"0".repeat(64)]
+        {
+            assert!(tokens.read(wrong).unwrap().is_none(), "{wrong}");
+        }
+        // A file by another token's name.
+        let other = "0".repeat(64);
+        for suffix in ["", ".p"] {
+            std::fs::copy(dir.path().join("other"), dir.path().join("tokens").join(format!("{other}{suffix}")))
+                .unwrap();
+        }
+        assert!(tokens.read(&other).unwrap().is_none());
+    }
+}

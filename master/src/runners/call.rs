@@ -1,0 +1,98 @@
+//! The arguments of a runner or wheel function, as its caller sent them.
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt, map};
+
+/// What stands in a flat request besides the function's own arguments.
+const NOT_ARGUMENTS: [&str; 12] =
+    ["cmd", "fun", "arg", "kwarg", "key", "token", "eauth", "username", "password", "user", "client", "print_event"];
+
+/// The arguments of a call, by position or by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Call {
+    args: Vec<Value>,
+    kwargs: Vec<(String, Value)>,
+}
+
+impl Call {
+    /// From a request (§7.3).
+    pub(super) fn from_load(load: &Value) -> Self {
+        // `arg` and `kwarg` of the load; Python's RunnerClient packs both once more into `kwarg`
+        let packed = load.get("kwarg").filter(|kwarg| {
+            kwarg.entries().is_some_and(|entries| entries.len() == 2)
+                && kwarg.get_list("arg").is_some()
+                && kwarg.get("kwarg").is_some_and(|inner| inner.entries().is_some())
+        });
+        // and its WheelClient sends each of them beside `cmd` and `fun`, as salt-api's callers write them.
+        let flat = !load.has("arg") && !load.has("kwarg");
+        let load = packed.unwrap_or(load);
+        let args = load.get_list("arg").unwrap_or_default();
+        let (args, mut kwargs) = brine_protocol::job::split_kwargs(args);
+        let named = if flat { load.entries() } else { load.get("kwarg").and_then(ValueExt::entries) };
+        for (name, value) in named.unwrap_or_default() {
+            let name = name.text().filter(|name| !name.starts_with("__"));
+            if let Some(name) = name.filter(|name| !flat || !NOT_ARGUMENTS.contains(name)) {
+                kwargs.push((name.to_owned(), value.clone()));
+            }
+        }
+        Self { args, kwargs }
+    }
+
+    /// The arguments by position.
+    pub(super) fn args(&self) -> &[Value] {
+        &self.args
+    }
+
+    /// The arguments by name.
+    pub(super) fn kwargs(&self) -> &[(String, Value)] {
+        &self.kwargs
+    }
+
+    /// The argument with this name, or at this place.
+    pub(super) fn get(&self, place: usize, name: &str) -> Option<&Value> {
+        self.named(name).or_else(|| self.args.get(place)).filter(|value| !value.is_nil())
+    }
+
+    pub(super) fn named(&self, name: &str) -> Option<&Value> {
+        self.kwargs.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    pub(super) fn jid(&self, runner: &str) -> Result<Jid, String> {
+        let given = self
+            .get(0, "jid")
+            .ok_or_else(|| format!("Passed invalid arguments to {runner}: no jid. Usage: {runner} JID"))?;
+        // A jid has only digits; a command line may have made a number of them.
+        let text = given.python_str();
+        Jid::try_from(text.as_str()).map_err(|e| format!("Passed invalid arguments to {runner}: {e}"))
+    }
+
+    pub(super) fn shown(&self) -> Vec<Value> {
+        let mut shown = self.args.clone();
+        if !self.kwargs.is_empty() {
+            shown.push(map(self.kwargs.iter().map(|(name, value)| (name.as_str(), value.clone()))));
+        }
+        shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::value::list;
+
+    #[test]
+    fn three_ways_to_send_arguments() {
+        let plain = map([("fun", Value::from("x.y")), ("arg", list(["a", "n=1"])), ("kwarg", map([("m", 2)]))]);
+        let inner = map([("arg", list(["a"])), ("kwarg", map([("n", 1), ("m", 2)]))]);
+        let packed = map([("fun", Value::from("x.y")), ("kwarg", inner)]);
+        for load in [plain, packed] {
+            let call = Call::from_load(&load);
+            assert_eq!(call.args(), [Value::from("a")]);
+            assert_eq!((call.named("n"), call.named("m")), (Some(&Value::from(1)), Some(&Value::from(2))));
+        }
+        let flat = map([("cmd", "wheel"), ("fun", "key.accept"), ("match", "m1"), ("token", "t"), ("__jid__", "1")]);
+        let call = Call::from_load(&flat);
+        assert_eq!(call.kwargs(), [("match".to_owned(), Value::from("m1"))]);
+        assert!(call.args().is_empty());
+    }
+}

@@ -1,1 +1,0 @@
-//! Python's clients on the host of a Brine master: LocalClient, RunnerClient, WheelClient, its commands and salt-api.

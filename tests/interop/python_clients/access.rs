@@ -1,0 +1,60 @@
+//! Who else may use the master: log-ins, tokens, users of the host.
+
+use std::os::unix::fs::PermissionsExt;
+
+use brine_tests::process::run;
+use brine_tests::salt::Kind;
+
+use super::{minions, script, start};
+
+/// The configuration that `access.py` knows of.
+pub(super) const CONFIG: &str = "
+sharedsecret: front-end-secret
+token_expire: 1000
+token_expire_user_override: {file: [fred]}
+publisher_acl_blacklist: {modules: [test.sleep]}
+external_auth:
+  file:
+    ^filename: USERS
+    ^groupfile: GROUPS
+    fred: ['test.*', 'grains.*', '@runner', '@wheel']
+    ann:
+      - one: [test.ping, {test.echo: {args: ['a.*']}}]
+      - 'G@role:db': [test.version]
+      - '@jobs': [list_jobs]
+    ops%:
+      - '@wheel': [key.list_all]
+    '*': [test.version]
+  sharedsecret:
+    '*': [test.ping]
+  pam:
+    root: ['.*']
+";
+
+#[test]
+fn log_ins_tokens_and_permissions() {
+    let files = tempfile::tempdir().expect("a temporary folder");
+    let (users, groups) = (files.path().join("users"), files.path().join("groups"));
+    std::fs::write(&users, "fred:fred-secret\nann:ann-secret\nbob:bob-secret\n").expect("our own folder");
+    std::fs::write(&groups, "ops: bob\n").expect("our own folder");
+    let config = CONFIG.replace("USERS", &users.display().to_string()).replace("GROUPS", &groups.display().to_string());
+    let master = start(&config);
+    let _minions = minions(&master);
+    script(&master, "access", &[]);
+
+    let log = std::fs::read_to_string(master.path("log")).expect("a log");
+    let key = std::fs::read_to_string(master.path("cache/.root_key")).expect("a key");
+    for secret in [key.as_str(), "fred-secret", "ann-secret", "bob-secret", "wrong-secret", "front-end-secret"] {
+        assert!(!log.contains(secret), "{secret} is in the log");
+    }
+    let tokens = std::fs::read_dir(master.path("cache/tokens")).expect("tokens");
+    let mut count = 0;
+    for token in tokens.map(|token| token.expect("an entry")) {
+        assert_eq!(token.metadata().expect("it").permissions().mode() & 0o777, 0o600);
+        let name = token.file_name().to_string_lossy().into_owned();
+        assert!(!log.contains(&name[..64]), "a token is in the log");
+        count += 1;
+    }
+    assert!(count >= 6, "three tokens, in two files each");
+    assert!(log.contains("external_auth: pam is not used"), "what is not offered is said");
+}
