@@ -143,7 +143,7 @@ mod tests {
     fn each_user_has_a_key_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let joe = LocalUser { name: "joe".to_owned(), uid: rustix::process::geteuid().as_raw() };
-        let root = LocalUser { name: "root".to_owned(), ..joe.clone() };
+        let root = LocalUser { name: "root".to_owned(), uid: joe.uid };
         let keys = LocalKeys::open(dir.path(), &["root".to_owned()], &[joe, root]).unwrap();
         for user in ["root", "joe"] {
             let text = std::fs::read_to_string(dir.path().join(format!(".{user}_key"))).unwrap();

@@ -17,7 +17,8 @@ const FILE_MAX: u64 = 16 << 20;
 pub(super) async fn of_minions(master: &Arc<Master>, bank: &'static str, call: &Call) -> Outcome {
     let tgt = call.get(0, "tgt").cloned().unwrap_or_else(|| Value::from("*"));
     let tgt_type = call.get(1, "tgt_type").and_then(ValueExt::text).unwrap_or("glob").to_owned();
-    let resolved = crate::publish::resolve(master, &tgt_type, &map([("tgt", tgt)]), ":").await.map_err(|e| e.to_string())?;
+    let resolved =
+        crate::publish::resolve(master, &tgt_type, &map([("tgt", tgt)]), ":").await.map_err(|e| e.to_string())?;
     let dir = master.opts.cachedir.join(bank);
     let read = move || {
         let mut found = empty_map();

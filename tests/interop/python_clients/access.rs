@@ -1,14 +1,16 @@
 //! Who else may use the master: log-ins, tokens, users of the host.
 
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 
-use brine_tests::process::run;
-use brine_tests::salt::Kind;
+use brine_tests::process::Daemon;
+use brine_tests::salt::{Kind, Master};
+use brine_tests::wait_for;
 
 use super::{minions, script, start};
 
 /// The configuration that `access.py` knows of.
-pub(super) const CONFIG: &str = "
+const CONFIG: &str = "
 sharedsecret: front-end-secret
 token_expire: 1000
 token_expire_user_override: {file: [fred]}
@@ -17,7 +19,7 @@ external_auth:
   file:
     ^filename: USERS
     ^groupfile: GROUPS
-    fred: ['test.*', 'grains.*', '@runner', '@wheel']
+    fred: ['test.*', 'grains.*', sys.list_functions, '@runner', '@wheel']
     ann:
       - one: [test.ping, {test.echo: {args: ['a.*']}}]
       - 'G@role:db': [test.version]
@@ -31,14 +33,19 @@ external_auth:
     root: ['.*']
 ";
 
-#[test]
-fn log_ins_tokens_and_permissions() {
+/// A master with that configuration, and what its users' files are in.
+fn start_with_users(more: &str) -> (Master, tempfile::TempDir) {
     let files = tempfile::tempdir().expect("a temporary folder");
     let (users, groups) = (files.path().join("users"), files.path().join("groups"));
     std::fs::write(&users, "fred:fred-secret\nann:ann-secret\nbob:bob-secret\n").expect("our own folder");
     std::fs::write(&groups, "ops: bob\n").expect("our own folder");
     let config = CONFIG.replace("USERS", &users.display().to_string()).replace("GROUPS", &groups.display().to_string());
-    let master = start(&config);
+    (start(&format!("{config}{more}")), files)
+}
+
+#[test]
+fn log_ins_tokens_and_permissions() {
+    let (master, _users) = start_with_users("");
     let _minions = minions(&master);
     script(&master, "access", &[]);
 
@@ -57,4 +64,18 @@ fn log_ins_tokens_and_permissions() {
     }
     assert!(count >= 6, "three tokens, in two files each");
     assert!(log.contains("external_auth: pam is not used"), "what is not offered is said");
+}
+
+#[test]
+fn salt_api() {
+    let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a free port").port();
+    let (master, _users) = start_with_users(&format!(
+        "rest_cherrypy: {{port: {port}, host: 127.0.0.1, disable_ssl: True, thread_pool: 10}}\n\
+         netapi_enable_clients: [local, local_async, local_batch, local_subset, runner, runner_async, wheel]\n"
+    ));
+    let _minions = minions(&master);
+    let log = master.path("api.out");
+    let _api = Daemon::start(&Kind::Python.program("salt-api"), &["-c", &master.conf(), "-l", "info"], &log);
+    wait_for("salt-api to listen", || TcpStream::connect(("127.0.0.1", port)).ok().map(drop));
+    script(&master, "salt_api", &[&port.to_string()]);
 }

@@ -3,6 +3,7 @@
 
 mod access;
 mod local;
+mod master;
 
 use brine_tests::process::{Output, run_with};
 use brine_tests::salt::{Master, Minion, line, python};

@@ -1,0 +1,20 @@
+//! What runs in the master for its own user: runners, the wheel, the event bus.
+
+use brine_tests::salt::{Kind, Minion};
+
+use super::{minions, script, start};
+
+#[test]
+fn runners_wheel_and_events() {
+    let master = start("");
+    let _minions = minions(&master);
+    master.serve("folder/served.txt", b"content");
+    let events = master.events();
+    let mut new = Minion::prepare(Kind::Brine, "new", master.ret_port, "");
+    new.up();
+    events.wait("a pending key", |tag, data| tag == "salt/auth" && data["id"] == "new" && data["act"] == "pend");
+    // It would come back when its key is deleted.
+    new.stop();
+    script(&master, "runner_wheel", &[]);
+    script(&master, "events", &[]);
+}
