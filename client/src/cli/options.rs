@@ -74,6 +74,12 @@ pub struct OutputArgs {
     /// Force colored output.
     #[arg(long = "force-color", alias = "force-colour")]
     pub force_color: bool,
+    /// Override the configured state_output value for minion output. One of 'full', 'terse', 'mixed', 'changes' or 'filter'.
+    #[arg(long = "state-output", alias = "state_output", value_name = "STATE_OUTPUT")]
+    pub state_output: Option<String>,
+    /// Override the configured state_verbose value for minion output. Set to True or False.
+    #[arg(long = "state-verbose", alias = "state_verbose", value_name = "STATE_VERBOSE")]
+    pub state_verbose: Option<String>,
 }
 
 /// `-l` and the like.

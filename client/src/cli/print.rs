@@ -23,8 +23,8 @@ pub fn stdout(text: &str) {
     }
 }
 
-/// What of states is shown, by the configuration.
-fn states(config: &Config) -> StateSettings {
+/// What of states is shown, by the options and the configuration.
+fn states(args: &OutputArgs, config: &Config) -> StateSettings {
     let flag = |key: &str, default: bool| config.value(key).map_or(default, ValueExt::truthy);
     // A list, or text with commas.
     let results = |key: &str| -> Vec<String> {
@@ -44,7 +44,12 @@ fn states(config: &Config) -> StateSettings {
         terse: results("state_output_terse"),
         ..StateSettings::default()
     };
-    set.set_output(config.value("state_output").and_then(ValueExt::text).unwrap_or_default());
+    let configured = config.value("state_output").and_then(ValueExt::text);
+    set.set_output(args.state_output.as_deref().or(configured).unwrap_or_default());
+    // As Salt reads it: any other text counts as true.
+    if let Some(verbose) = &args.state_verbose {
+        set.verbose = !matches!(verbose.as_str(), "False" | "false" | "");
+    }
     set
 }
 
@@ -90,7 +95,7 @@ impl Printer {
             visible: terminal || color,
             indent,
             strip_colors,
-            state: states(config),
+            state: states(args, config),
             ..Style::default()
         };
         Ok(Self { chosen, style, file })

@@ -135,6 +135,10 @@ async fn judged(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Res
         return Ok(Err("peer permits nothing to this minion".to_owned()));
     }
     let kind = if asked.tgt_type.starts_with("node") { "nodegroup" } else { &asked.tgt_type };
+    if !master.opts.minion_data_cache && !matches!(kind, "glob" | "pcre" | "list") {
+        // It would be everyone (§10).
+        return Ok(Err("minion_data_cache is off, and its target is not by id".to_owned()));
+    }
     let resolved = found(master, kind, &asked.tgt).await?;
     // A pattern would let a minion find out others' pillar letter by letter.
     let exact = match kind {
@@ -154,9 +158,16 @@ async fn judged(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Res
         calls.iter().flat_map(|call| rules.iter().filter_map(|rule| rule.target_for(call))).collect();
     for target in targets {
         if !inside.contains_key(target) {
-            let allowed =
-                if target == "*" { None } else { Some(found(master, "compound", &Value::from(target)).await?) };
-            inside.insert(target, allowed.is_none_or(|allowed| resolved.iter().all(|id| allowed.contains(id))));
+            let all = match target {
+                "*" => true,
+                // What it would have to know is not kept, and then a target means everyone (§10).
+                _ if !master.opts.minion_data_cache && target.contains('@') => false,
+                _ => {
+                    let allowed = found(master, "compound", &Value::from(target)).await?;
+                    resolved.iter().all(|id| allowed.contains(id))
+                }
+            };
+            inside.insert(target, all);
         }
     }
     let all_in = |target: &str| inside.get(target).copied().unwrap_or(false);

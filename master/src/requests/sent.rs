@@ -4,20 +4,41 @@
 //! an expectation and anyone may answer. Of a job that the master does not know (it forgets after `keep_jobs_seconds`, and a
 //! schedule makes its own) nobody waits for returns; they are kept, as by Salt.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::ids::{Jid, MinionId};
 
-use crate::jobs::{Job, StoreError};
+use crate::jobs::StoreError;
 use crate::master::Master;
 
-/// Jobs whose ids are remembered, so that not each of a thousand returns reads them from the store.
-const REMEMBERED_MAX: usize = 128;
+/// Jobs that are remembered, so that not each of ten thousand returns reads the same ten thousand ids from the store.
+const REMEMBERED_MAX: usize = 32;
+
+/// Who may return for a job.
+#[derive(Debug, Clone)]
+enum Who {
+    /// Each minion that found that it was meant.
+    Anyone,
+    These(Arc<HashSet<MinionId>>),
+}
+
+impl Who {
+    fn has(&self, id: &MinionId) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::These(ids) => ids.contains(id),
+        }
+    }
+}
 
 /// The last jobs that there were returns for.
 #[derive(Debug, Default)]
-pub(crate) struct SentTo(Mutex<Vec<(Jid, Arc<HashSet<MinionId>>)>>);
+pub(crate) struct SentTo {
+    last: Mutex<VecDeque<(Jid, Who)>>,
+    /// Held while a job is read, so that those who return for it at one moment wait for one reading.
+    reading: tokio::sync::Mutex<()>,
+}
 
 impl SentTo {
     /// Whether a return of `id` for `jid` may be one.
@@ -25,31 +46,24 @@ impl SentTo {
         if !master.opts.job_cache || self.remembers(jid, id) {
             return Ok(true);
         }
-        // Also for a job that is remembered: a batch of 3008 publishes one jid several times.
-        let Some(job) = master.jobs.job(jid).await? else { return Ok(true) };
-        if !is_by_id(&job) {
+        let _one_at_a_time = self.reading.lock().await;
+        if self.remembers(jid, id) {
             return Ok(true);
         }
-        let ids: HashSet<MinionId> = job.minions.into_iter().collect();
-        let allowed = ids.contains(id);
-        if allowed {
-            let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            last.retain(|(known, _)| known != jid);
-            if last.len() >= REMEMBERED_MAX {
-                last.remove(0);
-            }
-            last.push((jid.clone(), Arc::new(ids)));
-        }
+        // Also for a job that is remembered: a batch of 3008 publishes one jid several times.
+        let Some(job) = master.jobs.job(jid).await? else { return Ok(true) };
+        let by_id = matches!(job.tgt_type.as_str(), "glob" | "pcre" | "list");
+        let who = if by_id { Who::These(Arc::new(job.minions.into_iter().collect())) } else { Who::Anyone };
+        let allowed = who.has(id);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.retain(|(known, _)| known != jid);
+        last.push_front((jid.clone(), who));
+        last.truncate(REMEMBERED_MAX);
         Ok(allowed)
     }
 
     fn remembers(&self, jid: &Jid, id: &MinionId) -> bool {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        last.iter().rev().any(|(known, ids)| known == jid && ids.contains(id))
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.iter().any(|(known, who)| known == jid && who.has(id))
     }
-}
-
-/// Whether ids alone decided who gets the job.
-fn is_by_id(job: &Job) -> bool {
-    matches!(job.tgt_type.as_str(), "glob" | "pcre" | "list")
 }

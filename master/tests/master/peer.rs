@@ -165,3 +165,14 @@ async fn runners_run_for_who_may_run_them() {
     assert_eq!(web.ask(&master, load("manage.up")).await, empty_map());
     assert_eq!(web.ask(&master, pub_load("test.ping", &[], "*", "glob")).await, empty_map());
 }
+
+/// Without the data a target by grains would mean everyone, and so would a permission for one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_known_permits_nothing() {
+    let master =
+        TestMaster::start("minion_data_cache: False\npeer: {web1: [test.*, {'G@role:db': [pkg.version]}]}").await;
+    let (web, _db) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
+    assert_eq!(web.ask(&master, pub_load("test.ping", &[], "role:db", "grain")).await, empty_map());
+    assert_eq!(web.ask(&master, pub_load("pkg.version", &[], "db1", "glob")).await, empty_map());
+    assert!(web.ask(&master, pub_load("test.ping", &[], "db1", "glob")).await.has("jid"));
+}

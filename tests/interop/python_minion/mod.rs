@@ -1,0 +1,35 @@
+//! A Brine master drives Python salt-minions. Every command here is Brine's. A Python minion takes seconds to start, so each test
+//! starts one or two and does with them all that belongs together.
+
+mod files;
+mod keys;
+mod lifetime;
+mod peers;
+mod settings;
+mod states;
+mod work;
+
+use brine_tests::salt::Master;
+use serde_json::Value;
+
+/// The event of a minion's authentication.
+fn act(id: &'static str, act: &'static str) -> impl Fn(&str, &Value) -> bool {
+    move |tag, data| tag == "salt/auth" && data["id"] == id && data["act"] == act
+}
+
+/// Starts the master again with more settings; nothing but the process is new.
+fn restart_with(master: &mut Master, settings: &str) {
+    let folder = master.path("conf/master.d");
+    std::fs::create_dir_all(&folder).expect("our own folder");
+    std::fs::write(folder.join("more.conf"), settings).expect("our own folder");
+    master.stop();
+    master.up();
+}
+
+/// Waits until a minion takes jobs: what is published while it is not connected is lost, as with Salt.
+fn wait_until_connected(master: &Master, id: &str) {
+    brine_tests::wait_for(&format!("{id} to take jobs"), || {
+        let answer = master.salt(&["-t", "2", "--out=json", "--static", id, "test.ping"]);
+        answer.stdout.contains("true").then_some(())
+    });
+}

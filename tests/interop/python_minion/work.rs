@@ -1,0 +1,94 @@
+//! What minions are there for: functions, their arguments and returns, events, modules of the master's.
+
+use brine_tests::salt::{Kind, Master, line};
+use serde_json::json;
+
+#[test]
+fn functions_events_and_modules() {
+    let master = Master::start("timeout: 30\nmax_event_size: 100000");
+    let minion = master.minion_kind(Kind::Python, "python", "");
+    let json = |args: &[&str]| master.json("python", args);
+
+    assert_eq!(json(&["test.ping"]), json!(true));
+    assert_eq!(master.salt(&["*", "test.ping"]).exits(0).stdout, "python:\n    True\n");
+    assert!(json(&["test.version"]).as_str().expect("text").starts_with(&line().to_string()));
+    let nested = "{a: [1, 2.5, {b: ünïcödé}], c: null}";
+    assert_eq!(json(&["test.echo", nested]), json!({"a": [1, 2.5, {"b": "ünïcödé"}], "c": null}));
+    let arg = json(&["test.arg", "1", "{a: [b]}", "key=value"]);
+    assert_eq!((&arg["args"], &arg["kwargs"]["key"]), (&json!([1, {"a": ["b"]}]), &json!("value")));
+    let raised = master.salt(&["python", "test.exception", "told"]).exits(1);
+    assert!(raised.stdout.contains("told"), "{raised:?}");
+    let unknown = master.salt(&["python", "test.pingg"]).exits(1);
+    assert!(unknown.stdout.contains("'test.pingg' is not available."), "{unknown:?}");
+    let several = master.salt(&["--out=json", "--static", "python", "test.ping,test.echo", ",hi"]).exits(0).json();
+    assert_eq!(several["python"], json!({"test.ping": true, "test.echo": "hi"}));
+
+    assert_eq!(json(&["cmd.run", "echo out; echo ünïcödé"]), json!("out\nünïcödé"));
+    assert_eq!(json(&["cmd.retcode", "exit 3"]), json!(3));
+    let grains = json(&["grains.items"]);
+    assert_eq!((&grains["id"], &grains["kernel"]), (&json!("python"), &json!("Linux")));
+    assert_eq!(json(&["grains.get", "id"]), json!("python"));
+    // An empty one: there is no source of pillar here.
+    assert_eq!(json(&["pillar.items"]), json!({}));
+    assert_eq!(json(&["saltutil.refresh_pillar"]), json!(true));
+
+    let path = minion.path("a file.txt").display().to_string();
+    assert!(json(&["file.write", &path, "one\ntwo"]).as_str().expect("text").contains("Wrote"));
+    assert_eq!(json(&["file.read", &path]), json!("one\ntwo\n"));
+    assert_eq!(json(&["file.stats", &path])["size"], json!(8));
+    assert_eq!(json(&["file.remove", &path]), json!(true));
+    assert_eq!(json(&["file.file_exists", &path]), json!(false));
+
+    // While a job runs it can be found, and ended.
+    let events = master.events();
+    let jid = master.start_job(&["python", "test.sleep", "60"]);
+    brine_tests::wait_for("the job to run", || {
+        let found = master.json("python", &["saltutil.find_job", &jid]);
+        (found["fun"] == "test.sleep").then_some(())
+    });
+    let running = json(&["saltutil.running"]);
+    assert!(running.as_array().expect("a list").iter().any(|job| job["jid"] == jid.as_str()), "{running}");
+    let ended = json(&["saltutil.kill_job", &jid]);
+    assert!(ended.as_str().expect("text").contains(&jid), "{ended}");
+    assert!(json(&["saltutil.find_job", &jid]) == json!({}));
+
+    // Events: a minion's own, and none that would be somebody else's.
+    assert_eq!(json(&["event.send", "my/tag", "{a: b}"]), json!(true));
+    let event = events.wait_tag("my/tag");
+    assert_eq!((&event["id"], &event["data"]["a"]), (&json!("python"), &json!("b")));
+    assert_eq!(json(&["event.fire_master", "{a: c}", "my/other"]), json!(true));
+    assert_eq!(events.wait_tag("my/other")["data"]["a"], json!("c"));
+    for tag in ["salt/key", "salt/job/20261120134740245008/new", "salt/minion/another/start"] {
+        json(&["event.send", tag, "{}"]);
+        events.wait(tag, |told, data| told == "brine/refused/event/python" && data["tag"] == tag);
+        assert_eq!(events.count(tag), 0);
+    }
+
+    // A return larger than an event may be: whole in the job store and for `salt`, cut on the bus.
+    let large = json(&["cmd.run", "head -c 300000 /dev/zero | tr '\\0' x"]);
+    assert_eq!(large.as_str().map(str::len), Some(300_000));
+    events.wait("a cut return", |tag, data| tag.contains("/ret/python") && data["return"] == "VALUE_TRIMMED");
+
+    // Modules of Python that this master serves.
+    master.serve("_modules/greet.py", b"def hello(name='you'):\n    return 'hello ' + name\n");
+    master.serve("_grains/own.py", b"def own():\n    return {'own': 'grain'}\n");
+    let synced = json(&["saltutil.sync_all"]);
+    assert_eq!((&synced["modules"], &synced["grains"]), (&json!(["modules.greet"]), &json!(["grains.own"])));
+    assert_eq!(json(&["greet.hello", "there"]), json!("hello there"));
+    assert_eq!(json(&["grains.get", "own"]), json!("grain"));
+    master.serve("_modules/greet.py", b"def hello(name='you'):\n    return 'bye ' + name\n");
+    assert_eq!(json(&["saltutil.sync_modules"]), json!(["modules.greet"]));
+    json(&["sys.reload_modules"]);
+    assert_eq!(json(&["greet.hello", "there"]), json!("bye there"));
+    assert_eq!(json(&["sys.list_functions", "greet"]), json!(["greet.hello"]));
+
+    // What salt-call ran is a job of its own.
+    let called = minion.salt_call(&["--out=json", "test.echo", "called"]).exits(0).json();
+    assert_eq!(called["local"], json!("called"));
+    let event = events.wait("what salt-call returned", |tag, data| {
+        tag.ends_with("/ret/python") && data["fun"] == "test.echo" && data["return"] == "called"
+    });
+    let jid = event["jid"].as_str().expect("a jid");
+    let job = master.command("salt-run", &["--out=json", "jobs.lookup_jid", jid]).exits(0).json();
+    assert_eq!(job["python"], json!("called"));
+}
