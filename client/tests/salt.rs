@@ -581,6 +581,14 @@ async fn help_names_what_works() {
         "--compound",
         "--nodegroup",
         "--ipcidr",
+        "--range",
+        "--batch",
+        "--batch-wait",
+        "--batch-safe-limit",
+        "--batch-safe-size",
+        "--failhard",
+        "--subset",
+        "--preview-target",
         "--timeout",
         "--out",
         "--hide-timeout",
@@ -589,7 +597,7 @@ async fn help_names_what_works() {
     ] {
         assert!(done.stdout.contains(option), "{option}");
     }
-    for later in ["--batch", "--subset", "--eauth"] {
+    for later in ["--batch-size", "--eauth", "--progress"] {
         assert!(!done.stdout.contains(later), "{later}");
     }
     // sent as it is: the master resolves it
