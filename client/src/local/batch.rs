@@ -70,16 +70,17 @@ impl Batch<'_> {
     /// When the master refuses the job, or is away when somebody is to begin.
     pub async fn next(&mut self) -> Result<Option<BatchEvent>, ClientError> {
         loop {
+            // Before the return is looked at that made room.
+            let ids = self.slots.begin(Instant::now());
+            if !ids.is_empty() {
+                self.publish(&ids).await?;
+                return Ok(Some(BatchEvent::Started(ids)));
+            }
             if let Some(event) = self.events.pop_front() {
                 return Ok(Some(event));
             }
             if self.slots.is_done() {
                 return Ok(None);
-            }
-            let ids = self.slots.begin(Instant::now());
-            if !ids.is_empty() {
-                self.publish(&ids).await?;
-                return Ok(Some(BatchEvent::Started(ids)));
             }
             let now = Instant::now();
             let steps = self.waiters.iter_mut().map(|waiter| match waiter.step(now) {
