@@ -421,7 +421,8 @@ async fn retcodes_and_outputters_of_returns() {
         (
             json!({"return": {"k": [1]}, "out": "highstate", "retcode": 0}),
             0,
-            "web1:\n    ----------\n    k:\n        - 1\n",
+            "web1:\n\nSummary for web1\n-----------\nSucceeded: 0\nFailed:   0\n-----------\nTotal states run:    0\nTotal run \
+             time:  0.000 ms\n",
         ),
     ] {
         let mut master = FakeMaster::start("").await;
