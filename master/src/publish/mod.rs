@@ -190,7 +190,7 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
 }
 
 /// The minions that a permission is for. Where the master does not keep what it would have to know, nobody.
-async fn permitted_minions(master: &Arc<Master>, target: String) -> Vec<MinionId> {
+pub(crate) async fn permitted_minions(master: &Arc<Master>, target: String) -> Vec<MinionId> {
     if !master.opts.minion_data_cache && target.contains('@') {
         tracing::warn!("a permission for {target:?} allows nothing: minion_data_cache is off");
         return Vec::new();
