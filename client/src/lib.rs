@@ -22,8 +22,6 @@ pub mod runner;
 mod user;
 
 pub use error::ClientError;
-pub use local::{
-    Batch, BatchEvent, BatchOptions, BatchSize, Job, JobEvent, LocalClient, MinionReturn, Published, Returns,
-};
+pub use local::{Job, JobEvent, LocalClient, MinionReturn, Published, Returns};
 pub use opts::ClientOpts;
 pub use runner::RunnerClient;

@@ -4,7 +4,7 @@
 //! - [`connection`]: authentication, the request channel (4506), publications (4505) · [`pki`]: the keys on disk
 //! - [`jobs`]: admission, matching, running · [`runtime`]: what is needed of the sandbox · [`returns`]: the spool, delivery
 //! - [`modules`]: fetching modules from the master's file server · [`broker`]: what modules get from this host
-//! - [`grains`], [`facts`]: what this minion knows of itself · [`events`], [`pillar`]: what it tells and asks its master
+//! - [`grains`], [`facts`]: what this minion knows of itself · [`events`], [`pillar`], `mine`: what it tells and asks its master
 //! - [`minion`]: all of it together, from start to end
 //!
 //! Invariants: a job's function runs in the sandbox and nowhere else; a publication is a job only when its signature,
@@ -23,6 +23,7 @@ mod filecache;
 pub mod fileclient;
 pub mod grains;
 pub mod jobs;
+mod mine;
 pub mod minion;
 pub mod modules;
 pub mod pillar;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use brine_protocol::exit;
 use brine_sandbox::{Broker, Sandbox, SandboxConfig, Settings};
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
@@ -19,6 +20,7 @@ use crate::events::Events;
 use crate::facts::{GrainsStore, PillarStore};
 use crate::fileclient::FileClient;
 use crate::jobs::{CONTROL_SLOTS, Jobs, Parts, ProcDir, Runner};
+use crate::mine::Mine;
 use crate::modules::Modules;
 use crate::pillar::Refresh;
 use crate::pki::{Pki, PkiError};
@@ -226,6 +228,8 @@ pub struct Minion {
     jobs: Arc<Jobs>,
     /// Modules were fetched once, or need not be.
     synced: Arc<AtomicBool>,
+    /// Told when pillar and modules are here.
+    ready: Arc<Notify>,
 }
 
 impl Minion {
@@ -252,7 +256,7 @@ impl Minion {
         });
         jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
-        Ok(Self { base, channel, events, returns, jobs, synced })
+        Ok(Self { base, channel, events, returns, jobs, synced, ready: Arc::default() })
     }
 
     /// Serves the master until `end` is there; then no more jobs are taken, those that run may end, and their returns
@@ -264,6 +268,14 @@ impl Minion {
         if let Some(interval) = self.base.opts.events.ping {
             tasks.spawn(ping(Arc::clone(&self.events), Arc::clone(&self.channel), interval));
         }
+        let mine = Mine {
+            opts: Arc::clone(&self.base.opts),
+            channel: Arc::clone(&self.channel),
+            pillar: Arc::clone(&self.base.pillar),
+            runner: self.base.runner(),
+            ready: Arc::clone(&self.ready),
+        };
+        tasks.spawn(mine.run());
         let mut background = JoinSet::new();
         let ended = tokio::select! {
             ended = self.serve(&mut background) => ended,
@@ -302,6 +314,7 @@ impl Minion {
     fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
         let (refresh, events) = (Arc::clone(&self.base.refresh), Arc::clone(&self.events));
         let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
+        let ready = Arc::clone(&self.ready);
         async move {
             if again {
                 refresh.grains().await;
@@ -315,6 +328,7 @@ impl Minion {
                 }
                 synced.store(true, Ordering::Relaxed);
             }
+            ready.notify_one();
         }
     }
 }

@@ -11,10 +11,10 @@ use regex::Regex;
 
 /// An expression that is matched from the start of a text, as Python's `re.match` does.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern(Regex);
+pub(super) struct Pattern(Regex);
 
 impl Pattern {
-    pub(crate) fn new(expression: &str) -> Result<Self, String> {
+    pub(super) fn new(expression: &str) -> Result<Self, String> {
         let error = |e: regex::Error| {
             let why = e.to_string().lines().last().unwrap_or_default().trim().to_owned();
             format!("{expression:?} is not an expression that Brine matches: {why}")
@@ -24,7 +24,7 @@ impl Pattern {
         Regex::new(&format!("^(?:{expression})")).map(Self).map_err(error)
     }
 
-    pub(crate) fn matches(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
@@ -53,7 +53,7 @@ impl Name {
 
 /// One entry of a user's list.
 #[derive(Debug, Clone)]
-pub(crate) enum Permission {
+pub(super) enum Permission {
     /// A function, for all minions.
     Function(Pattern),
     /// Functions, for the minions of a compound target.
@@ -64,7 +64,7 @@ pub(crate) enum Permission {
 
 /// A function, and what its arguments must be.
 #[derive(Debug, Clone)]
-pub(crate) struct Rule {
+pub(super) struct Rule {
     fun: Pattern,
     /// Any of these; none: all arguments.
     arguments: Option<Vec<Arguments>>,
@@ -78,7 +78,7 @@ struct Arguments {
 }
 
 /// Reads the list of one user.
-pub(crate) fn parse(list: &Value) -> Result<Vec<Permission>, String> {
+pub(super) fn parse(list: &Value) -> Result<Vec<Permission>, String> {
     let list = list.list().ok_or("a user's permissions must be a list")?;
     list.iter().map(permission).collect()
 }
@@ -144,7 +144,7 @@ fn one_or_more(value: &Value) -> &[Value] {
 
 /// The minions that a job may be for, as far as one of its functions goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Allowed {
+pub(super) enum Allowed {
     /// All of them.
     Everywhere,
     /// Those of any one of these targets; of none: nowhere.
@@ -152,7 +152,7 @@ pub(crate) enum Allowed {
 }
 
 /// Where `fun` with the `arg` of a job is allowed.
-pub(crate) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str, arg: &[Value]) -> Allowed {
+pub(super) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str, arg: &[Value]) -> Allowed {
     let mut targets = Vec::new();
     for permission in list {
         match permission {

@@ -90,6 +90,8 @@ pub struct MinionOpts {
     pub events: EventOpts,
     /// Where modules come from.
     pub modules: ModuleOpts,
+    /// `mine_interval`, in minutes; none without `mine_enabled`.
+    pub mine_interval: Option<Duration>,
     /// `sandbox`, as written; the sandbox reads it.
     pub sandbox: Value,
     /// All of it, for modules to read what is not secret.

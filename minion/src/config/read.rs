@@ -92,6 +92,9 @@ impl MinionOpts {
                     .map_or(SpoolLimits::default().max_count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
             },
         };
+        let mine_enabled = config.get_bool("mine_enabled")?;
+        let mine = optional(&config, "mine_interval", Config::get_f64)?.filter(|minutes| *minutes > 0.0);
+        let mine = mine.filter(|minutes| minutes.is_finite()).filter(|_| mine_enabled);
         let ping = optional(&config, "ping_interval", Config::get_f64)?.unwrap_or(0.0);
         Ok(Self {
             grains_file: conf_dir.join("grains"),
@@ -111,6 +114,7 @@ impl MinionOpts {
                 start_grains: list_or_empty(&config, "start_event_grains")?,
                 ping: (ping > 0.0 && ping.is_finite()).then(|| Duration::from_secs_f64((ping * 60.0).min(1e9))),
             },
+            mine_interval: mine.map(|minutes| Duration::from_secs_f64((minutes * 60.0).min(1e9))),
             sandbox: config.value("sandbox").cloned().unwrap_or(Value::Nil),
             id,
             conf_dir,

@@ -266,6 +266,41 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
     minion.end().await.unwrap();
 }
 
+/// Where functions for it are configured, here or in the pillar; again when its time has come.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_mine_is_filled_at_start_and_from_time_to_time() {
+    for (config, role, filled) in [
+        ("mine_functions: {test.ping: []}\nmine_interval: 0.001", Value::from("x"), true),
+        ("mine_interval: 0.001", map([("test.ping", list::<Value>([]))]), true),
+        ("mine_functions: {test.ping: []}\nmine_enabled: False", Value::from("x"), false),
+        ("", Value::Nil, false),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut master = Master::start().await;
+        master.script().pillar = map([(if filled { "mine_functions" } else { "role" }, role)]);
+        let minion = start(dir.path(), &master, config).await;
+        master.expect_start().await;
+        if filled {
+            for _ in 0..2 {
+                assert_eq!(master.expect_request("_mine").await.get("data"), Some(&map([("x", 20)])), "{config}");
+            }
+        } else {
+            master.subscribed().await;
+            let jid = master.publish("test.ping", vec![]);
+            master
+                .expect("the return, and nothing for the mine", |seen| match seen {
+                    Seen::Request { cmd, .. } if cmd == "_mine" => panic!("{config}"),
+                    Seen::Request { cmd, load } => {
+                        (cmd == "_return" && load.get_text("jid") == Some(jid.as_str())).then_some(())
+                    }
+                    _ => None,
+                })
+                .await;
+        }
+        minion.end().await.unwrap();
+    }
+}
+
 /// Who sent a job is the key that proved it; its own time is what is left of it.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_know_their_master_and_their_own_time() {

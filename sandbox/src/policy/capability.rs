@@ -205,6 +205,9 @@ impl Capability {
             ("cp", Self::Files) => Some(Grant::Names(Names::Any)),
             // What the master sent, returned to that master: they have no other way out.
             ("pillar" | "config", Self::Pillar) => Some(Grant::Names(Names::Any)),
+            // It calls what it is told to, as who asks could; each function has its own module's grants.
+            ("mine", Self::Mine | Self::Functions) => Some(Grant::Names(Names::Any)),
+            ("mine", Self::Pillar) => Some(Grant::Names(Names::Only(vec!["mine_functions".to_owned()]))),
             // Linked, and nothing behind it: then the error of a call says what it needs.
             ("cp" | "file", Self::Filesystem) | ("cmd", Self::Process) => Some(self.least()),
             _ => None,

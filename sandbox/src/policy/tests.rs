@@ -53,6 +53,9 @@ fn defaults() {
         ("cmd", "process"),
         ("pillar", "pillar"),
         ("config", "pillar"),
+        ("mine", "pillar"),
+        ("mine", "mine"),
+        ("mine", "functions"),
     ] {
         check("{}", module, true, &[interface], &format!("granted brine:host/{interface}"));
         assert!(decide(&Policy::default(), module, false, &[interface]).is_err(), "{module}");

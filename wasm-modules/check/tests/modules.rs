@@ -8,7 +8,7 @@ use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
 /// Every standard module with what it may import, and the most bytes it may have. An import is a request for rights: one more
 /// is a decision, made here and in the sandbox's policy. Each is read, compiled and mapped on every minion.
-const STANDARD: [(&str, &[&str], usize); 11] = [
+const STANDARD: [(&str, &[&str], usize); 12] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
     (
@@ -37,6 +37,11 @@ const STANDARD: [(&str, &[&str], usize); 11] = [
         370_000,
     ),
     ("grains", &["brine:host/grains", "brine:host/log"], 60_000),
+    (
+        "mine",
+        &["brine:host/config", "brine:host/functions", "brine:host/log", "brine:host/mine", "brine:host/pillar"],
+        70_000,
+    ),
     ("pillar", &["brine:host/log", "brine:host/pillar"], 60_000),
     ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 70_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),

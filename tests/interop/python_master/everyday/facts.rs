@@ -1,16 +1,19 @@
 //! What the minion says of itself and what the master has for it: grains in the master's cache, the pillar, the configuration.
 
 use brine_tests::salt::Master;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::client::{answers, call, calls};
 use super::Fleet;
+
+/// What is shown to others: by its own name, by another one, and to some only.
+const MINE: &str = r#"{"grains.get": ["id"], "alias": [{"mine_function": "grains.get"}, "role"], "some": {"mine_function": "grains.get", "key": "id", "allow_tgt": "brine*"}}"#;
 
 /// Writes the pillar of all minions.
 pub(super) fn pillar(master: &Master, known: &str) {
     let top = "base:\n  '*': [common]\n";
     let common = format!(
-        "known: {known}\nonly: {{{{ grains['id'] }}}}\nweb: {{tls: [a, b], 'k:x': 1}}\nrole: {{{{ grains.get('role') }}}}\n"
+        "known: {known}\nonly: {{{{ grains['id'] }}}}\nweb: {{tls: [a, b], 'k:x': 1}}\nrole: {{{{ grains.get('role') }}}}\nmine_functions: {MINE}\n"
     );
     for (name, text) in [("top.sls", top), ("common.sls", &common)] {
         std::fs::write(master.path("srv/pillar").join(name), text).expect("our own folder");
@@ -61,18 +64,21 @@ pub(super) fn check(fleet: &Fleet) {
 
     // The master's answer to `pillar.items` is of now; what jobs see changes when it is told to.
     pillar(master, "v2");
-    let fresh = json!({"known": "v2", "only": "brine1", "web": {"tls": ["a", "b"], "k:x": 1}, "role": "web"});
+    let mine: Value = serde_json::from_str(MINE).expect("JSON");
+    let fresh = json!({"mine_functions": mine, "known": "v2", "only": "brine1", "web": {"tls": ["a", "b"], "k:x": 1}, "role": "web"});
     answers(
         master,
         "brine1",
         &[
             ("pillar.items", json!([]), fresh),
-            ("pillar.ls", json!([]), json!(["known", "only", "web", "role"])),
+            ("pillar.ls", json!([]), json!(["known", "only", "web", "role", "mine_functions"])),
             ("pillar.get", json!(["known"]), json!("v1")),
             ("saltutil.refresh_pillar", json!([]), json!(true)),
             ("pillar.get", json!(["known"]), json!("v2")),
         ],
     );
+
+    shown(master, &run);
 
     // Grains that change on the host reach the master's cache and so its targets when they are refreshed, and not before.
     let file = fleet.first.path("conf/grains");
@@ -88,4 +94,26 @@ pub(super) fn check(fleet: &Fleet) {
     std::fs::remove_file(&file).expect("our own file");
     answers(master, "brine1", &[("saltutil.refresh_grains", json!([]), json!(true))]);
     assert_eq!(calls(master, &[by_role()]), [json!({})]);
+}
+
+/// The mine: filled by the minions, asked for by the master's runner and by the Python minion.
+fn shown(master: &Master, run: &dyn Fn(&[&str]) -> Value) {
+    let all = json!({"brine1": true, "brine2": true, "python": true});
+    assert_eq!(calls(master, &[call("*", "mine.update", json!([]))]), [all]);
+    let ids = json!({"brine1": "brine1", "brine2": "brine2", "python": "python"});
+    assert_eq!(run(&["mine.get", "*", "grains.get"]), ids);
+    assert_eq!(run(&["mine.get", "*", "alias"]), json!({"brine1": "web", "brine2": "", "python": ""}));
+    let get = |fun: &str| call("python", "mine.get", json!(["*", fun]));
+    let [shown, hidden] = calls(master, &[get("grains.get"), get("some")]).try_into().expect("two");
+    assert_eq!((&shown["python"], &hidden["python"]), (&ids, &json!({})));
+    answers(
+        master,
+        "brine1",
+        &[
+            ("mine.send", json!(["sent", "role", "mine_function=grains.get"]), json!(true)),
+            ("mine.delete", json!(["alias"]), json!(true)),
+        ],
+    );
+    assert_eq!(run(&["mine.get", "*", "sent"]), json!({"brine1": "web"}));
+    assert_eq!(run(&["mine.get", "brine*", "alias"]), json!({"brine2": ""}));
 }

@@ -19,8 +19,9 @@ pub(super) fn check(fleet: &Fleet) {
         call("brine1", "test.fib", json!(["x"])),
     ];
     let [modules, functions, argspec, version, docs, refused, wrong] = calls(master, &made).try_into().expect("seven");
-    let standard =
-        json!(["cmd", "config", "cp", "disk", "file", "grains", "pillar", "saltutil", "sandbox", "sys", "test"]);
+    let standard = json!([
+        "cmd", "config", "cp", "disk", "file", "grains", "mine", "pillar", "saltutil", "sandbox", "sys", "test"
+    ]);
     assert_eq!(modules["brine1"], standard);
     let theirs: Vec<&Value> = functions["python"].as_array().expect("a list").iter().collect();
     let ours = functions["brine1"].as_array().expect("a list");

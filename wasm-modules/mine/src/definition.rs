@@ -1,0 +1,108 @@
+//! What is to be called for the mine, in the forms in which Salt writes it down.
+
+use brine_guest::Value;
+
+type Entries = Vec<(Value, Value)>;
+
+/// One entry.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Definition {
+    /// In the mine.
+    pub(crate) name: String,
+    pub(crate) function: String,
+    pub(crate) args: Vec<Value>,
+    pub(crate) kwargs: Entries,
+    pub(crate) allowed: Option<Allowed>,
+}
+
+/// Who may see it: the master decides by this (`allow_tgt`, `allow_tgt_type`).
+#[derive(Debug, PartialEq)]
+pub(crate) struct Allowed {
+    tgt: Value,
+    tgt_type: Option<Value>,
+}
+
+impl Allowed {
+    /// The value with it, as masters know it.
+    pub(crate) fn wrap(self, value: Value) -> Value {
+        let mut entries = vec![("__data__", value), ("__saltmine_acl__", Value::Int(1)), ("allow_tgt", self.tgt)];
+        entries.extend(self.tgt_type.map(|tgt_type| ("allow_tgt_type", tgt_type)));
+        Value::dict(entries)
+    }
+}
+
+impl Definition {
+    /// A list of arguments with dicts of keyword arguments among them, a dict of keyword arguments, or nothing.
+    pub(crate) fn read(name: String, definition: Value) -> Result<Self, String> {
+        let (mut args, mut kwargs) = (Vec::new(), Vec::new());
+        match definition {
+            Value::Dict(entries) => kwargs = entries,
+            Value::List(items) => {
+                for item in items {
+                    match item {
+                        Value::Dict(entries) => kwargs.extend(entries),
+                        other => args.push(other),
+                    }
+                }
+            }
+            Value::None => {}
+            other => return Err(format!("a function's arguments are a list or a dict, not {}", other.kind())),
+        }
+        let mut take = |key: &str| {
+            let at = kwargs.iter().position(|(name, _)| name.text() == Some(key))?;
+            Some(kwargs.remove(at).1).filter(Value::truthy)
+        };
+        let function = match take("mine_function") {
+            None => name.clone(),
+            Some(Value::Text(function)) => function,
+            Some(other) => return Err(format!("mine_function is to be text, not {}", other.kind())),
+        };
+        let (tgt, tgt_type) = (take("allow_tgt"), take("allow_tgt_type"));
+        Ok(Self { name, function, args, kwargs, allowed: tgt.map(|tgt| Allowed { tgt, tgt_type }) })
+    }
+}
+
+/// A dict of names to definitions, or a list of names.
+pub(crate) fn all(functions: Value) -> Vec<(String, Value)> {
+    let named = |(name, definition): (Value, Value)| Some((name.text()?.to_owned(), definition));
+    match functions {
+        Value::Dict(entries) => entries.into_iter().filter_map(named).collect(),
+        Value::List(names) => names.into_iter().map(|name| (name, Value::None)).filter_map(named).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(definition: Value) -> (String, Vec<Value>, usize, bool) {
+        let read = Definition::read("alias".into(), definition).unwrap();
+        (read.function, read.args, read.kwargs.len(), read.allowed.is_some())
+    }
+
+    #[test]
+    fn the_forms_that_people_write() {
+        let dict =
+            |entries: &[(&'static str, &str)]| Value::dict(entries.iter().map(|(key, value)| (*key, (*value).into())));
+        assert_eq!(read(Value::None), ("alias".into(), vec![], 0, false));
+        assert_eq!(read(Value::List(vec!["a".into()])), ("alias".into(), vec!["a".into()], 0, false));
+        let mixed = vec![dict(&[("mine_function", "grains.get")]), "role".into(), dict(&[("default", "x")])];
+        assert_eq!(read(Value::List(mixed)), ("grains.get".into(), vec!["role".into()], 1, false));
+        let wrapped = dict(&[("allow_tgt", "web*"), ("allow_tgt_type", "glob"), ("key", "role")]);
+        assert_eq!(read(wrapped), ("alias".into(), vec![], 1, true));
+        assert_eq!(read(dict(&[("allow_tgt", ""), ("allow_tgt_type", "glob")])), ("alias".into(), vec![], 0, false));
+        assert!(Definition::read("alias".into(), "text".into()).is_err());
+        assert!(Definition::read("alias".into(), Value::dict([("mine_function", 1_i64.into())])).is_err());
+        assert_eq!(all(dict(&[("a", "b")])).len(), 1);
+        assert_eq!(all(vec!["a", "b"].into()), [("a".into(), Value::None), ("b".into(), Value::None)]);
+    }
+
+    #[test]
+    fn who_may_see_it_goes_with_it() {
+        let allowed = Allowed { tgt: "web*".into(), tgt_type: None };
+        let expected =
+            Value::dict([("__data__", 7_i64.into()), ("__saltmine_acl__", 1_i64.into()), ("allow_tgt", "web*".into())]);
+        assert_eq!(allowed.wrap(7_i64.into()), expected);
+    }
+}
