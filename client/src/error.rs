@@ -36,9 +36,12 @@ pub enum ClientError {
     /// The master refused for another reason.
     #[error("{0}")]
     Refused(String),
-    /// The target matched no minion: no job was made.
+    /// The target matched no minion: no job was made. A master that could not read the target says why.
     #[error("No minions matched the target. No command was sent, no jid was assigned.")]
-    NoMatch,
+    NoMatch {
+        /// What is wrong with the target.
+        why: Option<String>,
+    },
     /// The reply is not one that a master sends.
     #[error("the master's reply makes no sense: {0}")]
     Reply(String),
@@ -78,6 +81,7 @@ impl ClientError {
             }
             Self::Timeout(source) => Some(source.to_string()),
             Self::Authentication { reason, .. } => reason.clone(),
+            Self::NoMatch { why } => why.clone(),
             _ => None,
         }
     }

@@ -22,6 +22,8 @@ pub mod runner;
 mod user;
 
 pub use error::ClientError;
-pub use local::{Job, JobEvent, LocalClient, MinionReturn, Published, Returns};
+pub use local::{
+    Batch, BatchEvent, BatchOptions, BatchSize, Job, JobEvent, LocalClient, MinionReturn, Published, Returns,
+};
 pub use opts::ClientOpts;
 pub use runner::RunnerClient;

@@ -1,5 +1,7 @@
 //! `LocalClient`: commands minions through the master on this host, as root or as the master's user.
 
+mod batch;
+mod slots;
 mod trimmed;
 mod waiter;
 
@@ -14,6 +16,9 @@ use crate::local_key::LocalKey;
 use crate::presence::Presence;
 use crate::{ClientError, ClientOpts, keys, request};
 use waiter::{News, Step, Waiter};
+
+pub use batch::{Batch, BatchEvent};
+pub use slots::{BadBatchSize, BatchOptions, BatchSize};
 
 /// The least time that the master gets to answer a publish, however short the wait for minions is.
 const PUBLISH_MIN: Duration = Duration::from_secs(5);
@@ -205,7 +210,7 @@ impl LocalClient {
         };
         match self.publish(&job).await {
             Ok(published) => Some(published.jid),
-            Err(ClientError::NoMatch) => None,
+            Err(ClientError::NoMatch { .. }) => None,
             Err(error) => {
                 tracing::warn!("cannot ask the minions whether they run the job: {error}");
                 None
@@ -219,7 +224,7 @@ fn published(reply: &Value) -> Result<Published, ClientError> {
     let load = reply.get("load").ok_or_else(|| ClientError::Reply("it has no load".to_owned()))?;
     let minions = load.get_list("minions").unwrap_or_default();
     let Some(jid) = load.get("jid").filter(|jid| jid.truthy() && !minions.is_empty()) else {
-        return Err(ClientError::NoMatch);
+        return Err(ClientError::NoMatch { why: load.get_text("why").map(str::to_owned) });
     };
     let texts = |ids: &[Value]| ids.iter().filter_map(|id| id.text().map(str::to_owned)).collect();
     let missing = texts(load.get_list("missing").unwrap_or_default());

@@ -2,14 +2,18 @@
 //!
 //! Who sends is who the channel proved, and a minion writes nothing but its own file. What it shows can be for some others only
 //! (`allow_tgt`), and `mine_get` of the configuration says who may ask for what.
+//!
+//! Both kinds of target are resolved by what the master knows, and what it does not know is true of nobody. Pillar of others is
+//! compared as it is, without patterns: else a minion could find out with a few questions what it is.
 
+use std::cell::OnceCell;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
-use brine_protocol::target::{Facts, Target, TargetType};
+use brine_protocol::target::{Known, Nodegroups, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use regex::Regex;
 use tokio::sync::Semaphore;
@@ -39,7 +43,10 @@ pub(crate) struct Mine {
 }
 
 struct Inner {
+    /// Where the minions' grains and pillar are.
+    cachedir: PathBuf,
     dir: PathBuf,
+    groups: Nodegroups,
     /// `minion_data_cache`; without, nothing is kept, as in Salt.
     on: bool,
     /// `mine_get`: who may ask for which names; none: everybody for all.
@@ -58,9 +65,16 @@ pub(crate) enum MineRequest {
 
 impl Mine {
     /// Below `cachedir`. The error is for the operator.
-    pub(crate) fn new(cachedir: &std::path::Path, on: bool, may_get: Option<&Value>) -> Result<Self, String> {
+    pub(crate) fn new(
+        cachedir: &std::path::Path,
+        on: bool,
+        may_get: Option<&Value>,
+        groups: &Nodegroups,
+    ) -> Result<Self, String> {
         let may_get = may_get.map(permissions).transpose()?;
-        let inner = Inner { dir: cachedir.join("mine"), on, may_get, writing: Mutex::new(()) };
+        let dir = cachedir.join("mine");
+        let (cachedir, groups) = (cachedir.to_owned(), groups.clone());
+        let inner = Inner { cachedir, dir, groups, on, may_get, writing: Mutex::new(()) };
         Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }
 
@@ -165,14 +179,25 @@ impl Inner {
             return Ok(empty_map());
         }
         let kind = load.get_text("tgt_type").or_else(|| load.get_text("expr_form")).unwrap_or("glob");
-        let Some(target) = target(kind, load.get("tgt")) else { return Ok(empty_map()) };
+        // Whatever the minion asks for by pillar, patterns are not for it.
+        let kind = match kind {
+            "pillar" | "pillar_pcre" => "pillar_exact",
+            "compound" => "compound_pillar_exact",
+            other => other,
+        };
+        let Some(target) = self.target(kind, load.get("tgt")) else { return Ok(empty_map()) };
+        let asks = OnceCell::new();
         let mut found: Vec<(&str, Value)> = Vec::new();
         let mut bytes = 0;
-        for minion in target.resolve(accepted.iter().map(Facts::of_id)).matched {
+        for minion in accepted {
+            if !target.matches(&Known::read(&self.cachedir, minion, &target).strictly().facts()) {
+                continue;
+            }
             // One file that cannot be read keeps nobody from the others.
-            let Ok(shown) = self.read(&minion) else { continue };
+            let Ok(shown) = self.read(minion) else { continue };
             for name in &names {
-                let Some(value) = shown.get(name).and_then(|entry| visible(entry, id)) else { continue };
+                let asks = || asks.get_or_init(|| Known::read_all(&self.cachedir, id).strictly());
+                let Some(value) = shown.get(name).and_then(|entry| self.visible(entry, asks)) else { continue };
                 bytes += msgpack::encode_disk(value).len();
                 if bytes > ANSWER_BYTES_MAX {
                     return Err(format!("the answer would have more than {ANSWER_BYTES_MAX} bytes"));
@@ -189,6 +214,25 @@ impl Inner {
             return Ok(map(found));
         }
         Ok(found.into_iter().next().map_or_else(empty_map, |(_, minions)| minions))
+    }
+
+    /// An entry's value, if it is for the minion that asks. A target that cannot be read is for nobody.
+    fn visible<'a, 'b>(&self, entry: &'a Value, asks: impl FnOnce() -> &'b Known<'b>) -> Option<&'a Value> {
+        if !entry.has(ACL) {
+            return Some(entry);
+        }
+        let value = entry.get(ACL_DATA)?;
+        match entry.get("allow_tgt").filter(|tgt| tgt.truthy()) {
+            None => Some(value),
+            Some(tgt) => {
+                let kind = entry.get_text("allow_tgt_type").unwrap_or("glob");
+                self.target(kind, Some(tgt))?.matches(&asks().facts()).then_some(value)
+            }
+        }
+    }
+
+    fn target(&self, kind: &str, tgt: Option<&Value>) -> Option<Target> {
+        Target::parse_with(kind.parse::<TargetType>().ok()?, tgt?, ":", &self.groups).ok()
     }
 
     fn may(&self, id: &MinionId, name: &str) -> bool {
@@ -234,27 +278,6 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control)
 }
 
-/// An entry's value, if it is for this minion. A target that cannot be read is for nobody.
-fn visible<'a>(entry: &'a Value, asks: &MinionId) -> Option<&'a Value> {
-    if !entry.has(ACL) {
-        return Some(entry);
-    }
-    let value = entry.get(ACL_DATA)?;
-    match entry.get("allow_tgt").filter(|tgt| tgt.truthy()) {
-        None => Some(value),
-        Some(tgt) => {
-            let kind = entry.get_text("allow_tgt_type").unwrap_or("glob");
-            target(kind, Some(tgt))?.matches(&Facts::of_id(asks)).then_some(value)
-        }
-    }
-}
-
-fn target(kind: &str, tgt: Option<&Value>) -> Option<Target> {
-    let kind = kind.parse::<TargetType>().ok()?;
-    // By id only: what a minion's own data could make true is never a way to others' values.
-    Target::parse(kind, tgt?, ":").ok().filter(|target| !target.needs_data())
-}
-
 /// Python's `re.match`: from the start, to wherever.
 fn at_start(pattern: &Regex, text: &str) -> bool {
     pattern.find(text).is_some_and(|found| found.start() == 0)
@@ -285,7 +308,8 @@ mod tests {
     }
 
     fn inner(dir: &tempfile::TempDir, may_get: Option<&Value>) -> Inner {
-        let mine = Mine::new(dir.path(), true, may_get).unwrap();
+        let groups = Nodegroups::new(&map([("pair", text("b other"))]));
+        let mine = Mine::new(dir.path(), true, may_get, &groups).unwrap();
         Arc::into_inner(mine.inner).unwrap()
     }
 
@@ -341,10 +365,49 @@ mod tests {
         assert!(dir.path().join("mine/a.p").exists() && !dir.path().join("mine/gone.p").exists());
     }
 
+    /// What the master knows of `b`.
+    fn know_b(dir: &tempfile::TempDir) {
+        let known = [
+            ("grains", map([("os", text("x")), ("ipv4", list(["10.0.0.1"]))])),
+            ("pillar", map([("role", text("front"))])),
+        ];
+        for (bank, data) in known {
+            std::fs::create_dir(dir.path().join(bank)).unwrap();
+            std::fs::write(dir.path().join(bank).join("b.p"), msgpack::encode_disk(&data)).unwrap();
+        }
+    }
+
+    #[test]
+    fn whom_is_asked_by_all_types_but_pillar_without_patterns() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = inner(&dir, None);
+        know_b(&dir);
+        for who in ["a", "b"] {
+            put(&mine, who, map([("ip", who)])).unwrap();
+        }
+        for (tgt, kind, found) in [
+            ("os:x", "grain", true),
+            ("os:.", "grain_pcre", true),
+            ("10.0.0.0/8", "ipcidr", true),
+            ("role:front", "pillar", true),
+            ("role:front", "pillar_exact", true),
+            ("role:f*", "pillar", false),
+            ("role:f.*", "pillar_pcre", false),
+            ("I@role:front and G@os:*", "compound", true),
+            ("I@role:f*", "compound", false),
+            ("J@role:f.*", "compound", false),
+            ("N@pair and not a", "compound", true),
+        ] {
+            let expected = if found { map([("b", "b")]) } else { empty_map() };
+            assert_eq!(get(&mine, "web1", tgt, kind, "ip"), expected, "{tgt} {kind}");
+        }
+    }
+
     #[test]
     fn entries_can_be_for_some_only() {
         let dir = tempfile::tempdir().unwrap();
         let mine = inner(&dir, None);
+        know_b(&dir);
         let wrapped = |tgt: Value, kind: &str| {
             map([(ACL, Value::from(1)), (ACL_DATA, text("s")), ("allow_tgt", tgt), ("allow_tgt_type", text(kind))])
         };
@@ -353,10 +416,16 @@ mod tests {
             (text("web*"), "glob", "b", false),
             (text("b,web1"), "list", "b", true),
             (text("nobody"), "glob", "b", false), // Salt shows it to all
-            (text("os:x"), "grain", "b", false),
-            (text("10.0.0.0/8"), "ipcidr", "b", false),
+            (text("os:x"), "grain", "b", true),
+            (text("os:x"), "grain", "web1", false),
+            (text("os:x"), "pillar", "b", false),
+            (text("role:f*"), "pillar", "b", true),
+            (text("10.0.0.0/8"), "ipcidr", "b", true),
+            (text("10.0.0.0/8"), "ipcidr", "web1", false), // of which nothing is known
             (text("not G@os:x"), "compound", "b", false),
             (text("web* or b"), "compound", "b", true),
+            (text("N@pair and I@role:f*"), "compound", "b", true),
+            (text("pair"), "nodegroup", "web1", false),
             (text("*"), "odd", "b", false),
             (text(""), "glob", "b", true),
         ] {
@@ -376,7 +445,7 @@ mod tests {
             assert_eq!(get(&mine, who, "*", "glob", fun), empty_map(), "{who} {fun}");
         }
         for wrong in [text("all"), map([("a", "x")]), map([("(", list(["x"]))]), map([("a", list([1]))])] {
-            assert!(Mine::new(dir.path(), true, Some(&wrong)).is_err(), "{wrong}");
+            assert!(Mine::new(dir.path(), true, Some(&wrong), &Nodegroups::default()).is_err(), "{wrong}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Targets by what minions say of themselves.
+//! Targets by what minions say of themselves, and jobs for some of them at a time.
 
 use brine_tests::salt::{Kind, Master};
 use serde_json::json;
@@ -35,4 +35,38 @@ fn targets_by_grains_addresses_compound_and_node_group() {
     assert!(unknown.stdout.contains("Node group none unavailable in"), "{unknown:?}");
     let nobody = master.salt(&["-G", "role:none", "test.ping"]);
     assert!(nobody.stdout.contains("No minions matched the target."), "{nobody:?}");
+}
+
+#[test]
+fn a_batch_asks_who_is_there_and_stops_where_it_is_to_stop() {
+    let master = Master::start("timeout: 2\ngather_job_timeout: 2");
+    let [_first, _second, mut away] = ["m1", "m2", "m3"].map(|id| master.minion(id));
+    let events = master.events();
+    away.kill();
+    let done = master.salt(&["-b", "1", "*", "test.ping"]).exits(0);
+    let start = "Minion m3 did not respond. No job will be sent.\n\nExecuting run on ['m1']\n\n\nExecuting run on ['m2']\n\n\
+                 jid:\n    …\nm1:\n    True\nretcode:\n    0\njid:\n    …\nm2:\n    True\nretcode:\n    0\n";
+    assert!(brine_tests::fits(&done.stdout, start), "{done:?}");
+    // One job, published twice: what the store knows of it is complete.
+    let jid = done.stdout.split_once("jid:\n    ").and_then(|(_, rest)| rest.lines().next()).expect("a jid");
+    events.wait_return(jid, "m2");
+    assert_eq!(events.count(&format!("salt/job/{jid}/new")), 2);
+    let found = master.command("salt-run", &["--out=json", "jobs.lookup_jid", jid]).exits(0).json();
+    assert_eq!(found, json!({"m1": true, "m2": true}));
+
+    let stopped = master.salt(&["-b", "1", "--failhard", "-L", "m1,m2", "test.retcode", "7"]);
+    assert_eq!((stopped.code, stopped.stdout.matches("Executing run").count()), (7, 1), "{stopped:?}");
+    assert!(stopped.stderr.contains("Batch run stopped due to failhard"), "{stopped:?}");
+    for (args, code, text) in [
+        (&["-b", "much", "*", "test.ping"][..], 64, "Invalid batch data sent: much"),
+        (&["-b", "1", "--async", "*", "test.ping"], 64, "--batch does not go with --async"),
+        (&["-R", "%cluster", "test.ping"], 2, "targets of type range are not offered"),
+        (&["-E", "(?(1)a)", "test.ping"], 2, "conditional groups are not supported"),
+        (&["-C", "m1 and", "test.ping"], 2, "is not a compound target: it ends too early"),
+    ] {
+        let refused = master.salt(args);
+        assert!(refused.code == code && refused.stderr.contains(text), "{args:?} {refused:?}");
+    }
+    // Whom the master would expect, although nobody is asked.
+    assert_eq!(master.salt(&["--preview-target", "*"]).exits(0).stdout, "- m1\n- m2\n- m3\n");
 }

@@ -1,7 +1,9 @@
 //! `salt`: runs a function on minions and prints their returns as they come.
 
 mod args;
+mod batch;
 mod call;
+mod preview;
 mod summary;
 
 use std::ffi::OsString;
@@ -11,6 +13,7 @@ use brine_protocol::args as arguments;
 use brine_protocol::exit;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{self, Value, ValueExt};
+use rand::seq::SliceRandom as _;
 
 pub use args::SaltArgs;
 use call::Call;
@@ -30,6 +33,10 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let call = Call::new(&args)?;
     let (config, opts) = args.config.load()?;
     let mut printer = Printer::new(&args.output, &config)?;
+    if args.preview_target {
+        return Ok(preview::show(&mut printer, preview::minions(&args, &call, tgt_type, &config, &opts)));
+    }
+    let batch = batch::Plan::new(&args, &config, || preview::minions(&args, &call, tgt_type, &config, &opts))?;
     let mut job = job(&args, &call, tgt_type, &opts);
     if matches!(tgt_type, "nodegroup" | "compound") {
         let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
@@ -45,8 +52,10 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     block_on(async {
         let client = LocalClient::new(opts);
         let mut session = Session { args: &args, call: &call, printer: &mut printer };
-        let outcome =
-            if args.asynchronous { session.publish(&client, &job).await } else { session.wait(&client, &job).await };
+        let outcome = match &batch {
+            Some(plan) => session.batch(&client, &job, plan).await,
+            None => session.run(&client, job).await,
+        };
         outcome.unwrap_or_else(|error| session.failed(&error))
     })
 }
@@ -107,12 +116,24 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
+    async fn run(&mut self, client: &LocalClient, job: Job) -> Result<i32, ClientError> {
+        let job = match self.args.subset.filter(|count| *count != 0) {
+            None => job,
+            Some(count) => match subset(client, &job, usize::try_from(count).unwrap_or(1)).await {
+                Err(error @ ClientError::NoMatch { .. }) => return Ok(self.no_match(&error)),
+                job => job?,
+            },
+        };
+        if self.args.asynchronous { self.publish(client, &job).await } else { self.wait(client, &job).await }
+    }
+
     /// `--async`.
     async fn publish(&mut self, client: &LocalClient, job: &Job) -> Result<i32, ClientError> {
         let jid = match client.cmd_async(job).await {
             Ok(published) => published.jid,
-            Err(error @ ClientError::NoMatch) => {
+            Err(error @ ClientError::NoMatch { .. }) => {
                 stdout(&error.to_string());
+                hint(&error);
                 "0".to_owned()
             }
             Err(error) => return Err(error),
@@ -123,7 +144,7 @@ impl Session<'_> {
 
     async fn wait(&mut self, client: &LocalClient, job: &Job) -> Result<i32, ClientError> {
         let mut returns = match client.cmd_iter(job).await {
-            Err(error @ ClientError::NoMatch) => return Ok(self.no_match(&error)),
+            Err(error @ ClientError::NoMatch { .. }) => return Ok(self.no_match(&error)),
             returns => returns?,
         };
         let jid = returns.published().jid.clone();
@@ -182,6 +203,7 @@ impl Session<'_> {
     /// Nothing matched: nothing is printed as an (empty) return.
     fn no_match(&mut self, error: &ClientError) -> i32 {
         stdout(&error.to_string());
+        hint(error);
         if self.call.is_doc() {
             eprintln!("No minions found to gather docs from");
             return exit::STATE_FAILURE;
@@ -237,6 +259,24 @@ impl Session<'_> {
         self.printer.show(&Value::from(error.to_string()), "", 1);
         exit::OK
     }
+}
+
+/// The job for some of the minions, at random, among those that have its functions.
+async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, ClientError> {
+    let funs: Vec<&str> = match &job.fun {
+        Value::Array(funs) => funs.iter().filter_map(ValueExt::text).collect(),
+        fun => fun.text().into_iter().collect(),
+    };
+    let list = Job { fun: Value::from("sys.list_functions"), arg: Vec::new(), ..job.clone() };
+    let has_all = |functions: &Value| {
+        let has = |fun: &&str| functions.list().is_some_and(|all| all.iter().any(|known| known.text() == Some(fun)));
+        funs.iter().all(has)
+    };
+    let mut ids: Vec<String> =
+        client.cmd(&list).await?.into_iter().filter(|(_, functions)| has_all(functions)).map(|(id, _)| id).collect();
+    ids.shuffle(&mut rand::rng());
+    ids.truncate(count);
+    Ok(Job { tgt: value::list(ids), tgt_type: "list".to_owned(), ..job.clone() })
 }
 
 /// The row of a minion that did not return.

@@ -43,6 +43,8 @@ pub(super) struct Waiter {
     timeout: Duration,
     gather: Duration,
     check_at: Instant,
+    /// Whether it is for these minions whatever the bus says: the jid is that of other publications too.
+    closed: bool,
     /// Somebody may still run the job; true at first, so that everyone is asked once.
     running: bool,
 }
@@ -59,8 +61,14 @@ impl Waiter {
             timeout,
             gather,
             check_at: now + timeout,
+            closed: false,
             running: true,
         }
+    }
+
+    /// The same for the minions of this publication and no others, where a jid is published more than once.
+    pub(super) fn for_these_only(self) -> Self {
+        Self { closed: true, ..self }
     }
 
     /// Whether an event with this tag matters.
@@ -84,7 +92,8 @@ impl Waiter {
     fn job_event(&mut self, rest: &str, data: Value) -> Option<News> {
         // the master makes the tag from the id that the channel proved; what the data says about it counts for nothing
         if let Some(id) = rest.strip_prefix("ret/") {
-            if !data.has("return") || !self.found.insert(id.to_owned()) {
+            let is_ours = !self.closed || self.minions.contains(id);
+            if !is_ours || !data.has("return") || !self.found.insert(id.to_owned()) {
                 return None;
             }
             return Some(News::Return(MinionReturn::from_event(id, data)));
@@ -92,7 +101,7 @@ impl Waiter {
         if rest == "error" {
             return Some(News::Refused(data.get("error").map(ValueExt::python_str).unwrap_or_default()));
         }
-        if rest.starts_with("prog/") || rest.starts_with("start/") {
+        if self.closed || rest.starts_with("prog/") || rest.starts_with("start/") {
             return None;
         }
         // syndics tell whom they passed the job to
@@ -273,6 +282,18 @@ mod tests {
         let data = map([("id", Value::from("b")), ("return", Value::from(1))]);
         let news = waiter.event(Event { tag: "salt/job/J/ret/a".to_owned(), data }, start);
         assert_eq!(returned(news), "a");
+    }
+
+    #[test]
+    fn one_publication_of_several_under_a_jid_minds_its_own_minions() {
+        let start = Instant::now();
+        let mut waiter = waiter(&["a"], start).for_these_only();
+        let data = map([("minions", Value::Array(vec!["x".into()]))]);
+        waiter.event(Event { tag: "salt/job/J/new".to_owned(), data }, start);
+        assert!(waiter.event(ret("J", "x", true), start).is_none());
+        assert_eq!(waiter.pending(), ["a"]);
+        assert_eq!(returned(waiter.event(ret("J", "a", true), start)), "a");
+        assert_eq!(waiter.step(start), Step::Done);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value, ValueExt};
 
-use super::permission::{self, Allowed};
+use super::permission::{self, Allowed, Permission};
 use super::{Access, Caller, Denied, Proof, Rights};
 
 /// Every caller may ask about jobs: waiting for a job does so.
@@ -37,35 +37,14 @@ impl Caller {
         &self,
         functions: &[(&str, &[Value])],
         minions: &[MinionId],
-        mut resolve: impl FnMut(String) -> R,
+        resolve: impl FnMut(String) -> R,
     ) -> Option<Extent>
     where
         R: Future<Output = Vec<MinionId>>,
     {
         let Rights::Listed(list) = &self.rights else { return Some(Extent::Target) };
-        let mut extent = Extent::Target;
-        for (fun, arg) in functions {
-            if *fun == ALWAYS_ALLOWED {
-                continue;
-            }
-            let targets = match permission::job(list, fun, arg) {
-                Allowed::Everywhere => continue,
-                Allowed::On(targets) => targets,
-            };
-            extent = Extent::Found;
-            let mut covered = false;
-            for target in targets {
-                let allowed = resolve(target).await;
-                covered |= minions.iter().all(|id| allowed.contains(id));
-                if covered {
-                    break;
-                }
-            }
-            if !covered {
-                return None;
-            }
-        }
-        Some(extent)
+        let functions: Vec<_> = functions.iter().copied().filter(|(fun, _)| *fun != ALWAYS_ALLOWED).collect();
+        allowed(list, &functions, minions, resolve).await
     }
 
     /// Whether the caller may call this runner or wheel function (`form`), as `module.function`.
@@ -89,6 +68,38 @@ impl Caller {
             proof => proof.failed(Some(&self.name)),
         })
     }
+}
+
+/// Whether a list of permissions allows a job of these functions for `minions`; `resolve` as for [`Caller::may_publish`].
+pub(crate) async fn allowed<'a, R>(
+    list: impl IntoIterator<Item = &'a Permission> + Clone,
+    functions: &[(&str, &[Value])],
+    minions: &[MinionId],
+    mut resolve: impl FnMut(String) -> R,
+) -> Option<Extent>
+where
+    R: Future<Output = Vec<MinionId>>,
+{
+    let mut extent = Extent::Target;
+    for (fun, arg) in functions {
+        let targets = match permission::job(list.clone(), fun, arg) {
+            Allowed::Everywhere => continue,
+            Allowed::On(targets) => targets,
+        };
+        extent = Extent::Found;
+        let mut covered = false;
+        for target in targets {
+            let allowed = resolve(target).await;
+            covered |= minions.iter().all(|id| allowed.contains(id));
+            if covered {
+                break;
+            }
+        }
+        if !covered {
+            return None;
+        }
+    }
+    Some(extent)
 }
 
 /// The functions of a job's load, each with its arguments; none if it is not well formed.

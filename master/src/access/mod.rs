@@ -11,7 +11,7 @@ mod authorize;
 mod backend;
 mod config;
 mod logins;
-mod permission;
+pub(crate) mod permission;
 mod tokens;
 
 use std::path::Path;
@@ -22,7 +22,7 @@ use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::keys::LocalKeys;
-pub(crate) use authorize::{Extent, functions};
+pub(crate) use authorize::{Extent, allowed, functions};
 use backend::Backend;
 pub use config::AccessOpts;
 use config::{OwnExpire, System, Who};

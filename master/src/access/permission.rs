@@ -11,10 +11,10 @@ use regex::Regex;
 
 /// An expression that is matched from the start of a text, as Python's `re.match` does.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern(Regex);
+pub(crate) struct Pattern(Regex);
 
 impl Pattern {
-    pub(super) fn new(expression: &str) -> Result<Self, String> {
+    pub(crate) fn new(expression: &str) -> Result<Self, String> {
         let error = |e: regex::Error| {
             let why = e.to_string().lines().last().unwrap_or_default().trim().to_owned();
             format!("{expression:?} is not an expression that Brine matches: {why}")
@@ -24,7 +24,7 @@ impl Pattern {
         Regex::new(&format!("^(?:{expression})")).map(Self).map_err(error)
     }
 
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
 }
@@ -53,7 +53,7 @@ impl Name {
 
 /// One entry of a user's list.
 #[derive(Debug, Clone)]
-pub(super) enum Permission {
+pub(crate) enum Permission {
     /// A function, for all minions.
     Function(Pattern),
     /// Functions, for the minions of a compound target.
@@ -64,7 +64,7 @@ pub(super) enum Permission {
 
 /// A function, and what its arguments must be.
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
+pub(crate) struct Rule {
     fun: Pattern,
     /// Any of these; none: all arguments.
     arguments: Option<Vec<Arguments>>,
@@ -78,7 +78,7 @@ struct Arguments {
 }
 
 /// Reads the list of one user.
-pub(super) fn parse(list: &Value) -> Result<Vec<Permission>, String> {
+pub(crate) fn parse(list: &Value) -> Result<Vec<Permission>, String> {
     let list = list.list().ok_or("a user's permissions must be a list")?;
     list.iter().map(permission).collect()
 }
@@ -144,7 +144,7 @@ fn one_or_more(value: &Value) -> &[Value] {
 
 /// The minions that a job may be for, as far as one of its functions goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Allowed {
+pub(crate) enum Allowed {
     /// All of them.
     Everywhere,
     /// Those of any one of these targets; of none: nowhere.
@@ -152,7 +152,7 @@ pub(super) enum Allowed {
 }
 
 /// Where `fun` with the `arg` of a job is allowed.
-pub(super) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str, arg: &[Value]) -> Allowed {
+pub(crate) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str, arg: &[Value]) -> Allowed {
     let mut targets = Vec::new();
     for permission in list {
         match permission {

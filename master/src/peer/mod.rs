@@ -2,8 +2,8 @@
 //! (`minion_runner`, under `peer_run`).
 //!
 //! Nothing waits here for minions: who published gets the jid and asks for the returns, as Salt's `publish.publish` does. Stricter than
-//! Salt in these: each of several functions has to be permitted, not any of them; arguments are judged as minions will read
-//! them; what grains or pillar decided is published to the minions that were found and judged, by name; whether a jid exists is
+//! Salt in these: each of several functions has to be permitted, not any of them; arguments are judged as minions will
+//! read them, and not let through where they can be read in two ways; what grains or pillar decided is published to the minions that were found and judged, by name; whether a jid exists is
 //! told to who started it.
 
 mod rules;
@@ -19,11 +19,12 @@ use brine_protocol::job::{join_kwargs, split_kwargs};
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 use tokio::sync::Semaphore;
 
+use crate::access::Extent;
 use crate::config::MasterOpts;
 use crate::master::Master;
 use crate::requests::Fault;
-use crate::{publish, runners};
-use rules::{Call, Rules};
+use crate::{access, publish, runners};
+use rules::Rules;
 use started::Started;
 
 /// Publications of minions at a time: each is a signature and a write to disk, which operators wait for too.
@@ -57,9 +58,6 @@ impl Peer {
     pub(crate) fn new(opts: &MasterOpts) -> Result<Self, String> {
         let publish = Rules::read(opts.peer.as_ref()).map_err(|why| format!("peer: {why}"))?;
         let run = Rules::read(opts.peer_run.as_ref()).map_err(|why| format!("peer_run: {why}"))?;
-        if run.has_targets() {
-            return Err("peer_run: a runner runs on the master: name functions, not targets".to_owned());
-        }
         Ok(Self {
             publish,
             run,
@@ -130,7 +128,7 @@ async fn judged(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Res
         Ok(asked) => asked,
         Err(why) => return Ok(Err(why)),
     };
-    let rules: Vec<_> = master.peer.publish.of(id).collect();
+    let rules = master.peer.publish.of(id);
     if rules.is_empty() {
         return Ok(Err("peer permits nothing to this minion".to_owned()));
     }
@@ -152,37 +150,20 @@ async fn judged(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Res
             return Ok(Err("its target has a pattern for pillar".to_owned()));
         }
     }
-    let calls = asked.calls();
-    let mut inside: HashMap<&str, bool> = HashMap::new();
-    let targets: Vec<&str> =
-        calls.iter().flat_map(|call| rules.iter().filter_map(|rule| rule.target_for(call))).collect();
-    for target in targets {
-        if !inside.contains_key(target) {
-            let all = match target {
-                "*" => true,
-                // What it would have to know is not kept, and then a target means everyone (§10).
-                _ if !master.opts.minion_data_cache && target.contains('@') => false,
-                _ => {
-                    let allowed = found(master, "compound", &Value::from(target)).await?;
-                    resolved.iter().all(|id| allowed.contains(id))
-                }
-            };
-            inside.insert(target, all);
-        }
-    }
-    let all_in = |target: &str| inside.get(target).copied().unwrap_or(false);
-    if let Some(call) = calls.iter().find(|call| !rules.iter().any(|rule| rule.permits(call, all_in))) {
-        let fun: String = call.fun.chars().take(128).collect();
-        return Ok(Err(format!("peer does not permit {fun} there")));
-    }
     let mut job = map([("fun", asked.fun()), ("arg", asked.arg()), ("ret", Value::from(asked.ret.as_str()))]);
+    let functions = access::functions(&job).unwrap_or_default();
+    let resolve = |target| async move { publish::permitted_minions(master, target).await };
+    let extent = access::allowed(rules, &functions, &resolved, resolve).await;
+    let Some(extent) = extent.filter(|_| !functions.is_empty()) else {
+        return Ok(Err("peer does not permit it there".to_owned()));
+    };
     job.insert("user", master.opts.user.as_str());
     job.insert("kwargs", map([("id", id.as_str())]));
-    if matches!(kind, "glob" | "pcre" | "list") {
+    if extent == Extent::Target && matches!(kind, "glob" | "pcre" | "list") {
         job.insert("tgt", asked.tgt.clone());
         job.insert("tgt_type", kind);
     } else {
-        // Grains and pillar change: what was judged is what is published.
+        // What was judged is what is published: grains and pillar change, and so does who has a key.
         job.insert("tgt", list(resolved.iter().map(Value::from)));
         job.insert("tgt_type", "list");
     }
@@ -230,17 +211,6 @@ impl Asked {
             return Err("a publication that publishes would have no end".to_owned());
         }
         Ok(Self { funs, several, tgt, tgt_type, ret })
-    }
-
-    /// As minions will read them, who take `name=value` for a keyword once more.
-    fn calls(&self) -> Vec<Call<'_>> {
-        self.funs
-            .iter()
-            .map(|one| {
-                let (args, kwargs) = split_kwargs(&one.1);
-                Call { fun: &one.0, args, kwargs }
-            })
-            .collect()
     }
 
     fn fun(&self) -> Value {
@@ -299,8 +269,7 @@ pub(crate) async fn runner(master: &Arc<Master>, id: &MinionId, load: &Value) ->
         refuse(master, id, load, "it names no runner or has no list of arguments");
         return Ok(empty_map());
     };
-    let call = Call { fun, args: Vec::new(), kwargs: Vec::new() };
-    if !master.peer.run.of(id).any(|rule| rule.permits(&call, |_| false)) {
+    if !master.peer.run.allow_runner(id, fun) {
         refuse(master, id, load, "peer_run does not permit this runner");
         return Ok(empty_map());
     }
@@ -335,25 +304,21 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_as_minions_read_them() {
+    fn arguments_are_those_of_a_command_line() {
         let one = asked("test.arg", list([text("1"), text("a=b"), text("[x]"), Value::from(true)])).unwrap();
-        let calls = one.calls();
-        assert_eq!(calls[0].args, [Value::from(1), list(["x"]), Value::from(true)]);
-        assert_eq!(calls[0].kwargs, [("a".to_owned(), text("b"))]);
-        // Quotes hide it from the first reading and not from the minion's.
-        let hidden = asked("test.arg", list([text("'a=b'"), text("c")])).unwrap();
-        assert_eq!(hidden.calls()[0].args, [text("c")]);
-        let marked = asked("f.g", list([map([("__kwarg__", Value::from(true)), ("x", Value::from(1))]), text("y")]));
-        assert_eq!(marked.unwrap().calls()[0].args, [text("y")]);
+        let kwargs = |name: &str, value: Value| map([("__kwarg__", Value::from(true)), (name, value)]);
+        assert_eq!(one.arg(), list([1.into(), list(["x"]), true.into(), kwargs("a", text("b"))]));
+        let marked = asked("f.g", list([kwargs("x", 1.into()), text("y")]));
+        assert_eq!(marked.unwrap().arg(), list([text("y"), kwargs("x", 1.into())]));
     }
 
     #[test]
     fn several_functions_are_several_calls() {
         let several = asked("test.ping,test.arg", list([text(""), text("1 a=b")])).unwrap();
         assert_eq!(several.fun(), list(["test.ping", "test.arg"]));
-        assert_eq!(several.calls()[1].args, [Value::from(1)]);
-        assert_eq!(several.arg().list().unwrap()[0], Value::Array(Vec::new()));
-        assert_eq!(asked("test.ping,test.arg", Value::Array(Vec::new())).unwrap().calls().len(), 2);
+        let kwargs = map([("__kwarg__", Value::from(true)), ("a", text("b"))]);
+        assert_eq!(several.arg(), list([Value::Array(Vec::new()), list([1.into(), kwargs])]));
+        assert_eq!(asked("test.ping,test.arg", Value::Array(Vec::new())).unwrap().arg().list().unwrap().len(), 2);
     }
 
     #[test]

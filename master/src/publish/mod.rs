@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::msgpack;
-use brine_protocol::target::Resolved;
+use brine_protocol::target::{Resolved, TargetError};
 use brine_protocol::value::{Value, ValueExt, map};
 
 use crate::access::{Caller, Extent, From, functions};
@@ -63,7 +63,7 @@ pub(crate) async fn answer(master: &Arc<Master>, mut load: Value, from: From) ->
             let why = format!("{} may not run {} on all of the target", caller.name, fun_text(&load));
             Ok(refused(master, load, Refusal::Authorization, &why))
         }
-        Dispatched::Nobody => Ok(unresolved(&load)),
+        Dispatched::Nobody(why) => Ok(unresolved(&load, why)),
         Dispatched::BadJid => Ok(map([("error", "Master failed to assign jid")])),
         // Told in full: the caller has proved that it may read the master's own files.
         Dispatched::NotStored(error) => {
@@ -83,7 +83,8 @@ pub(crate) struct Published {
 enum Dispatched {
     Job(Published),
     NotAllowed,
-    Nobody,
+    /// The target means no minion; and why, where it is no target at all.
+    Nobody(Option<TargetError>),
     BadJid,
     NotStored(StoreError),
 }
@@ -99,7 +100,7 @@ pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published
     ]);
     match dispatch(master, &load, None).await? {
         Dispatched::Job(published) => Ok(published),
-        Dispatched::Nobody | Dispatched::BadJid | Dispatched::NotAllowed => Err(Fault::new("there are no minions")),
+        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed => Err(Fault::new("there are no minions")),
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }
@@ -108,7 +109,7 @@ pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published
 pub(crate) async fn peer_job(master: &Arc<Master>, load: &Value) -> Result<Option<Published>, Fault> {
     match dispatch(master, load, None).await? {
         Dispatched::Job(published) => Ok(Some(published)),
-        Dispatched::Nobody | Dispatched::BadJid | Dispatched::NotAllowed => Ok(None),
+        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed => Ok(None),
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }
@@ -130,7 +131,13 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
     };
     let tgt_type = load.get_text("tgt_type").unwrap_or("glob").to_owned();
     let delimiter = load.get("kwargs").and_then(|k| k.get_text("delimiter")).unwrap_or(":").to_owned();
-    let Resolved { matched, missing } = targets::resolve(master, &tgt_type, load, &delimiter).await?;
+    let (Resolved { matched, missing }, why) = match targets::parse(master, &tgt_type, load, &delimiter) {
+        Ok(target) => (targets::resolve_parsed(master, target).await?, None),
+        Err(error) => {
+            tracing::warn!("a target was not resolved: {error}");
+            (Resolved::default(), Some(error))
+        }
+    };
     let extent = match caller {
         None => Extent::Target,
         Some(caller) => {
@@ -142,7 +149,7 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
         }
     };
     if matched.is_empty() {
-        return Ok(Dispatched::Nobody);
+        return Ok(Dispatched::Nobody(why));
     }
 
     let mut published = published(load, &jid, &tgt_type);
@@ -183,7 +190,7 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
 }
 
 /// The minions that a permission is for. Where the master does not keep what it would have to know, nobody.
-async fn permitted_minions(master: &Arc<Master>, target: String) -> Vec<MinionId> {
+pub(crate) async fn permitted_minions(master: &Arc<Master>, target: String) -> Vec<MinionId> {
     if !master.opts.minion_data_cache && target.contains('@') {
         tracing::warn!("a permission for {target:?} allows nothing: minion_data_cache is off");
         return Vec::new();
@@ -252,13 +259,17 @@ async fn record(
     Ok(())
 }
 
-fn unresolved(load: &Value) -> Value {
+fn unresolved(load: &Value, why: Option<TargetError>) -> Value {
     let tgt = load.get("tgt").map(ValueExt::python_str).unwrap_or_default();
-    let load = map([
+    let mut load = map([
         ("jid", Value::Nil),
         ("minions", Value::Array(Vec::new())),
         ("error", Value::from(format!("Master could not resolve minions for target {tgt}"))),
     ]);
+    // Not a field of Salt's; its clients look at neither.
+    if let Some(why) = why {
+        load.insert("why", why.to_string());
+    }
     map([("enc", Value::from("clear")), ("load", load)])
 }
 

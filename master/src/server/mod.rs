@@ -118,8 +118,8 @@ impl Server {
         process::raise_file_limit();
         // Mistakes in the settings first, before anything is made.
         let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Files)?;
-        let mine =
-            Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref()).map_err(StartError::Files)?;
+        let mine = Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref(), &opts.nodegroups)
+            .map_err(StartError::Files)?;
         let peer = Peer::new(&opts).map_err(StartError::Files)?;
         dirs::prepare(&opts)?;
         let pid = PidFile::take(&opts.pidfile)?;

@@ -3,7 +3,7 @@
 //! `not` binds closer than `and`, `and` closer than `or`. Where Salt's parser takes a text for no target, it is an error here.
 
 use super::nodegroup::Nodegroups;
-use super::{Facts, Resolved, Target, TargetError, TargetType};
+use super::{Facts, Target, TargetError, TargetType};
 use crate::value::Value;
 
 /// Words of an expression, groups expanded.
@@ -74,22 +74,13 @@ impl Expr {
         }
     }
 
-    /// Every term, and whether it is one of `not`'s own.
+    /// Every term, and whether it is one that a `not` stands before.
     pub(super) fn each<'a>(&'a self, negated: bool, visit: &mut dyn FnMut(&'a Target, bool)) {
         match self {
             Self::Term(target) => visit(target, negated),
             Self::Not(expr) => expr.each(true, visit),
-            Self::All(exprs) | Self::Any(exprs) => exprs.iter().for_each(|expr| expr.each(negated, visit)),
+            Self::All(exprs) | Self::Any(exprs) => exprs.iter().for_each(|expr| expr.each(false, visit)),
         }
-    }
-
-    /// The ids of list terms that no known minion has, but for those behind a `not`.
-    pub(super) fn missing<'a>(&self, known: impl Fn(&str) -> bool + 'a, resolved: &mut Resolved) {
-        self.each(false, &mut |target, negated| {
-            if let (false, Some(listed)) = (negated, target.listed()) {
-                resolved.missing.extend(listed.iter().filter(|id| !known(id)).cloned());
-            }
-        });
     }
 }
 
@@ -189,7 +180,9 @@ impl<'a> Parser<'a> {
             Some('S') => TargetType::IpCidr,
             Some('E') => TargetType::Pcre,
             Some('R') => TargetType::Range,
-            // Resources and managing minions of Salt 3008.
+            Some('T') => return Ok(Target::nobody()),
+            Some('M') => return Ok(Target::id(pattern)),
+            // Groups have been expanded.
             Some(other) => return Err(TargetError::UnknownType(format!("{other}@"))),
         };
         let delimiter = delimiter.map_or_else(|| ":".to_owned(), String::from);
@@ -241,6 +234,11 @@ mod tests {
             // As with Salt the words of a group have no parentheses of their own: this is web1 or ( db1 and db2 ).
             ("N@loose and db2", Some(true)),
             ("X@foo", Some(false)),
+            // Nobody has resources; a minion manages its own.
+            ("T@ssh", Some(false)),
+            ("not T@ssh:web1", Some(true)),
+            ("M@web1", Some(true)),
+            ("M@web*", Some(false)),
             ("G@", Some(false)),
         ] {
             assert_eq!(meant(expr, "web1"), expected, "{expr}");
@@ -265,8 +263,6 @@ mod tests {
             "( )",
             "N@none and",
             "N@none",
-            "T@ssh",
-            "M@web1",
             "R@%x",
             "E@(",
             "S@x",

@@ -83,6 +83,18 @@ impl Piece {
     }
 }
 
+/// Python leaves empty ranges out before it looks for the `!` that turns a class around: `[b-a!c]` is `[!c]` to it. The members
+/// without it then.
+fn came_to_the_front(ranges: &mut Vec<(char, char)>) -> bool {
+    match ranges.first().copied() {
+        Some(('!', '!')) => drop(ranges.remove(0)),
+        // What was left of a range that it began.
+        Some(('!', to)) => drop(ranges.splice(..1, [('-', '-'), (to, to)])),
+        _ => return false,
+    }
+    true
+}
+
 /// The class that begins behind `[`, and where the pattern goes on; none if it is not closed.
 fn class(chars: &[char], start: usize) -> Option<(Piece, usize)> {
     let negated = chars.get(start) == Some(&'!');
@@ -92,15 +104,15 @@ fn class(chars: &[char], start: usize) -> Option<(Piece, usize)> {
     let mut ranges = Vec::new();
     let mut at = first;
     while at < end {
-        if at + 2 < end && chars[at + 1] == '-' {
-            // An empty range matches nothing, as in Python.
-            ranges.push((chars[at], chars[at + 2]));
-            at += 3;
-        } else {
-            ranges.push((chars[at], chars[at]));
-            at += 1;
+        let is_range = at + 2 < end && chars[at + 1] == '-';
+        let (from, to) = (chars[at], chars[if is_range { at + 2 } else { at }]);
+        // An empty range matches nothing.
+        if from <= to {
+            ranges.push((from, to));
         }
+        at += if is_range { 3 } else { 1 };
     }
+    let negated = negated || came_to_the_front(&mut ranges);
     Some((Piece::Class { negated, ranges }, end + 1))
 }
 

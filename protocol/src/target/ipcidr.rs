@@ -18,10 +18,7 @@ impl IpCidr {
         if let Ok(address) = text.parse() {
             return Ok(Self::Address(address));
         }
-        let network = match text.parse::<IpNet>() {
-            Ok(network) => network,
-            Err(_) => IpNet::V4(with_mask(text).ok_or("it is neither an address nor a network")?),
-        };
+        let network = with_length(text).or_else(|| with_mask(text)).ok_or("it is neither an address nor a network")?;
         if network.addr() != network.network() {
             return Err("it has host bits set");
         }
@@ -35,28 +32,35 @@ impl IpCidr {
             Self::Network(network) => network.addr().is_ipv4(),
         };
         let Some(own) = grains.get(if is_v4 { "ipv4" } else { "ipv6" }) else { return false };
-        let addresses: Vec<&str> = match own {
-            Value::Array(items) => items.iter().filter_map(ValueExt::text).collect(),
-            one => one.text().into_iter().collect(),
-        };
+        // What is no address is none: Salt's minion would match nothing at all for it, and its master nobody.
+        let mut addresses = match own {
+            Value::Array(items) => items.as_slice(),
+            one => std::slice::from_ref(one),
+        }
+        .iter()
+        .filter_map(|own| own.text()?.parse::<IpAddr>().ok());
         match self {
-            Self::Address(address) => {
-                let address = address.to_string();
-                addresses.contains(&address.as_str())
-            }
-            Self::Network(network) => {
-                addresses.iter().filter_map(|text| text.parse::<IpAddr>().ok()).any(|a| network.contains(&a))
-            }
+            Self::Address(address) => addresses.any(|own| own == *address),
+            Self::Network(network) => addresses.any(|own| network.contains(&own)),
         }
     }
 }
 
+/// `10.0.0.0/8`; Python takes `/08` too.
+fn with_length(text: &str) -> Option<IpNet> {
+    let (address, length) = text.split_once('/')?;
+    if !length.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    IpNet::new(address.parse().ok()?, length.parse().ok()?).ok()
+}
+
 /// `10.0.0.0/255.0.0.0`, or with the mask of the hosts: `10.0.0.0/0.255.255.255`.
-fn with_mask(text: &str) -> Option<Ipv4Net> {
+fn with_mask(text: &str) -> Option<IpNet> {
     let (address, mask) = text.split_once('/')?;
     let (address, mask): (Ipv4Addr, Ipv4Addr) = (address.parse().ok()?, mask.parse().ok()?);
     let inverse = Ipv4Addr::from(!u32::from(mask));
-    Ipv4Net::with_netmask(address, mask).or_else(|_| Ipv4Net::with_netmask(address, inverse)).ok()
+    Ipv4Net::with_netmask(address, mask).or_else(|_| Ipv4Net::with_netmask(address, inverse)).ok().map(IpNet::V4)
 }
 
 #[cfg(test)]

@@ -3,13 +3,18 @@
 //! - `glob.rs`      shell-style patterns with Python's rules
 //! - `subdict.rs`   grains and pillar: nested maps
 //! - `ipcidr.rs`    addresses and networks
+//! - `regex.rs`     expressions with Python's meaning, of which `pyre.rs` reads the syntax
 //! - `compound.rs`  terms joined by `and`, `or`, `not`
 //! - `nodegroup.rs` names for targets
+//! - `known.rs`     what a master has on disk of its minions
 
 mod compound;
 mod glob;
 mod ipcidr;
+mod known;
 mod nodegroup;
+mod pyre;
+mod regex;
 mod subdict;
 
 use std::fmt;
@@ -17,10 +22,12 @@ use std::str::FromStr;
 
 pub use compound::Term;
 pub use glob::{Glob, fnmatch};
+pub use known::Known;
 pub use nodegroup::Nodegroups;
 
 use compound::Expr;
 use ipcidr::IpCidr;
+use regex::Regex;
 use subdict::{How, Subdict};
 
 use crate::ids::MinionId;
@@ -104,8 +111,8 @@ pub enum TargetError {
     /// There is no such type of target.
     #[error("{0:?} is not a type of target")]
     UnknownType(String),
-    /// A type that is not supported yet.
-    #[error("targets of type {0} are not supported yet")]
+    /// A type that Salt has, and this does not: ranges need a range server, and a minion has no data store.
+    #[error("targets of type {0} are not offered")]
     Unsupported(TargetType),
     /// The expression does not parse.
     #[error("{expr:?} is not a {kind} target: {why}")]
@@ -141,33 +148,15 @@ enum Kind {
     Glob(Glob),
     Pcre(Regex),
     List(Vec<String>),
+    Id(String),
     Grains(Subdict),
     Pillar(Subdict),
     IpCidr(IpCidr),
     Compound(Expr),
 }
 
-/// An expression that is matched from the start of a text, as Python's `re.match` does.
-#[derive(Debug, Clone)]
-struct Regex(regex::Regex);
-
-impl Regex {
-    fn matches(&self, text: &str) -> bool {
-        // The leftmost match starts at 0 if any does.
-        self.0.find(text).is_some_and(|found| found.start() == 0)
-    }
-}
-
-fn regex(pattern: &str) -> Result<Regex, String> {
-    let built = regex::RegexBuilder::new(pattern).size_limit(MAX_REGEX).dfa_size_limit(MAX_REGEX).build();
-    built.map(Regex).map_err(|error| error.to_string().lines().last().unwrap_or_default().trim().to_owned())
-}
-
 /// The longest glob or expression; ids have 255 bytes at most.
 const MAX_PATTERN: usize = 4096;
-/// What a compiled expression may take: they come from operators, but also from minions (peer publish).
-const MAX_REGEX: usize = 1 << 20;
-
 /// Which minions a target names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
@@ -212,15 +201,15 @@ impl Target {
                 items.iter().map(|item| item.text().map(str::to_owned).ok_or_else(|| bad("an item is not text")));
             texts.collect::<Result<Vec<_>, _>>()
         };
-        let subdict = |how| Subdict::new(pattern()?, delimiter, how).map_err(bad);
+        let subdict = |how| Subdict::new(pattern()?, delimiter, how).map_err(|why| bad(&why));
         let kind = match tgt_type {
             TargetType::Glob => Kind::Glob(Glob::new(pattern()?)),
-            TargetType::Pcre => Kind::Pcre(regex(pattern()?).map_err(|why| bad(&why))?),
+            TargetType::Pcre => Kind::Pcre(Regex::new(pattern()?).map_err(|why| bad(&why))?),
             TargetType::List => Kind::List(match expr {
                 Value::Array(items) => texts(items)?,
                 other => {
                     let text = other.text().ok_or_else(|| bad("it is neither a list nor text"))?;
-                    text.split(',').map(str::trim).filter(|id| !id.is_empty()).map(str::to_owned).collect()
+                    text.split(',').filter(|id| !id.is_empty()).map(str::to_owned).collect()
                 }
             }),
             TargetType::Grain => Kind::Grains(subdict(How::Glob)?),
@@ -249,6 +238,16 @@ impl Target {
         Ok(Self { kind })
     }
 
+    /// What a term for resources (`T@`, 3008) means: no minion of ours has any, and a master of ours knows of none.
+    fn nobody() -> Self {
+        Self { kind: Kind::List(Vec::new()) }
+    }
+
+    /// One minion, `M@` of 3008: who manages resources.
+    fn id(id: &str) -> Self {
+        Self { kind: Kind::Id(id.to_owned()) }
+    }
+
     /// Whether this minion is meant. Of what is not known of it nothing is true, but that it may have any address: Salt counts
     /// on minions whose addresses it does not know (§10).
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
@@ -256,6 +255,7 @@ impl Target {
             Kind::Glob(glob) => glob.matches(facts.id.as_str()),
             Kind::Pcre(regex) => regex.matches(facts.id.as_str()),
             Kind::List(ids) => ids.iter().any(|id| id == facts.id.as_str()),
+            Kind::Id(id) => id == facts.id.as_str(),
             Kind::Grains(subdict) => facts.grains.is_some_and(|grains| subdict.matches(grains)),
             Kind::Pillar(subdict) => facts.pillar.is_some_and(|pillar| subdict.matches(pillar)),
             Kind::IpCidr(cidr) => facts.grains.is_none_or(|grains| cidr.matches(grains)),
@@ -265,15 +265,24 @@ impl Target {
 
     /// Whether the grains or the pillar decide, so that an id alone is not enough.
     pub fn needs_data(&self) -> bool {
+        let Needs { grains, pillar } = self.needs();
+        grains || pillar
+    }
+
+    /// What of a minion decides, besides its id.
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
         match &self.kind {
-            Kind::Glob(_) | Kind::Pcre(_) | Kind::List(_) => false,
-            Kind::Grains(_) | Kind::Pillar(_) | Kind::IpCidr(_) => true,
-            Kind::Compound(expr) => {
-                let mut needs = false;
-                expr.each(false, &mut |target, _| needs |= target.needs_data());
-                needs
-            }
+            Kind::Glob(_) | Kind::Pcre(_) | Kind::List(_) | Kind::Id(_) => {}
+            Kind::Grains(_) | Kind::IpCidr(_) => needs.grains = true,
+            Kind::Pillar(_) => needs.pillar = true,
+            Kind::Compound(expr) => expr.each(false, &mut |target, _| {
+                let inner = target.needs();
+                needs.grains |= inner.grains;
+                needs.pillar |= inner.pillar;
+            }),
         }
+        needs
     }
 
     fn listed(&self) -> Option<&[String]> {
@@ -285,24 +294,43 @@ impl Target {
 
     /// The minions among these that are meant, in their order, and the listed ids that are not among them.
     pub fn resolve<'a>(&self, known: impl IntoIterator<Item = Facts<'a>>) -> Resolved {
-        let mut ids = indexmap::IndexSet::new();
-        let mut resolved = Resolved::default();
+        let mut ids = Vec::new();
+        let mut matched = Vec::new();
         for facts in known {
-            ids.insert(facts.id.as_str());
+            ids.push(facts.id.as_str());
             if self.matches(&facts) {
-                resolved.matched.push(facts.id.clone());
+                matched.push(facts.id.clone());
             }
         }
+        Resolved { matched, missing: self.missing(ids) }
+    }
+
+    /// The listed ids that are not among these.
+    fn missing<'a>(&self, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let mut listed = indexmap::IndexSet::new();
         match &self.kind {
-            Kind::List(listed) => {
-                let open: indexmap::IndexSet<&String> = listed.iter().filter(|id| !ids.contains(id.as_str())).collect();
-                resolved.missing = open.into_iter().cloned().collect();
-            }
-            Kind::Compound(expr) => expr.missing(|id| ids.contains(id), &mut resolved),
+            Kind::List(ids) => listed.extend(ids.iter().map(String::as_str)),
+            // Who is excluded is not missed.
+            Kind::Compound(expr) => expr.each(false, &mut |target, negated| {
+                if let (false, Some(ids)) = (negated, target.listed()) {
+                    listed.extend(ids.iter().map(String::as_str));
+                }
+            }),
             _ => {}
         }
-        resolved
+        if !listed.is_empty() {
+            let known: std::collections::HashSet<&str> = known.into_iter().collect();
+            listed.retain(|id| !known.contains(id));
+        }
+        listed.into_iter().map(str::to_owned).collect()
     }
+}
+
+/// What of a minion a target asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Needs {
+    grains: bool,
+    pillar: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -335,7 +363,7 @@ mod tests {
     #[test]
     fn a_list_names_what_is_missing() {
         let known = ids(&["a", "b", "c"]);
-        for expr in [list(["c", "x", "a", "a"]), text("c,x, a,")] {
+        for expr in [list(["c", "x", "a", "a"]), text("c,x,a,")] {
             let resolved = target(TargetType::List, expr).unwrap().resolve(known.iter().map(Facts::of_id));
             assert_eq!(resolved, Resolved { matched: ids(&["a", "c"]), missing: vec!["x".to_owned()] });
         }
@@ -345,7 +373,7 @@ mod tests {
     fn bad_targets_say_what_is_wrong() {
         assert!(matches!(target(TargetType::Glob, Value::Nil), Err(TargetError::Bad { .. })));
         let error = target(TargetType::Pcre, text("(")).unwrap_err().to_string();
-        assert_eq!(error, r#""(" is not a pcre target: error: unclosed group"#);
+        assert_eq!(error, r#""(" is not a pcre target: missing ), unterminated subpattern"#);
         assert!(target(TargetType::Pcre, text("(a{1000}){1000}")).is_err(), "a bomb");
         assert!(target(TargetType::List, list([1])).is_err());
         assert!(matches!(target(TargetType::Range, text("a")), Err(TargetError::Unsupported(_))));

@@ -1,10 +1,9 @@
 //! Grain and pillar targets: `os:Deb*` against nested maps (§10.1), as Salt's `subdict_match` decides.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::Cell;
 
 use super::glob::Glob;
-use super::{Regex, regex};
+use super::regex::Regex;
 use crate::args::yamlify;
 use crate::value::{Value, ValueExt};
 
@@ -26,68 +25,117 @@ pub(super) enum How {
 pub(super) struct Subdict {
     expr: String,
     delimiter: String,
-    how: How,
+    /// What each end of the expression that begins behind a delimiter compares as, by where it begins. They are made once: a
+    /// master compares them with ten thousand minions.
+    ends: Vec<(usize, Pattern)>,
+}
+
+#[derive(Debug, Clone)]
+enum Pattern {
+    Glob(Glob),
+    /// None where this end is no expression; then it matches nothing.
+    Pcre(Option<Regex>),
+    Exact(String),
 }
 
 /// The delimiter that Salt uses again below the first level, whatever the target's own is.
 const INNER: &str = ":";
 
 impl Subdict {
-    /// Salt takes any text; what has no delimiter matches nothing.
-    pub(super) fn new(expr: &str, delimiter: &str, how: How) -> Result<Self, &'static str> {
+    /// Salt takes any text; what has no delimiter matches nothing. So would an expression that cannot be read; that is an error here.
+    pub(super) fn new(expr: &str, delimiter: &str, how: How) -> Result<Self, String> {
         if delimiter.is_empty() {
-            return Err("its delimiter is empty");
+            return Err("its delimiter is empty".to_owned());
         }
-        if expr.split(delimiter).count() > MAX_PARTS {
-            return Err("it has too many parts");
+        let starts = |delimiter: &str| expr.match_indices(delimiter).map(|(at, found)| at + found.len()).collect();
+        let (mut places, inner): (Vec<usize>, Vec<usize>) = (starts(delimiter), starts(INNER));
+        if places.len().max(inner.len()) >= MAX_PARTS {
+            return Err("it has too many parts".to_owned());
         }
-        Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), how })
+        let mut ends = vec![0];
+        ends.append(&mut places);
+        ends.extend(inner);
+        ends.sort_unstable();
+        ends.dedup();
+        let mut unread = Ok(());
+        let mut pattern = |at: usize| {
+            let text = expr[at..].to_lowercase();
+            match how {
+                How::Glob => Pattern::Glob(Glob::new(&text)),
+                How::Exact => Pattern::Exact(text),
+                How::Pcre => Pattern::Pcre(Regex::new(&text).map_err(|why| unread = Err((at, why))).ok()),
+            }
+        };
+        let ends: Vec<_> = ends.into_iter().map(|at| (at, pattern(at))).collect();
+        // The last end is what is compared where the expression is a key and a value; `*` asks for the key alone.
+        let is_some = |(at, pattern): &(usize, Pattern)| {
+            *at > 0 && (matches!(pattern, Pattern::Pcre(Some(_))) || expr[*at..] == *"*")
+        };
+        if let Err((at, why)) = unread
+            && at > 0
+            && !ends.iter().any(is_some)
+        {
+            return Err(format!("{:?}: {why}", &expr[at..]));
+        }
+        Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends })
     }
 
     /// Whether the data has what the expression asks for.
     pub(super) fn matches(&self, data: &Value) -> bool {
-        let run = Run { how: self.how, left: RefCell::new(MAX_STEPS), regexes: RefCell::default() };
+        let run = Run { own: self, left: Cell::new(MAX_STEPS) };
         run.subdict(data, &self.expr, &self.delimiter)
     }
 }
 
-/// One comparison: its bound, and the expressions compiled so far.
-struct Run {
-    how: How,
-    left: RefCell<u32>,
-    regexes: RefCell<HashMap<String, Option<Regex>>>,
+impl Pattern {
+    fn matches(&self, value: &str) -> bool {
+        match self {
+            Self::Glob(glob) => glob.matches(value),
+            Self::Pcre(regex) => regex.as_ref().is_some_and(|regex| regex.matches(value)),
+            Self::Exact(text) => text == value,
+        }
+    }
 }
 
-impl Run {
+/// One comparison and its bound.
+struct Run<'a> {
+    own: &'a Subdict,
+    left: Cell<u32>,
+}
+
+impl Run<'_> {
     /// False once the bound is reached; then everything is.
     fn step(&self) -> bool {
-        let mut left = self.left.borrow_mut();
-        *left = left.saturating_sub(1);
-        *left > 0
+        self.left.set(self.left.get().saturating_sub(1));
+        self.left.get() > 0
     }
 
+    /// `expr` is an end of the whole expression, as everything is that is compared.
     fn subdict(&self, data: &Value, expr: &str, delimiter: &str) -> bool {
         let parts: Vec<&str> = expr.split(delimiter).collect();
+        let mut rest_at = expr.len();
         // The longest key first.
         (1..parts.len()).rev().any(|at| {
+            rest_at -= parts[at].len();
+            let rest = &expr[rest_at..];
+            rest_at -= delimiter.len();
             if !self.step() {
                 return false;
             }
-            let (key, rest) = (parts[..at].join(delimiter), parts[at..].join(delimiter));
-            let (found, rest) = match key.as_str() {
-                "*" => (data.clone(), expr.to_owned()),
-                _ => match traverse(data, &parts[..at]) {
-                    Some(found) => (found.clone(), rest),
+            let (found, rest) = match &parts[..at] {
+                ["*"] => (data, expr),
+                path => match traverse(data, path) {
+                    Some(found) => (found, rest),
                     None => return false,
                 },
             };
-            match &found {
+            match found {
                 Value::Map(entries) if entries.is_empty() => false,
-                Value::Map(_) => self.map(&found, &rest),
+                Value::Map(_) => self.map(found, rest),
                 Value::Array(items) => items
                     .iter()
-                    .any(|item| (matches!(item, Value::Map(_)) && self.map(item, &rest)) || self.one(item, &rest)),
-                value => self.one(value, &rest),
+                    .any(|item| (matches!(item, Value::Map(_)) && self.map(item, rest)) || self.one(item, rest)),
+                value => self.one(value, rest),
             }
         })
     }
@@ -115,17 +163,9 @@ impl Run {
         if !self.step() {
             return false;
         }
-        let value = value.python_str().to_lowercase();
-        let pattern = pattern.to_lowercase();
-        match self.how {
-            How::Exact => value == pattern,
-            How::Glob => Glob::new(&pattern).matches(&value),
-            How::Pcre => {
-                let mut regexes = self.regexes.borrow_mut();
-                let regex = regexes.entry(pattern).or_insert_with_key(|pattern| regex(pattern).ok());
-                regex.as_ref().is_some_and(|regex| regex.matches(&value))
-            }
-        }
+        let at = self.own.expr.len() - pattern.len();
+        let pattern = self.own.ends.iter().find(|(start, _)| *start == at);
+        pattern.is_some_and(|(_, pattern)| pattern.matches(&value.python_str().to_lowercase()))
     }
 }
 
@@ -164,11 +204,28 @@ fn traverse<'a>(data: &'a Value, path: &[&str]) -> Option<&'a Value> {
 /// Python's `int()` of text.
 fn index(part: &str) -> Option<i64> {
     let part = part.trim();
-    part.strip_prefix('+').filter(|rest| !rest.starts_with('-')).unwrap_or(part).parse().ok()
+    let digits = part.strip_prefix(['+', '-']).unwrap_or(part);
+    if digits.split('_').any(|digits| digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit())) {
+        return None;
+    }
+    let number: i64 = digits.replace('_', "").parse().unwrap_or(i64::MAX);
+    Some(if part.starts_with('-') { -number } else { number })
 }
 
+/// Keys are compared as Python does: 1, 1.0 and True are one.
 fn by_value<'a>(map: &'a Value, key: &Value) -> Option<&'a Value> {
-    map.entries()?.iter().rev().find(|(own, _)| own == key).map(|(_, value)| value)
+    let same = |own: &Value| own == key || matches!((number(own), number(key)), (Some(a), Some(b)) if a == b);
+    map.entries()?.iter().rev().find(|(own, _)| same(own)).map(|(_, value)| value)
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Boolean(is) => Some(f64::from(u8::from(*is))),
+        Value::Integer(number) => number.as_f64(),
+        Value::F32(number) => Some(f64::from(*number)),
+        Value::F64(number) => Some(*number),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

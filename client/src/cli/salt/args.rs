@@ -31,6 +31,29 @@ pub struct SaltArgs {
     /// Return the data from minions as a group after they all return.
     #[arg(short = 's', long = "static")]
     pub(super) static_: bool,
+    /// Execute the salt job in batch mode, pass either the number of minions to batch at a time, or the percentage of
+    /// minions to have running.
+    #[arg(short = 'b', long, alias = "batch-size", value_name = "BATCH")]
+    pub(super) batch: Option<String>,
+    /// Wait the specified time in seconds after each job is done before freeing the slot in the batch for the next one.
+    #[arg(long = "batch-wait", value_name = "BATCH_WAIT", allow_negative_numbers = true)]
+    pub(super) batch_wait: Option<f64>,
+    /// Execute the salt job in batch mode if the job would have executed on at least this many minions.
+    #[arg(long = "batch-safe-limit", value_name = "BATCH_SAFE_LIMIT", allow_negative_numbers = true)]
+    pub(super) batch_safe_limit: Option<i64>,
+    /// Batch size to use for batch jobs created by batch-safe-limit. Default: 8.
+    #[arg(long = "batch-safe-size", value_name = "BATCH_SAFE_SIZE")]
+    pub(super) batch_safe_size: Option<String>,
+    /// Stop batch execution upon first "bad" return.
+    #[arg(long)]
+    pub(super) failhard: bool,
+    /// Execute the routine on a random subset of the targeted minions. The minions will be verified that they have the
+    /// named function before executing.
+    #[arg(long, value_name = "SUBSET", allow_negative_numbers = true)]
+    pub(super) subset: Option<i64>,
+    /// Show the minions expected to match a target. Does not issue any command.
+    #[arg(long = "preview-target")]
+    pub(super) preview_target: bool,
     /// Publish the job, print its jid and do not wait for returns.
     #[arg(long = "async")]
     pub(super) asynchronous: bool,
@@ -96,6 +119,10 @@ pub(super) struct TargetArgs {
     /// targets.
     #[arg(short = 'N', long)]
     pub(super) nodegroup: bool,
+    /// Instead of using shell globs to evaluate the target use a range expression to identify targets. Range expressions
+    /// look like %cluster. They need a range server, which is not supported: no minion matches.
+    #[arg(short = 'R', long)]
+    pub(super) range: bool,
     /// The compound target option allows for multiple target types to be evaluated, allowing for greater granularity in
     /// target matching. The compound target is space delimited, targets other than globs are preceded with an identifier
     /// matching the specific targets argument type: salt 'G@os:RedHat and webser* or E@database.*'.
@@ -127,6 +154,7 @@ impl TargetArgs {
             (self.grain, "--grain", "grain"),
             (self.grain_pcre, "--grain-pcre", "grain_pcre"),
             (self.nodegroup, "--nodegroup", "nodegroup"),
+            (self.range, "--range", "range"),
             (self.compound, "--compound", "compound"),
             (self.pillar, "--pillar", "pillar"),
             (self.pillar_pcre, "--pillar-pcre", "pillar_pcre"),

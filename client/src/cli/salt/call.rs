@@ -18,6 +18,11 @@ pub(super) struct Call {
 impl Call {
     pub(super) fn new(args: &SaltArgs) -> Result<Self, Failure> {
         let mut words = args.words.clone();
+        if args.preview_target {
+            // Nothing is called.
+            words.truncate(1);
+            words.extend(words.first().map(|_| String::new()));
+        }
         if args.doc {
             if words.is_empty() {
                 words.push("*".to_owned());

@@ -1,0 +1,138 @@
+//! Regular expressions with Python's meaning (`pyre.rs`), matched from the start of a text as `re.match` does.
+//!
+//! They come from operators, but also from minions (peer publish, the mine). What can be matched in linear time is; only what looks
+//! around or back is tried out, for so many steps and no more.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::pyre::{Rewritten, rewrite};
+
+/// What a compiled expression may take.
+const MAX_SIZE: usize = 1 << 20;
+/// Steps of one match of an expression that looks around or back; what names hosts needs hundreds.
+const MAX_STEPS: usize = 50_000;
+
+/// An expression.
+#[derive(Debug, Clone)]
+pub(super) struct Regex(Arc<Engine>);
+
+#[derive(Debug)]
+enum Engine {
+    Linear(regex::Regex),
+    /// Once it took too long it matches nothing any more: it is not to take too long for each of ten thousand minions.
+    Backtracking {
+        regex: Box<fancy_regex::Regex>,
+        tired: AtomicBool,
+    },
+}
+
+impl Regex {
+    /// Compiles it. The error says what is wrong.
+    pub(super) fn new(pattern: &str) -> Result<Self, String> {
+        let Rewritten { pattern, backtracks } = rewrite(pattern)?;
+        let anchored = format!(r"\A(?:{pattern})");
+        let last_line = |error: String| error.lines().last().unwrap_or_default().trim().to_owned();
+        if !backtracks {
+            let built = regex::RegexBuilder::new(&anchored).size_limit(MAX_SIZE).dfa_size_limit(MAX_SIZE).build();
+            return built
+                .map(|regex| Self(Arc::new(Engine::Linear(regex))))
+                .map_err(|error| last_line(error.to_string()));
+        }
+        let mut builder = fancy_regex::RegexBuilder::new(&anchored);
+        builder.backtrack_limit(MAX_STEPS).delegate_size_limit(MAX_SIZE).delegate_dfa_size_limit(MAX_SIZE);
+        match builder.build() {
+            Ok(regex) => {
+                Ok(Self(Arc::new(Engine::Backtracking { regex: Box::new(regex), tired: AtomicBool::new(false) })))
+            }
+            Err(error) => Err(last_line(error.to_string())),
+        }
+    }
+
+    /// Whether it matches from the start of the text.
+    pub(super) fn matches(&self, text: &str) -> bool {
+        match &*self.0 {
+            Engine::Linear(regex) => regex.is_match(text),
+            Engine::Backtracking { tired, .. } if tired.load(Ordering::Relaxed) => false,
+            Engine::Backtracking { regex, tired } => regex.is_match(text).unwrap_or_else(|error| {
+                tracing::warn!("the expression {:?} takes too long and matches nothing: {error}", regex.as_str());
+                tired.store(true, Ordering::Relaxed);
+                false
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_python_reads_differently() {
+        for (pattern, text, expected) in [
+            ("web", "web1", Some(true)),
+            ("web|db1$", "db12", Some(false)),
+            ("eb", "web1", Some(false)),
+            ("[[a]]", "a]", Some(true)),
+            ("[[a]]", "a", Some(false)),
+            ("[a&&b]", "&", Some(true)),
+            ("[a-]", "-", Some(true)),
+            ("[]a]", "]", Some(true)),
+            ("[^]a]", "]", Some(false)),
+            ("[a", "a", None),
+            ("[]", "a", None),
+            ("[z-a]", "z", None),
+            (r"\<a\>", "<a>", Some(true)),
+            (r"a\Z", "a", Some(true)),
+            (r"a\z", "a", None),
+            (r"\pL", "a", None),
+            ("a$", "a\n", Some(true)),
+            ("(?m)a$.b", "a\nb", Some(false)),
+            (r"(?m)a$\nb", "a\nb", Some(true)),
+            ("a{,2}b", "aab", Some(true)),
+            ("a{x}", "a{x}", Some(true)),
+            ("{", "{", Some(true)),
+            ("a**", "a", None),
+            ("*a", "a", None),
+            ("^*", "a", None),
+            ("a++a", "aa", Some(false)),
+            ("(?i)WEB", "web", Some(true)),
+            ("a(?i)B", "ab", None),
+            ("(?i:A)b", "ab", Some(true)),
+            ("(?x)a b # c", "ab", Some(true)),
+            (r"(?x) [ ] \ b +", "  bb", Some(true)),
+            ("a(?#b)*c", "aac", Some(true)),
+            ("(?a)a", "a", None),
+            ("(a)?(?(1)b|c)", "ab", None),
+            ("(a)|b)", "a", None),
+            ("((a)", "a", None),
+            (r"\101", "A", Some(true)),
+            (r"[\101-\103]", "B", Some(true)),
+            (r"\w+", "ü", Some(true)),
+            (r"\s", "\x1c", Some(true)),
+            ("(?!db)", "web1", Some(true)),
+            ("(?!db)", "db1", Some(false)),
+            (r".*(?<=1)$", "db1", Some(true)),
+            (r"(\w)\1", "oo", Some(true)),
+            (r"(\w)\1", "ox", Some(false)),
+            (r"(?P<a>.)(?P=a)", "ww", Some(true)),
+            (r"\2", "a", None),
+        ] {
+            let matched = Regex::new(pattern).map(|regex| regex.matches(text));
+            assert_eq!(matched.clone().ok(), expected, "{pattern} {text:?} {matched:?}");
+        }
+    }
+
+    #[test]
+    fn bombs_are_refused_or_end() {
+        assert!(Regex::new("(a{1000}){1000}").is_err());
+        assert!(Regex::new(&"(".repeat(100_000)).is_err());
+        assert!(Regex::new(&format!("{}a{}", "(?=".repeat(5_000), ")".repeat(5_000))).is_err());
+        let evil = Regex::new("(?=(a+)+$)b?(a|a)*c").unwrap();
+        let started = std::time::Instant::now();
+        for _ in 0..10_000 {
+            assert!(!evil.matches(&"a".repeat(200)));
+        }
+        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+}
