@@ -2,9 +2,9 @@
 //! (`minion_runner`, under `peer_run`).
 //!
 //! Nothing waits here for minions: who published gets the jid and asks for the returns, as Salt's `publish.publish` does. Stricter than
-//! Salt in these: each of several functions has to be permitted, not any of them; arguments are judged as minions will
-//! read them, and not let through where they can be read in two ways; what grains or pillar decided is published to the minions that were found and judged, by name; whether a jid exists is
-//! told to who started it.
+//! Salt in these: each of several functions has to be permitted, not any of them; arguments are judged as minions will read them, and
+//! not let through where they can be read in two ways; what grains or pillar decided is published to the minions that were found
+//! and judged, by name; whether there is a jid is told to who started it.
 
 mod rules;
 mod started;

@@ -176,3 +176,28 @@ async fn what_is_not_known_permits_nothing() {
     assert_eq!(web.ask(&master, pub_load("pkg.version", &[], "db1", "glob")).await, empty_map());
     assert!(web.ask(&master, pub_load("test.ping", &[], "db1", "glob")).await.has("jid"));
 }
+
+/// A runner that waits keeps nobody else waiting, and one minion has only so many of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn runners_that_wait_hold_up_nobody() {
+    let master = TestMaster::start("peer_run: {.*: [manage.status]}\ntimeout: 3\ngather_job_timeout: 1").await;
+    // Who is accepted and never answers: the runner waits for it.
+    let (web, other) = (master.minion("web1", 1).await, master.minion("silent", 2).await);
+    let status =
+        map([("cmd", text("minion_runner")), ("fun", text("manage.status")), ("arg", Value::Array(Vec::new()))]);
+    let mut events = master.events().await;
+    let meanwhile = async {
+        for _ in 0..2 {
+            events.wait("salt/run/").await;
+        }
+        assert_eq!(web.ask(&master, status.clone()).await, empty_map(), "a third one of the same minion");
+        assert_eq!(events.wait("brine/refused/peer/").await.tag, "brine/refused/peer/web1");
+        assert_eq!(other.ask(&master, map([("cmd", "_file_envs")])).await, list(["base"]));
+        assert_eq!(web.ask(&master, map([("cmd", "_file_envs")])).await, list(["base"]));
+    };
+    let (first, second, ()) =
+        tokio::join!(web.ask(&master, status.clone()), web.ask(&master, status.clone()), meanwhile);
+    for answer in [first, second] {
+        assert!(answer.get_list("down").is_some_and(|down| !down.is_empty()), "{answer}");
+    }
+}
