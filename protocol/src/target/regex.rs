@@ -127,6 +127,7 @@ mod tests {
     fn bombs_are_refused_or_end() {
         assert!(Regex::new("(a{1000}){1000}").is_err());
         assert!(Regex::new(&"(".repeat(100_000)).is_err());
+        assert!(Regex::new("(?:(?:(?:(?=a)b){1000}){1000}){1000}").is_ok_and(|regex| !regex.matches("a")));
         assert!(Regex::new(&format!("{}a{}", "(?=".repeat(5_000), ")".repeat(5_000))).is_err());
         let evil = Regex::new("(?=(a+)+$)b?(a|a)*c").unwrap();
         let started = std::time::Instant::now();
@@ -134,5 +135,17 @@ mod tests {
             assert!(!evil.matches(&"a".repeat(200)));
         }
         assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_text_is_an_expression_or_an_error(
+            pattern in r"([ab1(){}\[\]*+?|^$\\.,:<=!>#&~-]|\(\?[=!>:]|\(\?<[=!]|\(\?P<n>|\\[1wsbBAZ]|\{[0-9],?[0-9]?\}){0,14}",
+            text in "[ab1 \n]{0,12}",
+        ) {
+            if let Ok(regex) = Regex::new(&pattern) {
+                regex.matches(&text);
+            }
+        }
     }
 }
