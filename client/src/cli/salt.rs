@@ -16,6 +16,7 @@ use brine_protocol::value::{self, Value, ValueExt};
 use rand::seq::SliceRandom as _;
 
 pub use args::SaltArgs;
+use batch::Plan;
 use call::Call;
 
 use super::print::{Printer, stdout};
@@ -36,7 +37,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     if args.preview_target {
         return Ok(preview::show(&mut printer, preview::minions(&args, &call, tgt_type, &config, &opts)));
     }
-    let batch = batch::Plan::new(&args, &config, || preview::minions(&args, &call, tgt_type, &config, &opts))?;
+    let batch = Plan::new(&args, &config, || preview::minions(&args, &call, tgt_type, &config, &opts))?;
     let mut job = job(&args, &call, tgt_type, &opts);
     if matches!(tgt_type, "nodegroup" | "compound") {
         let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
@@ -52,11 +53,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     block_on(async {
         let client = LocalClient::new(opts);
         let mut session = Session { args: &args, call: &call, printer: &mut printer };
-        let outcome = match &batch {
-            Some(plan) => session.batch(&client, &job, plan).await,
-            None => session.run(&client, job).await,
-        };
-        outcome.unwrap_or_else(|error| session.failed(&error))
+        session.run(&client, job, batch.as_ref()).await.unwrap_or_else(|error| session.failed(&error))
     })
 }
 
@@ -116,7 +113,8 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    async fn run(&mut self, client: &LocalClient, job: Job) -> Result<i32, ClientError> {
+    async fn run(&mut self, client: &LocalClient, job: Job, batch: Option<&Plan>) -> Result<i32, ClientError> {
+        // Salt leaves a subset out where the job is a batch or is not waited for, and runs it on all.
         let job = match self.args.subset.filter(|count| *count != 0) {
             None => job,
             Some(count) => match subset(client, &job, usize::try_from(count).unwrap_or(1)).await {
@@ -124,7 +122,11 @@ impl Session<'_> {
                 job => job?,
             },
         };
-        if self.args.asynchronous { self.publish(client, &job).await } else { self.wait(client, &job).await }
+        match batch {
+            Some(plan) => self.batch(client, &job, plan).await,
+            None if self.args.asynchronous => self.publish(client, &job).await,
+            None => self.wait(client, &job).await,
+        }
     }
 
     /// `--async`.

@@ -104,6 +104,22 @@ async fn a_batch_in_one_piece_and_one_for_nobody() {
 }
 
 #[tokio::test]
+async fn a_batch_of_a_subset() {
+    let mut master = FakeMaster::start("").await;
+    let salt = master.command(SALT, &["-b", "1", "--subset", "1", "*", "x.y"]);
+    let (mut list_bus, _) = master.job(PROBE, &["a", "b"]).await;
+    for (id, functions) in [("a", &["x.z"][..]), ("b", &["x.y"])] {
+        list_bus.fire(&returned(PROBE, id, list(functions.to_vec()), 0)).await;
+    }
+    let _ping = pinged(&mut master, &["b"]).await;
+    let mut bus = master.subscriber().await;
+    let jid = published(&mut master, &mut bus, &["b"]).await;
+    bus.fire(&returned(&jid, "b", 2, 0)).await;
+    let done = salt.await.unwrap();
+    assert!(done.code == 0 && done.stdout.contains("b:\n    2\n"), "{done:?}");
+}
+
+#[tokio::test]
 async fn a_subset_is_of_those_that_have_the_function() {
     let mut master = FakeMaster::start("").await;
     let salt = master.command(SALT, &["--subset", "2", "*", "x.y"]);
