@@ -4,10 +4,10 @@ use brine_protocol::value::{Value, ValueExt, from_json, map};
 use serde_json::json;
 
 /// Random numbers that are the same on every machine (splitmix64).
-pub struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -20,25 +20,25 @@ impl Random {
     }
 
     /// Below `bound`.
-    pub fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound.max(1) as u64) as usize
     }
 
     /// Once in so many times.
-    pub fn once_in(&mut self, times: usize) -> bool {
+    pub(super) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    pub fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
+    pub(super) fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
         from[self.below(from.len())]
     }
 
-    pub fn one<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+    pub(super) fn one<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
     /// Characters of `from`.
-    pub fn text(&mut self, from: &str, least: usize, most: usize) -> String {
+    pub(super) fn text(&mut self, from: &str, least: usize, most: usize) -> String {
         let from: Vec<char> = from.chars().collect();
         (0..least + self.below(most - least + 1)).map(|_| *self.one(&from)).collect()
     }
@@ -46,13 +46,13 @@ impl Random {
 
 /// A minion; what the master knows of it may be nothing.
 #[derive(Debug, Clone)]
-pub struct Minion {
-    pub id: String,
-    pub known: Option<(Value, Value)>,
+pub(super) struct Minion {
+    pub(super) id: String,
+    pub(super) known: Option<(Value, Value)>,
 }
 
 /// How many of the minions the master knows something of.
-pub const KNOWN: usize = 3;
+pub(super) const KNOWN: usize = 3;
 
 const ADDRESSES: [&str; 12] = [
     "10.0.0.1",
@@ -70,7 +70,7 @@ const ADDRESSES: [&str; 12] = [
 ];
 
 /// Some minions, the last of which the master knows nothing of.
-pub fn minions(random: &mut Random) -> Vec<Minion> {
+pub(super) fn minions(random: &mut Random) -> Vec<Minion> {
     let mut minions: Vec<Minion> = Vec::new();
     while minions.len() <= KNOWN {
         // Few characters, among them those that patterns are made of, so that patterns often fit.
@@ -100,7 +100,7 @@ pub fn minions(random: &mut Random) -> Vec<Minion> {
 }
 
 /// A word as keys and values have them.
-pub fn word(random: &mut Random) -> String {
+pub(super) fn word(random: &mut Random) -> String {
     match random.below(4) {
         // No bar in front of a digit, which YAML, that Salt reads keys with, takes for the start of an empty text.
         0 => random.text("ab1:*.", 1, 4),
@@ -152,7 +152,7 @@ fn value(random: &mut Random, depth: usize) -> Value {
 }
 
 /// Node groups, some of which name others, themselves or none.
-pub fn groups(
+pub(super) fn groups(
     random: &mut Random,
     minions: &[Minion],
     term: &mut dyn FnMut(&mut Random) -> String,
@@ -177,7 +177,7 @@ pub fn groups(
 }
 
 /// What `matchers.py` is told of them.
-pub fn told(minions: &[Minion], groups: &serde_json::Value) -> String {
+pub(super) fn told(minions: &[Minion], groups: &serde_json::Value) -> String {
     let packed = |(grains, pillar): &(Value, Value)| {
         let bytes =
             brine_protocol::msgpack::encode_disk(&map([("grains", grains.clone()), ("pillar", pillar.clone())]));
@@ -189,6 +189,6 @@ pub fn told(minions: &[Minion], groups: &serde_json::Value) -> String {
 }
 
 /// The groups as a configuration has them.
-pub fn configured(groups: &serde_json::Value) -> brine_protocol::target::Nodegroups {
+pub(super) fn configured(groups: &serde_json::Value) -> brine_protocol::target::Nodegroups {
     brine_protocol::target::Nodegroups::new(&from_json(groups))
 }

@@ -5,7 +5,7 @@ use brine_protocol::value::{Value, ValueExt};
 use super::data::{Minion, Random, word};
 
 /// A shell-style pattern.
-pub fn glob(random: &mut Random, minions: &[Minion]) -> String {
+pub(super) fn glob(random: &mut Random, minions: &[Minion]) -> String {
     match random.below(6) {
         0 => random.text("ab1[]-!^.*?\\&|~", 0, 7),
         _ => {
@@ -43,7 +43,7 @@ fn globbed(random: &mut Random, text: &str) -> String {
 }
 
 /// A regular expression, for a text that it is to fit.
-pub fn regex(random: &mut Random, text: &str) -> String {
+pub(super) fn regex(random: &mut Random, text: &str) -> String {
     let mut out = String::new();
     if random.once_in(12) {
         out.push_str(random.pick(&["(?i)", "(?s)", "(?m)", "(?is)", "(?u)", "(?x)"]));
@@ -106,19 +106,19 @@ fn letter(c: char) -> String {
 
 /// How the value of a grain or pillar target is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub(super) enum How {
     Glob,
     Regex,
     Exact,
 }
 
 /// A way through the data, as a target of this kind.
-pub fn subdict(random: &mut Random, data: &Value, delimiter: &str, how: How) -> String {
+pub(super) fn subdict(random: &mut Random, data: &Value, delimiter: &str, how: How) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut at = data;
     loop {
         match at {
-            Value::Map(entries) if !entries.is_empty() && !(parts.len() > 1 && random.once_in(6)) => {
+            Value::Map(entries) if !(entries.is_empty() || parts.len() > 1 && random.once_in(6)) => {
                 let (key, value) = random.one(entries);
                 parts.push(if random.once_in(12) { "*".to_owned() } else { key.python_str() });
                 at = value;
@@ -162,7 +162,7 @@ pub fn subdict(random: &mut Random, data: &Value, delimiter: &str, how: How) -> 
 }
 
 /// A comma text or a list of ids.
-pub fn list(random: &mut Random, minions: &[Minion]) -> serde_json::Value {
+pub(super) fn list(random: &mut Random, minions: &[Minion]) -> serde_json::Value {
     let mut ids: Vec<String> = (0..random.below(5))
         .map(|_| match random.below(4) {
             0 => random.pick(&["gone", "", " web1", "web*", "other"]).to_owned(),
@@ -177,7 +177,7 @@ pub fn list(random: &mut Random, minions: &[Minion]) -> serde_json::Value {
 }
 
 /// An address or a network, or nearly one.
-pub fn ipcidr(random: &mut Random) -> String {
+pub(super) fn ipcidr(random: &mut Random) -> String {
     let v4 = |random: &mut Random| {
         let octet = |random: &mut Random| *random.one(&[0_u8, 1, 2, 3, 10, 12, 127, 128, 168, 172, 192, 255]);
         let mut parts = [0; 4].map(|_| octet(random));
@@ -245,7 +245,7 @@ pub fn ipcidr(random: &mut Random) -> String {
 }
 
 /// Terms joined by operators; some of it in no good order.
-pub fn compound(random: &mut Random, term: &mut dyn FnMut(&mut Random) -> String) -> String {
+pub(super) fn compound(random: &mut Random, term: &mut dyn FnMut(&mut Random) -> String) -> String {
     if random.once_in(4) {
         let words = (0..random.below(7)).map(|_| match random.below(3) {
             0 => term(random),
@@ -276,7 +276,7 @@ fn expression(random: &mut Random, term: &mut dyn FnMut(&mut Random) -> String, 
 }
 
 /// A word of a compound target: no spaces.
-pub fn term(random: &mut Random, minions: &[Minion], has_resources: bool, groups: &[&str]) -> String {
+pub(super) fn term(random: &mut Random, minions: &[Minion], has_resources: bool, groups: &[&str]) -> String {
     let known: Vec<&(Value, Value)> = minions.iter().filter_map(|minion| minion.known.as_ref()).collect();
     let (grains, pillar) = known[random.below(known.len())];
     let delimited = |random: &mut Random, engine: &str, data: &Value, how: How| {
