@@ -2,6 +2,7 @@
 //! Brine's. What is checked is in Python where Python is the caller: `tests/interop/python/*.py`.
 
 mod access;
+mod commands;
 mod local;
 mod master;
 
