@@ -77,10 +77,11 @@ bench: ## measure: job through the executor, `salt` cold, memory
 
 install: ## build for release and install under PREFIX (default /usr/local)
 	$(MAKE) build PROFILE=release
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/brine/modules
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/brine/modules $(DESTDIR)$(PREFIX)/lib/brine/python
 	install -m 755 $(addprefix $(TARGET)/release/,salt salt-key salt-run salt-call salt-master salt-minion) $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(TARGET)/release/brine-executor $(TARGET)/release/brine-compiler $(DESTDIR)$(PREFIX)/lib/brine
 	install -m 644 $(MODULES)/*.wasm $(DESTDIR)$(PREFIX)/lib/brine/modules
+	install -m 644 client/python/brine.py $(DESTDIR)$(PREFIX)/lib/brine/python
 
 audit: ## advisories, licences and banned crates
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny

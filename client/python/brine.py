@@ -1,12 +1,12 @@
 """
 The job store of a Brine master, for Python Salt's own programs on the same host.
 
-LocalClient works without it. With it, what looks into the job cache by itself finds the returns too: ``salt-run jobs.*``, salt-api's
-``/jobs``, ``get_cache_returns``. Copy this file to a folder of its own and name it in the master's configuration:
+LocalClient works without it. With it, what looks into the job cache by itself finds the returns too: ``salt-run jobs.*``,
+``get_cache_returns``. Name its folder in the master's configuration:
 
 .. code-block:: yaml
 
-    returner_dirs: [/usr/share/brine/python]
+    returner_dirs: [/usr/local/lib/brine/python]
     master_job_cache: brine
 
 It only reads: the master writes what it published and what came back. What a Python ``salt-run`` ran by itself is not kept.

@@ -109,6 +109,8 @@ pub struct MasterOpts {
 
     /// The file server.
     pub files: FileOpts,
+    /// What wheel `config.values` tells: the configuration without secrets.
+    pub shown: Value,
     /// What `_master_opts` tells minions (§6.1), by key.
     pub told_to_minions: Value,
 }
@@ -250,6 +252,7 @@ impl MasterOpts {
             },
             max_event_size: to_usize(c, "max_event_size", u64_or(c, "max_event_size", 1_048_576)?)?,
             files: files(c)?,
+            shown: c.shown(),
             told_to_minions: told(c),
         })
     }

@@ -26,6 +26,7 @@ pub mod keys;
 pub mod logging;
 pub mod msgpack;
 pub mod output;
+pub mod presence;
 pub mod publication;
 mod pyrepr;
 pub mod request;

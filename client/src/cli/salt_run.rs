@@ -1,5 +1,7 @@
 //! `salt-run`: runs a runner in the master and prints what it returns.
 
+mod watch;
+
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -60,6 +62,11 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let mut printer = Printer::new(&args.output, &config)?;
     let (positional, named) = split_input(words);
     let timeout = args.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
+    if fun == "state.event" {
+        let watch = watch::Watch::parse(&positional, &named)
+            .map_err(|why| Failure::new(exit::USAGE, format!("\nsalt-run: error: {why}")))?;
+        return block_on(watch.run(&opts, args.quiet))?;
+    }
     block_on(async {
         let client = RunnerClient::new(opts);
         let result = if args.asynchronous {

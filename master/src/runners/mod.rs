@@ -2,6 +2,7 @@
 
 mod cache;
 mod call;
+mod connected;
 mod event;
 mod fileserver;
 mod jobs;
@@ -37,12 +38,13 @@ enum Runner {
     JobsListJobs,
     JobsLookupJid,
     JobsPrintJob,
+    ManageAlived(bool),
     ManageDown,
     ManageStatus,
     ManageUp,
 }
 
-const RUNNERS: [(&str, Runner); 19] = [
+const RUNNERS: [(&str, Runner); 22] = [
     ("cache.grains", Runner::Cache("grains")),
     ("cache.mine", Runner::Cache("mine")),
     ("cache.pillar", Runner::Cache("pillar")),
@@ -59,7 +61,10 @@ const RUNNERS: [(&str, Runner); 19] = [
     ("jobs.list_jobs", Runner::JobsListJobs),
     ("jobs.lookup_jid", Runner::JobsLookupJid),
     ("jobs.print_job", Runner::JobsPrintJob),
+    ("manage.alived", Runner::ManageAlived(true)),
     ("manage.down", Runner::ManageDown),
+    ("manage.not_alived", Runner::ManageAlived(false)),
+    ("manage.present", Runner::ManageAlived(true)),
     ("manage.status", Runner::ManageStatus),
     ("manage.up", Runner::ManageUp),
 ];
@@ -147,6 +152,7 @@ async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
         Runner::JobsListJobs => jobs::list_jobs(master, call).await,
         Runner::JobsLookupJid => jobs::lookup_jid(master, call).await,
         Runner::JobsPrintJob => jobs::print_job(master, call).await,
+        Runner::ManageAlived(yes) => connected::alived(master, yes).await,
         Runner::ManageDown => Ok(manage::status(master, call).await?.get("down").cloned().unwrap_or(Value::Nil)),
         Runner::ManageStatus => manage::status(master, call).await,
         Runner::ManageUp => Ok(manage::status(master, call).await?.get("up").cloned().unwrap_or(Value::Nil)),
@@ -169,7 +175,7 @@ pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, from: From)
     ]);
     master.bus.settle();
     master.bus.fire(format!("{tag}/new"), data.clone());
-    let outcome = wheel::run(master, &fun, &call);
+    let outcome = wheel::run(master, &fun, &call).await;
     data.insert("success", outcome.is_ok());
     data.insert("return", outcome.unwrap_or_else(Value::from));
     master.bus.fire_result(format!("{tag}/ret"), data.clone());

@@ -1,4 +1,6 @@
-//! `key.*`: the key folders, for callers that do not edit them themselves.
+//! The wheel: the key folders for callers that do not edit them themselves, the configuration, who is connected.
+
+use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::fingerprint;
@@ -9,7 +11,8 @@ use super::{Call, Outcome};
 use crate::keys::{KeyError, KeyState};
 use crate::master::Master;
 
-const FUNCTIONS: [&str; 8] = [
+const FUNCTIONS: [&str; 10] = [
+    "config.values",
     "key.list_all",
     "key.list",
     "key.name_match",
@@ -18,10 +21,13 @@ const FUNCTIONS: [&str; 8] = [
     "key.delete",
     "key.finger",
     "key.key_str",
+    "minions.connected",
 ];
 
-pub(super) fn run(master: &Master, fun: &str, call: &Call) -> Outcome {
+pub(super) async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
     match fun {
+        "config.values" => Ok(master.opts.shown.clone()),
+        "minions.connected" => Ok(super::connected::list(master).await?.0),
         "key.list_all" => list_all(master),
         "key.list" => list(master, call),
         "key.accept" => move_keys(

@@ -155,3 +155,14 @@ fn lists_and_durations_are_forgiving() {
         [("base".to_owned(), vec!["/srv".to_owned()]), ("dev".to_owned(), vec![])]
     );
 }
+
+#[test]
+fn what_is_shown_has_no_secrets() {
+    let yaml = "timeout: 7\nkey_pass: hidden\nsharedsecret: hidden\nmy_own: hidden\n\
+                external_auth: {rest: {^url: hidden, fred: [test.ping]}}";
+    let config = Config::from_yaml(yaml, Path::new("/etc/salt/master"), Role::Master).unwrap();
+    let shown = config.shown();
+    assert_eq!((shown.get_i64("timeout"), shown.get_i64("ret_port")), (Some(7), Some(4506)));
+    assert!(shown.traverse("external_auth:rest:fred", ":").is_some());
+    assert!(!shown.python_repr().contains("hidden"), "{shown}");
+}

@@ -2,6 +2,7 @@
 
 import salt.client
 import salt.runner
+import salt.utils.minions
 import salt.wheel
 from checks import CONF, LINE, bus, opts, plain, same, true
 
@@ -40,6 +41,12 @@ with bus() as events:
     same("manage.status", (sorted(status["up"]), status["down"]), (["one", "two"], []))
     same("manage.up", sorted(run("manage.up")), ["one", "two"])
     same("manage.down", run("manage.down"), [])
+    # As Python finds it by itself, which reads grains where only 3008 has them.
+    alive = run("manage.alived")
+    if LINE >= 3008:
+        same("manage.alived", sorted(alive), sorted(salt.utils.minions.CkMinions(opts()).connected_ids()))
+    same("manage.not_alived", sorted(alive + run("manage.not_alived")), ["one", "two"])
+    same("manage.present", run("manage.present"), alive)
     grains = run("cache.grains", tgt="*")
     same("cache.grains", {name: grains[name]["role"] for name in grains}, {"one": "web", "two": "db"})
     same("cache.grains of one", list(run("cache.grains", "role:db", tgt_type="grain")), ["two"])
@@ -81,5 +88,9 @@ with bus() as events:
     true("master_call", tag == flat["data"]["tag"] == f"salt/wheel/{flat['data']['jid']}")
     true("its first event", events.get_event(tag=f"{tag}/new", wait=30)["fun"] == "wheel.key.list_all")
     true("its result", events.get_event(tag=f"{tag}/ret", wait=30)["success"])
+    same("minions.connected", turn("minions.connected"), alive)
+    values = turn("config.values")
+    same("config.values", (values["ret_port"], values["timeout"]), (opts()["ret_port"], 15))
+    true("config.values has no secrets", "front-end-secret" not in repr(values))
     bad = wheel.cmd_sync(dict(fun="key.gen_accept", id_="x", **KEY))
     same("a function that this master has not", bad["data"]["success"], False)

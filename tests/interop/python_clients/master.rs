@@ -6,7 +6,7 @@ use super::{minions, script, start};
 
 #[test]
 fn runners_wheel_and_events() {
-    let master = start("");
+    let master = start("sharedsecret: front-end-secret");
     let _minions = minions(&master);
     master.serve("folder/served.txt", b"content");
     let events = master.events();
