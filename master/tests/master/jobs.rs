@@ -344,7 +344,7 @@ async fn runners_and_the_key_wheel() {
     assert_eq!(ids(wheel("key.accept", vec!["n*".into()]).await.get("return").unwrap(), "minions"), ["new"]);
     wheel("key.delete", vec!["new".into()]).await;
     assert!(!master.key_in("minions", "new"));
-    let unknown = wheel("config.values", vec![]).await;
+    let unknown = wheel("config.apply", vec![]).await;
     assert_eq!(unknown.get_bool("success"), Some(false));
 }
 
