@@ -6,7 +6,7 @@ use std::path::Path;
 use brine_tests::salt::{Kind, Master};
 use serde_json::{Value, json};
 
-use super::{restart_with, wait_until_connected};
+use super::{publish_port, restart_with, wait_until_connected};
 
 /// Bytes that do not compress, and are the same each time.
 fn noise(len: usize) -> Vec<u8> {
@@ -55,7 +55,7 @@ fn files_of_the_master_and_to_the_master() {
     symlink("../../secret", top.join("out.txt")).expect("our own folder");
     symlink("/etc/passwd", top.join("absolute.txt")).expect("our own folder");
 
-    let minion = master.minion_kind(Kind::Python, "python", "");
+    let minion = master.minion_kind(Kind::Python, "python", &publish_port(&master));
     let json = |master: &Master, args: &[&str]| master.json("python", args);
     let to = |name: &str| minion.path("fetched").join(name).display().to_string();
     let read = |path: &str| std::fs::read(path).unwrap_or_else(|e| panic!("{path}: {e}"));

@@ -3,7 +3,7 @@
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 
-use super::{act, restart_with, wait_until_connected};
+use super::{act, publish_port, restart_with, wait_until_connected};
 
 #[test]
 fn a_key_in_every_state() {
@@ -16,7 +16,8 @@ fn a_key_in_every_state() {
     master.up();
     let keys = |master: &Master| master.command("salt-key", &["--out=json", "-L"]).exits(0).json();
     let port = master.ret_port;
-    let prepare = |id: &str| Minion::prepare(Kind::Python, id, port, "rejected_retry: True");
+    let config = publish_port(&master) + "rejected_retry: True";
+    let prepare = |id: &str| Minion::prepare(Kind::Python, id, port, &config);
     let events = master.events();
 
     // Pending until it is accepted; it tries again by itself.

@@ -4,13 +4,14 @@ use brine_tests::salt::{Kind, Master};
 use brine_tests::wait_for;
 use serde_json::json;
 
-use super::{act, restart_with, wait_until_connected};
+use super::{act, publish_port, restart_with, wait_until_connected};
 
 #[test]
 fn restarts_deleted_keys_and_rotation() {
     let mut master =
         Master::start("timeout: 30\ngather_job_timeout: 2\nloop_interval: 1\nrequire_minion_sign_messages: True");
-    let mut minion = master.minion_kind(Kind::Python, "python", "minion_sign_messages: True");
+    let config = publish_port(&master) + "minion_sign_messages: True";
+    let mut minion = master.minion_kind(Kind::Python, "python", &config);
     let unsigned = master.minion_kind(Kind::Python, "unsigned", "");
     assert_eq!(master.json("python", &["test.echo", "{a: [1, 2.5, ünï, null]}"])["a"], json!([1, 2.5, "ünï", null]));
     assert_eq!(

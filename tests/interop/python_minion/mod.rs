@@ -26,6 +26,12 @@ fn restart_with(master: &mut Master, settings: &str) {
     master.up();
 }
 
+/// What a minion has to know that is to survive a restart of its master: 3007 and 3008 look then whether they are connected to the port
+/// 4505 unless told another, and connect anew every second as long as they think that they are not.
+fn publish_port(master: &Master) -> String {
+    format!("publish_port: {}\n", master.publish_port)
+}
+
 /// Waits until a minion takes jobs: what is published while it is not connected is lost, as with Salt.
 fn wait_until_connected(master: &Master, id: &str) {
     brine_tests::wait_for(&format!("{id} to take jobs"), || {
