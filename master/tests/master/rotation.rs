@@ -27,6 +27,11 @@ async fn a_dropfile_replaces_the_publish_key() {
     assert!(!path.exists());
     assert!(!master.path("cache/sessions/gone").exists(), "the session went with its key");
     assert!(master.path("cache/sessions/web1").exists());
+    // as salt-key of 3006 leaves it
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+    events.wait("key").await;
+    assert!(!path.exists());
 
     // What is published now cannot be read with the old key; after authenticating again it can, and its serial begins anew.
     master.publish("*", "glob", "test.ping", vec![]).await;
