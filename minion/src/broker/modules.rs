@@ -33,7 +33,7 @@ pub(super) async fn answer(
         }
         ModulesOp::RefreshFacts { grains, pillar } => {
             let done = refresh.for_job(grains, pillar).await;
-            done.map(|()| Value::Nil).map_err(|e| HostError::Failed(e.to_string()))
+            done.map(|()| Value::from(true)).map_err(|e| HostError::Failed(e.to_string()))
         }
     }
 }

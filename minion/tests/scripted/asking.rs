@@ -253,11 +253,11 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
 
     std::fs::write(dir.path().join("grains"), "added: 1").unwrap();
     let sent = |load: &Value| load.get("grains").unwrap().get_i64("added");
-    assert_eq!(refresh(false, true).await, Ok(Value::Nil));
+    assert_eq!(refresh(false, true).await, Ok(Value::from(true)));
     assert_eq!((sent(&master.expect_request("_pillar").await), get().await), (None, text("new")));
-    assert_eq!(refresh(true, false).await, Ok(Value::Nil));
+    assert_eq!(refresh(true, false).await, Ok(Value::from(true)));
     assert!(master.drain().is_empty(), "the master is asked for a pillar that nobody wants");
-    assert_eq!(refresh(true, true).await, Ok(Value::Nil));
+    assert_eq!(refresh(true, true).await, Ok(Value::from(true)));
     assert_eq!(sent(&master.expect_request("_pillar").await), Some(1));
     // What is no pillar does not take the place of one.
     master.script().pillar = text("x");

@@ -546,7 +546,7 @@ async fn an_answer_is_bounded() {
 #[tokio::test]
 async fn what_is_no_dict_or_value_is_not_sent() {
     let mut executor = Executor::start().await;
-    let fire = others().remove(5);
+    let fire = others().into_iter().find(|case| case.interface == "events").expect("there is one");
     let module = executor.load(&fire.wat).await;
     let mut run = executor.run(module, "f");
     run.args = pack(&json!(["tag", [1]]));

@@ -129,6 +129,21 @@ fn cases() -> Vec<Case> {
             interface: "modules",
             wat: forward(
                 "modules",
+                refresh,
+                "refresh-facts",
+                "i32 i32",
+                r#"(param "g" bool) (param "p" bool)"#,
+                "(tuple (result (error string)))",
+            ),
+            args: json!([true, false]),
+            op: HostOp::Modules(ModulesOp::RefreshFacts { grains: true, pillar: false }),
+            reply: json!(true),
+            expected: json!([{"ok": null}]),
+        },
+        Case {
+            interface: "modules",
+            wat: forward(
+                "modules",
                 sync,
                 "sync",
                 "i32 i32 i32",
@@ -139,21 +154,6 @@ fn cases() -> Vec<Case> {
             op: HostOp::Modules(ModulesOp::Sync { saltenv: Some(vec!["base".into(), "dev".into()]) }),
             reply: json!(["modules.test"]),
             expected: json!([{"ok": ["modules.test"]}]),
-        },
-        Case {
-            interface: "modules",
-            wat: forward(
-                "modules",
-                refresh,
-                "refresh-facts",
-                "i32 i32",
-                r#"(param "g" bool) (param "p" bool)"#,
-                "(tuple (result (error string)))",
-            ),
-            args: json!([true, false]),
-            op: HostOp::Modules(ModulesOp::RefreshFacts { grains: true, pillar: false }),
-            reply: json!(null),
-            expected: json!([{"ok": null}]),
         },
     ]
 }

@@ -103,7 +103,7 @@ pub enum ModulesOp {
         /// Environments of the master's file server; none: `base`.
         saltenv: Option<Vec<String>>,
     },
-    /// Answered by nil when it is done.
+    /// Answered by true when it is done.
     RefreshFacts {
         /// Collect the grains again.
         grains: bool,

@@ -75,8 +75,13 @@ impl wit::Host for Guest {
     }
 
     async fn refresh_facts(&mut self, grains: bool, pillar: bool) -> wasmtime::Result<Result<(), String>> {
-        let done =
-            self.ask("modules.refresh-facts", HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await?;
-        Ok(done.map(drop))
+        let what = "modules.refresh-facts";
+        match self.ask(what, HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await? {
+            Ok(value) => {
+                super::truth(what, &value)?;
+                Ok(Ok(()))
+            }
+            Err(error) => Ok(Err(error)),
+        }
     }
 }
