@@ -170,14 +170,16 @@ mod tests {
             files::write_atomic(&path, content.as_bytes(), mode).unwrap();
         };
         assert!(!take_dropfile(&path, "m").unwrap());
-        for (content, mode) in [("m", 0o600), ("m", 0o444), ("", 0o400), ("other", 0o400)] {
+        for (content, mode) in [("m", 0o600), ("m", 0o444), ("", 0o600), ("other", 0o400)] {
             put(content, mode);
             assert!(take_dropfile(&path, "m").is_err(), "{content} {mode:o}");
             assert!(path.exists());
         }
-        put("m\n", 0o400);
-        assert!(take_dropfile(&path, "m").unwrap());
-        assert!(!path.exists());
+        for content in ["m\n", ""] {
+            put(content, 0o400);
+            assert!(take_dropfile(&path, "m").unwrap(), "{content}");
+            assert!(!path.exists());
+        }
         std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
         assert!(take_dropfile(&path, "m").is_err());
     }

@@ -102,7 +102,8 @@ mod tests {
             ("aaaa bbbb cccc", "  aaaa\n  bbbb\n  cccc"),
             ("aa bb cc dd", "  aa bb cc\n  dd"),
             ("abcdefghijklmno p", "  abcdefgh\n  ijklmno\n  p"),
-            ("a\nb\tc", "  a b c"),
+            // A tab is filled up before lines are broken.
+            ("a\nb\tc", "  a b\n  c"),
             ("well-known words", "  well-\n  known\n  words"),
         ] {
             assert_eq!(fill(text, 10, 2), expect, "{text:?}");
