@@ -6,7 +6,7 @@ use std::path::Path;
 use brine_tests::salt::{Kind, Master};
 use serde_json::{Value, json};
 
-use super::{publish_port, restart_with, wait_until_connected};
+use super::{publish_port, restart_with, wait_until_back};
 
 /// Bytes that do not compress, and are the same each time.
 fn noise(len: usize) -> Vec<u8> {
@@ -135,13 +135,13 @@ fn files_of_the_master_and_to_the_master() {
     assert_eq!(json(&master, &["cp.push", &source]), json!(false));
     assert!(!pushed(&master, &source).exists());
     drop(events);
-    restart_with(
+    let events = restart_with(
         &mut master,
         &format!(
             "file_recv: True\nfile_recv_max_size: 4\nfileserver_followsymlinks: False\nfile_roots:\n  base: [{dir}srv/salt]\n"
         ),
     );
-    wait_until_connected(&master, "python");
+    wait_until_back(&master, &events, "python");
     assert_eq!(json(&master, &["cp.push", &source]), json!(true));
     assert_eq!(std::fs::read(pushed(&master, &source)).expect("pushed"), big[..3 << 20]);
     assert_eq!(json(&master, &["cp.push", &source, "upload_path=/other/name.bin"]), json!(true));

@@ -3,7 +3,7 @@
 use brine_tests::salt::{Kind, Master, Minion};
 use serde_json::json;
 
-use super::{act, publish_port, restart_with, wait_until_connected};
+use super::{act, publish_port, restart_with, wait_until_back};
 
 #[test]
 fn a_key_in_every_state() {
@@ -58,16 +58,14 @@ fn a_key_in_every_state() {
     assert_eq!(master.json("late", &["test.ping"]), json!(true));
 
     // No room for more; then room, and everyone is taken.
-    restart_with(&mut master, "max_minions: 1\nauto_accept: True\n");
-    let events = master.events();
+    let events = restart_with(&mut master, "max_minions: 1\nauto_accept: True\n");
     for id in ["one", "late"] {
-        wait_until_connected(&master, id);
+        wait_until_back(&master, &events, id);
     }
     let mut more = prepare("more");
     more.up();
     events.wait("more to find no room", act("more", "full"));
-    restart_with(&mut master, "auto_accept: True\n");
-    let events = master.events();
+    let events = restart_with(&mut master, "auto_accept: True\n");
     events.wait_tag("salt/minion/more/start");
     assert_eq!(master.json("more", &["test.ping"]), json!(true));
 }

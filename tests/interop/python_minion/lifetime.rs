@@ -4,7 +4,7 @@ use brine_tests::salt::{Kind, Master};
 use brine_tests::wait_for;
 use serde_json::json;
 
-use super::{act, publish_port, restart_with, wait_until_connected};
+use super::{act, publish_port, restart_with, wait_until_back, wait_until_connected};
 
 #[test]
 fn restarts_deleted_keys_and_rotation() {
@@ -46,8 +46,8 @@ fn restarts_deleted_keys_and_rotation() {
     events.wait_tag("salt/minion/python/start");
     assert_eq!(master.json("python", &["test.ping"]), json!(true));
     // The master ends and starts: a new publish key, and the job store as it was.
-    restart_with(&mut master, "drop_messages_signature_fail: False\n");
-    wait_until_connected(&master, "python");
+    let events = restart_with(&mut master, "drop_messages_signature_fail: False\n");
+    wait_until_back(&master, &events, "python");
     assert_eq!(master.json("python", &["raw.plain"]), json!("plain"));
 
     // Its own key is deleted while it works: what it returns is refused until it is accepted again.
