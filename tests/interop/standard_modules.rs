@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use brine_tests::process::{Output, run};
-use brine_tests::salt::{Kind, Master, Minion};
+use brine_tests::salt::{Kind, Master, Minion, line};
 use serde_json::{Value, json};
 
 const CONFIG: &str =
@@ -354,6 +354,10 @@ fn comparable(call: &[&str], mut answer: Value) -> Value {
         // Reading them changes it.
         ("file.stats" | "file.lstat", Value::Object(entries)) => {
             entries.retain(|key, _| !key.ends_with("atime"));
+            // 3006 tells where a link leads in the end, whatever `follow_symlinks` says.
+            if line() == 3006 && call.contains(&"follow_symlinks=False") {
+                entries.remove("target");
+            }
         }
         // What is used changes all the time.
         ("disk.usage" | "disk.inodeusage", Value::Object(mounts)) => {
