@@ -13,9 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
-use brine_protocol::target::{Known, Nodegroups, Target, TargetType};
+use brine_protocol::target::{Known, Nodegroups, Regex, Target, TargetType};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
-use regex::Regex;
 use tokio::sync::Semaphore;
 
 use crate::files;
@@ -237,8 +236,8 @@ impl Inner {
 
     fn may(&self, id: &MinionId, name: &str) -> bool {
         let Some(rules) = &self.may_get else { return true };
-        let of_this = rules.iter().filter(|(who, _)| at_start(who, id.as_str()));
-        of_this.flat_map(|(_, what)| what).any(|what| at_start(what, name))
+        let of_this = rules.iter().filter(|(who, _)| who.matches(id.as_str()));
+        of_this.flat_map(|(_, what)| what).any(|what| what.matches(name))
     }
 
     fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool) -> io::Result<()> {
@@ -278,18 +277,12 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control)
 }
 
-/// Python's `re.match`: from the start, to wherever.
-fn at_start(pattern: &Regex, text: &str) -> bool {
-    pattern.find(text).is_some_and(|found| found.start() == 0)
-}
-
 /// `mine_get: {minion: [function, …]}`, regular expressions.
 fn permissions(value: &Value) -> Result<Vec<(Regex, Vec<Regex>)>, String> {
     let wrong = || "mine_get must be a map of minions to lists of names, all regular expressions".to_owned();
     let regex = |value: &Value| {
         let text = value.text().ok_or_else(wrong)?;
-        Regex::new(&format!("^(?:{text})"))
-            .map_err(|e| format!("mine_get has {text:?}, which is no regular expression: {e}"))
+        Regex::new(text).map_err(|e| format!("mine_get has {text:?}, which is no regular expression: {e}"))
     };
     let rule = |(who, what): &(Value, Value)| {
         let names = what.list().ok_or_else(wrong)?.iter().map(regex).collect::<Result<_, _>>()?;

@@ -5,31 +5,27 @@
 //! arguments: `{cp.push: {args: [/srv/.*], kwargs: {keep_symlinks: .*}}}`.
 
 use brine_protocol::args::parse_kwarg;
-use brine_protocol::target::fnmatch;
+use brine_protocol::target::{Regex as PythonRegex, fnmatch};
 use brine_protocol::value::{Value, ValueExt};
 use regex::Regex;
 
 /// An expression that is matched from the start of a text, as Python's `re.match` does.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern(Regex);
+pub(crate) struct Pattern(PythonRegex);
 
 impl Pattern {
     pub(crate) fn new(expression: &str) -> Result<Self, String> {
-        let error = |e: regex::Error| {
-            let why = e.to_string().lines().last().unwrap_or_default().trim().to_owned();
-            format!("{expression:?} is not an expression that Brine matches: {why}")
-        };
-        // By itself first, so that no bracket in it closes ours.
-        Regex::new(expression).map_err(error)?;
-        Regex::new(&format!("^(?:{expression})")).map(Self).map_err(error)
+        let error = |why| format!("{expression:?} is not an expression that Brine matches: {why}");
+        PythonRegex::new(expression).map(Self).map_err(error)
     }
 
     pub(crate) fn matches(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.0.matches(text)
     }
 }
 
-/// Salt's `expr_match`: equal, or a glob, or an expression for the whole text.
+/// Salt's `expr_match`: equal, or a glob, or an expression for the whole text. Blacklists are made of these, so none may ever give up:
+/// only what is matched in linear time.
 #[derive(Debug, Clone)]
 pub(super) struct Name {
     text: String,
@@ -251,6 +247,13 @@ mod tests {
             assert_eq!(job(&list, fun, &[]) == Allowed::Everywhere, yes, "{fun}");
         }
         assert_eq!(job(&permissions("['@runner']"), "@runner", &[]), Allowed::On(vec![]));
+        // Python's own, that an alternative or a bracket leads nowhere else, and that who tires permits nothing.
+        let all_but = permissions(r"['(?!cmd\.).*\..*']");
+        assert_eq!(job(&all_but, "test.ping", &[]), Allowed::Everywhere);
+        assert_eq!(job(&all_but, "cmd.run", &[]), Allowed::On(vec![]));
+        let tiring = permissions("['(?=(a+)+$)b?(a|a)*c']");
+        assert_eq!(job(&tiring, &"a".repeat(200), &[]), Allowed::On(vec![]));
+        assert!(Pattern::new("a)|(b").is_err());
     }
 
     #[test]

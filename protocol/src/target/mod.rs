@@ -27,7 +27,7 @@ pub use nodegroup::Nodegroups;
 
 use compound::Expr;
 use ipcidr::IpCidr;
-use regex::Regex;
+pub use regex::Regex;
 use subdict::{How, Subdict};
 
 use crate::ids::MinionId;

@@ -1,6 +1,6 @@
 //! Regular expressions with Python's meaning (`pyre.rs`), matched from the start of a text as `re.match` does.
 //!
-//! They come from operators, but also from minions (peer publish, the mine). What can be matched in linear time is; only what looks
+//! They come from operators (permissions too), but also from minions (peer publish, the mine). What can be matched in linear time is; only what looks
 //! around or back is tried out, for so many steps and no more.
 
 use std::sync::Arc;
@@ -13,9 +13,9 @@ const MAX_SIZE: usize = 1 << 20;
 /// Steps of one match of an expression that looks around or back; what names hosts needs hundreds.
 const MAX_STEPS: usize = 50_000;
 
-/// An expression.
+/// An expression with the meaning that Python's `re` gives it.
 #[derive(Debug, Clone)]
-pub(super) struct Regex(Arc<Engine>);
+pub struct Regex(Arc<Engine>);
 
 #[derive(Debug)]
 enum Engine {
@@ -28,8 +28,11 @@ enum Engine {
 }
 
 impl Regex {
-    /// Compiles it. The error says what is wrong.
-    pub(super) fn new(pattern: &str) -> Result<Self, String> {
+    /// Compiles it.
+    ///
+    /// # Errors
+    /// What is wrong with it, in one line.
+    pub fn new(pattern: &str) -> Result<Self, String> {
         let Rewritten { pattern, backtracks } = rewrite(pattern)?;
         let anchored = format!(r"\A(?:{pattern})");
         let last_line = |error: String| error.lines().last().unwrap_or_default().trim().to_owned();
@@ -49,8 +52,10 @@ impl Regex {
         }
     }
 
-    /// Whether it matches from the start of the text.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    /// Whether it matches from the start of the text, as `re.match` does. One that takes too long matches nothing from then on, so it
+    /// may permit something and must not forbid anything.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
         match &*self.0 {
             Engine::Linear(regex) => regex.is_match(text),
             Engine::Backtracking { tired, .. } if tired.load(Ordering::Relaxed) => false,
@@ -144,7 +149,7 @@ mod tests {
             text in "[ab1 \n]{0,12}",
         ) {
             if let Ok(regex) = Regex::new(&pattern) {
-                regex.matches(&text);
+                let _ = regex.matches(&text);
             }
         }
     }

@@ -183,22 +183,8 @@ mod tests {
         for good in ["192.0.2.1", "10.0.0.1", "2001:db8::1", "127.0.0.1", "::ffff:127.0.0.1"] {
             assert!(resolved(good), "{good}");
         }
-        for bad in [
-            "127.0.0.2",
-            "169.254.169.254",
-            "0.0.0.0",
-            "0.1.2.3",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "fe80::1",
-            "ff02::1",
-            "::ffff:169.254.169.254",
-            "::127.0.0.2",
-            "64:ff9b::7f00:2",
-            "64:ff9b::a9fe:a9fe",
-        ] {
+        // All of them are in the test of `inward`.
+        for bad in ["127.0.0.2", "169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254"] {
             assert!(!resolved(bad), "{bad}");
         }
         assert!(!grants.allows_resolved("other.example", "192.0.2.1".parse().unwrap(), 443));
