@@ -8,6 +8,7 @@ PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 BIN     := $(TARGET)/$(PROFILE_DIR)
 MODULES := $(TARGET)/modules
 PREFIX  ?= /usr/local
+PROGRAMS := salt salt-key salt-run salt-call salt-master salt-minion salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
 INTEROP_LINES ?= 3008 3007 3006
@@ -33,9 +34,10 @@ build: setup modules ## build everything
 	cargo build --locked --profile $(PROFILE) -p brine-compiler
 
 modules: setup ## build the standard modules and the examples as components
-	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc tools/build-modules.sh $(MODULES)
+	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) tools/build-modules.sh $(MODULES)
 
 venv: setup ## install Python Salt, the peer of the interop tests
+	@tools/setup.sh peers || echo "setup: no minisign here: the tests that compare with it do nothing" >&2
 	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
 
 demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox
@@ -78,9 +80,19 @@ bench: ## measure: job through the executor, `salt` cold, memory
 install: ## build for release and install under PREFIX (default /usr/local)
 	$(MAKE) build PROFILE=release
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/brine/modules $(DESTDIR)$(PREFIX)/lib/brine/python
-	install -m 755 $(addprefix $(TARGET)/release/,salt salt-key salt-run salt-call salt-master salt-minion) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(addprefix $(TARGET)/release/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(TARGET)/release/brine-executor $(TARGET)/release/brine-compiler $(DESTDIR)$(PREFIX)/lib/brine
-	install -m 644 $(MODULES)/*.wasm $(DESTDIR)$(PREFIX)/lib/brine/modules
+	rm -f $(DESTDIR)$(PREFIX)/lib/brine/modules/standard.pub
+	install -m 644 $(MODULES)/*.wasm $(MODULES)/*.wasm.minisig $(DESTDIR)$(PREFIX)/lib/brine/modules
+	install -m 644 $(MODULES)/standard.pub $(DESTDIR)$(PREFIX)/lib/brine/modules
+	# The programs answer shells themselves; these files only tell the shells to ask.
+	install -d $(addprefix $(DESTDIR)$(PREFIX)/share/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
+	for program in $(PROGRAMS); do \
+	  BRINE_MAN_PAGES=$(DESTDIR)$(PREFIX)/share/man/man1 $(TARGET)/release/$$program && \
+	  echo "source <(COMPLETE=bash $$program)" >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$program && \
+	  printf '#compdef %s\nsource <(COMPLETE=zsh %s)\n' $$program $$program >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$program && \
+	  echo "COMPLETE=fish $$program | source" >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$program.fish || exit 1; \
+	done
 	install -m 644 client/python/brine.py $(DESTDIR)$(PREFIX)/lib/brine/python
 
 audit: ## advisories, licences and banned crates

@@ -1,5 +1,7 @@
 #!/bin/sh
 # Installs from Debian's packages what the build and the tests need and this machine lacks. Says what to do where it may not.
+#
+# Usage: setup.sh [peers]          peers: also other people's programs that tests compare with, and pass without.
 set -eu
 missing=""
 need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
@@ -7,8 +9,12 @@ need cc build-essential
 need pkg-config pkg-config
 need python3 python3
 need flock util-linux
+# for modules in JavaScript
+need node nodejs
+need npm npm
 pkg-config --exists openssl 2>/dev/null || missing="$missing libssl-dev"
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
+[ "${1:-}" != peers ] || need minisign minisign
 [ -z "$missing" ] && exit 0
 
 command -v cargo >/dev/null 2>&1 || { echo "setup: no cargo here: install the Rust toolchain first (rustup.rs)" >&2; exit 1; }

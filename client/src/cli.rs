@@ -1,6 +1,7 @@
 //! The operators' commands. Each module here is one command: its table of options, from which parsing and `--help` come,
 //! and what it does. What commands share: [`options`], [`usage`] for wrong calls, [`print`] for output.
 
+mod complete;
 pub mod options;
 pub mod print;
 pub mod salt;

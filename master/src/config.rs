@@ -79,6 +79,8 @@ pub struct MasterOpts {
 
     /// `loop_interval`.
     pub loop_interval: Duration,
+    /// `presence_events`.
+    pub presence_events: bool,
     /// `keep_jobs_seconds`; none keeps jobs for ever.
     pub keep_jobs: Option<Duration>,
     /// `job_cache`.
@@ -232,6 +234,7 @@ impl MasterOpts {
             master_sign_key_name: c.opt_str("master_sign_key_name")?.unwrap_or_else(|| "master_sign".to_owned()),
             allow_minion_key_revoke: bool_or(c, "allow_minion_key_revoke", true)?,
             loop_interval: duration_or(c, "loop_interval", 60)?.max(Duration::from_secs(1)),
+            presence_events: bool_or(c, "presence_events", false)?,
             keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
             job_cache: bool_or(c, "job_cache", true)?,
             python_job_files: bool_or(c, "python_job_files", true)?,

@@ -7,7 +7,8 @@
 //! * `publish`, `publisher`: a job on its way out, and the one task that signs and sends it on 4505 (§5)
 //! * [`jobs`]: the job store: a return is acknowledged when it is on disk
 //! * [`bus`]: events to everyone who listens, here and on the two local sockets (§8)
-//! * `fileserver`: `file_roots` (§6.5); `mine`: what minions show to each other; `peer`: what they ask of each other; `runners`: functions that run here (§7.3); `maintenance`: what has to be done now and then
+//! * `facts`: grains and pillars of minions, as far as targets ask for them
+//! * `fileserver`: `file_roots` (§6.5); `mine`: what minions show to each other; `peer`: what they ask of each other; `runners`: functions that run here (§7.3); `maintenance`: what has to be done now and then; `presence`: who is connected
 //!
 //! Who sent a request is what its channel proved: handlers get a [`brine_protocol::ids::MinionId`] that was proved with the minion's session
 //! key and its accepted key, and never look at an id in a payload.
@@ -16,6 +17,7 @@ mod access;
 mod auth;
 pub mod bus;
 pub mod config;
+mod facts;
 mod files;
 mod fileserver;
 pub mod jobs;
@@ -25,6 +27,7 @@ mod maintenance;
 mod master;
 mod mine;
 mod peer;
+mod presence;
 mod private_ops;
 mod publish;
 mod publisher;

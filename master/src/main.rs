@@ -7,7 +7,7 @@ use brine_master::server::process;
 use brine_master::{MasterOpts, Server};
 use brine_protocol::config::{Config, ConfigError, Role};
 use brine_protocol::exit::{GENERIC, OK, USAGE};
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 
 /// The Salt master: publishes jobs to minions, collects their returns, serves files and events.
 #[derive(Debug, Parser)]
@@ -46,6 +46,7 @@ struct Flags {
 }
 
 fn main() {
+    brine_protocol::commandline::answer(&Flags::command(), &[]);
     exit(run(&Flags::parse()).unwrap_or_else(|(error, code)| {
         eprintln!("salt-master: {error}");
         code

@@ -7,6 +7,7 @@ use crate::access::Access;
 use crate::auth::Gate;
 use crate::bus::Bus;
 use crate::config::MasterOpts;
+use crate::facts::KnownFacts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles};
 use crate::keys::{KeyStore, MasterKey};
@@ -24,6 +25,7 @@ pub(crate) struct Master {
     pub(crate) keys: Arc<KeyStore>,
     pub(crate) access: Access,
     pub(crate) gate: Gate,
+    pub(crate) facts: Arc<KnownFacts>,
     pub(crate) private: PrivatePool,
     /// The key that signs the master's key (`master_sign_pubkey`).
     pub(crate) sign_key: Option<MasterKey>,

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use brine_protocol::exit;
-use clap::Parser;
+use brine_protocol::{commandline, exit};
+use clap::{CommandFactory as _, Parser};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info, warn};
 
@@ -51,6 +51,7 @@ struct Flags {
 
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
+    commandline::answer(&Flags::command(), &[]);
     let flags = match cli::parse::<Flags>(args) {
         Ok(flags) => flags,
         Err(code) => return code,

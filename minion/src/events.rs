@@ -14,6 +14,8 @@ use crate::facts::GrainsStore;
 
 /// Events under way at once; one more is dropped with a line in the log. Events tell, they do not carry.
 const MAX_UNDER_WAY: usize = 64;
+/// What waits for an event to be sent goes on after so long.
+const MAX_TELLING: Duration = Duration::from_secs(10);
 const PAUSE_BEFORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Sends events.
@@ -60,6 +62,16 @@ impl Events {
     /// A heartbeat (`ping_interval`).
     pub async fn ping(&self) -> Result<(), ChannelError> {
         self.send("minion_ping", Value::from("ping"), None).await
+    }
+
+    /// Sends an event under this minion's own tags and waits until it is there, but not for long.
+    pub async fn tell_own(&self, below: &str, data: Value) {
+        let tag = format!("salt/minion/{}/{below}", self.opts.id);
+        match tokio::time::timeout(MAX_TELLING, self.send(&tag, data, None)).await {
+            Ok(Ok(())) => debug!("the event {tag} is sent"),
+            Ok(Err(e)) => warn!("the event {tag} could not be sent: {e}"),
+            Err(_) => warn!("the event {tag} could not be sent within {MAX_TELLING:?}"),
+        }
     }
 
     /// Sends an event in the background.

@@ -1,6 +1,7 @@
 //! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. What comes is bounded, and what was fetched
 //! is compared with the hash that the master said before.
 
+use std::fmt;
 use std::sync::Arc;
 
 use brine_protocol::ids::{SafePath, Saltenv};
@@ -143,6 +144,19 @@ impl FileHash {
     }
 }
 
+/// `sha256-9f2c…`: a name for a file.
+impl fmt::Display for FileHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            HashKind::Sha224 => "sha224",
+            HashKind::Sha256 => "sha256",
+            HashKind::Sha384 => "sha384",
+            HashKind::Sha512 => "sha512",
+        };
+        write!(f, "{kind}-{}", self.hex)
+    }
+}
+
 impl TryFrom<Stated> for FileHash {
     type Error = FileError;
 
@@ -197,6 +211,13 @@ impl Hasher {
 
 /// Where a fetched file goes.
 pub trait Sink: Send {
+    /// A file of this hash is to come. What is there of it from before is shown to `kept` and goes on to count, and the rest comes;
+    /// says how many bytes that is. By default nothing is.
+    fn resume(&mut self, said: &FileHash, kept: &mut dyn FnMut(&[u8])) -> std::io::Result<u64> {
+        let _ = (said, kept);
+        self.restart()?;
+        Ok(0)
+    }
     /// Forgets what came so far: the file is fetched again.
     fn restart(&mut self) -> std::io::Result<()>;
     /// The next bytes.
@@ -223,9 +244,19 @@ pub struct FileClient {
 }
 
 impl FileClient {
+    /// Bytes that a file may have.
+    pub fn max_file(&self) -> u64 {
+        self.max_file
+    }
+
     /// Files are at most `max_file` bytes.
     pub fn new(channel: Arc<Channel>, max_file: u64) -> Self {
         Self { channel, max_file }
+    }
+
+    /// The fingerprint of the master's key, once it answered.
+    pub fn master(&self) -> Option<String> {
+        self.channel.live().map(|live| live.master.to_string())
     }
 
     /// The files below a folder. Names that are not safe paths are left out.
@@ -314,10 +345,15 @@ impl FileClient {
         let mut said = said.clone();
         let mut tries = TRIES;
         loop {
-            sink.restart().map_err(FileError::Keep)?;
-            let got = self.chunks(path, saltenv, said.kind, sink).await?;
+            let mut hasher = Hasher::new(said.kind);
+            let at = sink.resume(&said, &mut |kept| hasher.update(kept)).map_err(FileError::Keep)?;
+            let got = self.chunks(path, saltenv, (hasher, at), sink).await?;
             if got == said.hex {
                 return Ok(said);
+            }
+            sink.restart().map_err(FileError::Keep)?;
+            if at > 0 {
+                continue; // it may be what was kept that is wrong
             }
             tries -= 1;
             let now = self.hash(path, saltenv).await?.ok_or_else(|| FileError::Missing(path.clone()))?;
@@ -328,16 +364,14 @@ impl FileClient {
         }
     }
 
-    /// Fetches to the end and says the hash of what came.
+    /// Fetches to the end, from where it was interrupted before, and says the hash of all.
     async fn chunks(
         &self,
         path: &SafePath,
         saltenv: &Saltenv,
-        kind: HashKind,
+        (mut hasher, mut at): (Hasher, u64),
         sink: &mut dyn Sink,
     ) -> Result<String, FileError> {
-        let mut hasher = Hasher::new(kind);
-        let mut at = 0;
         loop {
             let mut load = load("_serve_file", path, saltenv);
             load.insert("loc", at);

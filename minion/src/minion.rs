@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_protocol::exit;
-use brine_sandbox::{Broker, Sandbox, SandboxConfig, Settings};
+use brine_protocol::job::FunCall;
+use brine_sandbox::{Broker, JobOutcome, Sandbox, SandboxConfig, Settings};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -19,11 +20,12 @@ use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
 use crate::facts::{GrainsStore, PillarStore};
 use crate::fileclient::FileClient;
-use crate::jobs::{CONTROL_SLOTS, Jobs, Parts, ProcDir, Runner};
+use crate::jobs::{CONTROL_SLOTS, Jobs, Origin, Parts, ProcDir, Runner, judge, usage};
 use crate::mine::Mine;
 use crate::modules::Modules;
 use crate::pillar::Refresh;
 use crate::pki::{Pki, PkiError};
+use crate::process;
 use crate::returns::{Returns, Spool, SpoolError};
 use crate::runtime::Runtime;
 
@@ -87,6 +89,8 @@ pub(crate) struct Base {
     pub(crate) runtime: Arc<dyn Runtime>,
     /// None for `salt-call --local`.
     pub(crate) channel: Option<Arc<Channel>>,
+    /// None for `salt-call --local`.
+    pub(crate) events: Option<Arc<Events>>,
     /// Jobs at once.
     pub(crate) slots: usize,
     /// Jobs that may wait.
@@ -164,7 +168,7 @@ impl Base {
             }
         };
         let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), settings.compile.module));
-        let modules = Modules::new(client, &opts.modules);
+        let modules = Modules::new(client, &opts.modules, &opts.modules_dir());
         let pillar = PillarStore::new();
         let refresh = Refresh::new(Arc::clone(&opts), channel.clone(), Arc::clone(&grains), Arc::clone(&pillar));
         let broker = MinionBroker::new(Sources {
@@ -181,8 +185,13 @@ impl Base {
         let answers: Arc<dyn Broker> = broker.clone();
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
+        let events = channel.as_ref().map(|channel| {
+            let events = Events::new(Arc::clone(&opts), Arc::clone(channel), Arc::clone(&grains));
+            modules.tell_by(Arc::clone(&events));
+            events
+        });
         broker.attach(&runtime);
-        Ok(Self { opts, grains, pillar, refresh, procs, modules, runtime, channel, slots, max_queued })
+        Ok(Self { opts, grains, pillar, refresh, procs, modules, runtime, channel, events, slots, max_queued })
     }
 
     pub(crate) fn runner(&self) -> Runner {
@@ -195,6 +204,17 @@ impl Base {
             multifunc_ordered: self.opts.jobs.multifunc_ordered,
         }
     }
+}
+
+/// How a call of [`Local`] ended.
+#[derive(Debug)]
+pub struct Called {
+    /// Its return, and the code that it ends with.
+    pub outcome: JobOutcome,
+    /// Whether the function returned; otherwise the value says why it did not.
+    pub ran: bool,
+    /// What it used, as a return carries it.
+    pub usage: brine_protocol::value::Value,
 }
 
 /// What answers a module where there is no master, as `salt-call --local` has it: for tests of what modules can do to it.
@@ -211,6 +231,18 @@ impl Local {
     /// The sandbox.
     pub fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.base.runtime
+    }
+
+    /// Calls a function as `salt-call` does, with arguments as a job has them. Whatever goes wrong is an outcome.
+    pub async fn call(&self, fun: &str, arg: Vec<brine_protocol::value::Value>) -> Called {
+        let jid = brine_protocol::ids::Jid::now();
+        let call = FunCall { fun: fun.to_owned(), arg };
+        let from = Origin { jid: jid.as_str(), user: &process::own_name(), master: None, ends: None, end: None };
+        let mut outcome = self.base.runner().call(&from, &call).await;
+        let ran = outcome.success;
+        judge(&mut outcome);
+        let usage = usage(&outcome);
+        Called { outcome, ran, usage }
     }
 
     /// What a master would have told.
@@ -242,7 +274,7 @@ impl Minion {
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
         let returns = Returns::new(spool, left, Arc::clone(&channel), opts.returns.retry);
-        let events = Events::new(Arc::clone(opts), Arc::clone(&channel), Arc::clone(&base.grains));
+        let events = base.events.clone().expect("there is a master");
         let jobs = Jobs::new(Parts {
             opts: Arc::clone(opts),
             runner: base.runner(),
@@ -323,10 +355,11 @@ impl Minion {
             events.started().await;
             debug!("the start events are sent");
             if !synced.load(Ordering::Relaxed) {
-                if let Err(e) = modules.sync(Vec::new()).await {
-                    warn!("modules could not be synced at start: {e}");
+                match modules.sync(Vec::new()).await {
+                    Ok(_) => synced.store(true, Ordering::Relaxed),
+                    // With the next connection: it may have been the end of this one.
+                    Err(e) => warn!("modules could not be synced at start: {e}"),
                 }
-                synced.store(true, Ordering::Relaxed);
             }
             ready.notify_one();
         }

@@ -70,6 +70,16 @@ pub(crate) fn user_name(uid: u32) -> Option<String> {
     })
 }
 
+/// Who runs this, as Salt says it of who calls functions at a terminal: `sudo_NAME` for root by sudo.
+pub(crate) fn own_name() -> String {
+    let uid = rustix::process::getuid().as_raw();
+    match (std::env::var("SUDO_USER"), user_name(uid)) {
+        (Ok(who), _) if uid == 0 && !who.is_empty() && who != "root" => format!("sudo_{who}"),
+        (_, Some(name)) => name,
+        _ => uid.to_string(),
+    }
+}
+
 /// The name of a group, from `/etc/group`.
 pub(crate) fn group_name(gid: u32) -> Option<String> {
     account("/etc/group", |fields| {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Caller, Installed, JobContext, JobOutcome, Module, PolicyOp, Removed, Sandbox};
+use brine_sandbox::{Caller, Held, Installed, JobContext, JobOutcome, Module, PolicyOp, Removed, Sandbox};
 use futures_util::future::BoxFuture;
 
 /// Runs functions of modules and keeps the modules.
@@ -49,8 +49,16 @@ pub trait Runtime: Send + Sync + 'static {
     ) -> BoxFuture<'a, JobOutcome>;
     /// Ends the instances of a job; says how many there were.
     fn kill(&self, jid: &str) -> usize;
-    /// What the owner of this host granted, and what there is of it.
-    fn report(&self, op: PolicyOp) -> BoxFuture<'_, Value>;
+    /// What the owner of this host granted, what there is of it, and what is decided; the error is one line.
+    fn policy<'a>(&'a self, caller: &'a Caller, op: PolicyOp) -> BoxFuture<'a, Result<Value, String>>;
+    /// What waits for the owner's word of a module.
+    fn held(&self, name: &str) -> Option<Arc<Held>>;
+    /// Installs what is held of a module, if it would be let in by now.
+    fn install_held<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Installed, String>>;
+    /// What there is to tell of what is held: as `sandbox.diff` has it.
+    fn difference<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Value>>;
+    /// Writes down a successful sync of these environments with the master of this fingerprint, and whether it changed anything.
+    fn synced(&self, environments: &[&str], master: &str, changed: bool) -> std::io::Result<()>;
     /// Ends everything.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
@@ -113,8 +121,24 @@ impl Runtime for Sandbox {
         Sandbox::kill(self, jid)
     }
 
-    fn report(&self, op: PolicyOp) -> BoxFuture<'_, Value> {
-        Box::pin(Sandbox::report(self, op))
+    fn policy<'a>(&'a self, caller: &'a Caller, op: PolicyOp) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(Sandbox::policy(self, caller, op))
+    }
+
+    fn held(&self, name: &str) -> Option<Arc<Held>> {
+        Sandbox::held(self, name)
+    }
+
+    fn install_held<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Installed, String>> {
+        Box::pin(async move { Sandbox::install_held(self, name).await.map_err(|e| e.to_string()) })
+    }
+
+    fn difference<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(async move { self.report(PolicyOp::Diff { name: name.to_owned() }).await.ok() })
+    }
+
+    fn synced(&self, environments: &[&str], master: &str, changed: bool) -> std::io::Result<()> {
+        Sandbox::synced(self, environments, master, changed)
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

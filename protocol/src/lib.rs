@@ -8,13 +8,14 @@
 //! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
 //! * [`envelope`], [`auth`], [`request`], [`publication`]: what travels on 4506 and 4505 (§2.1, §3, §4, §5)
 //! * [`job`], [`target`], [`event`]: jobs, who they are for, and the event bus (§6.2, §8, §9, §10)
-//! * [`config`], [`args`], [`exit`], [`logging`], [`output`]: what the programs share (§11, §12)
+//! * [`commandline`], [`config`], [`args`], [`exit`], [`logging`], [`output`]: what the programs share (§11, §12)
 //!
 //! Decoders take hostile bytes: they are bounded, do not recurse without a limit, never allocate what a length claims and
 //! never panic.
 
 pub mod args;
 pub mod auth;
+pub mod commandline;
 pub mod config;
 pub mod crypticle;
 pub mod envelope;

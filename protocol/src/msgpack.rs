@@ -93,6 +93,23 @@ pub fn decode_prefix(bytes: &[u8], limits: &Limits) -> Result<(Value, usize), De
     Ok((value, decoder.at))
 }
 
+/// Decodes those entries of a map whose keys are these texts, and skips what else is in it: byte strings that are UTF-8 become text.
+/// What is skipped is checked for its shape only.
+///
+/// # Errors
+/// As [`decode`]. What is no map is nil.
+pub fn decode_entries(bytes: &[u8], limits: &Limits, wanted: &dyn Fn(&str) -> bool) -> Result<Value, DecodeError> {
+    if bytes.len() > limits.max_bytes {
+        return Err(DecodeError::TooMuch { what: "bytes", limit: limits.max_bytes });
+    }
+    let mut decoder = Decoder::new(bytes, limits, Strings::TextIfUtf8);
+    let entries = decoder.entries(wanted)?;
+    match bytes.len() - decoder.at {
+        0 => Ok(entries.map_or(Value::Nil, Value::Map)),
+        more => Err(DecodeError::Trailing(more)),
+    }
+}
+
 /// What becomes of byte strings.
 #[derive(Clone, Copy)]
 enum Strings {
@@ -189,6 +206,66 @@ impl<'a> Decoder<'a> {
             0xdf => self.u32().and_then(|n| self.map(n, depth_left))?,
             0xe0..=0xff => Value::from(i8::from_be_bytes([code])),
         })
+    }
+
+    /// The wanted entries of the map that comes, if it is one.
+    fn entries(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<Option<Vec<(Value, Value)>>, DecodeError> {
+        let start = self.at;
+        let [code] = self.number()?;
+        let len = match code {
+            0x80..=0x8f => usize::from(code & 0x0f),
+            0xde => self.u16()?,
+            0xdf => self.u32()?,
+            _ => {
+                self.at = start;
+                self.skip(self.limits.max_depth)?;
+                return Ok(None);
+            }
+        };
+        let deeper = self.open(len.saturating_mul(2), self.limits.max_depth)?;
+        let mut entries = Vec::new();
+        for _ in 0..len {
+            let key = self.value(deeper)?;
+            if key.as_str().is_some_and(wanted) {
+                entries.push((key, self.value(deeper)?));
+            } else {
+                self.skip(deeper)?;
+            }
+        }
+        Ok(Some(entries))
+    }
+
+    /// Steps over a value, within the same limits.
+    fn skip(&mut self, depth_left: usize) -> Result<(), DecodeError> {
+        let [code] = self.number()?;
+        let bytes = match code {
+            0x00..=0x7f | 0xc0 | 0xc2 | 0xc3 | 0xe0..=0xff => 0,
+            0x80..=0x8f => return self.skip_items(2 * usize::from(code & 0x0f), depth_left),
+            0x90..=0x9f => return self.skip_items(usize::from(code & 0x0f), depth_left),
+            0xdc => return self.u16().and_then(|n| self.skip_items(n, depth_left)),
+            0xdd => return self.u32().and_then(|n| self.skip_items(n, depth_left)),
+            0xde => return self.u16().and_then(|n| self.skip_items(2 * n, depth_left)),
+            0xdf => return self.u32().and_then(|n| self.skip_items(n.saturating_mul(2), depth_left)),
+            0xa0..=0xbf => usize::from(code & 0x1f),
+            0xc1 => return Err(DecodeError::Reserved),
+            0xc4 | 0xd9 => self.u8()?,
+            0xc5 | 0xda => self.u16()?,
+            0xc6 | 0xdb => self.u32()?,
+            0xc7 => self.u8()?.saturating_add(1),
+            0xc8 => self.u16()?.saturating_add(1),
+            0xc9 => self.u32()?.saturating_add(1),
+            0xcc | 0xd0 => 1,
+            0xcd | 0xd1 => 2,
+            0xca | 0xce | 0xd2 => 4,
+            0xcb | 0xcf | 0xd3 => 8,
+            0xd4..=0xd8 => 1 + (1 << (code - 0xd4)),
+        };
+        self.take(bytes).map(|_| ())
+    }
+
+    fn skip_items(&mut self, items: usize, depth_left: usize) -> Result<(), DecodeError> {
+        let deeper = self.open(items, depth_left)?;
+        (0..items).try_for_each(|_| self.skip(deeper))
     }
 
     /// Charges the items of a list or map to the budget before anything is reserved for them.

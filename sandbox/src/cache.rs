@@ -20,6 +20,8 @@ use sha2::{Digest, Sha256};
 
 /// Bytes of a description: the docs of a module are bounded by `brine_component`.
 const MAX_DESCRIPTION: u64 = 2 << 20;
+/// What nobody wrote to for so long was left behind: far beyond the minutes that a compiler has.
+const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_secs(3_600);
 /// Entries of modules that are not installed (any more) and are kept, for a module that comes back.
 const KEPT_UNUSED: usize = 16;
 /// Refusals remembered.
@@ -122,6 +124,11 @@ impl Cache {
         Ok(Compiled { info: description.info, code })
     }
 
+    /// Whether something is there of this component, code or a refusal.
+    pub(crate) fn knows(&self, sha256: Sha256Hex, limits: &str) -> bool {
+        self.path(sha256, "json").exists() || self.refusal(sha256, limits).is_some()
+    }
+
     /// Removes what cannot be trusted, whatever it is: a folder in its place would keep the module out for good.
     pub(crate) fn discard(&self, sha256: Sha256Hex) {
         for kind in ["json", "cwasm"] {
@@ -195,10 +202,16 @@ impl Cache {
         Ok(())
     }
 
-    /// At the start: stages of compilers that did not come to their end.
+    /// At the start: stages of compilers that did not come to their end. Only old ones: a `salt-call` starts beside a minion whose
+    /// compiler may be at work.
     pub(crate) fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.dir)? {
             let path = entry?.path();
+            // What is gone by now was somebody's who cleaned up.
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+            if meta.modified()?.elapsed().is_ok_and(|age| age < LEFT_BEHIND) {
+                continue;
+            }
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.starts_with("compile-") {
                 fs::remove_dir_all(&path)?;
@@ -453,6 +466,11 @@ mod tests {
         assert!(cache.get(hash).is_ok());
         assert_eq!(others.iter().filter(|other| cache.get(**other).is_ok()).count(), KEPT_UNUSED);
         assert!(stage.dir.path().exists());
+        // It may be another program's that is at work.
+        cache.sweep().unwrap();
+        assert!(stage.dir.path().exists());
+        let long_ago = SystemTime::now() - LEFT_BEHIND;
+        File::open(stage.dir.path()).unwrap().set_modified(long_ago).unwrap();
         cache.sweep().unwrap();
         assert!(!stage.dir.path().exists());
     }

@@ -71,8 +71,16 @@ impl Compiler {
     /// Compiles what can be read from `wasm` into the file `output`, with what it says about itself in `info`.
     /// Dropping the future ends the compiler.
     pub(crate) async fn compile(&self, wasm: File, output: &Path, info: &Path) -> Result<(), CompileError> {
+        self.run(vec!["--socket".to_owned()], wasm, output, info).await
+    }
+
+    /// The same without code: `output` stays empty.
+    pub(crate) async fn describe(&self, wasm: File, output: &Path, info: &Path) -> Result<(), CompileError> {
+        self.run(vec!["--socket".to_owned(), "--describe".to_owned()], wasm, output, info).await
+    }
+
+    async fn run(&self, mut args: Vec<String>, wasm: File, output: &Path, info: &Path) -> Result<(), CompileError> {
         let limits = &self.limits;
-        let mut args = vec!["--socket".to_owned()];
         for (option, value) in
             [("--memory", limits.memory), ("--cpu", limits.cpu_s), ("--file", limits.file), ("--module", limits.module)]
         {
@@ -180,7 +188,7 @@ mod tests {
             ),
             (6, "", CompileError::Refused("made the compiler fail (signal 6)".into())),
             (11, "", CompileError::Refused("made the compiler fail (signal 11)".into())),
-            (24, "", CompileError::Refused("takes more than 20 s of CPU to compile".into())),
+            (24, "", CompileError::Refused("takes more than 60 s of CPU to compile".into())),
             (25, "", CompileError::Refused("becomes more than 128 MiB of machine code".into())),
             // Somebody else's doing: try again.
             (9, "", CompileError::Failed("the compiler was ended by signal 9".into())),

@@ -326,7 +326,7 @@ fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str), Str
         let table = store.table();
         let names = few(table.keys().map(|name| name.as_str()));
         let why = match store.left_out(module) {
-            Some(why) => format!("It was left out: {why}"),
+            Some(why) => why,
             None => format!("There is no module {}; there are: {names}", quoted(module)),
         };
         return Err(format!("{} is not available. {why}.", quoted(fun)));

@@ -7,9 +7,10 @@
 //! - `name.rs`     checked names of modules
 //! - `policy/`     what a module may do: pure, a table and the owner's word; `settings/` reads it; `grants/` what comes of it
 //! - `broker/`     the trait through which everything outside an instance happens, and the one check before it
-//! - `signature.rs` who signed a module; `report.rs` what owners are told of all that
+//! - `signature/`  who signed a module, and when; `report.rs` what owners are told of all that
 //! - `compile.rs`  one run of the compiler in its cage
-//! - `cache.rs`    what it made, by content
+//!   `examine.rs` the same for who only wants to know
+//! - `cache.rs`    what it made, by content; `lanes.rs` who waits for whom meanwhile
 //! - `store.rs`    the modules there are, and how one is switched in
 //! - `spawn.rs`    how the two programs are started; `user.rs` as whom; `cgroup.rs` control groups, where there are any
 //! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
@@ -23,9 +24,11 @@ mod broker;
 mod cache;
 mod cgroup;
 mod compile;
+mod examine;
 mod executors;
 mod grants;
 mod job;
+mod lanes;
 mod link;
 mod memory;
 mod name;
@@ -56,16 +59,20 @@ pub use brine_sandbox_wire::{
     ModulesOp, NetworkOp, NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
 };
 pub use broker::{Broker, Caller, check, check_host};
+pub use examine::{Compiled, examine};
 pub use grants::{Grants, Host, Names, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use job::JobOutcome;
+pub use lanes::{Lanes, OneEach, SMALL_MODULE};
 pub use name::{BadName, ModuleName};
+pub use policy::always as always_granted;
 pub use policy::{
-    Capability, Concurrency, Entry, Grant, LimitChanges, ModuleGrants, Policy, Refused, Rules, Signer, Signers, Subject,
+    Capability, Concurrency, Entry, Grant, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer,
+    Signers, Subject,
 };
 pub use sandbox::{Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError, others_may_write};
-pub use signature::{KeyId, MAX_SIGNATURE, SignatureError, SigningKey};
-pub use store::{InstallError, Installed, Module, RemoveError};
+pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
+pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
 pub use supervisor::Restarts;
 
 /// Where the sandbox finds its parts, and its bounds.
@@ -108,16 +115,17 @@ pub struct CompileLimits {
     pub module: u64,
     /// Bytes of address space. An interpreter of 18 MB needs 400 MB.
     pub memory: u64,
-    /// Seconds of CPU. About one a megabyte of ordinary code.
+    /// Seconds of CPU. An interpreter of 18 MB needs 11 to 15 of a fast processor that does nothing else; there is room here for one that
+    /// is four times as slow.
     pub cpu_s: u64,
     /// Bytes of compiled code.
     pub file: u64,
-    /// Time on the clock, for a machine that is busy.
+    /// Time on the clock, for a machine that is busy: the compiler steps back behind everything else.
     pub wall: Duration,
 }
 
 impl Default for CompileLimits {
     fn default() -> Self {
-        Self { module: 32 << 20, memory: 1 << 30, cpu_s: 20, file: 128 << 20, wall: Duration::from_secs(120) }
+        Self { module: 32 << 20, memory: 1 << 30, cpu_s: 60, file: 128 << 20, wall: Duration::from_secs(300) }
     }
 }

@@ -1,9 +1,11 @@
 //! What `sandbox.list`, `sandbox.show` and `sandbox.check` answer: of each module what it asks, has and misses; of the host what
 //! the owner's grants name that is not there, and the walls in force.
 
+mod diff;
 mod findings;
+mod updates;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brine_sandbox_walls::{Cgroup, Walls};
@@ -12,7 +14,9 @@ use rmpv::Value;
 
 use crate::grants::{Grants, Names, rule_text};
 use crate::policy::{Capability, Policy, always};
-use crate::store::{Entry, LeftOut, Store};
+use crate::signature::KeyId;
+use crate::store::{Entry, LeftOut, Store, Synced};
+pub(crate) use updates::{approved, approved_in_advance, rolled_back};
 
 /// Answers one question.
 pub(crate) async fn answer(
@@ -20,18 +24,21 @@ pub(crate) async fn answer(
     base: &Limits,
     executors: &[(u32, DirectGrants, Walls)],
     op: PolicyOp,
-) -> Value {
-    match op {
+) -> Result<Value, String> {
+    Ok(match op {
         PolicyOp::List => list(store),
         PolicyOp::Show { name } => show(store, base, &name),
+        PolicyOp::Diff { name } => return diff::of(store, &name),
         PolicyOp::Check => {
             let executors = executors.iter().map(|(pid, direct, walls)| executor(*pid, direct, walls)).collect();
+            let last_syncs = updates::last_syncs(store.folder().path());
             let store = Arc::clone(store);
             // It looks at the disk.
             let findings = tokio::task::spawn_blocking(move || findings::of(&store)).await.unwrap_or_default();
-            map([("executors", Value::Array(executors)), ("findings", texts(findings))])
+            map([("executors", Value::Array(executors)), ("findings", texts(findings)), ("last_syncs", last_syncs)])
         }
-    }
+        PolicyOp::Approve { .. } | PolicyOp::Rollback { .. } => return Err("this is no question".to_owned()),
+    })
 }
 
 fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
@@ -48,43 +55,53 @@ fn optional(text: Option<String>) -> Value {
 
 fn list(store: &Store) -> Value {
     let table = store.table();
-    let mut modules: Vec<(Value, Value)> = table
-        .values()
-        .map(|entry| {
-            let module = &entry.module;
-            let what = map([
-                ("version", optional(module.info.version.clone())),
-                ("sha256", Value::from(module.sha256.to_string())),
-                ("origin", Value::from(module.origin.as_str())),
-                ("signed_by", signers(store.policy(), entry)),
-                ("missing", Value::from(!missing(store.policy(), entry).is_empty())),
-                ("usable", Value::from(true)),
-            ]);
-            (Value::from(entry.name.as_str()), what)
-        })
-        .collect();
-    let left_out = store.all_left_out();
-    let held = store.held();
-    let others = left_out.iter().chain(held.iter()).filter(|(name, _)| !table.contains_key(*name));
-    for (name, left_out) in others {
-        if modules.iter().all(|(known, _)| known.as_str() != Some(name.as_str())) {
-            let what = map([
-                ("origin", Value::from(left_out.origin.as_deref().unwrap_or("standard"))),
-                ("missing", Value::from(true)),
-                ("usable", Value::from(false)),
-            ]);
-            modules.push((Value::from(name.as_str()), what));
+    let synced = Synced::read(store.folder().path());
+    let mut modules: BTreeMap<String, Value> = BTreeMap::new();
+    for entry in table.values() {
+        let module = &entry.module;
+        let mut what = map([
+            ("version", optional(module.info.version.clone())),
+            ("sha256", Value::from(module.sha256.to_string())),
+            ("origin", Value::from(module.origin.as_str())),
+            ("signed_by", signers(store.policy(), &entry.signers)),
+            ("missing", Value::from(!missing(store.policy(), entry).is_empty())),
+            ("usable", Value::from(true)),
+        ]);
+        if !entry.standard {
+            add(&mut what, updates::of(store, &entry.name, &module.origin, &synced));
         }
+        modules.insert(entry.name.to_string(), what);
     }
-    modules.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
-    Value::Map(modules)
+    let left_out = store.all_left_out();
+    let refused = store.refused();
+    let others = left_out.iter().chain(refused.iter()).map(|(name, left_out)| (name, left_out.origin.clone()));
+    let held = store.all_held().values().cloned().collect::<Vec<_>>();
+    let others = others.chain(held.iter().map(|held| (&held.name, Some(held.module.origin.clone()))));
+    for (name, origin) in others.filter(|(name, _)| !table.contains_key(*name)) {
+        let origin = origin.unwrap_or_else(|| "standard".to_owned());
+        let mut what = map([
+            ("origin", Value::from(origin.as_str())),
+            ("missing", Value::from(true)),
+            ("usable", Value::from(false)),
+        ]);
+        add(&mut what, updates::of(store, name, &origin, &synced));
+        modules.entry(name.to_string()).or_insert(what);
+    }
+    Value::Map(modules.into_iter().map(|(name, what)| (Value::from(name), what)).collect())
+}
+
+fn add(to: &mut Value, more: Vec<(&str, Value)>) {
+    if let Value::Map(to) = to {
+        to.extend(more.into_iter().map(|(key, value)| (Value::from(key), value)));
+    }
 }
 
 fn show(store: &Store, base: &Limits, name: &str) -> Value {
-    let held = store.held().get(name).map(refused);
+    let why = store.refused().get(name).map(refused);
+    let held = store.held(name).map(|held| updates::held(&held));
     let Some(entry) = store.get(name) else {
         let left_out = store.all_left_out().get(name).map(refused);
-        return match left_out.or(held) {
+        return match held.or(left_out).or(why) {
             Some(why) => map([("name", Value::from(name)), ("usable", Value::from(false)), ("left_out", why)]),
             None => Value::Nil,
         };
@@ -100,7 +117,8 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         ("sha256", Value::from(module.sha256.to_string())),
         ("size", Value::from(module.size)),
         ("origin", Value::from(module.origin.as_str())),
-        ("signed_by", signers(policy, &entry)),
+        ("signed_by", signers(policy, &entry.signers)),
+        ("signed_at", entry.signed_time.map_or(Value::Nil, Value::from)),
         ("asks", asks(&module.info.imports)),
         ("has", has(&entry)),
         ("missing", texts(missing(policy, &entry))),
@@ -109,8 +127,14 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         ("max_queued", count(concurrency.max_queued)),
         ("notes", texts(module.info.notes.iter().cloned())),
     ]);
-    if let (Value::Map(shown), Some(held)) = (&mut shown, held) {
-        shown.push((Value::from("held"), held));
+    if !entry.standard {
+        let synced = Synced::read(store.folder().path());
+        let mut more = updates::of(store, &entry.name, &module.origin, &synced);
+        more.retain(|(key, _)| *key != "held");
+        more.push(("approved", updates::approval(store, &entry)));
+        more.extend(held.map(|held| ("held", held)));
+        more.extend(why.map(|why| ("refused", why)));
+        add(&mut shown, more);
     }
     shown
 }
@@ -121,8 +145,8 @@ fn refused(left_out: &LeftOut) -> Value {
     map([("why", Value::from(left_out.why.as_str())), ("lines", optional(lines))])
 }
 
-fn signers(policy: &Policy, entry: &Entry) -> Value {
-    let named = policy.keys.iter().filter(|key| entry.signers.contains(&key.id));
+fn signers(policy: &Policy, signers: &[KeyId]) -> Value {
+    let named = policy.keys.iter().filter(|key| signers.contains(&key.id));
     texts(named.map(|key| key.written.clone()))
 }
 

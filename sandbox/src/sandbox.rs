@@ -1,4 +1,12 @@
 //! The sandbox as the minion sees it.
+//!
+//! - `install.rs` how modules come, are replaced and go; `decide.rs` what the owner decides about them; `watch.rs` what other programs
+//!   on this host decided while this one runs
+
+mod decide;
+mod install;
+mod late;
+mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,18 +27,19 @@ use crate::job::Runner;
 use crate::process::{Living, Program};
 use crate::report;
 use crate::signature::MAX_SIGNATURE;
-use crate::store::{Entry, Store};
+use crate::store::{ApproveError, Held, RollbackError, Store};
 use crate::supervisor::{Parts, Restarts};
 use crate::trim::Trim;
 use crate::user;
-use crate::{Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, RemoveError, SandboxConfig};
+use late::Late;
 
-/// Installs that may wait for the one that compiles; each holds its component.
+use crate::{
+    Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, OneEach, RemoveError, SandboxConfig,
+    Synced,
+};
+
+/// Installs that are under way or wait for their turn to compile; each holds its component.
 const MAX_INSTALLS: usize = 64;
-/// Between two looks at whether a replaced module is still called.
-const RETIRE_TICK: Duration = Duration::from_millis(500);
-/// How much later than its own clock a job may end.
-const LATE: Duration = Duration::from_secs(10);
 /// For running jobs to return that they were ended, before the executor goes.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
@@ -81,8 +90,11 @@ struct Inner {
     living: Living,
     jobs: Jobs,
     trim: Trim,
-    /// Held while a module is prepared and switched in: what was checked must still be true then.
-    installing: Mutex<()>,
+    /// Held while one module of a name is prepared and switched in: what was checked of it must still be true then.
+    installing: OneEach,
+    late: Late,
+    /// Held for the switch alone: what was checked of all modules together must still be true then.
+    switching: Mutex<()>,
     installs: Semaphore,
 }
 
@@ -118,7 +130,7 @@ impl Sandbox {
         // Who can write there can install modules.
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
         let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
-        store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
+        let late = store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
         let bounds =
             Bounds { max_running: config.max_running, max_queued: config.max_queued, memory: config.total_memory };
         let jobs = Jobs::new(bounds);
@@ -145,10 +157,14 @@ impl Sandbox {
             living,
             jobs,
             trim: Trim::default(),
-            installing: Mutex::default(),
+            installing: OneEach::default(),
+            late: Late::default(),
+            switching: Mutex::default(),
             installs: Semaphore::new(MAX_INSTALLS),
         });
         let mut beside = JoinSet::new();
+        late::start(&inner, late, &mut beside).await;
+        watch::start(&inner, &mut beside);
         let trimmed = Arc::clone(&inner);
         beside.spawn(async move { trimmed.trim.run(|| trimmed.jobs.count() == 0).await });
         Ok(Arc::new(Self { inner, _beside: beside }))
@@ -183,6 +199,45 @@ impl Sandbox {
         task.await.unwrap_or(Err(ended))
     }
 
+    /// Installs what is held of a module, if it would be let in by now: its configuration may have changed since.
+    pub async fn install_held(&self, name: &str) -> Result<Installed, InstallError> {
+        let name: ModuleName = name.parse()?;
+        let inner = Arc::clone(&self.inner);
+        let ended = InstallError::Ended(name.clone());
+        let task = tokio::spawn(async move { inner.install_held(&name).await });
+        task.await.unwrap_or(Err(ended))
+    }
+
+    /// What waits for the owner's word of a module.
+    pub fn held(&self, name: &str) -> Option<Arc<Held>> {
+        self.inner.store.held(name)
+    }
+
+    /// Writes down a successful sync: of these environments, with the master of this fingerprint; and whether it changed anything.
+    pub fn synced(&self, environments: &[&str], master: &str, changed: bool) -> std::io::Result<()> {
+        Synced::write(self.inner.store.folder().path(), environments, master, changed)
+    }
+
+    /// The owner's word: this content of this module may have all that it asks for. What of it is held is switched in.
+    async fn approve(&self, name: &str, sha256: &str) -> Result<Value, ApproveError> {
+        let name: ModuleName = name.parse()?;
+        let sha256 = sha256.parse().map_err(|_| ApproveError::Sha256(sha256.chars().take(100).collect()))?;
+        let inner = Arc::clone(&self.inner);
+        let ended = ApproveError::failed(&name, "the sandbox has ended");
+        let task = tokio::spawn(async move { inner.approve(&name, sha256).await });
+        task.await.unwrap_or(Err(ended))
+    }
+
+    /// Goes back to the version before the one in use. `by_owner` is whether somebody typed it on this host: a master's job is held to
+    /// the rule on older versions.
+    async fn roll_back(&self, name: &str, by_owner: bool) -> Result<Value, RollbackError> {
+        let name: ModuleName = name.parse()?;
+        let inner = Arc::clone(&self.inner);
+        let ended = RollbackError::failed(&name, "the sandbox has ended");
+        let task = tokio::spawn(async move { inner.roll_back(&name, by_owner).await });
+        task.await.unwrap_or(Err(ended))
+    }
+
     /// The modules that were installed, those too that cannot be used, each with its origin; sorted by name.
     pub fn installed(&self) -> Vec<(String, String)> {
         let installed = self.inner.store.installed();
@@ -206,6 +261,9 @@ impl Sandbox {
 
     /// Runs one job to its end. Whatever goes wrong is an outcome.
     pub async fn run(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
+        if let Some(settled) = self.inner.settled(fun) {
+            settled.await;
+        }
         self.inner.runner().run(job, fun, args, kwargs).await
     }
 
@@ -248,8 +306,21 @@ impl Sandbox {
         self.inner.executors.plain().map(|link| link.pid)
     }
 
-    /// What the owner granted to which module, and what is in force of it: the answer to `brine:host/policy`.
-    pub async fn report(&self, op: PolicyOp) -> Value {
+    /// What the owner granted to which module, what is in force of it, and what is decided: the answer to `brine:host/policy`. Calls
+    /// arrive here only after [`crate::check`] allowed them.
+    pub async fn policy(&self, caller: &Caller, op: PolicyOp) -> Result<Value, String> {
+        match op {
+            PolicyOp::Approve { name, sha256 } => self.approve(&name, &sha256).await.map_err(|error| error.to_string()),
+            PolicyOp::Rollback { name } => {
+                let by_owner = caller.is_typed_here("sandbox.rollback");
+                self.roll_back(&name, by_owner).await.map_err(|error| error.to_string())
+            }
+            op => self.report(op).await,
+        }
+    }
+
+    /// The part of it that only looks.
+    pub async fn report(&self, op: PolicyOp) -> Result<Value, String> {
         report::answer(&self.inner.store, &self.inner.limits, &self.walls(), op).await
     }
 
@@ -267,105 +338,6 @@ impl Inner {
             jobs: &self.jobs,
             limits: &self.limits,
             trim: &self.trim,
-        }
-    }
-
-    async fn install(
-        self: &Arc<Self>,
-        name: &ModuleName,
-        wasm: Bytes,
-        signature: Option<Bytes>,
-        origin: &str,
-    ) -> Result<Installed, InstallError> {
-        let Ok(_place) = self.installs.try_acquire() else { return Err(InstallError::Busy(name.clone())) };
-        let _alone = self.installing.lock().await;
-        let before = self.store.get(name.as_str());
-        if before
-            .as_ref()
-            .is_some_and(|before| before.module.size == wasm.len() as u64 && before.signature == signature)
-            && before.as_ref().map(|before| before.module.sha256) == Some(crate::store::hash(&wasm).await)
-        {
-            return Ok(Installed::Unchanged);
-        }
-        self.store.may_be_installed(name)?;
-        self.store.has_room_for(name)?;
-        let entry = match self.store.prepare(name, wasm.clone(), signature, origin, false).await {
-            Ok(entry) => Arc::new(entry),
-            Err(error) => return Err(self.store.hold(name, error, origin)),
-        };
-        // The executor has the last word: what it does not take would fail every job.
-        if let Some(link) = self.executors.plain() {
-            let loaded = link.ensure(&entry, &self.store).await;
-            loaded.map_err(|error| InstallError::failed(name, error))?;
-        }
-        if let Err(error) = self.store.persist(&entry, &wasm).await {
-            self.unload(&entry).await;
-            return Err(InstallError::failed(name, error));
-        }
-        self.store.switch_in(&entry);
-        tracing::info!(module = %name, sha256 = %entry.module.sha256, origin, "installed");
-        self.store.prune().await;
-        match before {
-            Some(before) => {
-                // Owned by nobody, but it ends within a job's longest life.
-                tokio::spawn(Arc::clone(self).retire(before));
-                Ok(Installed::Updated)
-            }
-            None => Ok(Installed::New),
-        }
-    }
-
-    async fn remove(self: &Arc<Self>, name: &ModuleName) -> Result<Removed, RemoveError> {
-        let _alone = self.installing.lock().await;
-        if !self.store.installed().contains_key(name) {
-            return Ok(Removed::Absent);
-        }
-        let before = self.store.get(name.as_str());
-        let failed = |error: &dyn std::fmt::Display| RemoveError::failed(name, error);
-        let standard = match &before {
-            // What was installed could not be used, and so did not take its place.
-            Some(before) if before.standard => Some(Arc::clone(before)),
-            _ => self.store.standard(name).await.map_err(|error| failed(&error))?.map(Arc::new),
-        };
-        if let Some(standard) = &standard
-            && let Some(link) = self.executors.plain()
-        {
-            link.ensure(standard, &self.store).await.map_err(|error| failed(&error))?;
-        }
-        self.store.erase(name).await.map_err(|error| failed(&error))?;
-        match &standard {
-            Some(standard) => self.store.switch_in(standard),
-            None => self.store.switch_out(name),
-        }
-        tracing::info!(module = %name, "removed");
-        if let Some(before) = before.filter(|before| !before.standard) {
-            // As after an update.
-            tokio::spawn(Arc::clone(self).retire(before));
-        }
-        self.store.prune().await;
-        Ok(if standard.is_some() { Removed::Standard } else { Removed::Gone })
-    }
-
-    /// Has the executors forget a module that was replaced, when the last job that was to call it has ended.
-    async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
-        let longest = Duration::from_millis(self.limits.wall_ms) + LATE;
-        let unused = async {
-            while Arc::strong_count(&entry) > 1 {
-                tokio::time::sleep(RETIRE_TICK).await;
-            }
-        };
-        let _ = tokio::time::timeout(longest, unused).await;
-        let _alone = self.installing.lock().await;
-        self.unload(&entry).await;
-    }
-
-    /// Has the executors forget what no name leads to.
-    async fn unload(&self, entry: &Entry) {
-        let in_use = self.store.table().values().any(|other| other.key == entry.key);
-        if !in_use {
-            for link in self.executors.links() {
-                link.unload(entry.key).await;
-            }
         }
     }
 }

@@ -1,16 +1,31 @@
 //! Signatures of modules: minisign's, detached, of the kind that signs the hash (`minisign -S`, which all since 2022 make).
 //!
-//! A signature is read where a key of the policy could have made it. One that cannot be read or does not fit the content is an
-//! error, not a missing one: somebody altered something.
+//! Several signers are several signatures of four lines each, one after another in the same file. A signature is read where a key of
+//! the policy could have made it. One that cannot be read or does not fit the content is an error, not a missing one: somebody
+//! altered something.
+//!
+//! - `comment.rs`  what stands in the comment that is signed too: when, and under which name
+//! - `verify.rs`   who of the policy's keys signed a content
+//! - `standard.rs` the package's own key and its modules
+
+mod comment;
+mod standard;
+#[cfg(test)]
+mod tests;
+mod verify;
 
 use std::fmt;
 
-use minisign_verify::{Error, PublicKey, Signature};
+use minisign_verify::PublicKey;
 
 use crate::ModuleName;
+pub(crate) use standard::StandardKey;
+pub(crate) use verify::signed;
 
-/// Bytes of a signature's file: two comments and two lines.
+/// Bytes of a file of signatures: [`MAX_SIGNERS`] times two comments and two lines.
 pub const MAX_SIGNATURE: usize = 8 * 1_024;
+/// Signatures in one file.
+pub const MAX_SIGNERS: usize = 8;
 /// Characters of a public key's line: 42 bytes (algorithm, number, key) in base64, in which there is only one way to write them.
 const KEY_LINE: usize = 56;
 
@@ -61,117 +76,69 @@ impl SigningKey {
     }
 }
 
+/// Who signed a content, of the keys that the policy names, and when.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Signed {
+    /// Different keys, none of them revoked; [`KeyId::UNKNOWN`] alone where all signatures are others'.
+    pub(crate) keys: Vec<KeyId>,
+    /// The newest time that one of these keys signed, in seconds since 1970; none where no signature says when.
+    pub(crate) time: Option<u64>,
+}
+
 /// Why a signature is in the way of its module: one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// Another content, or another trusted comment, was signed.
     #[error(
-        "module {0} is not what was signed: {0}.wasm.minisig does not fit it; fetch both again, or sign again with `minisign -S -m {0}.wasm`"
+        "module {0} is not what was signed: {0}.wasm.minisig does not fit it; fetch both again, or have it signed again with \
+         `salt-module sign {0}.wasm`"
     )]
     Altered(ModuleName),
     /// It signs the file itself and not its hash.
     #[error(
-        "module {0} is signed in the old way (minisign -l), which is not taken; sign again with `minisign -S -m {0}.wasm`"
+        "module {0} is signed in the old way (minisign -l), which is not taken; have it signed again with `salt-module sign {0}.wasm`"
     )]
     Legacy(ModuleName),
     /// It is none of minisign's.
     #[error(
-        "the signature of module {0} cannot be read: {0}.wasm.minisig is no signature of minisign; sign again with `minisign -S -m {0}.wasm`"
+        "the signature of module {0} cannot be read: {0}.wasm.minisig is no signature of minisign; fetch it again, or have the module \
+         signed again with `salt-module sign {0}.wasm`"
     )]
     Malformed(ModuleName),
-}
-
-/// Which of the keys signed this content.
-pub(crate) fn signers(
-    name: &ModuleName,
-    wasm: &[u8],
-    signature: Option<&[u8]>,
-    keys: &[SigningKey],
-) -> Result<Vec<KeyId>, SignatureError> {
-    let Some(signature) = signature.filter(|_| !keys.is_empty()) else { return Ok(Vec::new()) };
-    let malformed = || SignatureError::Malformed(name.clone());
-    let text = std::str::from_utf8(signature).ok().filter(|text| text.len() <= MAX_SIGNATURE);
-    let signature = Signature::decode(text.ok_or_else(malformed)?).map_err(|_| malformed())?;
-    let mut signers = Vec::new();
-    for key in keys {
-        match key.key.verify(wasm, &signature, false) {
-            Ok(()) => signers.push(key.id),
-            Err(Error::UnexpectedKeyId) => {}
-            Err(Error::InvalidSignature) => return Err(SignatureError::Altered(name.clone())),
-            Err(Error::UnexpectedAlgorithm) => return Err(SignatureError::Legacy(name.clone())),
-            Err(_) => return Err(malformed()),
-        }
-    }
-    if signers.is_empty() {
-        signers.push(KeyId::UNKNOWN);
-    }
-    Ok(signers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::name;
-
-    // From the tests of minisign-verify: the content is `test`.
-    const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
-    const SIGNATURE: &str = "untrusted comment: signature from minisign secret key\n\
-        RUQf6LRCGA9i559r3g7V1qNyJDApGip8MfqcadIgT9CuhV3EMhHoN1mGTkUidF/z7SrlQgXdy8ofjb7bNJJylDOocrCo8KLzZwo=\n\
-        trusted comment: timestamp:1633700835\tfile:test\tprehashed\n\
-        wLMDjy9FLAuxZ3q4NlEvkgtyhrr0gtTu6KC4KBJdITbbOeAi1zBIYo0v4iTgt8jJpIidRJnp94ABQkJAgAooBQ==\n";
-    const LEGACY: &str = "untrusted comment: signature from minisign secret key\n\
-        RWQf6LRCGA9i59SLOFxz6NxvASXDJeRtuZykwQepbDEGt87ig1BNpWaVWuNrm73YiIiJbq71Wi+dP9eKL8OC351vwIasSSbXxwA=\n\
-        trusted comment: timestamp:1555779966\tfile:test\n\
-        QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfNQUaOAA==\n";
-
-    fn signed(content: &str, signature: Option<&str>, keys: &[&str]) -> Result<Vec<KeyId>, String> {
-        let keys: Vec<SigningKey> = keys.iter().map(|line| SigningKey::line(line).unwrap()).collect();
-        let signature = signature.map(str::as_bytes);
-        signers(&name("deploy"), content.as_bytes(), signature, &keys).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn content_is_what_was_signed() {
-        let key = SigningKey::line(KEY).unwrap().id;
-        assert_eq!(signed("test", Some(SIGNATURE), &[KEY]), Ok(vec![key]));
-        assert_eq!(signed("test", None, &[KEY]), Ok(vec![]));
-        let altered = "module deploy is not what was signed: deploy.wasm.minisig does not fit it; fetch both again, or sign again with \
-                       `minisign -S -m deploy.wasm`";
-        assert_eq!(signed("Test", Some(SIGNATURE), &[KEY]), Err(altered.into()));
-        // The trusted comment is signed too.
-        let comment = SIGNATURE.replace("file:test", "file:best");
-        assert_eq!(signed("test", Some(&comment), &[KEY]), Err(altered.into()));
-        let legacy = "module deploy is signed in the old way (minisign -l), which is not taken; sign again with `minisign -S -m deploy.wasm`";
-        assert_eq!(signed("test", Some(LEGACY), &[KEY]), Err(legacy.into()));
-        let malformed = "the signature of module deploy cannot be read: deploy.wasm.minisig is no signature of minisign; sign again with \
-                         `minisign -S -m deploy.wasm`";
-        let long = format!("{SIGNATURE}{}", "x".repeat(MAX_SIGNATURE));
-        for bad in ["", "x", "\0\n\n\n\n", &SIGNATURE[..100], &SIGNATURE.replace("RUQ", "RUX"), &long] {
-            assert_eq!(signed("test", Some(bad), &[KEY]), Err(malformed.into()), "{bad:?}");
-        }
-        // Nobody asks for signatures: none is read.
-        assert_eq!(signed("test", Some("x"), &[]), Ok(vec![]));
-    }
-
-    #[test]
-    fn another_key_signs_nothing() {
-        // Another number, and another key of the same number.
-        let number = KEY.replacen("RWQf6", "RWQg6", 1);
-        assert_eq!(signed("test", Some(SIGNATURE), &[&number]), Ok(vec![KeyId::UNKNOWN]));
-        let other = KEY.replacen("GFO3", "GFO4", 1);
-        assert!(signed("test", Some(SIGNATURE), &[&other]).is_err());
-        assert_eq!(signed("test", Some(SIGNATURE), &[&number, KEY]), Ok(vec![SigningKey::line(KEY).unwrap().id]));
-    }
-
-    #[test]
-    fn keys_are_lines_or_files() {
-        for bad in ["", "ops.pub", &KEY[1..], &KEY.replace("RWQ", "RXQ"), &format!("{KEY} "), "é".repeat(28).as_str()]
-        {
-            assert!(SigningKey::line(bad).is_none(), "{bad}");
-        }
-        let file = SigningKey::file(&format!("untrusted comment: minisign public key\n{KEY}\n"), "ops.pub").unwrap();
-        assert_eq!((file.id.to_string().as_str(), file.written.as_str()), (KEY, "ops.pub"));
-        assert_eq!(SigningKey::file(KEY, "ops.pub").unwrap().id, file.id);
-        assert!(SigningKey::file("untrusted comment: x\n", "ops.pub").is_none());
-    }
+    /// More signatures than there may be.
+    #[error(
+        "module {0} has too many signatures: {0}.wasm.minisig may have {MAX_SIGNERS}; take some out, or have the module signed again with \
+         `salt-module sign {0}.wasm`"
+    )]
+    TooMany(ModuleName),
+    /// It was signed under another name.
+    #[error(
+        "module {name} was signed as {file} and not as {name}.wasm, and a signature is good for the name that was signed; give the file \
+         that name again, or have it signed again with `salt-module sign {name}.wasm`"
+    )]
+    OtherName {
+        /// The module.
+        name: ModuleName,
+        /// What was signed.
+        file: String,
+    },
+    /// Nobody else signed it but with keys that the owner revoked.
+    #[error(
+        "module {name} is signed with a key that the owner of this host revoked ({keys}, by sandbox:revoked:keys); ask the owner which \
+         key is good, and have it signed again with that: `salt-module sign {name}.wasm`"
+    )]
+    Revoked {
+        /// The module.
+        name: ModuleName,
+        /// As the owner wrote them.
+        keys: String,
+    },
+    /// One of the package's, without the signature that the package's own key makes.
+    #[error("the standard module {name} {why}; install the package again")]
+    Standard {
+        /// The module.
+        name: ModuleName,
+        /// The rest of the sentence.
+        why: String,
+    },
 }

@@ -1,12 +1,25 @@
 //! The modules there are: read at the start, installed later, switched in whole.
+//!
+//! - `files.rs`, `folder.rs`  the folders they lie in, and how several programs change one of them
+//! - `decisions.rs` what was decided on this host; `held.rs` what waits for a decision
+//! - `prepare.rs`   from bytes to a module that may be called; `compiled.rs` the compiler's part in it
+//! - `change.rs`    what an install, an approval, a rollback and a removal do to the disk
+//! - `outcome.rs`   what installing and removing come to; `synced.rs` when was fetched from where
 
+mod change;
+pub(crate) mod clock;
+mod compiled;
+mod decisions;
 mod files;
+mod folder;
+mod held;
 mod outcome;
+mod prepare;
+mod synced;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -14,14 +27,23 @@ use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
-use crate::ModuleName;
-use crate::cache::{self, Cache, CacheError};
-use crate::compile::{CompileError, Compiler};
+use crate::cache::{self, Cache};
+use crate::compile::Compiler;
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
-use crate::signature::{self, KeyId, SignatureError};
-use files::{LOCAL, MAX_MODULES, Provenance, component_files, origin_of, read_signature, remove_file, signature_path};
-pub use outcome::{InstallError, Installed, RemoveError};
+use crate::signature::{KeyId, StandardKey};
+use crate::{Lanes, ModuleName};
+pub(crate) use change::Install;
+pub(crate) use decisions::{Decided, Decisions, FILE as DECISIONS};
+use files::{LOCAL, MAX_MODULES};
+pub(crate) use folder::{Files, Folder, Provenance, Shelf};
+pub use held::Held;
+pub use outcome::{ApproveError, InstallError, Installed, RemoveError, RollbackError};
+pub(crate) use prepare::{Prepared, Rules};
+pub use synced::{Synced, SyncedFrom};
 
+/// Compilers for small modules at once, beside the one for large ones: what makes one of them take all that its limits let it keeps
+/// the next one from waiting. Each may have the memory that `sandbox:compile:memory` says.
+const SMALL_COMPILERS: usize = 2;
 /// The origin of the package's modules.
 const STANDARD: &str = "standard";
 /// One module that jobs can call.
@@ -50,10 +72,10 @@ pub(crate) struct Entry {
     pub(crate) standard: bool,
     /// The keys that signed it, of those that the policy names.
     pub(crate) signers: Vec<KeyId>,
+    /// The newest time that one of these signed, in seconds since 1970.
+    pub(crate) signed_time: Option<u64>,
     /// As it came with the component.
     pub(crate) signature: Option<Bytes>,
-    /// Where the component is on the disk.
-    source: PathBuf,
 }
 
 impl Entry {
@@ -75,8 +97,8 @@ impl Entry {
             grants,
             standard: false,
             signers: Vec::new(),
+            signed_time: None,
             signature: None,
-            source: PathBuf::new(),
         }
     }
 }
@@ -108,17 +130,29 @@ pub(crate) struct Store {
     compiler: Compiler,
     cache: Arc<Cache>,
     policy: Policy,
+    /// What the package's modules are signed with.
+    standard_key: StandardKey,
     standard_dir: PathBuf,
-    modules_dir: PathBuf,
+    folder: Folder,
     table: ArcSwap<Table>,
+    /// What was decided on this host; or why that cannot be read, and then nothing is installed.
+    decisions: ArcSwap<Result<Decisions, String>>,
     /// Names of the package's modules, usable or not: what is broken must not be taken over either.
     standard: Mutex<BTreeSet<ModuleName>>,
     /// Why a module on the disk is not in the table, for who calls it.
     left_out: Mutex<BTreeMap<ModuleName, LeftOut>>,
-    /// Why an update of a module that is there was not taken, for reports.
-    held: Mutex<BTreeMap<ModuleName, LeftOut>>,
-    /// One compiler at a time.
-    compiling: tokio::sync::Mutex<()>,
+    /// Why a module or an update of one was not taken, for reports.
+    refused: Mutex<BTreeMap<ModuleName, LeftOut>>,
+    /// What waits for the owner.
+    held: Mutex<BTreeMap<ModuleName, Arc<Held>>>,
+    /// What there is to go back to.
+    previous: Mutex<BTreeMap<ModuleName, Provenance>>,
+    /// Compilers at a time.
+    compiling: Lanes,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Store {
@@ -130,16 +164,20 @@ impl Store {
         modules_dir: PathBuf,
     ) -> Self {
         Self {
+            folder: Folder::new(modules_dir, compiler.limits.module),
             compiler,
             cache: Arc::new(cache),
             policy,
+            standard_key: StandardKey::look(&standard_dir),
             standard_dir,
-            modules_dir,
             table: ArcSwap::default(),
+            decisions: ArcSwap::from_pointee(Ok(Decisions::default())),
             standard: Mutex::default(),
             left_out: Mutex::default(),
+            refused: Mutex::default(),
             held: Mutex::default(),
-            compiling: tokio::sync::Mutex::default(),
+            previous: Mutex::default(),
+            compiling: Lanes::new(SMALL_COMPILERS),
         }
     }
 
@@ -155,39 +193,94 @@ impl Store {
         self.table.load().get(name).map(Arc::clone)
     }
 
+    /// The folder of installed modules.
+    pub(crate) fn folder(&self) -> &Folder {
+        &self.folder
+    }
+
     /// Why there is no such module, where the disk has one.
     pub(crate) fn left_out(&self, name: &str) -> Option<String> {
-        self.left_out_table().get(name).map(|left_out| left_out.why.clone())
+        let left_out = self.all_left_out().get(name).map(|left_out| format!("It was left out: {}", left_out.why));
+        left_out.or_else(|| self.held(name).map(|held| format!("It waits for the owner of this host: {held}")))
     }
 
     /// All that were left out.
     pub(crate) fn all_left_out(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
-        self.left_out_table()
+        locked(&self.left_out)
     }
 
-    /// Updates that were not taken.
-    pub(crate) fn held(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Modules and updates that were not taken and do not wait for the owner's word.
+    pub(crate) fn refused(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
+        locked(&self.refused)
     }
 
-    /// Writes down that a module was not taken, for as many as there may be modules. Gives the error back.
-    pub(crate) fn hold(&self, name: &ModuleName, error: InstallError, origin: &str) -> InstallError {
-        let mut held = self.held();
-        if held.len() < MAX_MODULES || held.contains_key(name) {
-            held.insert(name.clone(), LeftOut::new(&error, Some(origin.to_owned())));
+    /// What waits for the owner's word.
+    pub(crate) fn all_held(&self) -> MutexGuard<'_, BTreeMap<ModuleName, Arc<Held>>> {
+        locked(&self.held)
+    }
+
+    pub(crate) fn held(&self, name: &str) -> Option<Arc<Held>> {
+        self.all_held().get(name).map(Arc::clone)
+    }
+
+    /// What a rollback would go back to.
+    pub(crate) fn previous(&self, name: &str) -> Option<Provenance> {
+        locked(&self.previous).get(name).cloned()
+    }
+
+    /// What was decided about a module. An error where that cannot be read: then nothing new is let in.
+    pub(crate) fn decided(&self, name: &ModuleName) -> Result<Decided, String> {
+        match &**self.decisions.load() {
+            Ok(decisions) => Ok(decisions.of(name)),
+            Err(why) => Err(why.clone()),
         }
-        error
     }
 
-    fn left_out_table(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
-        self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether what was decided can be read.
+    pub(crate) fn decided_at_all(&self) -> Result<(), String> {
+        self.decisions.load().as_ref().as_ref().map(drop).map_err(String::clone)
+    }
+
+    /// Takes up what is decided now; says about which modules that is something else than before.
+    pub(crate) fn take_up(&self, decisions: Result<Decisions, String>) -> Vec<ModuleName> {
+        let before = self.decisions.swap(Arc::new(decisions));
+        let now = self.decisions.load();
+        let none = Decisions::default();
+        let (before, now) = (before.as_ref().as_ref().unwrap_or(&none), now.as_ref().as_ref().unwrap_or(&none));
+        before.changed(now)
+    }
+
+    /// The same of one module; says whether something else is decided about it than before.
+    pub(crate) fn take_up_of(&self, name: &ModuleName, decisions: &Decisions) -> bool {
+        let decided = decisions.of(name);
+        if self.decided(name).is_ok_and(|before| before == decided) {
+            return false;
+        }
+        self.decisions.rcu(|known| {
+            let mut known = known.as_ref().clone();
+            if let Ok(known) = &mut known {
+                known.put(name, decided.clone());
+            }
+            known
+        });
+        true
+    }
+
+    /// Writes down that a module was not taken, for as many as there may be modules.
+    pub(crate) fn refuse(&self, name: &ModuleName, error: &InstallError, origin: &str) {
+        let mut refused = self.refused();
+        if refused.len() < MAX_MODULES || refused.contains_key(name) {
+            refused.insert(name.clone(), LeftOut::new(error, Some(origin.to_owned())));
+        }
     }
 
     /// The modules that were installed, usable or not, and where each is from; not those put into the folder by hand.
     pub(crate) fn installed(&self) -> BTreeMap<ModuleName, String> {
-        let left_out = self.left_out_table();
+        let left_out = self.all_left_out();
         let left_out = left_out.iter().filter_map(|(name, left_out)| Some((name.clone(), left_out.origin.clone()?)));
         let mut installed: BTreeMap<ModuleName, String> = left_out.collect();
+        // What is held only has a place too, and goes when the master does not have it any more.
+        installed.extend(self.all_held().iter().map(|(name, held)| (name.clone(), held.module.origin.clone())));
         let table = self.table.load();
         let usable = table.values().filter(|entry| !entry.standard);
         installed.extend(usable.map(|entry| (entry.name.clone(), entry.module.origin.clone())));
@@ -197,62 +290,140 @@ impl Store {
 
     /// The package's module of this name, where there is one.
     pub(crate) async fn standard(&self, name: &ModuleName) -> Result<Option<Entry>, InstallError> {
-        let is_standard = self.standard.lock().unwrap_or_else(PoisonError::into_inner).contains(name);
+        let is_standard = locked(&self.standard).contains(name);
         if !is_standard {
             return Ok(None);
         }
-        let path = self.standard_dir.join(format!("{name}.wasm"));
-        self.read_one(name, &path, STANDARD, true).await.map(Some)
+        self.read_standard(name).await.map(Some)
     }
 
-    /// Reads the modules of the package, then those installed. What cannot be used is logged and left out.
-    pub(crate) async fn read_folders(&self) -> io::Result<()> {
+    async fn read_standard(&self, name: &ModuleName) -> Result<Entry, InstallError> {
+        let read = self.standard_files(name).map_err(|error| InstallError::failed(name, error))?;
+        let files = read.ok_or_else(|| InstallError::failed(name, "its file is gone"))?;
+        Ok(self.prepare(name, &files, STANDARD, &Rules::standard(), &Decided::default()).await?.entry)
+    }
+
+    fn standard_files(&self, name: &ModuleName) -> io::Result<Option<Files>> {
+        Folder::new(self.standard_dir.clone(), self.compiler.limits.module).peek(name)
+    }
+
+    /// Reads the modules of the package, then those installed, and what is held. What cannot be used is logged and left out.
+    /// The names it gives back are of installed ones that take long to compile, for who does not wait for them.
+    pub(crate) async fn read_folders(&self) -> io::Result<Vec<ModuleName>> {
         self.cache.sweep()?;
-        for (standard, dir) in [(true, &self.standard_dir), (false, &self.modules_dir)] {
-            for (name, path) in component_files(dir)? {
-                let origin = if standard { STANDARD.to_owned() } else { origin_of(&path) };
-                if standard {
-                    self.standard.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-                }
-                let read = self.read_one(&name, &path, &origin, standard).await;
-                match read {
-                    Ok(entry) => self.switch_in(&Arc::new(entry)),
-                    Err(error) => {
-                        tracing::error!(path = %path.display(), "{error}");
-                        let left_out = LeftOut::new(&error, (!standard).then_some(origin));
-                        self.left_out_table().insert(name, left_out);
-                    }
-                }
+        for name in files::component_files(&self.standard_dir)?.into_keys() {
+            locked(&self.standard).insert(name.clone());
+            match self.read_standard(&name).await {
+                Ok(entry) => self.switch_in(&Arc::new(entry)),
+                Err(error) => self.leave_out(name, &error, None),
             }
         }
-        self.prune().await;
-        Ok(())
-    }
-
-    async fn read_one(
-        &self,
-        name: &ModuleName,
-        path: &Path,
-        origin: &str,
-        standard: bool,
-    ) -> Result<Entry, InstallError> {
-        if !standard {
-            self.may_be_installed(name)?;
+        let decisions = self.folder.decisions().map_err(|error| {
+            let why = format!("what was decided about modules cannot be read ({DECISIONS}: {error})");
+            tracing::error!("{why}; nothing is installed until that file is put right or taken away");
+            why
+        });
+        self.take_up(decisions);
+        let mut late = Vec::new();
+        for name in self.folder.names(Shelf::Current)?.into_keys() {
+            self.recover(&name).await;
+            if self.takes_long(&name).await {
+                let why = LeftOut::new(&InstallError::Compiling(name.clone()), Some(self.folder.origin(&name)));
+                self.all_left_out().insert(name.clone(), why);
+                late.push(name);
+                continue;
+            }
+            match self.read_installed(&name).await {
+                Ok(None) => {}
+                Ok(Some(entry)) => self.switch_in(&Arc::new(entry)),
+                Err((error, origin)) => self.leave_out(name, &error, Some(origin)),
+            }
         }
-        let wasm = self.read_component(path).map_err(|error| InstallError::failed(name, error))?;
-        let signature = read_signature(path).map_err(|error| InstallError::failed(name, error))?;
-        self.prepare(name, wasm, signature, origin, standard).await
+        for name in self.folder.names(Shelf::Previous)?.into_keys() {
+            self.look_at_previous(&name);
+        }
+        for name in self.folder.names(Shelf::Held)?.into_keys() {
+            self.look_at_held(&name).await;
+        }
+        self.prune().await;
+        Ok(late)
     }
 
-    fn read_component(&self, path: &Path) -> io::Result<Bytes> {
-        let mut wasm = Vec::new();
-        File::open(path)?.take(self.compiler.limits.module + 1).read_to_end(&mut wasm)?;
-        Ok(wasm.into())
+    async fn recover(&self, name: &ModuleName) {
+        let (folder, of) = (self.folder.clone(), name.clone());
+        match off_thread(move || folder.recover(&of)).await {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!(module = %name, "its last change was cut off; the last good version is back"),
+            Err(error) => {
+                tracing::error!(module = %name, "whether its last change was cut off cannot be told: {error}")
+            }
+        }
+    }
+
+    pub(crate) fn leave_out(&self, name: ModuleName, error: &InstallError, origin: Option<String>) {
+        tracing::error!(module = %name, "{error}");
+        self.all_left_out().insert(name, LeftOut::new(error, origin));
+    }
+
+    /// The installed module of this name as it is on the disk now; none where there is none. An error has the origin with it.
+    pub(crate) async fn read_installed(&self, name: &ModuleName) -> Result<Option<Entry>, (InstallError, String)> {
+        let failed = |error: &dyn std::fmt::Display| (InstallError::failed(name, error), LOCAL.to_owned());
+        let Some(files) = self.shelf(Shelf::Current, name).await.map_err(|error| failed(&error))? else {
+            return Ok(None);
+        };
+        let origin = files.origin();
+        let read = async {
+            self.may_be_installed(name)?;
+            let decided = self.decided(name).unwrap_or_default();
+            self.prepare(name, &files, &origin, &Rules::known(), &decided).await
+        };
+        read.await.map(|prepared| Some(prepared.entry)).map_err(|error| (error, origin))
+    }
+
+    /// Takes down what there is to go back to now.
+    pub(crate) fn look_at_previous(&self, name: &ModuleName) {
+        let is_there = self.folder.path_of(Shelf::Previous, name).exists();
+        let mut previous = locked(&self.previous);
+        match is_there {
+            true => previous.insert(name.clone(), self.folder.provenance(Shelf::Previous, name).unwrap_or_default()),
+            false => previous.remove(name),
+        };
+    }
+
+    /// Takes down what is held now, and why. What would be let in now waits for the next sync, which asks the master first.
+    pub(crate) async fn look_at_held(&self, name: &ModuleName) {
+        let held = match self.shelf(Shelf::Held, name).await {
+            Ok(Some(files)) => self.held_as(name, &files).await,
+            Ok(None) => None,
+            Err(error) => {
+                tracing::error!(module = %name, "what is held of it cannot be read: {error}");
+                None
+            }
+        };
+        let mut all = self.all_held();
+        match held {
+            Some(held) => all.insert(name.clone(), Arc::new(held)),
+            None => all.remove(name),
+        };
+    }
+
+    /// The content that lies on the disk as installed, usable or not.
+    pub(crate) async fn current_sha256(&self, name: &ModuleName) -> io::Result<Option<Sha256Hex>> {
+        match self.shelf(Shelf::Current, name).await? {
+            Some(files) => Ok(Some(hash(&files.wasm).await)),
+            None => Ok(None),
+        }
+    }
+
+    /// What a shelf has of a module.
+    pub(crate) async fn shelf(&self, shelf: Shelf, name: &ModuleName) -> io::Result<Option<Files>> {
+        let (folder, name) = (self.folder.clone(), name.clone());
+        off_thread(move || folder.read(shelf, &name)).await
     }
 
     /// Whether the name is free for modules that are not the package's.
     pub(crate) fn may_be_installed(&self, name: &ModuleName) -> Result<(), InstallError> {
-        let standard = self.standard.lock().unwrap_or_else(PoisonError::into_inner).contains(name);
+        let standard = locked(&self.standard).contains(name);
         if standard && !self.policy.replace_standard.contains(name) {
             return Err(InstallError::Standard(name.clone()));
         }
@@ -268,152 +439,17 @@ impl Store {
         Ok(())
     }
 
-    /// Everything between bytes and a module that could be switched in: compiled, described, granted.
-    pub(crate) async fn prepare(
-        &self,
-        name: &ModuleName,
-        wasm: Bytes,
-        signature: Option<Bytes>,
-        origin: &str,
-        standard: bool,
-    ) -> Result<Entry, InstallError> {
-        let size = wasm.len() as u64;
-        let limit = self.compiler.limits.module;
-        if size > limit {
-            return Err(InstallError::TooLarge { name: name.clone(), size, limit });
-        }
-        let sha256 = hash(&wasm).await;
-        let signers = self.signers(name, &wasm, signature.as_ref()).await?;
-        let subject = Subject { name, standard, sha256, signers: &signers };
-        // What is not signed as it has to be is not even compiled.
-        self.policy.decide::<&str>(&subject, &[], &[])?;
-        let info = self.compiled(name, sha256, &wasm).await?.info;
-        let functions: Vec<&str> = info.functions.iter().map(|function| function.name.as_str()).collect();
-        let grants = self.policy.decide(&subject, &info.imports, &functions)?;
-        let source = if standard { &self.standard_dir } else { &self.modules_dir }.join(format!("{name}.wasm"));
-        let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
-        let key = executor_key(name, sha256);
-        Ok(Entry { name: name.clone(), module: Arc::new(module), key, grants, standard, signers, signature, source })
-    }
-
-    async fn signers(
-        &self,
-        name: &ModuleName,
-        wasm: &Bytes,
-        signature: Option<&Bytes>,
-    ) -> Result<Vec<KeyId>, SignatureError> {
-        let (Some(signature), false) = (signature, self.policy.keys.is_empty()) else { return Ok(Vec::new()) };
-        let (name, wasm, signature, keys) = (name.clone(), wasm.clone(), signature.clone(), self.policy.keys.clone());
-        off_thread(move || signature::signers(&name, &wasm, Some(&signature), &keys)).await
-    }
-
-    /// From the cache, or else from the compiler.
-    async fn compiled(
-        &self,
-        name: &ModuleName,
-        sha256: Sha256Hex,
-        wasm: &Bytes,
-    ) -> Result<cache::Compiled, InstallError> {
-        if let Some(compiled) = self.cached(name, sha256).await {
-            return Ok(compiled);
-        }
-        if let Some(reason) = self.cache.refusal(sha256, &self.compiler.limits_text()) {
-            return Err(InstallError::Refused { name: name.clone(), reason, before: true });
-        }
-        let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
-        let _one_at_a_time = self.compiling.lock().await;
-        let stage = self.cache.stage().map_err(|error| failed(&error))?;
-        let component = stage.component(wasm.clone()).await.map_err(|error| failed(&error))?;
-        let started = std::time::Instant::now();
-        match self.compiler.compile(component, &stage.code(), &stage.info()).await {
-            Ok(()) => {
-                tracing::debug!(module = %name, %sha256, ms = started.elapsed().as_millis() as u64, "compiled");
-                let cache = Arc::clone(&self.cache);
-                let taken = off_thread(move || {
-                    cache.put(sha256, &stage)?;
-                    cache.get(sha256)
-                });
-                taken.await.map_err(|error| failed(&error))
-            }
-            Err(CompileError::Refused(reason)) => {
-                if let Err(error) = self.cache.refuse(sha256, &self.compiler.limits_text(), &reason) {
-                    tracing::warn!(module = %name, "its refusal could not be written down: {error}");
-                }
-                Err(InstallError::Refused { name: name.clone(), reason, before: false })
-            }
-            Err(CompileError::Failed(reason)) => Err(failed(&reason)),
-        }
-    }
-
-    async fn cached(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<cache::Compiled> {
-        let cache = Arc::clone(&self.cache);
-        match off_thread(move || cache.get(sha256)).await {
-            Ok(compiled) => Some(compiled),
-            Err(CacheError::Missing) => None,
-            Err(error) => {
-                tracing::error!(module = %name, %sha256, "{error}; it is compiled again");
-                // What could not be read now, for want of descriptors say, is good still.
-                if matches!(error, CacheError::Tampered(_)) {
-                    self.cache.discard(sha256);
-                }
-                None
-            }
-        }
-    }
-
-    /// The checked, open file of a module's compiled code; none where it has to be compiled again.
-    pub(crate) async fn cached_code(&self, entry: &Entry) -> Option<File> {
-        self.cached(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
-    }
-
-    /// The same, compiled again from the component if need be.
-    pub(crate) async fn code(&self, entry: &Entry) -> Result<File, String> {
-        if let Some(code) = self.cached_code(entry).await {
-            return Ok(code);
-        }
-        let wasm = self
-            .read_component(&entry.source)
-            .map_err(|error| format!("module {} cannot be read: {error}", entry.name))?;
-        if hash(&wasm).await != entry.module.sha256 {
-            return Err(format!("module {} changed on the disk", entry.name));
-        }
-        let compiled = self.compiled(&entry.name, entry.module.sha256, &wasm).await;
-        compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
-    }
-
-    /// Writes an installed component and where it is from to the disk.
-    pub(crate) async fn persist(&self, entry: &Entry, wasm: &Bytes) -> io::Result<()> {
-        let provenance = serde_json::to_vec(&Provenance { origin: entry.module.origin.clone() })?;
-        let (source, wasm, signature) = (entry.source.clone(), wasm.clone(), entry.signature.clone());
-        off_thread(move || {
-            match signature {
-                Some(signature) => cache::write_whole(&signature_path(&source), &signature)?,
-                None => remove_file(&signature_path(&source))?,
-            }
-            cache::write_whole(&source.with_extension("json"), &provenance)?;
-            cache::write_whole(&source, &wasm)
-        })
-        .await
-    }
-
-    /// Removes an installed component from the disk.
-    pub(crate) async fn erase(&self, name: &ModuleName) -> io::Result<()> {
-        let dir = self.modules_dir.clone();
-        let name = name.to_string();
-        off_thread(move || {
-            // The component first: what says where it is from means nothing without it.
-            for extension in ["wasm", "wasm.minisig", "json"] {
-                remove_file(&dir.join(format!("{name}.{extension}")))?;
-            }
-            File::open(dir)?.sync_all()
-        })
-        .await
+    /// Nothing of it waits, and there is nothing to go back to.
+    pub(crate) fn forget(&self, name: &ModuleName) {
+        self.all_held().remove(name);
+        locked(&self.previous).remove(name);
     }
 
     /// From now on there is no module of this name.
     pub(crate) fn switch_out(&self, name: &ModuleName) {
-        self.left_out_table().remove(name);
-        self.held().remove(name);
+        self.all_left_out().remove(name);
+        self.refused().remove(name);
+        self.forget(name);
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.remove(name);
@@ -423,8 +459,8 @@ impl Store {
 
     /// From now on jobs call this one.
     pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
-        self.left_out_table().remove(&entry.name);
-        self.held().remove(&entry.name);
+        self.all_left_out().remove(&entry.name);
+        self.refused().remove(&entry.name);
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.insert(entry.name.clone(), Arc::clone(entry));
@@ -434,7 +470,10 @@ impl Store {
 
     /// Drops compiled code that nothing uses.
     pub(crate) async fn prune(&self) {
-        let in_use: HashSet<Sha256Hex> = self.table.load().values().map(|entry| entry.module.sha256).collect();
+        // What may be in use the next moment is kept too: nobody waits for a compiler when a bad version has to go.
+        let mut in_use: HashSet<Sha256Hex> = self.table.load().values().map(|entry| entry.module.sha256).collect();
+        in_use.extend(self.all_held().values().map(|held| held.module.sha256));
+        in_use.extend(locked(&self.previous).values().filter_map(Provenance::sha256));
         let cache = Arc::clone(&self.cache);
         if let Err(error) = off_thread(move || cache.prune(&in_use)).await {
             tracing::warn!("old compiled code could not be removed: {error}");

@@ -7,9 +7,10 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use brine_protocol::msgpack;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, list, map};
 use brine_sandbox_wire::{
-    Connection, DirectGrants, FromExecutor, JobContext, Limits, Outcome, Receiver, Run, Sender, Sha256Hex, ToExecutor,
+    ByteBuf, Connection, DirectGrants, DisksOp, FromExecutor, HostOp, JobContext, Limits, Outcome, Receiver, Run,
+    Sender, Sha256Hex, ToExecutor,
 };
 use brine_tests::process::{program, program_folder, testing};
 
@@ -43,6 +44,71 @@ pub(crate) fn large_returns() -> Vec<(&'static str, Vec<Duration>, u64)> {
     kinds.map(measure).into()
 }
 
+/// Languages that examples/disk_report is written in.
+const LANGUAGES: [&str; 4] = ["rust", "c", "js", "python"];
+/// Their calls.
+const LANGUAGE_WARM_UP: usize = 200;
+const LANGUAGE_CALLS: usize = 2_000;
+
+/// What the same module costs in a language.
+pub(crate) struct Cost {
+    pub(crate) language: &'static str,
+    /// Bytes.
+    pub(crate) size: u64,
+    pub(crate) code: u64,
+    pub(crate) compile: Duration,
+    /// The compiler's memory at its highest, KiB.
+    pub(crate) compile_peak: u64,
+    /// From the message to the executor's answer.
+    pub(crate) load: Duration,
+    /// Sorted. Each job asks the host twice.
+    pub(crate) jobs: Vec<Duration>,
+}
+
+/// What `examples/disk_report` costs in each language that is built in `folder`, as `LANGUAGE.wasm`.
+pub(crate) fn languages(folder: &Path) -> Vec<Cost> {
+    let measure = |language: &'static str| {
+        let wasm = folder.join(format!("{language}.wasm"));
+        let size = wasm.metadata().ok()?.len();
+        let made = tempfile::tempdir().expect("a temporary folder");
+        let code = made.path().join("code");
+        let began = Instant::now();
+        let compile_peak = compile(&wasm, &code, &made.path().join("info"));
+        let (compile, code_size) = (began.elapsed(), code.metadata().expect("just compiled").len());
+        let (load, jobs) = runtime().block_on(async {
+            let mut executor = Executor::spawn();
+            let load = executor.load(&code).await;
+            let jobs = executor.measure("report", &["/".into()], LANGUAGE_WARM_UP, LANGUAGE_CALLS).await;
+            (load, jobs)
+        });
+        Some(Cost { language, size, code: code_size, compile, compile_peak, load, jobs })
+    };
+    LANGUAGES.into_iter().filter_map(measure).collect()
+}
+
+/// What the minion says to `brine:host/disks`.
+fn disks(op: &DisksOp) -> Value {
+    match op {
+        DisksOp::Mounts => list((0..10_u64).map(|n| {
+            map([
+                ("device", Value::from("/dev/vda")),
+                ("mount_point", Value::from(if n == 0 { "/".to_owned() } else { format!("/mnt/{n}") })),
+                ("fstype", Value::from("ext4")),
+                ("options", list(["rw", "relatime"])),
+                ("device_number", Value::from(n)),
+            ])
+        })),
+        DisksOp::Usage { .. } => map([
+            ("block_size", Value::from(4096)),
+            ("blocks", Value::from(66_053_064)),
+            ("blocks_free", Value::from(54_465_000)),
+            ("blocks_available", Value::from(12_233_716)),
+            ("inodes", Value::from(16_777_216)),
+            ("inodes_free", Value::from(16_227_801)),
+        ]),
+    }
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
 }
@@ -62,13 +128,30 @@ impl Executor {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let code = folder.path().join("code");
         compile(wasm, &code, &folder.path().join("info"));
+        let mut executor = Self::spawn();
+        executor.load(&code).await;
+        executor
+    }
+
+    fn spawn() -> Self {
         let (connection, other) = Connection::pair().expect("a socket pair");
         let child = Command::new(program("brine-executor")).stdin(other).spawn().expect("the executor starts");
-        let (mut sender, receiver) = connection.minion();
-        let load = ToExecutor::Load { module: Sha256Hex::from(MODULE), name: "module".into(), imports_granted: None };
-        let code = File::open(code).expect("just compiled");
-        sender.send_with_file(&load, code.into()).await.expect("it is sent");
+        let (sender, receiver) = connection.minion();
         Self { child, sender, receiver, calls: 0 }
+    }
+
+    /// How long it takes from the message until it is there.
+    async fn load(&mut self, code: &Path) -> Duration {
+        // The first message comes when it has its walls up.
+        self.receiver.recv().await.expect("it is ready");
+        let code = File::open(code).expect("just compiled");
+        let load = ToExecutor::Load { module: Sha256Hex::from(MODULE), name: "module".into(), imports_granted: None };
+        let began = Instant::now();
+        self.sender.send_with_file(&load, code.into()).await.expect("it is sent");
+        match self.receiver.recv().await.expect("the executor answers").message {
+            FromExecutor::Loaded { .. } => began.elapsed(),
+            other => panic!("{other:?}"),
+        }
     }
 
     async fn measure(&mut self, function: &str, args: &[Value], warm_up: usize, calls: usize) -> Vec<Duration> {
@@ -97,7 +180,7 @@ impl Executor {
                 ..JobContext::default()
             },
             limits: Limits::default(),
-            imports_granted: vec!["brine:host/grains".into(), "brine:host/config".into()],
+            imports_granted: ["grains", "config", "disks"].map(|name| format!("brine:host/{name}")).into(),
             direct: DirectGrants::default(),
         };
         let message = ToExecutor::Run(Box::new(run));
@@ -106,7 +189,10 @@ impl Executor {
         loop {
             match self.receiver.recv().await.expect("the executor answers").message {
                 FromExecutor::Done { call, outcome: Outcome::Returned { .. }, .. } if call == self.calls => break,
-                FromExecutor::Ready { .. } | FromExecutor::Loaded { .. } => {}
+                FromExecutor::HostCall { call, request, op: HostOp::Disks(op) } => {
+                    let result = Ok(ByteBuf::from(msgpack::encode_disk(&disks(&op))));
+                    self.sender.send(&ToExecutor::HostReply { call, request, result }).await.expect("it takes it");
+                }
                 other => panic!("{other:?}"),
             }
         }
@@ -115,9 +201,7 @@ impl Executor {
 
     /// The most memory it has had so far, KiB.
     fn peak_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("our own process");
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("the kernel tells");
-        line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number of KiB")
+        peak_kib(self.child.id())
     }
 }
 
@@ -129,9 +213,27 @@ impl Drop for Executor {
     }
 }
 
-fn compile(wasm: &Path, code: &Path, info: &Path) {
+/// Compiles a component; the most memory that took, KiB, as far as looks every few milliseconds tell.
+fn compile(wasm: &Path, code: &Path, info: &Path) -> u64 {
     let wasm = File::open(wasm).unwrap_or_else(|e| panic!("{}: {e}: run `make modules` first", wasm.display()));
     let mut command = Command::new(program("brine-compiler"));
-    command.arg("--output").arg(code).arg("--info").arg(info).stdin(wasm);
-    assert!(command.status().expect("the compiler starts").success());
+    // As the compiler of a development build is slow, more than a minion's default.
+    command.args(["--cpu", "600"]).arg("--output").arg(code).arg("--info").arg(info).stdin(wasm);
+    let mut child = command.spawn().expect("the compiler starts");
+    let mut peak = 0;
+    loop {
+        peak = peak.max(peak_kib(child.id()));
+        if let Some(status) = child.try_wait().expect("our own child") {
+            assert!(status.success(), "{status}");
+            return peak;
+        }
+        std::thread::sleep(Duration::from_millis(2)); // between two looks
+    }
+}
+
+/// The most memory that a process has had so far, KiB; 0 where it is over.
+fn peak_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
 }

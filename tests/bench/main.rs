@@ -27,6 +27,9 @@ fn main() {
         row(&what, ms(times[times.len() / 2]), ms(times[0]), "30");
         row("  the executor's memory at its highest (MiB)", mib(peak), mib(peak), "64");
     }
+    if let Some(folder) = std::env::var_os("BRINE_LANGUAGES") {
+        languages(std::path::Path::new(&folder));
+    }
     let used = used_by_jobs(&master);
     row("the same as the returns of jobs say, one at a time (µs)", used[used.len() / 2], used[0], "-");
 
@@ -35,6 +38,23 @@ fn main() {
     let idle = pss_kib(master.daemon.as_ref().expect("it runs").pid());
     row("master idle, PSS (MiB)", mib(idle), mib(idle), "-");
     drop::<Minion>(minion);
+}
+
+/// examples/disk_report in each language, one call that asks the host twice.
+fn languages(folder: &std::path::Path) {
+    for cost in executor::languages(folder) {
+        let goal = match cost.language {
+            "rust" | "c" => "60",
+            "js" => "1000",
+            _ => "1500",
+        };
+        let (jobs, load, compile) = (&cost.jobs, us(cost.load), ms(cost.compile));
+        row(&format!("disk_report in {}, warm (µs)", cost.language), us(jobs[jobs.len() / 2]), us(jobs[0]), goal);
+        row("  its load (µs)", load, load, "-");
+        row("  its compile (ms)", compile, compile, "-");
+        row("  the compiler's memory (MiB)", mib(cost.compile_peak), mib(cost.compile_peak), "-");
+        row("  its size and that of its code (KiB)", mib(cost.size), mib(cost.code), "-");
+    }
 }
 
 /// What the returns themselves say: wall time of the instance, µs.

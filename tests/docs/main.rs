@@ -54,7 +54,7 @@ fn defaults_are_what_they_are() {
     assert!(document().contains(limits));
     let value = yaml::load(limits).unwrap();
     assert_eq!(Settings::read(&value).unwrap().limits, brine_sandbox::Limits::default());
-    let compile = "compile: {module: 32MiB, memory: 1GiB, cpu: 20s, file: 128MiB, wall: 2m}";
+    let compile = "compile: {module: 32MiB, memory: 1GiB, cpu: 60s, file: 128MiB, wall: 5m}";
     assert!(document().contains(compile));
     let value = yaml::load(compile).unwrap();
     assert_eq!(Settings::read(&value).unwrap().compile, brine_sandbox::CompileLimits::default());

@@ -1,9 +1,14 @@
 //! End to end: real daemons and commands on loopback, in temporary folders.
 
 mod commands;
+mod completion;
 mod failures;
 mod keys;
 mod modules;
 mod ping;
+mod presence;
 mod sandbox;
+mod signatures;
+mod slow_link;
 mod targets;
+mod updates;

@@ -123,18 +123,20 @@ async fn what_only_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_that_was_granted_nothing_is_not_let_in() {
     let rig = Rig::start("  modules: {}\n").await;
-    let refused = "module hostile imports brine:host/disks@1.0.0, brine:host/events@1.0.0, …, which are not granted to it; the owner of \
-                   this host grants it by this line under sandbox: modules: in the minion's configuration: hostile: {sha256: …}";
+    let refused = "module hostile 1.0.0 is held: it asks for what it was not granted: to list, describe and refresh modules, have grains and \
+                   pillar refreshed (brine:host/modules@1.0.0), …; the owner of this host grants it by this line under sandbox: modules: in the \
+                   minion's configuration: hostile: {sha256: …}, or lets this content in with `salt-call --local sandbox.approve hostile …`…";
     rig.refused("hostile", &hostile(), AT_ONCE * 3, refused).await;
     rig.attack("hostile.spin", vec![], AT_ONCE, &fails("'hostile.spin' is not available.…")).await;
     for (interface, expect) in [
         (
             "brine:host/process@1.0.0",
-            "imports brine:host/process@1.0.0, which is not granted to it; …: one: {sha256: …, process: []}",
+            "is held: it asks for what it was not granted: to run programs (brine:host/process@1.0.0); …: one: {sha256: …, process: []}, or …",
         ),
         (
             "wasi:sockets/tcp@0.2.0",
-            "imports wasi:sockets/tcp@0.2.0, which is not granted to it; …: one: {sha256: …, network: []}",
+            "is held: it asks for what it was not granted: to reach other hosts (wasi:sockets/tcp@0.2.0); …: one: {sha256: …, network: []}, or \
+             …",
         ),
         (
             "wasi:http/outgoing-handler@0.2.0",

@@ -221,15 +221,24 @@ impl Master {
     /// # Panics
     /// Where it does not come up.
     pub fn minion_kind(&self, kind: Kind, id: &str, config: &str) -> Minion {
-        let events = self.events();
         let mut minion = Minion::prepare(kind, id, self.ret_port, config);
+        self.accept(&mut minion);
+        minion
+    }
+
+    /// Starts a minion that was prepared, accepts its key and waits for its start event.
+    ///
+    /// # Panics
+    /// Where it does not come up.
+    pub fn accept(&self, minion: &mut Minion) {
+        let events = self.events();
         minion.up();
+        let id = minion.id.as_str();
         events.wait(&format!("{id} to wait for acceptance"), |tag, data| {
             tag == "salt/auth" && data["id"] == id && (data["act"] == "pend" || data["act"] == "accept")
         });
         self.command("salt-key", &["-y", "-a", id]).exits(0);
         events.wait_tag(&format!("salt/minion/{id}/start"));
-        minion
     }
 }
 

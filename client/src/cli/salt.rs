@@ -3,6 +3,7 @@
 mod args;
 mod batch;
 mod call;
+mod complete;
 mod preview;
 mod summary;
 
@@ -10,9 +11,11 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use brine_protocol::args as arguments;
+use brine_protocol::commandline;
 use brine_protocol::exit;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{self, Value, ValueExt};
+use clap::CommandFactory as _;
 use rand::seq::SliceRandom as _;
 
 pub use args::SaltArgs;
@@ -28,6 +31,7 @@ use crate::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, R
 /// # Errors
 /// What stops it, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
+    commandline::answer(&SaltArgs::command(), &[("words", complete::candidates)]);
     let args: SaltArgs = usage::parse(argv)?;
     let tgt_type = args.target.tgt_type()?;
     args.log.start()?;

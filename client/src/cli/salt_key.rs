@@ -3,6 +3,7 @@
 
 mod announce;
 mod args;
+mod complete;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -28,6 +29,7 @@ use announce::Announcer;
 /// # Errors
 /// What stops it, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
+    complete::answer();
     let args: SaltKeyArgs = usage::parse(argv)?;
     let action = args.action()?;
     args.start_logging()?;

@@ -6,12 +6,13 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use brine_protocol::args::split_input;
+use brine_protocol::commandline::{self, Line};
 use brine_protocol::exit;
 use clap::Parser;
 
 use super::options::{ConfigArgs, LogArgs, OutputArgs};
 use super::print::{Printer, stdout};
-use super::{Failure, Outcome, block_on, usage};
+use super::{Failure, Outcome, block_on, complete, usage};
 use crate::RunnerClient;
 
 /// The command line of `salt-run`.
@@ -46,12 +47,22 @@ pub struct SaltRunArgs {
     log: LogArgs,
 }
 
+/// A runner, at the cursor of the shell.
+fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
+    let Some(args) = line.parse::<SaltRunArgs>(command) else { return Vec::new() };
+    match (args.words.is_empty(), args.config.load()) {
+        (true, Ok((_, opts))) => complete::runners(&opts),
+        _ => Vec::new(),
+    }
+}
+
 /// Runs the command with these arguments, the program's name first.
 ///
 /// # Errors
 /// What stops it, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     use clap::CommandFactory as _;
+    commandline::answer(&SaltRunArgs::command(), &[("words", candidates)]);
     let args: SaltRunArgs = usage::parse(argv)?;
     args.log.start()?;
     let Some((fun, words)) = args.words.split_first() else {

@@ -40,7 +40,7 @@ pub(super) async fn resolve_parsed(master: &Arc<Master>, target: Target) -> Resu
     if target.needs_data() && !master.opts.minion_data_cache {
         return Ok(Resolved { matched: ids.to_vec(), missing: Vec::new() });
     }
-    let cachedir = master.opts.cachedir.clone();
-    let resolved = tokio::task::spawn_blocking(move || target.resolve_known(&ids, &cachedir));
+    let facts = Arc::clone(&master.facts);
+    let resolved = tokio::task::spawn_blocking(move || facts.resolve(&target, &ids));
     resolved.await.map_err(|_| Fault::new("the target could not be resolved"))
 }

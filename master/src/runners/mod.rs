@@ -29,6 +29,8 @@ pub(crate) type Outcome = Result<Value, String>;
 enum Runner {
     /// `cache.*`, by the folder below `cachedir`.
     Cache(&'static str),
+    /// `doc.runner`: what this table says.
+    Doc,
     EventSend,
     Files(FileRequest),
     JobsActive,
@@ -44,29 +46,43 @@ enum Runner {
     ManageUp,
 }
 
-const RUNNERS: [(&str, Runner); 22] = [
-    ("cache.grains", Runner::Cache("grains")),
-    ("cache.mine", Runner::Cache("mine")),
-    ("cache.pillar", Runner::Cache("pillar")),
-    ("event.send", Runner::EventSend),
-    ("fileserver.dir_list", Runner::Files(FileRequest::DirList)),
-    ("fileserver.empty_dir_list", Runner::Files(FileRequest::EmptyDirs)),
-    ("fileserver.envs", Runner::Files(FileRequest::Envs)),
-    ("fileserver.file_list", Runner::Files(FileRequest::List)),
-    ("fileserver.symlink_list", Runner::Files(FileRequest::Symlinks)),
-    ("jobs.active", Runner::JobsActive),
-    ("jobs.exit_success", Runner::JobsExitSuccess),
-    ("jobs.last_run", Runner::JobsLastRun),
-    ("jobs.list_job", Runner::JobsListJob),
-    ("jobs.list_jobs", Runner::JobsListJobs),
-    ("jobs.lookup_jid", Runner::JobsLookupJid),
-    ("jobs.print_job", Runner::JobsPrintJob),
-    ("manage.alived", Runner::ManageAlived(true)),
-    ("manage.down", Runner::ManageDown),
-    ("manage.not_alived", Runner::ManageAlived(false)),
-    ("manage.present", Runner::ManageAlived(true)),
-    ("manage.status", Runner::ManageStatus),
-    ("manage.up", Runner::ManageUp),
+/// By name, each with what it does.
+const RUNNERS: [(&str, Runner, &str); 23] = [
+    ("cache.grains", Runner::Cache("grains"), "Returns the cached grains of the minions of a target (tgt, tgt_type)."),
+    ("cache.mine", Runner::Cache("mine"), "Returns the cached mine data of the minions of a target (tgt, tgt_type)."),
+    ("cache.pillar", Runner::Cache("pillar"), "Returns the cached pillar of the minions of a target (tgt, tgt_type)."),
+    ("doc.runner", Runner::Doc, "Returns the documentation of the runners."),
+    ("event.send", Runner::EventSend, "Fires an event on the master's bus: a tag, and data as a dict."),
+    (
+        "fileserver.dir_list",
+        Runner::Files(FileRequest::DirList),
+        "Lists the folders of the file server (saltenv=base).",
+    ),
+    (
+        "fileserver.empty_dir_list",
+        Runner::Files(FileRequest::EmptyDirs),
+        "Lists the empty folders of the file server (saltenv=base).",
+    ),
+    ("fileserver.envs", Runner::Files(FileRequest::Envs), "Lists the environments of the file server."),
+    ("fileserver.file_list", Runner::Files(FileRequest::List), "Lists the files of the file server (saltenv=base)."),
+    (
+        "fileserver.symlink_list",
+        Runner::Files(FileRequest::Symlinks),
+        "Lists the symbolic links of the file server and where they lead (saltenv=base).",
+    ),
+    ("jobs.active", Runner::JobsActive, "Returns the jobs that minions still run."),
+    ("jobs.exit_success", Runner::JobsExitSuccess, "Returns for each minion whether a job ended well there (jid)."),
+    ("jobs.last_run", Runner::JobsLastRun, "Returns the last job, or the last one of a function or target."),
+    ("jobs.list_job", Runner::JobsListJob, "Returns all about one job (jid)."),
+    ("jobs.list_jobs", Runner::JobsListJobs, "Lists the jobs that are kept."),
+    ("jobs.lookup_jid", Runner::JobsLookupJid, "Returns what the minions returned to a job (jid)."),
+    ("jobs.print_job", Runner::JobsPrintJob, "Prints one job with its returns (jid)."),
+    ("manage.alived", Runner::ManageAlived(true), "Lists the minions that are connected."),
+    ("manage.down", Runner::ManageDown, "Lists the minions that do not answer."),
+    ("manage.not_alived", Runner::ManageAlived(false), "Lists the minions that are not connected."),
+    ("manage.present", Runner::ManageAlived(true), "Lists the minions that are connected."),
+    ("manage.status", Runner::ManageStatus, "Asks all minions and lists who answers (up) and who does not (down)."),
+    ("manage.up", Runner::ManageUp, "Lists the minions that answer."),
 ];
 
 /// Who asks, and for what, if it may.
@@ -137,12 +153,13 @@ pub(crate) async fn run_for(master: &Arc<Master>, fun: &str, load: &Value, user:
 }
 
 async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
-    let Some((_, runner)) = RUNNERS.iter().find(|(name, _)| *name == fun) else {
-        let names: Vec<_> = RUNNERS.iter().map(|(name, _)| *name).collect();
+    let Some((_, runner, _)) = RUNNERS.iter().find(|(name, ..)| *name == fun) else {
+        let names: Vec<_> = RUNNERS.iter().map(|(name, ..)| *name).collect();
         return Err(format!("'{fun}' is not available. Runners of this master: {}", names.join(", ")));
     };
     match *runner {
         Runner::Cache(bank) => cache::of_minions(master, bank, call).await,
+        Runner::Doc => Ok(map(RUNNERS.iter().map(|(name, _, doc)| (*name, Value::from(*doc))))),
         Runner::EventSend => event::send(master, call),
         Runner::Files(what) => fileserver::ask(master, what, call).await,
         Runner::JobsActive => jobs::active(master).await,

@@ -27,7 +27,7 @@ const FUNCTIONS: [&str; 10] = [
 pub(super) async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
     match fun {
         "config.values" => Ok(master.opts.shown.clone()),
-        "minions.connected" => Ok(super::connected::list(master).await?.0),
+        "minions.connected" => super::connected::alived(master, true).await,
         "key.list_all" => list_all(master),
         "key.list" => list(master, call),
         "key.accept" => move_keys(

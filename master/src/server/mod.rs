@@ -15,12 +15,14 @@ use crate::access::Access;
 use crate::auth::Gate;
 use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
+use crate::facts::KnownFacts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobStore, PythonJobFiles, StoreError};
 use crate::keys::{KeyError, KeyStore, MasterKey, MasterKeyError};
 use crate::master::Master;
 use crate::mine::Mine;
 use crate::peer::Peer;
+use crate::presence;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
@@ -153,6 +155,7 @@ impl Server {
         let (handle, publishing) = PublisherHandle::start(publisher.clone(), publish_key.clone(), private.clone(), alg);
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
         let master = Arc::new(Master {
+            facts: Arc::new(KnownFacts::new(&opts.cachedir)),
             gate: Gate::new(opts.auth.clone(), Arc::clone(&keys)),
             python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.python_job_files),
             publish_port: publish.port().unwrap_or(opts.publish_port),
@@ -174,7 +177,13 @@ impl Server {
             peer,
         });
         let stop = CancellationToken::new();
-        let maintaining = tokio::spawn(maintenance::run(Arc::clone(&master), stop.clone()));
+        let maintaining = {
+            let (master, stop) = (Arc::clone(&master), stop.clone());
+            let both = async move {
+                tokio::join!(maintenance::run(Arc::clone(&master), stop.clone()), presence::run(master, stop));
+            };
+            tokio::spawn(both)
+        };
         let serving = tokio::spawn(requests::serve(Arc::clone(&master), router, stop.clone(), GRACE));
         tracing::info!("salt-master {} answers on {requests} and publishes on {publish}", env!("CARGO_PKG_VERSION"));
         Ok(Self { requests, publish, master, publisher, stop, serving, publishing, maintaining, _pid: pid })

@@ -134,7 +134,7 @@ impl Broker for MinionBroker {
                 HostOp::Pillar(op) => pillar::answer(&self.pillar, &self.refresh, &caller.grants.pillar, op).await,
                 HostOp::Events(op) => self.teller.fire(caller, op).await,
                 HostOp::Mine(op) => mine::answer(&self.teller, caller, op).await,
-                HostOp::Policy(op) => policy::answer(&*self.runtime()?, op).await,
+                HostOp::Policy(op) => policy::answer(&*self.runtime()?, caller, op).await,
                 HostOp::Process(op) => self.processes.answer(caller, op).await,
                 HostOp::Functions(op) => functions::answer(&self.modules, &*self.runtime()?, caller, op).await,
                 HostOp::Directories(DirectoriesOp::Line { path }) => {

@@ -1,10 +1,10 @@
-//! `brine:host/policy`: what the owner of this host granted, as the sandbox itself says it.
+//! `brine:host/policy`: what the owner of this host granted and decides, as the sandbox itself says it.
 
 use brine_protocol::value::Value;
-use brine_sandbox::{HostError, PolicyOp};
+use brine_sandbox::{Caller, HostError, PolicyOp};
 
 use crate::runtime::Runtime;
 
-pub(super) async fn answer(runtime: &dyn Runtime, op: PolicyOp) -> Result<Value, HostError> {
-    Ok(runtime.report(op).await)
+pub(super) async fn answer(runtime: &dyn Runtime, caller: &Caller, op: PolicyOp) -> Result<Value, HostError> {
+    runtime.policy(caller, op).await.map_err(HostError::Failed)
 }

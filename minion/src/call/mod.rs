@@ -1,5 +1,6 @@
 //! `salt-call`: runs one function on this host, in a sandbox of its own, and prints what it returned.
 
+mod complete;
 mod docs;
 mod flags;
 
@@ -42,6 +43,7 @@ impl Failure {
 
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
+    complete::answer();
     let flags = match cli::parse::<Flags>(args) {
         Ok(flags) => flags,
         Err(code) => return code,
@@ -59,23 +61,31 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     let misuse = |message: String| Failure::new(exit::USAGE, format!("salt-call: {message}"));
     flags.check().map_err(misuse)?;
     cli::check_conf_dir(flags.config_dir.as_deref()).map_err(misuse)?;
-    let opts =
-        MinionOpts::load_with(&cli::conf_dir(flags.config_dir.as_deref()), flags.id.as_deref(), &flags.overrides())
-            .map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
+    let opts = conf(flags)?;
     if let Some(user) = &flags.user {
         process::become_user(user).map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
     }
     let log_file = flags.log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
     cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(misuse)?;
 
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(exit::SOFTWARE, format!("salt-call: no threads: {e}")))?;
+    let runtime = threads()?;
     let result = runtime.block_on(Box::pin(run(flags, opts)));
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     result
+}
+
+/// The minion's configuration, with what the command line overrules.
+fn conf(flags: &Flags) -> Result<MinionOpts, Failure> {
+    MinionOpts::load_with(&cli::conf_dir(flags.config_dir.as_deref()), flags.id.as_deref(), &flags.overrides())
+        .map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))
+}
+
+fn threads() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::SOFTWARE, format!("salt-call: no threads: {e}")))
 }
 
 async fn run(flags: &Flags, opts: MinionOpts) -> Result<i32, Failure> {
@@ -109,11 +119,11 @@ async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
         ("fun", Value::from(fun)),
         ("jid", Value::from(&jid)),
         ("tgt", Value::from(SALT_CALL)),
-        ("user", Value::from(user())),
+        ("user", Value::from(process::own_name())),
     ]);
     let record = base.procs.record(&jid, &load);
     let call = FunCall { fun: fun.to_owned(), arg: arg.clone() };
-    let from = Origin { jid: jid.as_str(), user: &user(), master: None, ends: None, end: None };
+    let from = Origin { jid: jid.as_str(), user: &process::own_name(), master: None, ends: None, end: None };
     let mut outcome = base.runner().call(&from, &call).await;
     drop(record);
 
@@ -186,20 +196,21 @@ fn said(outcome: &JobOutcome) -> String {
     outcome.value.python_str()
 }
 
-fn user() -> String {
-    let uid = rustix::process::getuid().as_raw();
-    match (std::env::var("SUDO_USER"), process::user_name(uid)) {
-        (Ok(who), _) if uid == 0 && !who.is_empty() && who != "root" => format!("sudo_{who}"),
-        (_, Some(name)) => name,
-        _ => uid.to_string(),
-    }
-}
-
 fn plain(words: &[String]) -> Vec<Value> {
     words.iter().map(|word| Value::from(word.as_str())).collect()
 }
 
 impl Base {
+    /// As in `test.ping`, of all modules that are there.
+    fn functions(&self) -> Vec<String> {
+        let modules = self.runtime.names().into_iter().filter_map(|name| self.runtime.describe(&name));
+        let functions = modules.flat_map(|module| {
+            let names = module.info.functions.iter().map(|function| format!("{}.{}", module.name, function.name));
+            names.collect::<Vec<_>>()
+        });
+        functions.collect()
+    }
+
     fn has_function(&self, fun: &str) -> bool {
         fun.split_once('.').is_some_and(|(module, function)| {
             self.runtime.describe(module).is_some_and(|m| m.info.functions.iter().any(|f| f.name == function))

@@ -22,7 +22,7 @@ impl MinionOpts {
     /// As [`MinionOpts::load`], with settings that the command line overrules.
     pub fn load_with(conf_dir: &Path, id: Option<&str>, overrides: &[(&str, Value)]) -> Result<Self, OptsError> {
         // Also the folders that hold nothing yet, and the files that are read later.
-        for beside in ["minion.d", "minion_id", "grains"] {
+        for beside in ["minion.d", "minion_id", "grains", "module_keys"] {
             ownership::check(&conf_dir.join(beside))?;
         }
         let trust = |file: &Path| ownership::check(file).map_err(|e| e.to_string());
@@ -268,7 +268,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let chmod = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
         let (conf, more) = (root.path().join("conf"), root.path().join("more"));
-        for dir in [&conf, &more, &conf.join("minion.d")] {
+        for dir in [&conf, &more, &conf.join("minion.d"), &conf.join("module_keys")] {
             std::fs::create_dir(dir).unwrap();
             chmod(dir, 0o755);
         }
@@ -291,6 +291,7 @@ mod tests {
             "conf/minion.d/grants.conf",
             "conf/minion_id",
             "conf/grains",
+            "conf/module_keys",
             "more",
             "more/a.yaml",
             "more/b.inc",

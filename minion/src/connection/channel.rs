@@ -19,9 +19,9 @@ use crate::facts::GrainsStore;
 use crate::pki::Pki;
 
 /// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the four senders of
-/// returns, the modules, the pillar, an event; and what jobs may have of it, which is bounded where it is asked for: four for
+/// returns, four for modules, the pillar, an event; and what jobs may have of it, which is bounded where it is asked for: four for
 /// files, two for events and the mine. So jobs do not keep their own returns waiting.
-const MAX_CONNECTIONS: usize = 14;
+const MAX_CONNECTIONS: usize = 17;
 
 /// Connections kept open between requests. Each costs the master one, and a heartbeat.
 const MAX_IDLE: usize = 2;

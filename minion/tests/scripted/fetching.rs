@@ -2,6 +2,7 @@
 
 use brine_minion::runtime::Runtime;
 use brine_protocol::value::{Value, ValueExt};
+use sha2::{Digest, Sha256};
 
 use crate::master::{File, Master, Seen};
 use crate::running::{Running, start};
@@ -199,7 +200,7 @@ async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again
         let jid = master.publish("absent.fun", vec![]);
         let load = master
             .expect("the return", |seen| match seen {
-                Seen::Request { cmd, .. } if cmd == "_file_hash" => {
+                Seen::Request { cmd, .. } if cmd == "_file_hash_and_stat" => {
                     asked += 1;
                     None
                 }
@@ -245,7 +246,20 @@ async fn a_signature_beside_a_module_comes_with_it() {
     assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
     assert_eq!(signature(&minion), None);
     master.put_file("_modules/one.wasm.minisig", b"signed");
-    sync(&mut master, "base").await;
+    // The stand-in for the sandbox writes no files.
+    std::fs::create_dir_all(dir.path().join("cache/modules")).unwrap();
+    std::fs::write(dir.path().join("cache/modules/one.wasm"), "one").unwrap();
+    let jid = master.publish("saltutil.sync_modules", vec![]);
+    // Of the module itself only that there is no more of it.
+    let mut content = Vec::new();
+    master
+        .expect("the return", |seen| {
+            content.extend(asked(seen, "_modules/one.wasm"));
+            matches!(seen, Seen::Request { cmd, load } if cmd == "_return" && load.get_text("jid") == Some(jid.as_str()))
+                .then_some(())
+        })
+        .await;
+    assert_eq!(content, [3]);
     assert_eq!(signature(&minion).unwrap(), b"signed");
     // Nothing is fetched that is there.
     master.drain();
@@ -279,5 +293,96 @@ async fn fetches_that_wait_for_a_slow_master_are_bounded() {
         })
         .await;
     assert!(said.contains("many fetches of modules wait for the master already"), "{said}");
+    minion.kill().await;
+}
+
+/// Where the next chunk of a module begins, as the minion asks for it.
+fn asked(seen: &Seen, path: &str) -> Option<u64> {
+    match seen {
+        Seen::Request { cmd, load } if cmd == "_serve_file" && load.get_text("path") == Some(path) => {
+            load.get_u64("loc")
+        }
+        _ => None,
+    }
+}
+
+const BIG: &str = "_modules/big.wasm";
+
+fn big() -> Vec<u8> {
+    (0..900_000u32).map(|n| (n % 251) as u8).collect()
+}
+
+/// Whatever ends in the middle, the connection, the master or the minion: what came is not fetched again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fetch_goes_on_where_it_was_interrupted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    master.put_file(BIG, &big());
+    let reached = |at: u64| move |seen: &Seen| asked(seen, BIG).filter(|loc| *loc >= at);
+    master.publish("saltutil.sync_modules", vec![]);
+    master.expect("a third", reached(300_000)).await;
+    master.stop().await;
+    master.drain();
+    master.listen().await;
+    let first = master.expect("the rest", reached(0)).await;
+    assert!(first >= 300_000, "it began again at {first}");
+
+    // The minion ends without a word, and the next one is asked to sync.
+    master.expect("two thirds", reached(600_000)).await;
+    minion.kill().await;
+    master.drain();
+    let minion = ready(&mut master, dir.path(), "").await;
+    let again = master.publish("saltutil.sync_modules", vec![]);
+    let first = master.expect("the rest", reached(0)).await;
+    assert!(first >= 600_000, "it began again at {first}");
+    let load = master.expect_return(&again).await;
+    assert_eq!(load.get("return"), Some(&changed(&["big"])));
+    assert_eq!(minion.modules.describe("big").unwrap().size, 900_000);
+    // Nothing of it is left.
+    assert_eq!(std::fs::read_dir(dir.path().join("cache/modules/partial")).unwrap().count(), 0);
+    minion.end().await.unwrap();
+}
+
+/// What was kept may be damaged, or the beginning of another file: only what is whole and right is taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_kept_counts_only_as_part_of_the_right_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    master.put_file(BIG, &big());
+    let reached = |at: u64| move |seen: &Seen| asked(seen, BIG).filter(|loc| *loc >= at);
+    master.publish("saltutil.sync_modules", vec![]);
+    master.expect("most", reached(700_000)).await;
+    minion.kill().await;
+    let kept = std::fs::read_dir(dir.path().join("cache/modules/partial")).unwrap().next().unwrap().unwrap().path();
+    let mut damaged = std::fs::read(&kept).unwrap();
+    damaged[1000] ^= 1;
+    std::fs::write(&kept, damaged).unwrap();
+    master.drain();
+    let minion = ready(&mut master, dir.path(), "").await;
+    assert_eq!(sync(&mut master, "base").await, changed(&["big"]));
+    assert_eq!(minion.modules.describe("big").unwrap().sha256.bytes(), &<[u8; 32]>::from(Sha256::digest(big())));
+    minion.end().await.unwrap();
+}
+
+/// A large module on its way, from a master that stopped in the middle of it, keeps nobody waiting who needs another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_module_does_not_wait_for_the_fetch_of_a_large_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True\nrequest_channel_timeout: 60").await;
+    master.expect_request("_file_list").await;
+    master.put_file(BIG, &vec![1; 2 << 20]);
+    master.script().no_content = Some(BIG.to_owned());
+    master.put_file("_modules/small.wasm", b"small");
+    master.publish("big.fun", vec![]);
+    master.expect("the large one is asked for", |seen| asked(seen, BIG)).await;
+    let small = master.publish("small.fun", vec![]);
+    assert_eq!(master.expect_return(&small).await.get_text("return"), Some("small"));
+    // Nor does who needs what is there.
+    let ping = master.publish("test.ping", vec![]);
+    assert_eq!(master.expect_return(&ping).await.get("return"), Some(&Value::from(true)));
+    assert!(minion.modules.describe("big").is_none());
     minion.kill().await;
 }

@@ -72,6 +72,8 @@ pub struct Script {
     pub files: HashMap<String, File>,
     /// Requests for lists of files get no answer.
     pub no_list: bool,
+    /// Requests for the content of this file get no answer.
+    pub no_content: Option<String>,
     /// What lists of files are answered, if not the truth.
     pub list: Option<Value>,
     pub pillar: Value,
@@ -110,6 +112,7 @@ impl Master {
             on_return: OnReturn::Acknowledge,
             files: HashMap::new(),
             no_list: false,
+            no_content: None,
             list: None,
             pillar: map([("role", "test")]),
             refuses: false,
@@ -412,6 +415,7 @@ impl Desk {
                 let said = file.said.clone().unwrap_or_else(|| hex::encode(Sha256::digest(&file.content)));
                 map([("hash_type", file.hash_type), ("hsum", &said)])
             }),
+            "_serve_file" if script.no_content.as_deref() == request.load.get_text("path") => return None,
             "_serve_file" => {
                 let loc = usize::try_from(request.load.get_u64("loc").unwrap()).unwrap();
                 file().map_or_else(

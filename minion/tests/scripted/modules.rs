@@ -9,8 +9,8 @@ use brine_minion::runtime::Runtime;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{
-    Broker, Caller, Function, Grants, HostOp, Installed, JobContext, JobOutcome, JobsOp, MineOp, Module, ModuleInfo,
-    ModulesOp, Param, PolicyOp, Rest, Sha256Hex, Usage,
+    Broker, Caller, Function, Grants, Held, HostOp, Installed, JobContext, JobOutcome, JobsOp, MineOp, Module,
+    ModuleInfo, ModulesOp, Param, PolicyOp, Rest, Sha256Hex, Usage,
 };
 use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
@@ -20,6 +20,8 @@ pub struct Modules {
     broker: Arc<dyn Broker>,
     installed: Mutex<BTreeMap<String, Arc<Module>>>,
     signatures: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// Environments of syncs that were written down.
+    pub synced: Mutex<Vec<String>>,
     /// `test.wait` goes on when this has a place.
     pub gate: Semaphore,
     killed: watch::Sender<Vec<String>>,
@@ -36,6 +38,7 @@ impl Modules {
             broker,
             installed: Mutex::new(BTreeMap::from([("test".to_owned(), test)])),
             signatures: Mutex::default(),
+            synced: Mutex::default(),
             gate: Semaphore::new(0),
             killed: watch::Sender::new(Vec::new()),
             calls: AtomicUsize::new(0),
@@ -196,8 +199,25 @@ impl Runtime for Modules {
         1
     }
 
-    fn report(&self, _op: PolicyOp) -> BoxFuture<'_, Value> {
-        Box::pin(async { Value::Nil })
+    fn policy<'a>(&'a self, _caller: &'a Caller, _op: PolicyOp) -> BoxFuture<'a, Result<Value, String>> {
+        Box::pin(async { Ok(Value::Nil) })
+    }
+
+    fn held(&self, _name: &str) -> Option<Arc<Held>> {
+        None
+    }
+
+    fn install_held<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Installed, String>> {
+        Box::pin(async move { Err(format!("nothing is held of module {name}")) })
+    }
+
+    fn difference<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Value>> {
+        Box::pin(async { None })
+    }
+
+    fn synced(&self, environments: &[&str], _master: &str, _changed: bool) -> std::io::Result<()> {
+        self.synced.lock().unwrap().extend(environments.iter().map(|it| (*it).to_owned()));
+        Ok(())
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

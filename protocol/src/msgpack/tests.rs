@@ -37,6 +37,26 @@ proptest! {
         prop_assert_eq!(encode_network(&read), sent);
     }
 
+    /// What is skipped and what is read add up to what there is, whether or not it is well-formed.
+    #[test]
+    fn entries_are_those_of_the_whole(v in any_value(), broken in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>()))) {
+        let mut sent = encode_disk(&v);
+        if let Some((at, byte)) = broken {
+            let at = at.index(sent.len());
+            sent[at] = byte;
+        }
+        let whole = decode(&sent, &Limits::REQUEST).map(|value| match value {
+            Value::Map(mut entries) => {
+                entries.retain(|(key, _)| key.as_str().is_some_and(|key| key.len() % 2 == 0));
+                Value::Map(entries)
+            }
+            _ => Value::Nil,
+        });
+        let entries = decode_entries(&sent, &Limits::REQUEST, &|key| key.len() % 2 == 0);
+        // NaN is not equal to itself.
+        prop_assert_eq!(format!("{entries:?}"), format!("{whole:?}"));
+    }
+
     #[test]
     fn hostile_bytes_do_not_panic(b in proptest::collection::vec(any::<u8>(), 0..200)) {
         for limits in [Limits::UNAUTHENTICATED, Limits::REQUEST] {
@@ -44,6 +64,7 @@ proptest! {
             let _ = decode_raw(&b, &limits);
             let _ = decode_disk(&b, &limits);
             let _ = decode_prefix(&b, &limits);
+            let _ = decode_entries(&b, &limits, &|key| key.len() % 2 == 0);
         }
     }
 

@@ -25,13 +25,18 @@ impl IpCidr {
         Ok(Self::Network(network))
     }
 
-    /// Whether one of the addresses in the grains `ipv4` or `ipv6` is meant.
-    pub(super) fn matches(&self, grains: &Value) -> bool {
+    /// The grain that decides.
+    pub(super) fn key(&self) -> &'static str {
         let is_v4 = match self {
             Self::Address(address) => address.is_ipv4(),
             Self::Network(network) => network.addr().is_ipv4(),
         };
-        let Some(own) = grains.get(if is_v4 { "ipv4" } else { "ipv6" }) else { return false };
+        if is_v4 { "ipv4" } else { "ipv6" }
+    }
+
+    /// Whether one of the addresses in the grains `ipv4` or `ipv6` is meant.
+    pub(super) fn matches(&self, grains: &Value) -> bool {
+        let Some(own) = grains.get(self.key()) else { return false };
         // What is no address is none: Salt's minion would match nothing at all for it, and its master nobody.
         let mut addresses = match own {
             Value::Array(items) => items.as_slice(),

@@ -1,8 +1,9 @@
 //! What a master has on disk of its minions, `cachedir/grains` and `cachedir/pillar` (§0.2), for targets that ask for it.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use super::{Facts, Needs, Resolved, Target};
+use super::{Facts, Keys, Needs, Resolved, Target};
 use crate::ids::MinionId;
 use crate::msgpack::{self, Limits};
 use crate::value::Value;
@@ -13,35 +14,41 @@ const DATA_BYTES_MAX: u64 = 16 << 20;
 /// What is known of one minion.
 #[derive(Debug)]
 pub struct Known<'a> {
-    id: &'a MinionId,
-    grains: Option<Value>,
-    pillar: Option<Value>,
+    /// Its id.
+    pub id: &'a MinionId,
+    /// Entries of its grains, those at least that are asked for.
+    pub grains: Option<Cow<'a, Value>>,
+    /// Entries of its pillar.
+    pub pillar: Option<Cow<'a, Value>>,
 }
 
 impl<'a> Known<'a> {
     /// Reads what the target asks for; what is not there or cannot be read is not known.
     pub fn read(cachedir: &Path, id: &'a MinionId, target: &Target) -> Self {
-        Self::read_banks(cachedir, id, target.needs())
+        Self::read_banks(cachedir, id, &target.needs())
     }
 
     /// Reads all there is, for several targets.
     pub fn read_all(cachedir: &Path, id: &'a MinionId) -> Self {
-        Self::read_banks(cachedir, id, Needs { grains: true, pillar: true })
+        Self::read_banks(cachedir, id, &Needs { grains: Keys::All, pillar: Keys::All })
     }
 
-    fn read_banks(cachedir: &Path, id: &'a MinionId, needs: Needs) -> Self {
-        let bank = |wanted: bool, bank: &str| wanted.then(|| read(&cachedir.join(bank).join(format!("{id}.p"))))?;
-        Self { id, grains: bank(needs.grains, "grains"), pillar: bank(needs.pillar, "pillar") }
+    fn read_banks(cachedir: &Path, id: &'a MinionId, needs: &Needs) -> Self {
+        let bank = |bank: &str, keys: &Keys| match keys.is_empty() {
+            true => None,
+            false => read_entries(&cachedir.join(bank).join(format!("{id}.p")), keys).map(Cow::Owned),
+        };
+        Self { id, grains: bank("grains", &needs.grains), pillar: bank("pillar", &needs.pillar) }
     }
 
     /// As a target wants them.
     pub fn facts(&self) -> Facts<'_> {
-        Facts { id: self.id, grains: self.grains.as_ref(), pillar: self.pillar.as_ref() }
+        Facts { id: self.id, grains: self.grains.as_deref(), pillar: self.pillar.as_deref() }
     }
 
     /// The same where nobody is to profit from what is not known: no grains are empty ones, and then no address fits.
     pub fn strictly(mut self) -> Self {
-        let _ = self.grains.get_or_insert_with(crate::value::empty_map);
+        let _ = self.grains.get_or_insert_with(|| Cow::Owned(crate::value::empty_map()));
         self
     }
 }
@@ -50,23 +57,33 @@ impl Target {
     /// The minions among these that are meant, by what is on disk of them. Reads a file or two a minion where the target asks for
     /// grains or pillar.
     pub fn resolve_known(&self, ids: &[MinionId], cachedir: &Path) -> Resolved {
+        self.resolve_with(ids, |id| Known::read(cachedir, id, self))
+    }
+
+    /// The minions among these that are meant, by what `know` knows of each: what [`Target::needs`] names.
+    pub fn resolve_with<'a>(&self, ids: &'a [MinionId], know: impl Fn(&'a MinionId) -> Known<'a>) -> Resolved {
         if !self.needs_data() {
             return self.resolve(ids.iter().map(Facts::of_id));
         }
-        let is_meant = |id: &&MinionId| self.matches(&Known::read(cachedir, id, self).facts());
+        let is_meant = |id: &&'a MinionId| self.matches(&know(id).facts());
         let matched = ids.iter().filter(is_meant).cloned().collect();
         Resolved { matched, missing: self.missing(ids.iter().map(MinionId::as_str)) }
     }
 }
 
-fn read(path: &Path) -> Option<Value> {
+/// The entries with these keys of the grains or the pillar in a file; what is not there or cannot be read is none.
+pub fn read_entries(path: &Path, keys: &Keys) -> Option<Value> {
     let size = std::fs::metadata(path).ok()?.len();
     if size > DATA_BYTES_MAX {
         tracing::warn!("{} has {size} bytes and is not read", path.display());
         return None;
     }
     let bytes = std::fs::read(path).ok()?;
-    match msgpack::decode(&bytes, &Limits::REQUEST) {
+    let decoded = match keys {
+        Keys::All => msgpack::decode(&bytes, &Limits::REQUEST),
+        Keys::These(keys) => msgpack::decode_entries(&bytes, &Limits::REQUEST, &|key| keys.contains(key)),
+    };
+    match decoded {
         Ok(value @ Value::Map(_)) => Some(value),
         Ok(_) => None,
         Err(error) => {
@@ -86,14 +103,17 @@ mod tests {
     fn data_is_read_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m.p");
-        assert_eq!(read(&path), None);
-        let grains = map([("os", "Debian")]);
+        let mut some = Keys::default();
+        some.add(Some("os"));
+        let read = |keys: &Keys| read_entries(&path, keys);
+        assert_eq!((read(&Keys::All), read(&some)), (None, None));
+        let grains = map([("os", "Debian"), ("kernel", "Linux")]);
         std::fs::write(&path, msgpack::encode_disk(&grains)).unwrap();
-        assert_eq!(read(&path), Some(grains));
+        assert_eq!((read(&Keys::All), read(&some)), (Some(grains), Some(map([("os", "Debian")]))));
         std::fs::write(&path, b"\xc1").unwrap();
-        assert_eq!(read(&path), None);
+        assert_eq!((read(&Keys::All), read(&some)), (None, None));
         std::fs::File::create(&path).unwrap().set_len(DATA_BYTES_MAX + 1).unwrap();
-        assert_eq!(read(&path), None);
+        assert_eq!((read(&Keys::All), read(&some)), (None, None));
     }
 
     #[test]

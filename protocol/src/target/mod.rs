@@ -17,12 +17,13 @@ mod pyre;
 mod regex;
 mod subdict;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
 pub use compound::Term;
 pub use glob::{Glob, fnmatch};
-pub use known::Known;
+pub use known::{Known, read_entries};
 pub use nodegroup::Nodegroups;
 
 use compound::Expr;
@@ -266,20 +267,21 @@ impl Target {
     /// Whether the grains or the pillar decide, so that an id alone is not enough.
     pub fn needs_data(&self) -> bool {
         let Needs { grains, pillar } = self.needs();
-        grains || pillar
+        !grains.is_empty() || !pillar.is_empty()
     }
 
     /// What of a minion decides, besides its id.
-    fn needs(&self) -> Needs {
+    pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         match &self.kind {
             Kind::Glob(_) | Kind::Pcre(_) | Kind::List(_) | Kind::Id(_) => {}
-            Kind::Grains(_) | Kind::IpCidr(_) => needs.grains = true,
-            Kind::Pillar(_) => needs.pillar = true,
+            Kind::Grains(subdict) => needs.grains.add(subdict.key()),
+            Kind::IpCidr(cidr) => needs.grains.add(Some(cidr.key())),
+            Kind::Pillar(subdict) => needs.pillar.add(subdict.key()),
             Kind::Compound(expr) => expr.each(false, &mut |target, _| {
                 let inner = target.needs();
-                needs.grains |= inner.grains;
-                needs.pillar |= inner.pillar;
+                needs.grains.join(inner.grains);
+                needs.pillar.join(inner.pillar);
             }),
         }
         needs
@@ -327,10 +329,56 @@ impl Target {
 }
 
 /// What of a minion a target asks for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Needs {
-    grains: bool,
-    pillar: bool,
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Of its grains.
+    pub grains: Keys,
+    /// Of its pillar.
+    pub pillar: Keys,
+}
+
+/// Keys at the top of a minion's grains or pillar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Keys {
+    /// These.
+    These(BTreeSet<String>),
+    /// Whatever there is.
+    All,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self::These(BTreeSet::new())
+    }
+}
+
+impl Keys {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::These(keys) if keys.is_empty())
+    }
+
+    /// Whether this key is among them.
+    pub fn has(&self, key: &str) -> bool {
+        match self {
+            Self::These(keys) => keys.contains(key),
+            Self::All => true,
+        }
+    }
+
+    fn add(&mut self, key: Option<&str>) {
+        match (&mut *self, key) {
+            (Self::These(keys), Some(key)) => drop(keys.insert(key.to_owned())),
+            _ => *self = Self::All,
+        }
+    }
+
+    fn join(&mut self, other: Self) {
+        match (&mut *self, other) {
+            (Self::These(keys), Self::These(others)) => keys.extend(others),
+            _ => *self = Self::All,
+        }
+    }
 }
 
 impl<'a> Facts<'a> {

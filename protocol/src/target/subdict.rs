@@ -80,6 +80,13 @@ impl Subdict {
         Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends })
     }
 
+    /// The one key of the data that decides; none where any may.
+    pub(super) fn key(&self) -> Option<&str> {
+        let key = self.expr.split(&self.delimiter).next()?;
+        // A number or a truth value is a key by its value too.
+        (key != "*" && matches!(yamlify(key), Value::String(_))).then_some(key)
+    }
+
     /// Whether the data has what the expression asks for.
     pub(super) fn matches(&self, data: &Value) -> bool {
         let run = Run { own: self, left: Cell::new(MAX_STEPS) };

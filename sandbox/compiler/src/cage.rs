@@ -11,7 +11,7 @@ pub(crate) struct Limits {
     #[arg(long, default_value_t = 1 << 30)]
     pub(crate) memory: u64,
     /// Seconds of CPU
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 60)]
     pub(crate) cpu: u64,
     /// Bytes of a result
     #[arg(long, default_value_t = 128 << 20)]

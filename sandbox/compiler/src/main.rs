@@ -41,6 +41,9 @@ struct Options {
     /// Standard input is a socket by which the three open files come: the component, and the two for the results
     #[arg(long, conflicts_with = "output")]
     socket: bool,
+    /// Only say what the component says about itself: no code is made
+    #[arg(long)]
+    describe: bool,
     /// Print what the compiled code depends on beside the component and, as JSON, the walls raised here; and end
     #[arg(long, conflicts_with_all = ["output", "socket"])]
     engine: bool,
@@ -60,9 +63,9 @@ fn main() -> ExitCode {
             // Opened first: behind the walls there is nothing that can be opened.
             let files = Files { wasm: Box::new(std::io::stdin()), output, info: create(info)? };
             cage(&options.limits)?;
-            compile(files, &options.limits)
+            compile(files, &options)
         }),
-        _ => cage(&options.limits).and_then(|_| compile(receive()?, &options.limits)),
+        _ => cage(&options.limits).and_then(|_| compile(receive()?, &options)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -107,8 +110,9 @@ fn cage(limits: &cage::Limits) -> Result<Walls, Failure> {
     cage::enter(limits).map_err(|error| (NO_CAGE, format!("cannot limit itself: {error}")))
 }
 
-fn compile(files: Files, limits: &cage::Limits) -> Result<(), Failure> {
+fn compile(files: Files, options: &Options) -> Result<(), Failure> {
     let Files { wasm: input, mut output, mut info } = files;
+    let limits = &options.limits;
     // A panic is one line, printed where it is caught.
     std::panic::set_hook(Box::new(|_| {}));
 
@@ -121,6 +125,9 @@ fn compile(files: Files, limits: &cage::Limits) -> Result<(), Failure> {
     let described =
         guarded("reading", || brine_component::read(&wasm))?.map_err(|error| (REFUSED, error.to_string()))?;
     let described = serde_json::to_vec(&described).map_err(|error| (BROKEN, error.to_string()))?;
+    if options.describe {
+        return write(&mut info, &described);
+    }
     let code = guarded("compiling", || brine_engine::engine()?.precompile_component(&wasm))?
         .map_err(|error| (REFUSED, format!("cannot be compiled: {}", one_line(&format!("{error:#}")))))?;
     write(&mut output, &code)?;

@@ -241,7 +241,7 @@ pub fn embed_docs<P: AsRef<Path>>(wasm: &[u8], wit: &[P], world: Option<&str>) -
     // The package's version does not survive either, where the world exports functions at its root.
     if let (None, Some(version)) = (&info.version, &resolve.packages[main].name.version) {
         use wasm_encoder::Section;
-        let (name, data) = (crate::read::VERSION.into(), version.to_string().into_bytes().into());
+        let (name, data) = (crate::version::SECTION.into(), version.to_string().into_bytes().into());
         wasm_encoder::CustomSection { name, data }.append_to(&mut out);
     }
     Ok(out)

@@ -5,16 +5,18 @@
 //! those of the WIT back as custom sections, which [`read`] finds.
 //!
 //! - `read.rs`   the functions and imports of a component
-//! - `types.rs`  a type in WIT's words
+//! - `types.rs`  a type in WIT's words · `version.rs` the component's version
 //! - `docs.rs`   the sections that carry doc comments, both ways
 
 mod docs;
 mod read;
 mod types;
+mod version;
 
 pub use docs::{EmbedError, embed_docs};
 pub use read::{ReadError, read};
 use serde::{Deserialize, Serialize};
+pub use version::version;
 
 /// Functions of one module. More is not a module that somebody wrote for Salt, and `sys.doc` answers with all of them.
 pub const MAX_FUNCTIONS: usize = 1_000;

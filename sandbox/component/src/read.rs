@@ -10,9 +10,6 @@ use wit_parser::{FunctionKind, Resolve, WorldItem};
 use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
 use crate::{Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, ModuleInfo, Param, Rest, snake_case, types};
 
-/// The custom section with a component's version, as the tools of the component model write it.
-pub(crate) const VERSION: &str = "version";
-
 /// Why a file is no module. One line each, for the operator who put the file there.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReadError {
@@ -69,14 +66,18 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
     if functions.is_empty() {
         return Err(ReadError::NoFunctions);
     }
-    let version = outline.version.or_else(|| exported_version(&functions));
-    Ok(ModuleInfo { version, doc: outline.docs.module(), functions, imports: outline.imports, notes })
+    Ok(ModuleInfo {
+        version: crate::version(wasm)?,
+        doc: outline.docs.module(),
+        functions,
+        imports: outline.imports,
+        notes,
+    })
 }
 
 /// What one pass over the sections finds.
 struct Outline {
     imports: Vec<String>,
-    version: Option<String>,
     docs: Docs,
     /// Where the names of all sections of docs are, at any depth.
     doc_sections: Vec<usize>,
@@ -86,7 +87,6 @@ fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
     let malformed = |error: wasmparser::BinaryReaderError| ReadError::Malformed(one_line(&error.to_string()));
     let mut validator = Validator::new_with_features(WasmFeatures::all());
     let mut imports = Vec::new();
-    let mut version = None;
     let mut docs = Docs::default();
     let mut doc_sections = Vec::new();
     let mut depth = 0usize;
@@ -138,30 +138,12 @@ fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
                     docs.add(section.name(), section.data());
                 }
             }
-            Payload::CustomSection(section) if section.name() == VERSION && depth == 0 => {
-                version = std::str::from_utf8(section.data()).ok().filter(|text| is_version(text)).map(str::to_owned);
-            }
             _ => {}
         }
     }
     imports.sort();
     imports.dedup();
-    Ok(Outline { imports, version, docs, doc_sections })
-}
-
-/// Something like `1.2.3-rc.1+build`: it is shown to people and nothing depends on it.
-fn is_version(text: &str) -> bool {
-    const MAX: usize = 64;
-    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');
-    !text.is_empty() && text.len() <= MAX && text.chars().all(inside)
-}
-
-/// Of the first exported interface that has one: `brine:test/functions@1.0.0`.
-fn exported_version(functions: &[Function]) -> Option<String> {
-    let interfaces =
-        functions.iter().filter(|function| function.export.len() > 1).filter_map(|function| function.export.first());
-    let mut versions = interfaces.filter_map(|interface| Some(interface.split_once('@')?.1));
-    versions.find(|version| is_version(version)).map(str::to_owned)
+    Ok(Outline { imports, docs, doc_sections })
 }
 
 fn is_resource(id: ComponentAnyTypeId) -> bool {
@@ -269,7 +251,7 @@ fn note(notes: &mut Vec<String>, text: String) {
 }
 
 /// Errors of other crates have line breaks, and may quote the file.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.len() > 400 {
         let mut end = 400;

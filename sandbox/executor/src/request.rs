@@ -63,7 +63,10 @@ fn size(op: &HostOp) -> Size {
         | HostOp::Mine(MineOp::Delete { name })
         | HostOp::Directories(DirectoriesOp::Line { path: name })
         | HostOp::Disks(DisksOp::Usage { mount_point: name })
-        | HostOp::Policy(PolicyOp::Show { name }) => names(name.len()),
+        | HostOp::Policy(PolicyOp::Show { name } | PolicyOp::Diff { name } | PolicyOp::Rollback { name }) => {
+            names(name.len())
+        }
+        HostOp::Policy(PolicyOp::Approve { name, sha256 }) => names(name.len() + sha256.len()),
         HostOp::Modules(ModulesOp::Sync { saltenv: Some(saltenv) }) => names(list(saltenv)),
         HostOp::Process(ProcessOp::Shell { path }) => names(optional(path.as_ref())),
         HostOp::Process(ProcessOp::Run(run)) => process(run),

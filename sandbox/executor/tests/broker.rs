@@ -336,6 +336,18 @@ fn others() -> Vec<Case> {
         lowered: "i32 i32",
         own: (r#"(param "n" string)"#, "(option $d)"),
     };
+    let decide = Shape {
+        declared: "",
+        ty: r#"(param "name" string) (result (result $data (error string)))"#,
+        lowered: "i32 i32",
+        own: (r#"(param "n" string)"#, "(tuple (result $d (error string)))"),
+    };
+    let approve = Shape {
+        declared: "",
+        ty: r#"(param "name" string) (param "sha256" string) (result (result $data (error string)))"#,
+        lowered: "i32 i32 i32 i32",
+        own: (r#"(param "n" string) (param "s" string)"#, "(tuple (result $d (error string)))"),
+    };
     let bytes = |value: &Value| ByteBuf::from(pack(value));
     let request = HttpRequest {
         method: "PUT".into(),
@@ -464,6 +476,30 @@ fn others() -> Vec<Case> {
             HostOp::Policy(PolicyOp::Check),
             json!({"walls": []}),
             json!({"walls": []}),
+        ),
+        case(
+            "policy.diff",
+            &decide,
+            json!(["mine"]),
+            HostOp::Policy(PolicyOp::Diff { name: "mine".into() }),
+            json!({"name": "mine"}),
+            json!([{"ok": {"name": "mine"}}]),
+        ),
+        case(
+            "policy.approve",
+            &approve,
+            json!(["mine", "00ff"]),
+            HostOp::Policy(PolicyOp::Approve { name: "mine".into(), sha256: "00ff".into() }),
+            json!({"name": "mine"}),
+            json!([{"ok": {"name": "mine"}}]),
+        ),
+        case(
+            "policy.rollback",
+            &decide,
+            json!(["mine"]),
+            HostOp::Policy(PolicyOp::Rollback { name: "mine".into() }),
+            json!({"name": "mine"}),
+            json!([{"ok": {"name": "mine"}}]),
         ),
         case(
             "policy.show",

@@ -37,6 +37,10 @@ const MAX_PARTS: usize = 128;
 /// Bytes of a file that are read in one call: the executor's guest holds them too.
 const MAX_READ: u32 = 4 << 20;
 
+/// The module of what the owner and the operator decide, and its function that is the owner's alone.
+const DECIDES: &str = "sandbox";
+const APPROVE: &str = "sandbox.approve";
+
 /// Checks one call. Comes back as it is to be done: a program by its granted path, a URL in its plain form.
 pub fn check(caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     let grants = &*caller.grants;
@@ -91,8 +95,31 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
         | HostOp::Users(_) => Ok(()),
         HostOp::Grains(GrainsOp::Get { key, delimiter }) => keyed(key, delimiter.as_deref()),
         HostOp::Config(ConfigOp::Get { key }) => keyed(key, None),
-        HostOp::Modules(ModulesOp::Describe { name }) | HostOp::Policy(PolicyOp::Show { name }) => {
+        HostOp::Modules(ModulesOp::Describe { name })
+        | HostOp::Policy(PolicyOp::Show { name } | PolicyOp::Diff { name }) => {
             names::text("the name of a module", name, MAX_NAME, Form::Line)
+        }
+        HostOp::Policy(PolicyOp::Approve { name, sha256 }) => {
+            names::text("the name of a module", name, MAX_NAME, Form::Line)?;
+            names::text("the sha256", sha256, MAX_NAME, Form::Line)?;
+            if caller.is_typed_here(APPROVE) {
+                return Ok(());
+            }
+            Err(HostError::Denied(format!(
+                "what modules may do on this host is approved on the host itself, not by a master nor from within another \
+                 function; its owner can run `salt-call --local {APPROVE} {name} {sha256}` there"
+            )))
+        }
+        HostOp::Policy(PolicyOp::Rollback { name }) => {
+            names::text("the name of a module", name, MAX_NAME, Form::Line)?;
+            // To see what is granted is another thing than to change what runs.
+            if caller.module.as_str() == DECIDES {
+                return Ok(());
+            }
+            Err(HostError::Denied(format!(
+                "module {} may not change other modules; `{DECIDES}.rollback` does",
+                caller.module
+            )))
         }
         HostOp::Modules(ModulesOp::Sync { saltenv }) => {
             let environments = saltenv.as_deref().unwrap_or_default();

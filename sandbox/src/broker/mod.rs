@@ -60,6 +60,12 @@ impl Caller {
         let chain = Arc::from([job.function.clone()]);
         Self { job, module, sha256, grants, ends: Instant::now() + left, chain, number: u64::MAX }
     }
+
+    /// Whether somebody called just this function on this host itself: no master's job, and nothing that another function calls with
+    /// arguments of its own choice (`mine.update` does with those of the pillar, which is the master's word).
+    pub fn is_typed_here(&self, function: &str) -> bool {
+        self.job.master.is_none() && *self.chain == [function]
+    }
 }
 
 /// What the minion does for modules. Calls arrive here only after [`check`] allowed them.

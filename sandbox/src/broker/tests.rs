@@ -100,7 +100,38 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Policy(PolicyOp::List),
         HostOp::Policy(PolicyOp::Show { name: "test".into() }),
         HostOp::Policy(PolicyOp::Check),
+        HostOp::Policy(PolicyOp::Diff { name: "test".into() }),
     ]
+}
+
+/// What was granted is not enough for what the owner decides: it is who calls, and how.
+#[test]
+fn modules_are_approved_by_who_types_it_on_this_host_alone() {
+    let at = |module: &str, function: &str, master: Option<&str>| caller(&policy(ANY), module, function, master);
+    let approve = || HostOp::Policy(PolicyOp::Approve { name: "mine".into(), sha256: "ab".repeat(32) });
+    let denied = |caller: &Caller, op: HostOp| match check(caller, op) {
+        Err(HostError::Denied(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(check(&at("sandbox", "approve", None), approve()).is_ok());
+    let mut nested = at("sandbox", "approve", None);
+    nested.chain = ["mine.update".to_owned(), "sandbox.approve".to_owned()].into();
+    // A master's job; one that the policy knows; within another function; another function; another module that was granted `policy`.
+    for caller in
+        [at("sandbox", "approve", Some("aa:bb")), nested, at("sandbox", "list", None), at("mine", "approve", None)]
+    {
+        let why = denied(&caller, approve());
+        assert!(
+            why.contains("approved on the host itself") && why.contains("salt-call --local sandbox.approve mine abab"),
+            "{why}"
+        );
+    }
+    let rollback = || HostOp::Policy(PolicyOp::Rollback { name: "mine".into() });
+    for master in [None, Some("aa:bb")] {
+        assert!(check(&at("sandbox", "rollback", master), rollback()).is_ok());
+        let why = denied(&at("mine", "f", master), rollback());
+        assert_eq!(why, "module mine may not change other modules; `sandbox.rollback` does");
+    }
 }
 
 /// The refusal of a call with nothing granted within its interface; its line, added, has to allow the call.

@@ -98,6 +98,26 @@ impl Grants {
     }
 
     /// Takes what the policy granted.
+    /// Whether this is granted by values, and there are none.
+    pub(crate) fn names_nothing(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::Process => self.process.programs.is_none(),
+            Capability::Filesystem => self.direct.directories.is_empty(),
+            Capability::Network => self.direct.network.is_empty(),
+            Capability::Pillar => self.pillar.is_none(),
+            Capability::Functions => self.functions.is_none(),
+            Capability::Files => self.files.is_none(),
+            Capability::Events => self.events.is_none(),
+            Capability::Mine => self.mine.is_none(),
+            Capability::Grains
+            | Capability::Config
+            | Capability::Modules
+            | Capability::Jobs
+            | Capability::Disks
+            | Capability::Policy => false,
+        }
+    }
+
     pub(crate) fn put(&mut self, capability: Capability, grant: Grant, host: &Host) {
         match (capability, grant) {
             (Capability::Pillar, Grant::Names(names)) => self.pillar = names,

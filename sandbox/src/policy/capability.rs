@@ -191,6 +191,11 @@ impl Capability {
     }
 
     /// Granted unless the owner says otherwise.
+    pub fn is_default(self) -> bool {
+        self.by_default().is_some()
+    }
+
+    /// What of it is.
     pub(crate) fn by_default(self) -> Option<Grant> {
         matches!(self, Self::Grains | Self::Config).then_some(Grant::Yes)
     }
@@ -231,7 +236,7 @@ pub(crate) const ALWAYS: [&str; 11] = [
 ];
 
 /// Whether every module may import it.
-pub(crate) fn always(interface: &str) -> bool {
+pub fn always(interface: &str) -> bool {
     ALWAYS.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(start) => interface.starts_with(start),
         None => interface == *pattern,

@@ -70,7 +70,23 @@ impl Policy {
         imports: &[String],
         functions: &[F],
     ) -> Result<ModuleGrants, Box<Refused>> {
+        self.decide_on(subject, imports, functions, false)
+    }
+
+    /// The same of a content that the owner may have approved: then it is granted the least of what it asks for, where no entry says
+    /// anything else.
+    pub(crate) fn decide_on<F: AsRef<str>>(
+        &self,
+        subject: &Subject<'_>,
+        imports: &[String],
+        functions: &[F],
+        approved: bool,
+    ) -> Result<ModuleGrants, Box<Refused>> {
         let mut refused = Refused::new(subject);
+        if self.revoked.sha256.contains(&subject.sha256) {
+            refused.unsigned = Some(super::refused::revoked(subject));
+            return Err(Box::new(refused));
+        }
         let mut known: BTreeMap<Capability, BTreeSet<&'static str>> = BTreeMap::new();
         let mut unknown = Vec::new();
         for import in imports {
@@ -89,10 +105,12 @@ impl Policy {
         // Where every function is named, what holds for "the others" holds for none.
         let others = functions.is_empty() || named.len() < functions.len();
         let of_master = |master: Option<&str>| OfMaster {
-            rest: self.decide_one(subject, &known, None, master),
+            rest: self.decide_one(subject, &known, None, (master, approved)),
             functions: named
                 .iter()
-                .map(|function| ((*function).to_owned(), self.decide_one(subject, &known, Some(function), master)))
+                .map(|function| {
+                    ((*function).to_owned(), self.decide_one(subject, &known, Some(function), (master, approved)))
+                })
                 .collect(),
         };
         let grants = ModuleGrants {
@@ -137,7 +155,7 @@ impl Policy {
         subject: &Subject<'_>,
         known: &BTreeMap<Capability, BTreeSet<&'static str>>,
         function: Option<&str>,
-        master: Option<&str>,
+        (master, approved): (Option<&str>, bool),
     ) -> Decided {
         let entries = self.entries(subject.name, function, master);
         self.signed(subject, &entries, function, master)?;
@@ -145,7 +163,7 @@ impl Policy {
         let user = entries.iter().flatten().filter(|entry| entry.binds(subject.sha256, subject.signers));
         grants.user = user.filter_map(|entry| entry.user.clone()).next();
         for (capability, interfaces) in known {
-            let grant = self.grant(subject, &entries, *capability);
+            let grant = self.grant(subject, &entries, *capability, approved);
             if grant != Grant::No {
                 grants.interfaces.extend(interfaces);
                 grants.put(*capability, grant, &self.host);
@@ -155,10 +173,17 @@ impl Policy {
     }
 
     /// The word that counts.
-    fn grant(&self, subject: &Subject<'_>, entries: &[Option<&Entry>; 6], capability: Capability) -> Grant {
+    fn grant(
+        &self,
+        subject: &Subject<'_>,
+        entries: &[Option<&Entry>; 6],
+        capability: Capability,
+        approved: bool,
+    ) -> Grant {
         let said = entries.iter().flatten().find_map(|entry| entry.answer(subject.sha256, subject.signers, capability));
         let comes_with = || if subject.standard { capability.standard(subject.name.as_str()) } else { None };
-        said.cloned().or_else(comes_with).or_else(|| capability.by_default()).unwrap_or(Grant::No)
+        let by_approval = || approved.then(|| capability.least());
+        said.cloned().or_else(comes_with).or_else(by_approval).or_else(|| capability.by_default()).unwrap_or(Grant::No)
     }
 
     /// Whether the module is signed as the most particular word on signatures wants it.

@@ -1,6 +1,6 @@
 //! What the owner says of a module, a function or all modules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brine_sandbox_wire::{Directory, Limits, NetworkRule, Sha256Hex};
 
@@ -15,6 +15,8 @@ pub struct Entry {
     pub sha256: Option<Sha256Hex>,
     /// Grants count for content that is so signed, and the module is refused where it is not.
     pub signed_by: Option<Signers>,
+    /// Whether an older version than the newest that was seen may take its place.
+    pub downgrade: Option<bool>,
     /// Granted or refused.
     pub says: BTreeMap<Capability, Grant>,
     /// The unix user the module acts as.
@@ -32,8 +34,31 @@ pub struct Entry {
 pub enum Signers {
     /// `false`: nobody has to.
     NotNeeded,
-    /// One of these.
-    OneOf(Vec<Signer>),
+    /// So many of these keys.
+    Needed(Quorum),
+}
+
+/// How many different keys of which have to have signed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Quorum {
+    /// At least 1.
+    pub at_least: usize,
+    /// Those listed, or all of the owner's folder of keys.
+    pub of: Vec<Signer>,
+    /// Whether `of` is the owner's folder of keys, whatever is in it.
+    pub any: bool,
+}
+
+impl Quorum {
+    /// Different keys that there are to choose from.
+    pub(crate) fn keys(&self) -> BTreeSet<KeyId> {
+        self.of.iter().filter_map(|signer| signer.key).collect()
+    }
+
+    /// Different ones of its keys among these.
+    pub(crate) fn signed_by(&self, signers: &[KeyId]) -> usize {
+        self.keys().iter().filter(|key| signers.contains(key)).count()
+    }
 }
 
 /// A key as the owner wrote it.
@@ -103,7 +128,7 @@ impl Entry {
     pub(crate) fn signed(&self, signers: &[KeyId]) -> bool {
         match &self.signed_by {
             None | Some(Signers::NotNeeded) => true,
-            Some(Signers::OneOf(keys)) => keys.iter().any(|key| key.key.is_some_and(|key| signers.contains(&key))),
+            Some(Signers::Needed(quorum)) => quorum.signed_by(signers) >= quorum.at_least.max(1),
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 
 use brine_sandbox_wire::Sha256Hex;
 
-use super::entry::{Entry, Grant, LimitChanges, Signers};
+use super::entry::{Entry, Grant, LimitChanges, Quorum, Signers};
 use super::{Capability, Policy, Subject};
 use crate::ModuleName;
 use crate::grants::{Names, ProcessGrant};
@@ -96,7 +96,7 @@ impl Line {
     }
 
     /// All of them as a file has them.
-    pub(super) fn file(lines: &[Self]) -> String {
+    pub(crate) fn file(lines: &[Self]) -> String {
         let mut general = String::new();
         let mut masters: BTreeMap<&str, String> = BTreeMap::new();
         for line in lines {
@@ -154,10 +154,9 @@ impl fmt::Display for Entry {
         match &self.signed_by {
             None => {}
             Some(Signers::NotNeeded) => parts.push("signed_by: false".to_owned()),
-            Some(Signers::OneOf(keys)) => {
-                parts.push(format!("signed_by: {}", list(keys.iter().map(|key| key.written.as_str()))));
-            }
+            Some(Signers::Needed(quorum)) => parts.push(format!("signed_by: {quorum}")),
         }
+        parts.extend(self.downgrade.map(|may| format!("downgrade: {may}")));
         parts.extend(self.says.iter().map(|(capability, grant)| format!("{}: {grant}", capability.key())));
         if let Some(user) = &self.user {
             parts.push(format!("user: {}", text(user)));
@@ -168,6 +167,16 @@ impl fmt::Display for Entry {
         let counts = [("max_running", self.max_running), ("max_queued", self.max_queued)];
         parts.extend(counts.iter().filter_map(|(key, count)| Some(format!("{key}: {}", (*count)?))));
         write!(f, "{{{}}}", parts.join(", "))
+    }
+}
+
+impl fmt::Display for Quorum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = match self.any {
+            true => "any".to_owned(),
+            false => list(self.of.iter().map(|signer| signer.written.as_str())),
+        };
+        if self.at_least > 1 { write!(f, "{{at_least: {}, of: {of}}}", self.at_least) } else { f.write_str(&of) }
     }
 }
 

@@ -6,6 +6,7 @@
 //!
 //! - `capability.rs` the table; `entry.rs` what one entry of the configuration says
 //! - `decide.rs`     from imports, functions and the owner's word to [`ModuleGrants`]
+//! - `update.rs`     what an update asks for that the version before it did not
 //! - `refused.rs`    what is missing; `line.rs` the line of the configuration that would grant it
 
 mod capability;
@@ -15,17 +16,20 @@ mod line;
 mod refused;
 #[cfg(test)]
 mod tests;
+mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use brine_sandbox_wire::{Limits, Sha256Hex};
 
 pub use capability::Capability;
-pub(crate) use capability::{Kind, always};
+pub(crate) use capability::Kind;
+pub use capability::always;
 pub use decide::ModuleGrants;
-pub use entry::{Entry, Grant, LimitChanges, Signer, Signers};
+pub use entry::{Entry, Grant, LimitChanges, Quorum, Signer, Signers};
 pub(crate) use line::{Explain, Line};
 pub use refused::Refused;
+pub(crate) use refused::few;
 
 use crate::ModuleName;
 use crate::grants::Host;
@@ -40,12 +44,25 @@ pub struct Policy {
     pub masters: BTreeMap<String, Rules>,
     /// Standard modules that an installed one may take the place of.
     pub replace_standard: BTreeSet<ModuleName>,
-    /// The keys that entries name.
+    /// The keys that entries name, those of the owner's folder of keys and those that are revoked.
     pub keys: Vec<SigningKey>,
+    /// What goes before every other word.
+    pub revoked: Revoked,
     /// What a decision needs to know of this host.
     pub host: Host,
     /// What who read the configuration found odd in it; `sandbox.check` shows it.
     pub findings: Vec<String>,
+}
+
+/// What the owner does not trust any more, wherever else it is named.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Revoked {
+    /// Keys: what they signed counts as not signed, and what nobody else signed is refused.
+    pub keys: BTreeSet<KeyId>,
+    /// Contents, standard modules too.
+    pub sha256: BTreeSet<Sha256Hex>,
+    /// The keys as the owner wrote them.
+    pub written: Vec<Signer>,
 }
 
 /// Entries by what they are about.
@@ -68,7 +85,7 @@ pub struct Subject<'a> {
     pub standard: bool,
     /// Its content.
     pub sha256: Sha256Hex,
-    /// The keys that signed it.
+    /// The keys that signed it, and are not revoked.
     pub signers: &'a [KeyId],
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use brine_sandbox_wire::Sha256Hex;
 
 use super::line::Line;
-use super::{Capability, Entry, Signers, Subject};
+use super::{Capability, Entry, Quorum, Signers, Subject};
 use crate::ModuleName;
 
 /// A module that imports what it was not granted, or is not signed as it has to be. Displays as one line with the exact words
@@ -21,7 +21,7 @@ pub struct Refused {
     pub missing: BTreeMap<String, Capability>,
     /// What is no interface of Brine.
     pub unknown: Vec<String>,
-    /// Why its signature, or that it has none, is in the way.
+    /// Why its signature, that it has none, or its content is in the way, whatever is granted.
     pub unsigned: Option<String>,
     /// What the entries of the configuration would have to be.
     lines: Vec<Line>,
@@ -86,15 +86,43 @@ pub(super) fn unsigned(
         Some(master) if level.is_multiple_of(2) => format!("masters:{master}:"),
         _ => String::new(),
     };
-    let written: Vec<&str> = match &entry.signed_by {
-        Some(Signers::OneOf(keys)) => keys.iter().map(|key| key.written.as_str()).collect(),
-        _ => Vec::new(),
+    let (have, ask) = match &entry.signed_by {
+        Some(Signers::Needed(quorum)) => (quorum.signed_by(subject.signers), asked(quorum)),
+        _ => (0, String::new()),
     };
-    let what = if subject.signers.is_empty() { "is not signed" } else { "is signed by another key" };
-    let by = few(&written);
+    let what = match (subject.signers, have) {
+        ([], _) => "is not signed".to_owned(),
+        (_, 0) => "is signed by another key".to_owned(),
+        (_, have) => format!("is signed by {have} of the keys that are asked for"),
+    };
     format!(
-        "module {name} {what}, and sandbox:{of_master}modules:{key}:signed_by asks for a signature of {by}; sign it with `minisign \
-         -S -m {name}.wasm` and put {name}.wasm.minisig beside it"
+        "module {name} {what}, and sandbox:{of_master}modules:{key}:signed_by asks for {ask}; have it signed with `salt-module sign \
+         {name}.wasm` and put {name}.wasm.minisig beside it"
+    )
+}
+
+/// Whose signatures a module has to have, in words.
+fn asked(quorum: &Quorum) -> String {
+    let signatures = match quorum.at_least {
+        0 | 1 => "a signature of".to_owned(),
+        several => format!("signatures of {several} of"),
+    };
+    if quorum.any {
+        return format!(
+            "{signatures} {} in the owner's folder of keys",
+            if quorum.at_least > 1 { "the keys" } else { "a key" }
+        );
+    }
+    let written: Vec<&str> = quorum.of.iter().map(|signer| signer.written.as_str()).collect();
+    format!("{signatures} {}", few(&written))
+}
+
+/// Why a module whose content is revoked is refused.
+pub(super) fn revoked(subject: &Subject<'_>) -> String {
+    format!(
+        "module {} is refused: the owner of this host revoked this content (sha256 {}, by sandbox:revoked:sha256); install another \
+         version of it",
+        subject.name, subject.sha256
     )
 }
 

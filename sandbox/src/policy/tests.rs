@@ -9,8 +9,14 @@ const GRANTS_IT: &str =
     "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: ";
 const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
 
+const OTHER: &str = "RWR0ZXN0a2V5McEDcDky7N5lOKlopH4K4PYQPchhbUfGngoqhHd7JUAp";
+
+fn id(line: &str) -> KeyId {
+    crate::SigningKey::line(line).unwrap().id
+}
+
 fn key() -> KeyId {
-    crate::SigningKey::line(KEY).unwrap().id
+    id(KEY)
 }
 
 fn imports(names: &[&str]) -> Vec<String> {
@@ -210,7 +216,7 @@ fn signatures_that_are_asked_for() {
     };
     let own = format!("modules: {{x: {{signed_by: [{KEY}]}}}}");
     let every = format!("modules: {{\"*\": {{signed_by: [{KEY}]}}}}");
-    let how = "sign it with `minisign -S -m x.wasm` and put x.wasm.minisig beside it";
+    let how = "have it signed with `salt-module sign x.wasm` and put x.wasm.minisig beside it";
     for config in [&own, &every] {
         assert_eq!(signed(config, false, &[key()]), Ok(()));
         let entry = if config == &own { "x" } else { "*" };
@@ -253,6 +259,52 @@ fn signatures_that_are_asked_for() {
         all.decide(&subject, &imports(&["jobs"]), &["f"]).is_ok()
     };
     assert!(standard(&[key()]) && !standard(&[]));
+}
+
+#[test]
+fn several_signers() {
+    let third = "RWQAAAAAAAAAAMEDcDky7N5lOKlopH4K4PYQPchhbUfGngoqhHd7JUAp";
+    let config = format!("modules: {{x: {{signed_by: {{at_least: 2, of: [{KEY}, {OTHER}, {third}]}}, jobs: true}}}}");
+    let module = name("x");
+    let decide = |signers: &[KeyId]| {
+        let subject = Subject { name: &module, standard: false, sha256: sha(1), signers };
+        let decided = read(&config).decide(&subject, &imports(&["jobs"]), &["f"]);
+        decided.map(drop).map_err(|refused| refused.to_string())
+    };
+    assert_eq!(decide(&[id(OTHER), key()]), Ok(()));
+    assert_eq!(decide(&[id(third), id(OTHER), key()]), Ok(()));
+    let expect = format!(
+        "and sandbox:modules:x:signed_by asks for signatures of 2 of {KEY}, {OTHER} and {third}; have it signed with `salt-module sign \
+         x.wasm` and put x.wasm.minisig beside it"
+    );
+    let one = format!("module x is signed by 1 of the keys that are asked for, {expect}");
+    assert_eq!(decide(&[id(OTHER)]), Err(one.clone()));
+    // One who signed twice is one.
+    assert_eq!(decide(&[id(OTHER), id(OTHER)]), Err(one));
+    assert_eq!(decide(&[]), Err(format!("module x is not signed, {expect}")));
+    assert_eq!(decide(&[KeyId::UNKNOWN]), Err(format!("module x is signed by another key, {expect}")));
+    // Any of no keys is nobody.
+    let any = read("modules: {x: {signed_by: any}}");
+    let subject = Subject { name: &module, standard: false, sha256: sha(1), signers: &[key()] };
+    let error = any.decide(&subject, &[], &["f"]).unwrap_err().to_string();
+    assert!(error.contains("asks for a signature of a key in the owner's folder of keys; "), "{error}");
+}
+
+#[test]
+fn revoked_content_is_refused_whatever_is_granted() {
+    let hash = sha(1);
+    let config = format!("revoked: {{sha256: [\"{hash}\"]}}\nmodules: {{x: {{sha256: \"{hash}\", jobs: true}}}}");
+    let module = name("x");
+    for standard in [false, true] {
+        let subject = |byte: u8| Subject { name: &module, standard, sha256: sha(byte), signers: &[] };
+        let refused = read(&config).decide(&subject(1), &imports(&["jobs"]), &["f"]).unwrap_err();
+        let expect = format!(
+            "module x is refused: the owner of this host revoked this content (sha256 {hash}, by sandbox:revoked:sha256); install \
+             another version of it"
+        );
+        assert_eq!((refused.to_string(), refused.lines()), (expect, None));
+        assert!(read(&config).decide(&subject(2), &[], &["f"]).is_ok());
+    }
 }
 
 #[test]
@@ -340,7 +392,10 @@ fn entry() -> impl Strategy<Value = Entry> {
     let signed = prop_oneof![
         4 => Just(None),
         1 => Just(Some(Signers::NotNeeded)),
-        1 => Just(Some(Signers::OneOf(vec![Signer { written: KEY.into(), key: Some(key()) }]))),
+        1 => (1usize..3).prop_map(|at_least| {
+            let of = [KEY, OTHER][..at_least].iter().map(|line| Signer { written: (*line).into(), key: Some(id(line)) });
+            Some(Signers::Needed(Quorum { at_least, of: of.collect(), any: false }))
+        }),
     ];
     let limits = (proptest::option::of(1u64..86_400_000), proptest::option::of(65_536u64..1 << 32)).prop_map(
         |(wall_ms, memory)| LimitChanges { wall_ms: wall_ms.map(|ms| ms.max(10)), memory, ..LimitChanges::default() },
@@ -428,11 +483,11 @@ proptest! {
         more in proptest::collection::vec(select(all_imports()), 0..3),
         standard: bool,
         hash in 0u8..3,
-        signed: bool,
+        signed in 0usize..3,
     ) {
         let module = name("saltutil");
-        let keys = [key()];
-        let subject = Subject { name: &module, standard, sha256: sha(hash), signers: if signed { &keys } else { &[] } };
+        let keys = [key(), id(OTHER)];
+        let subject = Subject { name: &module, standard, sha256: sha(hash), signers: &keys[..signed] };
         let functions = ["f", "g", "h"];
         let decide = |policy: &Policy, imports: &[String]| policy.decide(&subject, imports, &functions);
         let all: Vec<String> = wanted.iter().chain(&more).cloned().collect();

@@ -23,12 +23,16 @@ pub(super) fn of(store: &Store) -> Vec<String> {
     let mut findings = of_policy(store.policy(), &table, &Accounts { users: &users, groups: &groups });
     let left_out = store.all_left_out();
     findings.extend(left_out.iter().map(|(name, left_out)| format!("module {name} is left out: {}", left_out.why)));
-    let held = store.held();
-    let held = held.iter().filter(|(name, _)| !left_out.contains_key(*name));
-    findings.extend(held.map(|(name, held)| {
+    let refused = store.refused();
+    let refused = refused.iter().filter(|(name, _)| !left_out.contains_key(*name));
+    findings.extend(refused.map(|(name, refused)| {
         let what = if table.contains_key(name) { "an update of module" } else { "module" };
-        format!("{what} {name} was not taken: {}", held.why)
+        format!("{what} {name} was not taken: {}", refused.why)
     }));
+    findings.extend(store.all_held().values().map(|held| held.to_string()));
+    if let Err(why) = store.decided_at_all() {
+        findings.push(format!("{why}; nothing is installed until that file is put right or taken away"));
+    }
     findings
 }
 

@@ -4,10 +4,11 @@ use brine_sandbox_wire::Directory;
 use rmpv::Value;
 
 use super::limits::limits;
-use super::values::{absolute, count, entries, list, name, names, text, user};
+use super::signers::{sha256, signed_by};
+use super::values::{absolute, count, entries, list, name, names, user};
 use super::{Result, error};
 use crate::grants::{Names, ProcessGrant, is_glob, read_rule};
-use crate::policy::{Capability, Entry, Grant, Kind, Rules, Signer, Signers};
+use crate::policy::{Capability, Entry, Grant, Kind, Rules};
 
 pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()> {
     for (key, value) in entries(path, value)? {
@@ -24,6 +25,9 @@ pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()
             }
             if entry.max_running.is_some() || entry.max_queued.is_some() {
                 return error(&path, "max_running and max_queued are for a module, not for one of its functions");
+            }
+            if entry.downgrade.is_some() {
+                return error(&path, "downgrade is for a module, not for one of its functions");
             }
             rules.functions.insert((name(&path, module)?, function.to_owned()), entry);
         } else {
@@ -42,18 +46,19 @@ fn entry(path: &str, value: &Value) -> Result<Entry> {
             continue;
         }
         match key {
-            "sha256" => match value.as_str().unwrap_or_default().parse() {
-                Ok(hash) => entry.sha256 = Some(hash),
-                Err(_) => return error(&path, "64 hex digits are expected, in quotes if all of them are decimal"),
-            },
+            "sha256" => entry.sha256 = Some(sha256(&path, value)?),
             "signed_by" => entry.signed_by = Some(signed_by(&path, value)?),
+            "downgrade" => match value.as_bool() {
+                Some(may) => entry.downgrade = Some(may),
+                None => return error(&path, format!("true or false is expected, not {value}")),
+            },
             "user" => entry.user = Some(user(&path, value)?),
             "limits" => entry.limits = limits(&path, value)?,
             "max_running" => entry.max_running = Some(count(&path, value, 1..=1_000)?),
             "max_queued" => entry.max_queued = Some(count(&path, value, 0..=1_000_000)?),
             _ => {
                 let known: Vec<&str> = Capability::ALL.iter().map(|capability| capability.key()).collect();
-                let others = "sha256, signed_by, user, limits, max_running and max_queued";
+                let others = "sha256, signed_by, downgrade, user, limits, max_running and max_queued";
                 return error(&path, format!("there is no such grant; there are {}, {others}", known.join(", ")));
             }
         }
@@ -187,18 +192,4 @@ fn directories(path: &str, value: &Value) -> Result<Vec<Directory>> {
         return error(path, format!("{} is there twice", twice[0].path));
     }
     Ok(directories)
-}
-
-fn signed_by(path: &str, value: &Value) -> Result<Signers> {
-    if value.as_bool() == Some(false) {
-        return Ok(Signers::NotNeeded);
-    }
-    let Value::Array(items) = value else {
-        return error(path, format!("a list of public keys or false is expected, not {value}"));
-    };
-    if items.is_empty() {
-        return error(path, "the list is empty: nothing could be so signed");
-    }
-    let signer = |item| Ok(Signer { written: text(path, item)?.to_owned(), key: None });
-    items.iter().map(signer).collect::<Result<_>>().map(Signers::OneOf)
 }

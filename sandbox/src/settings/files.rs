@@ -1,41 +1,27 @@
-//! The part of the settings that looks at the host, once: files of keys, links of folders, the minion's own user.
+//! The part of the settings that looks at the host, once: links of folders, the minion's own user, who may write what; `keys.rs` reads
+//! the keys.
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rmpv::Value;
 
-use super::{Result, Settings, error};
+use super::{Result, Settings, keys};
 use crate::grants::{Host, Names};
-use crate::policy::{Capability, Entry, Grant, Policy, Rules, Signers};
-use crate::signature::SigningKey;
-
-/// Bytes of a file of a public key: a comment and a line.
-const MAX_KEY_FILE: u64 = 4_096;
+use crate::policy::{Capability, Grant, Policy};
 
 impl Settings {
-    /// Reads the value of `sandbox` as [`Settings::read`] does, then the files of keys that it names (absolute or in `beside`, the
-    /// folder of the configuration), and looks at what else a decision has to know of this host.
+    /// Reads the value of `sandbox` as [`Settings::read`] does, then the files of keys that it names (absolute, in `beside`, the folder
+    /// of the configuration, or in the owner's folder of keys), and looks at what else a decision has to know of this host.
     pub fn load(value: &Value, beside: &Path) -> Result<Self> {
         let mut settings = Self::read(value)?;
         let policy = &mut settings.policy;
         policy.host = Host::look(programs(policy).iter().map(String::as_str));
         policy.host.user = own_user();
-        read_keys(policy, Some(beside))?;
+        keys::read(policy, Some((beside, settings.keys.as_deref())))?;
         Ok(settings)
     }
-}
-
-/// Fills in the keys that entries name; with a folder those in files too.
-pub(super) fn read_keys(policy: &mut Policy, beside: Option<&Path>) -> Result<()> {
-    policy.keys.clear();
-    rules_keys("sandbox:modules", &mut policy.general, beside, &mut policy.keys)?;
-    for (master, rules) in &mut policy.masters {
-        rules_keys(&format!("sandbox:masters:{master}:modules"), rules, beside, &mut policy.keys)?;
-    }
-    Ok(())
 }
 
 /// Every program that is named anywhere.
@@ -64,53 +50,6 @@ fn own_user() -> Option<std::sync::Arc<str>> {
     fields
         .filter(|fields| fields.get(2) == Some(&uid.to_string().as_str()))
         .find_map(|fields| Some((*fields.first()?).into()))
-}
-
-fn rules_keys(path: &str, rules: &mut Rules, beside: Option<&Path>, keys: &mut Vec<SigningKey>) -> Result<()> {
-    for ((module, function), entry) in &mut rules.functions {
-        entry_keys(&format!("{path}:{module}.{function}"), entry, beside, keys)?;
-    }
-    for (module, entry) in &mut rules.modules {
-        entry_keys(&format!("{path}:{module}"), entry, beside, keys)?;
-    }
-    entry_keys(&format!("{path}:*"), &mut rules.every, beside, keys)
-}
-
-fn entry_keys(path: &str, entry: &mut Entry, beside: Option<&Path>, keys: &mut Vec<SigningKey>) -> Result<()> {
-    let Some(Signers::OneOf(signers)) = &mut entry.signed_by else { return Ok(()) };
-    for signer in signers {
-        let path = format!("{path}:signed_by");
-        let key = match (SigningKey::line(&signer.written), beside) {
-            (Some(key), _) => key,
-            (None, Some(beside)) => key_file(&path, &signer.written, beside)?,
-            (None, None) => continue,
-        };
-        signer.key = Some(key.id);
-        if keys.iter().all(|known| known.id != key.id) {
-            keys.push(key);
-        }
-    }
-    Ok(())
-}
-
-fn key_file(path: &str, written: &str, beside: &Path) -> Result<SigningKey> {
-    // An absolute name takes the folder's place.
-    let file = beside.join(written);
-    let cannot = |why: String| {
-        error(path, format!("{written:?} is no public key of minisign, and the file {} {why}", file.display()))
-    };
-    if let Some(why) = others_may_write(&file) {
-        return error(path, why);
-    }
-    let mut text = String::new();
-    let read = fs::File::open(&file).and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text));
-    match read {
-        Err(error) => cannot(format!("cannot be read: {error}")),
-        Ok(_) => match SigningKey::file(&text, written) {
-            Some(key) => Ok(key),
-            None => cannot("has none in it: a line of comment and a line that begins with RW are expected".to_owned()),
-        },
-    }
 }
 
 /// Why somebody else than root and this process's user could change what is in a file: one line; none where nobody can. A file
@@ -143,33 +82,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-
-    /// Keys are read beside the configuration, and not where others could put theirs.
-    #[test]
-    fn files_of_keys() {
-        const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        let file = base.join("ops.pub");
-        let config = crate::testing::yaml("modules: {\"*\": {signed_by: [ops.pub]}}");
-        let load = || Settings::load(&config, &base).map(|settings| settings.policy).map_err(|error| error.to_string());
-        let key = "sandbox:modules:*:signed_by";
-        let cannot = format!("{key}: \"ops.pub\" is no public key of minisign, and the file {}", file.display());
-        assert_eq!(load().unwrap_err(), format!("{cannot} cannot be read: No such file or directory (os error 2)"));
-        fs::write(&file, "x").unwrap();
-        let expect = format!("{cannot} has none in it: a line of comment and a line that begins with RW are expected");
-        assert_eq!(load().unwrap_err(), expect);
-        fs::write(&file, format!("untrusted comment: x\n{KEY}\n")).unwrap();
-        let policy = load().unwrap();
-        assert_eq!(policy.keys.len(), 1);
-        assert!(
-            matches!(&policy.general.every.signed_by, Some(Signers::OneOf(keys)) if keys[0].key == Some(policy.keys[0].id))
-        );
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
-        let why =
-            format!("{} may be written by others (mode 666); `chmod go-w` it and give it to root", file.display());
-        assert_eq!(load().unwrap_err(), format!("{key}: {why}"));
-    }
 
     #[test]
     fn files_that_others_may_write() {

@@ -1,12 +1,15 @@
 //! The `sandbox:` part of the minion's configuration. It decides what code may do on this host, so a key that is not known
 //! or a value that does not fit is an error, never a default.
 //!
-//! - `entry.rs`  what is said of one module; `limits.rs` what jobs and the compiler may use; `values.rs` single values
-//! - `files.rs`  the part that looks at the host: files of keys, links of folders
+//! - `entry.rs`  what is said of one module; `signers.rs` of signatures; `limits.rs` what jobs and the compiler may use; `values.rs`
+//!   single values
+//! - `files.rs`  the part that looks at the host: links of folders, who may write what; `keys.rs` files of keys
 
 mod entry;
 mod files;
+mod keys;
 mod limits;
+mod signers;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -37,8 +40,10 @@ const MAX_MASTERS: usize = 16;
 pub struct Settings {
     /// `limits`
     pub limits: Limits,
-    /// `modules`, `masters`, `replace_standard`
+    /// `modules`, `masters`, `replace_standard`, `revoked`
     pub policy: Policy,
+    /// `keys`: the owner's folder of keys, absolute or beside the configuration. None: `module_keys` there, if it is there.
+    pub keys: Option<String>,
     /// `max_running`
     pub max_running: usize,
     /// `max_queued`
@@ -61,6 +66,7 @@ impl Default for Settings {
         Self {
             limits: Limits::default(),
             policy: Policy::default(),
+            keys: None,
             max_running: MIN_RUNNING.max(RUNNING_PER_CORE * cores),
             max_queued: MAX_QUEUED,
             compile: CompileLimits::default(),
@@ -106,6 +112,8 @@ impl Settings {
                     let names = values::list(&path, value, |path, text| values::name(path, text).map(drop))?;
                     settings.policy.replace_standard = names.iter().filter_map(|name| name.parse().ok()).collect();
                 }
+                "revoked" => settings.policy.revoked = signers::revoked(&path, value)?,
+                "keys" => settings.keys = Some(values::text(&path, value)?.to_owned()),
                 "max_running" => settings.max_running = values::count(&path, value, 1..=1_000)?,
                 "max_queued" => settings.max_queued = values::count(&path, value, 0..=1_000_000)?,
                 "user" => settings.user = Some(values::user(&path, value)?),
@@ -116,12 +124,12 @@ impl Settings {
                 "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
                 _ => {
                     let known = "user, require_second_wall, executor_idle, max_running, max_queued, total_memory, limits, compile, \
-                                 modules, masters and replace_standard";
+                                 modules, masters, replace_standard, keys and revoked";
                     return error(&path, format!("there is no such setting; there are {known}"));
                 }
             }
         }
-        files::read_keys(&mut settings.policy, None)?;
+        keys::read(&mut settings.policy, None)?;
         Ok(settings)
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::grants::{Names, ProcessGrant};
-use crate::policy::{Capability, Grant, Signers};
+use crate::policy::{Capability, Grant, Quorum, Signers};
 use crate::testing::yaml;
 
 fn fails(config: &str, expect: &str) {
@@ -51,7 +51,7 @@ fn limits() {
     fails(
         "moduls: {}",
         "sandbox:moduls: there is no such setting; there are user, require_second_wall, executor_idle, max_running, max_queued, \
-         total_memory, limits, compile, modules, masters and replace_standard",
+         total_memory, limits, compile, modules, masters, replace_standard, keys and revoked",
     );
 }
 
@@ -68,7 +68,7 @@ fn entries_are_read() {
     let entry = &policy.general.modules["deploy"];
     assert_eq!(entry.sha256.unwrap().to_string(), hash);
     assert!(
-        matches!(&entry.signed_by, Some(Signers::OneOf(keys)) if keys[0].written == "ops.pub" && keys[0].key.is_none())
+        matches!(&entry.signed_by, Some(Signers::Needed(Quorum { at_least: 1, of, any: false })) if of[0].written == "ops.pub" && of[0].key.is_none())
     );
     assert_eq!(entry.says[&Capability::Jobs], Grant::Yes);
     assert_eq!(entry.says[&Capability::Grains], Grant::No);
@@ -96,7 +96,7 @@ fn what_an_entry_cannot_be() {
     bad(
         "job: true",
         "job: there is no such grant; there are grains, config, modules, jobs, disks, policy, process, filesystem, network, pillar, \
-         functions, files, events, mine, sha256, signed_by, user, limits, max_running and max_queued",
+         functions, files, events, mine, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
     let form = "any, a list of programs, a dict of programs, users, groups, env and cwd, or false is expected, not";
@@ -139,13 +139,23 @@ fn what_an_entry_cannot_be() {
     bad("pillar: [\"a::b\"]", "pillar: \"a::b\" has an empty part");
     bad("files: [\"salt://a\"]", "files: \"salt://a\": a path on the file server is relative, as in deploy/**");
     bad("files: [a/../b]", "files: \"a/../b\" has parts that are empty, . or ..");
-    bad("signed_by: ops.pub", "signed_by: a list of public keys or false is expected, not \"ops.pub\"");
+    let form = "any, a list of public keys, {at_least: 2, of: […]} or false is expected, not";
+    bad("signed_by: ops.pub", &format!("signed_by: {form} \"ops.pub\""));
+    bad("signed_by: true", &format!("signed_by: {form} true"));
+    let needed = "signed_by: both at_least and of are needed, as in {at_least: 2, of: [a.pub, b.pub, c.pub]}";
+    bad("signed_by: {at_least: 2}", needed);
+    bad("signed_by: {of: any}", needed);
+    bad("signed_by: {at_least: 0, of: any}", "signed_by:at_least: a number from 1 to 8 is expected, not 0");
+    bad("signed_by: {at_least: 9, of: any}", "signed_by:at_least: a number from 1 to 8 is expected, not 9");
+    bad("signed_by: {at_least: 2, of: [a.pub]}", "signed_by:of: 2 signatures are asked for, and there are 1 keys");
+    bad("signed_by: {at_least: 2, of: 5}", "signed_by:of: any or a list of public keys is expected, not 5");
+    bad("signed_by: {least: 2}", "signed_by:least: there is no such key; there are at_least and of");
     bad("signed_by: []", "signed_by: the list is empty: nothing could be so signed");
     bad("max_running: 0", "max_running: a number from 1 to 1000 is expected, not 0");
     bad(
         "\"a\\nb\": 1",
         "a b: there is no such grant; there are grains, config, modules, jobs, disks, policy, process, filesystem, \
-         network, pillar, functions, files, events, mine, sha256, signed_by, user, limits, max_running and max_queued",
+         network, pillar, functions, files, events, mine, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     fails(
         "modules: {x.f: {max_running: 1}}",
@@ -157,6 +167,20 @@ fn what_an_entry_cannot_be() {
     );
     let error = Settings::read(&yaml("modules: {../x: {}}")).unwrap_err().to_string();
     assert!(error.starts_with("sandbox:modules:../x:"), "{error}");
+}
+
+#[test]
+fn what_is_revoked() {
+    let hash = "0a".repeat(32);
+    let revoked =
+        Settings::read(&yaml(&format!("revoked: {{keys: [old.pub], sha256: [{hash}]}}"))).unwrap().policy.revoked;
+    assert_eq!(revoked.written[0].written, "old.pub");
+    assert_eq!(revoked.sha256.iter().map(ToString::to_string).collect::<Vec<_>>(), [hash]);
+    fails("revoked: {keys: old.pub}", "sandbox:revoked:keys: a list is expected, not \"old.pub\"");
+    let digits = "64 hex digits are expected, in quotes if all of them are decimal";
+    fails("revoked: {sha256: [12ab]}", &format!("sandbox:revoked:sha256: {digits}"));
+    fails("revoked: {names: [x]}", "sandbox:revoked:names: there is no such setting; there are keys and sha256");
+    fails("keys: ''", "sandbox:keys: it is empty");
 }
 
 #[test]

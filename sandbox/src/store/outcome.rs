@@ -2,6 +2,7 @@
 
 use crate::policy::Refused;
 use crate::signature::SignatureError;
+use crate::store::Held;
 use crate::{BadName, ModuleName};
 
 /// What an install did.
@@ -53,6 +54,9 @@ pub enum InstallError {
     /// It imports what it was not granted, or is not signed as it has to be.
     #[error(transparent)]
     Policy(#[from] Box<Refused>),
+    /// It waits for the owner of this host.
+    #[error("{0}")]
+    Held(Box<Held>),
     /// This host's fault: another time it may be installed.
     #[error("module {name} was not installed: {reason}")]
     Failed {
@@ -61,12 +65,67 @@ pub enum InstallError {
         /// One line.
         reason: String,
     },
+    /// It is large, and the start does not wait for it.
+    #[error("module {0} is compiled right now; try again in a moment")]
+    Compiling(ModuleName),
     /// So many modules are being installed that this one was not taken.
     #[error("module {0} was not installed: too many modules are being installed; try again")]
     Busy(ModuleName),
     /// The sandbox has ended.
     #[error("module {0} was not installed: the sandbox has ended")]
     Ended(ModuleName),
+}
+
+/// Why nothing was approved: one line.
+#[derive(Debug, thiserror::Error)]
+pub enum ApproveError {
+    /// Not a module's name.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// Not 64 hex digits.
+    #[error("{0:?} is no sha256 of a module: 64 hex digits are expected, as `sandbox.diff` shows them")]
+    Sha256(String),
+    /// Something else is in the way, which an approval does not lift.
+    #[error("{0}")]
+    Refused(Box<InstallError>),
+    /// A standard module.
+    #[error("module {0} is a standard module and needs no approval")]
+    Standard(ModuleName),
+    /// This host's fault.
+    #[error("module {name} was not approved: {reason}")]
+    Failed {
+        /// The module.
+        name: ModuleName,
+        /// One line.
+        reason: String,
+    },
+}
+
+/// Why a module did not go back to the version before: one line.
+#[derive(Debug, thiserror::Error)]
+pub enum RollbackError {
+    /// Not a module's name.
+    #[error(transparent)]
+    Name(#[from] BadName),
+    /// There is none.
+    #[error("there is no version of module {0} to go back to on this minion")]
+    Nothing(ModuleName),
+    /// It is not let in any more.
+    #[error("module {name} does not go back: {why}")]
+    Refused {
+        /// The module.
+        name: ModuleName,
+        /// Why.
+        why: Box<InstallError>,
+    },
+    /// This host's fault.
+    #[error("module {name} does not go back: {reason}")]
+    Failed {
+        /// The module.
+        name: ModuleName,
+        /// One line.
+        reason: String,
+    },
 }
 
 /// Why a module was not removed; it is still there.
@@ -83,6 +142,18 @@ pub enum RemoveError {
         /// One line.
         reason: String,
     },
+}
+
+impl ApproveError {
+    pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
+        Self::Failed { name: name.clone(), reason: reason.to_string() }
+    }
+}
+
+impl RollbackError {
+    pub(crate) fn failed(name: &ModuleName, reason: impl std::fmt::Display) -> Self {
+        Self::Failed { name: name.clone(), reason: reason.to_string() }
+    }
 }
 
 impl RemoveError {

@@ -245,7 +245,7 @@ pub(crate) fn job(jid: &str, fun: &str) -> JobContext {
 }
 
 pub(crate) async fn call(sandbox: &Sandbox, fun: &str) -> JobOutcome {
-    within(fun, sandbox.run(job("20261120000000000001", fun), fun, vec![], vec![])).await
+    within(fun, Box::pin(sandbox.run(job("20261120000000000001", fun), fun, vec![], vec![]))).await
 }
 
 /// Starts a job that goes on beside the test.

@@ -387,4 +387,22 @@ pub enum PolicyOp {
     /// Answered by a map: the walls in force and what the kernel lacks, grants that name what is not there, who may write the
     /// configuration.
     Check,
+    /// Answered by a map: what an update that is held adds and removes, and how the owner lets it in.
+    Diff {
+        /// The module.
+        name: String,
+    },
+    /// Lets a content of a module in with all that it asks for; only for who called `sandbox.approve` on this host. Answered by a
+    /// map: what it has now and what is still to be written.
+    Approve {
+        /// The module.
+        name: String,
+        /// The content, in hex.
+        sha256: String,
+    },
+    /// Goes back to the last version that was good; only for the module `sandbox`. Answered by a map: both versions.
+    Rollback {
+        /// The module.
+        name: String,
+    },
 }

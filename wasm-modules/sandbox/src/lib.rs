@@ -27,6 +27,18 @@ impl Guest for Module {
     fn check() -> Data {
         policy::check()
     }
+
+    fn diff(name: Data) -> Result<Data, String> {
+        policy::diff(&name.name("name")?)
+    }
+
+    fn approve(name: Data, sha256: Data) -> Result<Data, String> {
+        policy::approve(&name.name("name")?, &sha256.name("sha256")?)
+    }
+
+    fn rollback(name: Data) -> Result<Data, String> {
+        policy::rollback(&name.name("name")?)
+    }
 }
 
 export!(Module);

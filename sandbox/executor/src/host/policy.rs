@@ -23,4 +23,25 @@ impl Host for Guest {
         let value = self.ask_or_end(what, HostOp::Policy(PolicyOp::Check)).await?;
         Ok(super::data(what, value)?)
     }
+
+    async fn diff(&mut self, name: String) -> wasmtime::Result<Result<Data, String>> {
+        self.policy("policy.diff", PolicyOp::Diff { name }).await
+    }
+
+    async fn approve(&mut self, name: String, sha256: String) -> wasmtime::Result<Result<Data, String>> {
+        self.policy("policy.approve", PolicyOp::Approve { name, sha256 }).await
+    }
+
+    async fn rollback(&mut self, name: String) -> wasmtime::Result<Result<Data, String>> {
+        self.policy("policy.rollback", PolicyOp::Rollback { name }).await
+    }
+}
+
+impl Guest {
+    async fn policy(&mut self, what: &'static str, op: PolicyOp) -> wasmtime::Result<Result<Data, String>> {
+        match self.ask(what, HostOp::Policy(op)).await? {
+            Ok(value) => Ok(Ok(super::data(what, value)?)),
+            Err(error) => Ok(Err(error)),
+        }
+    }
 }

@@ -1,0 +1,171 @@
+//! `salt-module inspect`
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use brine_component::{Function, signature};
+use brine_protocol::output::visible;
+use brine_sandbox::{Compiled, Rest};
+use serde_json::{Value, json};
+
+use crate::asks;
+use crate::cage::Module;
+use crate::cli::Inspect;
+use crate::failure::{self, Failure};
+use crate::signatures::{self, Block};
+
+pub(crate) fn run(options: &Inspect) -> Result<ExitCode, Failure> {
+    let module = Module::read(&options.file, !options.no_compile)?;
+    let signatures = signatures::read(&options.file);
+    if options.json {
+        println!("{:#}", as_json(&module, signatures.as_ref().map(Option::as_deref)));
+    } else {
+        print(&module, signatures.as_ref().map(Option::as_deref));
+    }
+    // No minion would take it.
+    let refused = matches!(module.compiled, Some(Err(_))) || !module.asks.unknown.is_empty();
+    Ok(if refused { ExitCode::from(failure::FAILED) } else { ExitCode::SUCCESS })
+}
+
+fn print(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) {
+    println!("{} {}", module.name, module.version());
+    if let Some(doc) = &module.info.doc {
+        print_doc(doc, "  ");
+    }
+    println!();
+    println!("  {:<9} {}, {} bytes", "file", module.path.display(), module.wasm.len());
+    println!("  {:<9} {}", "sha256", module.sha256);
+    match signatures {
+        Ok(None) => println!("  {:<9} no: there is no {}", "signed", signatures::path_of(&module.path).display()),
+        Ok(Some(blocks)) => {
+            for block in blocks {
+                println!("  {:<9} {}", "signed", said(block));
+            }
+        }
+        Err(error) => println!("  {:<9} no: {error}", "signed"),
+    }
+    match &module.compiled {
+        Some(Ok(compiled)) => println!("  {:<9} {}", "compiles", cost(compiled)),
+        Some(Err(why)) => println!("  {:<9} no, so every minion refuses it: it {}", "compiles", visible(why)),
+        None => {}
+    }
+    println!("\nfunctions");
+    for function in &module.info.functions {
+        println!("  {}", visible(&signature(&module.name, function)));
+        if let Some(doc) = &function.doc {
+            print_doc(doc, "      ");
+        }
+    }
+    for note in &module.info.notes {
+        println!("  note: {}", visible(note));
+    }
+    println!("\nasks for");
+    for line in module.asks.lines("  ") {
+        println!("{}", visible(&line));
+    }
+    if module.asks.is_nothing() {
+        println!("  nothing that has to be granted");
+    }
+    if let Some(lines) = configuration(module) {
+        println!("\nto grant it, in the minion's configuration");
+        for line in lines.lines() {
+            println!("  {line}");
+        }
+    }
+}
+
+fn configuration(module: &Module) -> Option<String> {
+    let functions: Vec<&str> = module.info.functions.iter().map(|function| function.name.as_str()).collect();
+    asks::configuration(&module.name.parse().ok()?, module.sha256, &module.info.imports, &functions)
+}
+
+fn print_doc(doc: &str, indent: &str) {
+    for line in doc.lines() {
+        println!("{}", format!("{indent}{}", visible(line)).trim_end());
+    }
+}
+
+/// What a signature says of itself: nobody gave a key to check it with.
+fn said(block: &Block) -> String {
+    let said = block.said();
+    let time = said.time().map(|time| format!(" on {time}")).unwrap_or_default();
+    let version = said.version.map(|version| format!(", version {}", visible(&version))).unwrap_or_default();
+    format!("by key {}{time}{version}, as it says: `salt-module verify` checks that", block.key)
+}
+
+fn cost(compiled: &Compiled) -> String {
+    format!(
+        "in {} ({} of CPU) with {} MB of memory at most, into {} KB of machine code",
+        seconds(compiled.wall),
+        seconds(compiled.cpu),
+        compiled.memory.div_ceil(1_000_000),
+        compiled.code.div_ceil(1_000)
+    )
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.2} s", time.as_secs_f64())
+}
+
+fn as_json(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) -> Value {
+    let milliseconds = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    let compile = match &module.compiled {
+        None => Value::Null,
+        Some(Err(why)) => json!({ "error": why }),
+        Some(Ok(compiled)) => json!({
+            "wall_ms": milliseconds(compiled.wall),
+            "cpu_ms": milliseconds(compiled.cpu),
+            "memory": compiled.memory,
+            "code": compiled.code,
+        }),
+    };
+    let signatures = match signatures {
+        Ok(blocks) => blocks.unwrap_or_default().iter().map(signature_json).collect(),
+        Err(error) => json!({ "error": error.to_string() }),
+    };
+    let functions: Vec<Value> =
+        module.info.functions.iter().map(|function| function_json(&module.name, function)).collect();
+    json!({
+        "name": module.name,
+        "version": module.info.version,
+        "doc": module.info.doc,
+        "file": module.path,
+        "size": module.wasm.len(),
+        "sha256": module.sha256.to_string(),
+        "signatures": signatures,
+        "compile": compile,
+        "functions": functions,
+        "notes": module.info.notes,
+        "imports": module.info.imports,
+        "asks": module.asks.json(),
+        "configuration": configuration(module),
+    })
+}
+
+fn signature_json(block: &Block) -> Value {
+    let said = block.said();
+    json!({ "key": block.key, "time": said.timestamp, "file": said.file, "version": said.version, "checked": false })
+}
+
+/// One function.
+pub(crate) fn function_json(module: &str, function: &Function) -> Value {
+    let params: Vec<Value> = function
+        .params
+        .iter()
+        .map(|param| {
+            let rest = match param.rest {
+                Rest::No => Value::Null,
+                Rest::Args => "args".into(),
+                Rest::Kwargs => "kwargs".into(),
+            };
+            json!({ "name": param.name, "type": param.ty, "optional": param.optional, "rest": rest })
+        })
+        .collect();
+    json!({
+        "name": function.name,
+        "signature": signature(module, function),
+        "params": params,
+        "result": function.result,
+        "doc": function.doc,
+    })
+}

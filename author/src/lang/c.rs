@@ -1,0 +1,151 @@
+//! C: bindings by wit-bindgen, compiled by the clang in zig with its WASI libc, made a component by wit-component. The same sources give
+//! the same bytes wherever they are.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wit_bindgen_core::Files;
+
+use super::{Language, Project, componentize};
+use crate::failure::Failure;
+use crate::wit::Wit;
+use crate::{file, tool};
+
+pub(super) struct C;
+
+/// The file with the world's functions. All of its folder is compiled.
+const MAIN: &str = "src/module.c";
+
+const VERSION: &str = "0.17.0";
+const SIZE: &str = "101 MB to fetch, 290 MB on disk; the first build makes its libc";
+/// For x86_64 and aarch64.
+const REQUIREMENTS: &str = "ziglang==0.17.0 \
+    --hash=sha256:97079827064a7492cce5541ceb438ae8003ce1e54e399676da2d62fb7a5dc08b \
+    --hash=sha256:d2804f94f54f7fcf8169f4b212a619ad688a4e2e6592e976f0cf2e58e2cd8af3\n";
+/// What is for other systems, below zig's folder `lib`: 180 MB.
+const UNUSED: [&str; 8] =
+    ["docs", "libtsan", "libcxx", "libc/mingw", "libc/glibc", "libc/darwin", "libc/freebsd", "libc/netbsd"];
+/// Of the folders of headers, those whose names begin so stay.
+const HEADERS: [&str; 2] = ["wasm", "generic-musl"];
+
+impl Language for C {
+    fn title(&self) -> &'static str {
+        "C"
+    }
+
+    fn project_file(&self, dir: &Path) -> Option<PathBuf> {
+        Some(dir.join(MAIN)).filter(|path| path.is_file())
+    }
+
+    fn looks_for(&self) -> &'static str {
+        MAIN
+    }
+
+    fn template(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (MAIN, include_str!("../../templates/c/module.c.in")),
+            ("src/greeting.h", include_str!("../../templates/c/greeting.h.in")),
+            ("src/greeting.c", include_str!("../../templates/c/greeting.c.in")),
+            ("tests/greeting.c", include_str!("../../templates/c/test.c.in")),
+            ("Makefile", include_str!("../../templates/c/Makefile.in")),
+            (".gitignore", "/bindings/\n/tests/greeting\n*.wasm\n"),
+        ]
+    }
+
+    fn tour(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (MAIN, "what they do"),
+            ("bindings/{{name}}.h", "their types in C, once it is built"),
+            ("tests/greeting.c", "a test"),
+        ]
+    }
+
+    fn test_command(&self) -> &'static str {
+        "make test"
+    }
+
+    fn build(&self, project: &Project) -> Result<Vec<u8>, Failure> {
+        let tool = tool::installed("ziglang", VERSION, SIZE, install)?;
+        let sources = sources(&project.dir.join("src"))?;
+        // There to stay: an editor looks for the header.
+        let folder = project.dir.join("bindings");
+        let bindings = bindings(&project.wit, &folder)?;
+
+        let (core, cache) = (project.scratch.join("core.wasm"), tool.join("cache"));
+        let mut command = tool::command(tool.join("lib/ziglang/zig"));
+        // Names of files get into the result where sources ask for them (`assert`): as they are seen from the module's folder.
+        command.current_dir(&project.dir).env("ZIG_GLOBAL_CACHE_DIR", &cache).env("ZIG_LOCAL_CACHE_DIR", &cache);
+        command.args(["cc", "--target=wasm32-wasi", "-mexec-model=reactor", "-std=c17", "-Os", "-Wall", "-Wextra"]);
+        // Names of functions stay, so that a trap's backtrace says where.
+        command.args(["-Wl,--strip-debug", "-Isrc", "-Ibindings"]);
+        command.args(sources.iter().chain(&bindings).map(|path| seen(&project.dir, path))).arg("-o").arg(&core);
+        let hint = format!("remove {} and build again", tool.display());
+        tool::run("zig cc", &mut command, &hint)?;
+        let core = fs::read(&core).map_err(|error| Failure::unreadable(&core, error))?;
+        componentize(core).map_err(explained)
+    }
+}
+
+fn explained(failure: Failure) -> Failure {
+    let words = failure.to_string();
+    if words.contains("wasi_snapshot_preview1") {
+        return Failure::input(format!(
+            "{words}\n  something here calls into WASI (printf, fopen, time, …), which no module has by itself: say things through \
+             brine:host/log, and import in wit/world.wit what is needed of the host"
+        ));
+    }
+    failure
+}
+
+fn install(dir: &Path) -> Result<(), Failure> {
+    tool::pip(dir, REQUIREMENTS)?;
+    let lib = dir.join("lib/ziglang/lib");
+    for name in UNUSED {
+        // What is not there any more takes no room.
+        let _ = fs::remove_dir_all(lib.join(name));
+    }
+    for entry in fs::read_dir(lib.join("libc/include")).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if !HEADERS.iter().any(|kept| name.to_string_lossy().starts_with(kept)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// The C files of a folder, in the order of their names.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error: std::io::Error| Failure::unreadable(folder, error);
+    let mut sources = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            sources.push(path);
+        }
+    }
+    sources.sort();
+    Ok(sources)
+}
+
+/// Writes header, code and type information for the world; what of it is compiled and linked.
+fn bindings(wit: &Wit, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
+    let mut files = Files::default();
+    let made = wit_bindgen_c::Opts::default().build().generate(&mut wit.resolve.clone(), wit.world, &mut files);
+    made.map_err(|error| Failure::input(format!("there are no bindings in C for the WIT: {error:#}")))?;
+    let mut linked = Vec::new();
+    for (name, contents) in files.iter() {
+        let path = folder.join(name);
+        file::write(&path, contents)?;
+        if !name.ends_with(".h") {
+            linked.push(path);
+        }
+    }
+    Ok(linked)
+}
+
+/// A path as it is seen from the folder.
+fn seen(folder: &Path, path: &Path) -> OsString {
+    path.strip_prefix(folder).unwrap_or(path).into()
+}

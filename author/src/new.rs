@@ -1,0 +1,79 @@
+//! `salt-module new`
+
+use std::path::Path;
+
+use brine_sandbox::ModuleName;
+
+use crate::cli::New;
+use crate::failure::Failure;
+use crate::{file, wit};
+
+/// The same functions in every language.
+const WORLD: &str = include_str!("../templates/world.wit");
+
+pub(crate) fn run(options: &New) -> Result<(), Failure> {
+    let name: ModuleName =
+        options.name.parse().map_err(|error: brine_sandbox::BadName| Failure::usage(error.to_string()))?;
+    let names = Names::of(&name)?;
+    let dir = options.dir.clone().unwrap_or_else(|| name.as_str().into());
+    let empty = std::fs::read_dir(&dir).map(|mut entries| entries.next().is_none());
+    if dir.exists() && !empty.unwrap_or(false) {
+        return Err(Failure::unwritable(&dir, "it is there already and not empty; choose another with --dir"));
+    }
+    let language = options.lang.language();
+    let files = [("wit/world.wit", WORLD)].into_iter().chain(language.template().iter().copied());
+    for (path, text) in files {
+        let path = dir.join(names.fill(path));
+        let folder = path.parent().unwrap_or(&dir);
+        std::fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
+        file::write(&path, names.fill(text).as_bytes())?;
+    }
+    wit::lay_down(&dir.join("wit"))?;
+    print(&dir, &name, options, &names);
+    Ok(())
+}
+
+fn print(dir: &Path, name: &ModuleName, options: &New, names: &Names) {
+    let language = options.lang.language();
+    println!("{} is the folder of {name}, a module in {}:", dir.display(), language.title());
+    println!("  {:<18} its functions: names, types, documentation", "wit/world.wit");
+    println!("  {:<18} what the host offers to modules", "wit/deps/");
+    for (path, what) in language.tour() {
+        println!("  {:<18} {what}", names.fill(path));
+    }
+    println!("Next:");
+    println!("  cd {}", dir.display());
+    println!("  salt-module build");
+    println!("  salt-module run {name}.wasm world");
+    println!("  {:<33} # its own test", language.test_command());
+}
+
+/// One name in the spellings of several languages.
+struct Names {
+    name: String,
+    kebab: String,
+    camel: String,
+    pascal: String,
+}
+
+impl Names {
+    fn of(name: &ModuleName) -> Result<Self, Failure> {
+        let name = name.as_str();
+        let words: Vec<&str> = name.split('_').collect();
+        if words.iter().any(|word| !word.starts_with(|c: char| c.is_ascii_lowercase())) {
+            return Err(Failure::usage(format!(
+                "{name} cannot be a world's name in WIT: there each word, between the _, begins with a letter"
+            )));
+        }
+        let capital = |word: &&str| word[..1].to_ascii_uppercase() + &word[1..];
+        let pascal: String = words.iter().map(capital).collect();
+        let camel = pascal[..1].to_ascii_lowercase() + &pascal[1..];
+        Ok(Self { name: name.to_owned(), kebab: words.join("-"), camel, pascal })
+    }
+
+    fn fill(&self, text: &str) -> String {
+        let Self { name, kebab, camel, pascal } = self;
+        let pairs = [("{{name}}", name), ("{{kebab}}", kebab), ("{{camel}}", camel), ("{{pascal}}", pascal)];
+        pairs.into_iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    }
+}

@@ -1,0 +1,236 @@
+//! `salt-module run`: one call, with the minion's own engine, broker, policy and limits, and without a minion or a master.
+
+use std::fs::DirBuilder;
+use std::io::{IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use brine_minion::config::MinionOpts;
+use brine_minion::minion::{Called, Local, sandbox_of};
+use brine_protocol::args::parse_input;
+use brine_protocol::config::{Config, Role};
+use brine_protocol::output::{self, Outputter, Style};
+use brine_protocol::value::{Value, ValueExt, map};
+use brine_sandbox::{Capability, ModuleName, Settings, Sha256Hex, Subject};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::cage::{self, Module};
+use crate::cli::Run;
+use crate::failure::{self, Failure};
+use crate::file;
+use crate::grants::{self, Merged};
+use crate::tool;
+
+/// Who the module is told that it runs on: there is no minion.
+const ID: &str = "local";
+
+pub(crate) fn run(options: &Run) -> Result<ExitCode, Failure> {
+    let name = file::module_name(&options.file)?;
+    let wasm = file::read(&options.file)?;
+    let grants = grants::merge("--grant", "filesystem: {/srv: ro}", &options.grants)?;
+    let limits = grants::merge("--limit", "memory: 16MiB", &options.limits)?;
+    if let Some(out) = options.out.as_deref().filter(|out| Outputter::by_name(out).is_none()) {
+        return Err(Failure::usage(format!(
+            "--out: there is no outputter {out}; there are nested, json, yaml, raw, txt…"
+        )));
+    }
+    if let Some(level) = &options.log_level {
+        log(level)?;
+    }
+    if options.function.is_none() {
+        return list(&Module::read(&options.file, false)?);
+    }
+    let fun = function(options, &name)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("no threads: {error}")))?;
+    let ended = runtime.block_on(Box::pin(host(options, (&name, &fun), &wasm, grants, limits)));
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    ended
+}
+
+/// `test.ping`, as `salt` calls it.
+fn function(options: &Run, name: &ModuleName) -> Result<String, Failure> {
+    let function = options.function.as_deref().unwrap_or_default();
+    match function.split_once('.') {
+        None => Ok(format!("{name}.{function}")),
+        Some((module, _)) if module == name.as_str() => Ok(function.to_owned()),
+        Some((module, _)) => Err(Failure::usage(format!(
+            "{} is the module {name}, not {module}: the file's name is the module's",
+            options.file.display()
+        ))),
+    }
+}
+
+fn log(level: &str) -> Result<(), Failure> {
+    brine_protocol::logging::init(level, None).map_err(|why| Failure::usage(format!("--log-level: {why}")))
+}
+
+/// What there is to call.
+fn list(module: &Module) -> Result<ExitCode, Failure> {
+    println!("{} has these functions; name one, and its arguments after it:", module.name);
+    for function in &module.info.functions {
+        println!("  {}", output::visible(&brine_component::signature(&module.name, function)));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The host of one call: everything that it writes is in a folder that goes with it. The compiled code stays, for the next call.
+async fn host(
+    options: &Run,
+    (name, fun): (&ModuleName, &str),
+    wasm: &[u8],
+    grants: Merged,
+    limits: Merged,
+) -> Result<ExitCode, Failure> {
+    let work = Work::new()?;
+    let dir = work.folder.path();
+    // Ended by Ctrl-C it leaves nothing behind either.
+    let ended = tokio::select! {
+        ended = Box::pin(async {
+            let local = prepare(dir, &options.file, name, wasm, &grants, limits).await?;
+            let ended = call(options, &local, (name, fun), wasm, &grants).await;
+            local.runtime().shutdown().await;
+            ended
+        }) => ended,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(failure::INTERRUPTED, "interrupted")),
+    };
+    work.keep();
+    ended
+}
+
+/// The folder of a run. Where the user has a folder for such things it is there, and what the run before compiled is moved into it
+/// and out of it again: a second run at the same time finds none and compiles anew.
+struct Work {
+    folder: TempDir,
+    kept: Option<PathBuf>,
+}
+
+impl Work {
+    fn new() -> Result<Self, Failure> {
+        let none = |error: std::io::Error| Failure::failed(format!("no folder to work in: {error}"));
+        let kept = tool::cache().map(|cache| cache.join("run"));
+        let kept = kept.filter(|dir| DirBuilder::new().recursive(true).mode(0o700).create(dir).is_ok());
+        let (folder, kept) = match kept.and_then(|dir| Some((tempfile::tempdir_in(&dir).ok()?, dir.join("compiled")))) {
+            Some((folder, kept)) => (folder, Some(kept)),
+            None => (tempfile::tempdir().map_err(none)?, None),
+        };
+        let work = Self { folder, kept };
+        let modules = work.folder.path().join("cache/modules");
+        DirBuilder::new().recursive(true).mode(0o700).create(&modules).map_err(none)?;
+        if let Some(kept) = &work.kept {
+            // There may be none.
+            let _ = std::fs::rename(kept, work.compiled());
+        }
+        Ok(work)
+    }
+
+    fn compiled(&self) -> PathBuf {
+        self.folder.path().join("cache/sandbox")
+    }
+
+    fn keep(&self) {
+        if let Some(kept) = &self.kept {
+            // Where another run was faster, its are as good.
+            let _ = std::fs::rename(self.compiled(), kept);
+        }
+    }
+}
+
+async fn prepare(
+    dir: &Path,
+    path: &Path,
+    name: &ModuleName,
+    wasm: &[u8],
+    grants: &Merged,
+    limits: Merged,
+) -> Result<Local, Failure> {
+    let mut package = cage::package()?;
+    if !grants.has(Capability::Functions.key()) {
+        // It cannot call them, and each is compiled anew.
+        package.modules = dir.join("standard");
+        std::fs::create_dir(&package.modules).map_err(|error| Failure::unwritable(&package.modules, error))?;
+    }
+    let sandbox = map([("modules", map([(name.as_str(), grants.value())])), ("limits", limits.value())]);
+    let failed = |error: String| Failure::failed(format!("no sandbox for it: {error}"));
+    let mut config = Config::from_yaml("", &dir.join("minion"), Role::Minion).map_err(|e| failed(e.to_string()))?;
+    config.set("cachedir", dir.join("cache").to_string_lossy().into_owned());
+    config.set("pki_dir", dir.join("pki").to_string_lossy().into_owned());
+    config.set("sandbox", sandbox);
+    let opts = MinionOpts::from_config(config, Some(ID)).map_err(|e| failed(e.to_string()))?;
+    let misuse = |error: brine_minion::minion::MinionError| match error {
+        brine_minion::minion::MinionError::Settings(error) => Failure::usage(in_options(&error.to_string(), name)),
+        other => Failure::new(failure::UNAVAILABLE, other.to_string()),
+    };
+    let compiler = package.compiler.clone();
+    let make = sandbox_of(package, &opts, None).map_err(misuse)?;
+    // Before it is compiled, which can take long.
+    let settings = Settings::load(&opts.sandbox, dir).map_err(|error| misuse(error.into()))?;
+    let examined = brine_sandbox::examine(compiler, settings.compile, wasm, false).await;
+    let (info, _) = examined.map_err(|why| Failure::input(format!("{} {why}", path.display())))?;
+    let functions: Vec<&str> = info.functions.iter().map(|function| function.name.as_str()).collect();
+    let sha256 = Sha256Hex::from(<[u8; 32]>::from(Sha256::digest(wasm)));
+    let subject = Subject { name, standard: false, sha256, signers: &[] };
+    if let Err(refused) = settings.policy.decide(&subject, &info.imports, &functions) {
+        return Err(Failure::failed(with_hint(&refused.to_string(), grants)));
+    }
+    // There from the start, what an earlier run compiled is not taken for another module's.
+    file::write(&opts.modules_dir().join(format!("{name}.wasm")), wasm)?;
+    Local::prepare(opts, make).await.map_err(misuse)
+}
+
+/// A setting's error, of the options that became settings.
+fn in_options(error: &str, name: &ModuleName) -> String {
+    let options = [(format!("sandbox:modules:{name}:"), "--grant "), ("sandbox:limits:".to_owned(), "--limit ")];
+    let said = options.iter().fold(error.to_owned(), |text, (setting, option)| text.replace(setting, option));
+    said.strip_prefix("the setting ").map(str::to_owned).unwrap_or(said)
+}
+
+async fn call(
+    options: &Run,
+    local: &Local,
+    (name, fun): (&ModuleName, &str),
+    wasm: &[u8],
+    grants: &Merged,
+) -> Result<ExitCode, Failure> {
+    let runtime = local.runtime();
+    let installed = runtime.install(name.as_str(), wasm, None, "base").await;
+    installed.map_err(|why| Failure::failed(with_hint(&why, grants)))?;
+    if options.log_level.is_none() {
+        // From here on: what the call does is of interest, not how its host came to be.
+        log("info")?;
+    }
+    let Called { outcome, ran, usage } = local.call(fun, parse_input(&options.arguments)).await;
+    if options.usage {
+        let shown = output::render("nested", &map([("usage", usage)]), &Style::default());
+        eprintln!("{}", shown.trim_end());
+    }
+    if !ran && outcome.value.text().is_some() {
+        let said = with_hint(&outcome.value.python_str(), grants);
+        return Err(Failure::failed(format!("error running {fun}: {said}")));
+    }
+    print(options, &outcome.value, outcome.retcode);
+    Ok(if outcome.retcode == 0 { ExitCode::SUCCESS } else { ExitCode::from(failure::FAILED) })
+}
+
+/// A refusal's words tell an owner what to write; here it is an option.
+fn with_hint(words: &str, grants: &Merged) -> String {
+    let words = output::visible(words);
+    match grants::lacking(&words, grants) {
+        None => words.into_owned(),
+        Some(options) => format!("{words}\nHere it is granted by: {options}"),
+    }
+}
+
+/// As `salt-call` prints it.
+fn print(options: &Run, value: &Value, retcode: i64) {
+    let terminal = std::io::stdout().is_terminal();
+    let style = Style { retcode, ..if terminal { Style::terminal() } else { Style::default() } };
+    let name = options.out.as_deref().unwrap_or("nested");
+    let text = output::render(name, &map([("local", value.clone())]), &style);
+    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let mut out = std::io::stdout().lock();
+    // Who closed the pipe does not want the rest.
+    let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
+}

@@ -1,0 +1,119 @@
+//! A module's WIT: the host's interfaces laid down beside it, and its one world.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use wit_parser::{ParseError, Resolve, ResolveError, WorldId};
+
+use crate::failure::Failure;
+use crate::file;
+
+/// The host's interfaces and what is used of WASI: path below `wit/deps/`, text.
+const DEPS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/wit.rs"));
+
+/// A module's interface: the folder, and what is in it.
+pub(crate) struct Wit {
+    /// Absolute.
+    pub(crate) dir: PathBuf,
+    pub(crate) resolve: Resolve,
+    pub(crate) world: WorldId,
+}
+
+impl Wit {
+    /// The name of its world in kebab-case, as bindings generators want it.
+    pub(crate) fn world_name(&self) -> &str {
+        &self.resolve.worlds[self.world].name
+    }
+
+    /// Reads the WIT of a module's folder. `world` where there are several.
+    pub(crate) fn read(project: &Path, world: Option<&str>) -> Result<Self, Failure> {
+        let dir = project.join("wit");
+        if !dir.is_dir() {
+            return Err(Failure::input(format!(
+                "{} has no wit/ folder: a module's functions are typed in wit/world.wit, and `salt-module new` lays one down",
+                project.display()
+            )));
+        }
+        lay_down(&dir)?;
+        let bad = |why: String| Failure::input(format!("the WIT in {}: {why}", dir.display()));
+        let mut resolve = Resolve::default();
+        let (package, _) = match resolve.push_path(&dir) {
+            Ok(pushed) => pushed,
+            // With the place in the file; what is around it in the chain says that a folder was read.
+            Err(error) => {
+                let sources = &resolve.source_map;
+                let said = error.chain().find_map(|layer| match layer.downcast_ref::<ParseError>() {
+                    Some(error) => Some(error.render(sources)),
+                    None => Some(layer.downcast_ref::<ResolveError>()?.render(sources)),
+                });
+                return Err(bad(said.unwrap_or_else(|| format!("{error:#}"))));
+            }
+        };
+        let worlds = &resolve.packages[package].worlds;
+        let found = match world {
+            Some(name) => worlds.get(name).copied(),
+            None if worlds.len() == 1 => worlds.values().next().copied(),
+            None => None,
+        };
+        let names = || worlds.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let world = found.ok_or_else(|| match world {
+            Some(name) => bad(format!("there is no world {name}; there are: {}", names())),
+            None if worlds.is_empty() => {
+                bad("there is no world; a module's is `world NAME { export FUNCTION: func() -> string; }`".into())
+            }
+            None => bad(format!("there are {} worlds, and a module is one of them: --world {}", worlds.len(), names())),
+        })?;
+        if resolve.worlds[world].exports.is_empty() {
+            let name = &resolve.worlds[world].name;
+            return Err(bad(format!(
+                "the world {name} exports nothing, so there is nothing to call: `export FUNCTION: func() -> string;`"
+            )));
+        }
+        Ok(Self { dir, resolve, world })
+    }
+}
+
+/// Puts what the WIT refers to and `deps/` does not have there: all of the host, and of WASI what is named.
+pub(crate) fn lay_down(wit: &Path) -> Result<(), Failure> {
+    let deps = wit.join("deps");
+    let (mut declared, mut text) = (BTreeSet::new(), String::new());
+    let (own, others) = (wit_files(wit), wit_files(&deps));
+    for (path, own) in own.iter().map(|path| (path, true)).chain(others.iter().map(|path| (path, false))) {
+        let content = std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
+        declared.extend(package(&content));
+        // What the host's WIT says of WASI is said in comments.
+        if own {
+            text.push_str(&content);
+        }
+    }
+    for (path, content) in DEPS {
+        let name = package(content).unwrap_or_default();
+        let wanted = name == "brine:host" || text.contains("wasi:");
+        if wanted && !declared.contains(&name) {
+            let path = deps.join(path);
+            let folder = path.parent().unwrap_or(&deps);
+            std::fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
+            file::write(&path, content.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Files of WIT in a folder and in the folders in it.
+fn wit_files(dir: &Path) -> Vec<PathBuf> {
+    let list = |dir: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(dir).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+    };
+    let all = list(dir).into_iter().filter(|path| path.file_name().is_none_or(|name| name != "deps"));
+    let all = all.flat_map(|path| if path.is_dir() { list(&path) } else { vec![path] });
+    let mut files: Vec<PathBuf> = all.filter(|path| path.extension().is_some_and(|e| e == "wit")).collect();
+    files.sort();
+    files
+}
+
+/// `brine:host` of `package brine:host@1.0.0;`
+fn package(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("package "))?;
+    Some(line.split(['@', ';']).next()?.trim().to_owned())
+}

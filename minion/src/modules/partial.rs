@@ -1,0 +1,356 @@
+//! What came of a module before its fetch was interrupted: kept in memory while the fetch goes on, and on the disk for one that goes on
+//! after this process. It is bound to the hash that the master named, and proves nothing by itself: the whole is hashed when it is
+//! there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use brine_sandbox::ModuleName;
+use rustix::fs::{FlockOperation, OFlags};
+use tracing::{debug, info};
+
+use crate::fileclient::{FileHash, Sink};
+
+/// What is shorter is fetched again: two chunks of the file server.
+const KEPT_FROM: usize = 512 << 10;
+/// Files kept, each no larger than a module may be.
+const MAX_FILES: usize = 4;
+/// The master may not have such a module any more.
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Between two lines in the log on a fetch that takes long.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// The folder of interrupted fetches, `partial` in the folder of fetched modules.
+pub(super) struct Partials {
+    dir: PathBuf,
+    /// Bytes that a module may have.
+    max: u64,
+}
+
+impl Partials {
+    pub(super) fn new(modules: &Path, max: u64) -> Self {
+        Self { dir: modules.join("partial"), max }
+    }
+
+    /// All of it, where it is installed already and only something beside it is new.
+    pub(super) async fn of_installed(&self, name: &ModuleName, said: &FileHash) -> Part {
+        let file = self.dir.with_file_name(format!("{name}.wasm"));
+        let max = self.max;
+        let read = tokio::task::spawn_blocking(move || {
+            let mut content = Vec::new();
+            File::open(file)?.take(max).read_to_end(&mut content).map(|_| content)
+        });
+        let content = read.await.unwrap_or_else(|error| Err(io::Error::other(error))).unwrap_or_default();
+        // If it is not, the fetch notices as with all that was kept.
+        self.part(name, said, None, (None, content))
+    }
+
+    /// What there is of a file; nothing of one that was never begun, or that another process fetches right now.
+    pub(super) async fn open(&self, name: &ModuleName, said: &FileHash, size: Option<u64>) -> Part {
+        let (dir, path, max) = (self.dir.clone(), self.path(said), self.max);
+        let read = tokio::task::spawn_blocking(move || {
+            sweep(&dir, &path);
+            read(&path, max)
+        });
+        let (file, content) = match read.await {
+            Ok(Ok((file, content))) => (Some(file), content),
+            _ => (None, Vec::new()),
+        };
+        if !content.is_empty() {
+            info!("fetching module {name} goes on at {} bytes", content.len());
+        }
+        self.part(name, said, size, (file, content))
+    }
+
+    fn part(
+        &self,
+        name: &ModuleName,
+        said: &FileHash,
+        size: Option<u64>,
+        (file, content): (Option<File>, Vec<u8>),
+    ) -> Part {
+        let now = Instant::now();
+        Part {
+            name: name.clone(),
+            said: said.clone(),
+            path: self.path(said),
+            lost: false,
+            file,
+            began: (now, content.len()),
+            shown: now,
+            content,
+            size,
+            max: None,
+        }
+    }
+
+    fn path(&self, said: &FileHash) -> PathBuf {
+        self.dir.join(said.to_string())
+    }
+}
+
+/// Removes what is old and what is too much, but not this.
+fn sweep(dir: &Path, but: &Path) {
+    let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| entry.path() != but) {
+        let modified = entry.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        files.push((modified, entry.path()));
+    }
+    files.sort();
+    let too_many = (files.len() + 1).saturating_sub(MAX_FILES);
+    for (index, (modified, path)) in files.iter().enumerate() {
+        if index < too_many || modified.elapsed().is_ok_and(|age| age > KEPT_FOR) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    options.read(true).append(true).mode(0o600).custom_flags(i32::try_from(flags).expect("open's flags are an int"));
+    options
+}
+
+fn locked(file: File) -> io::Result<File> {
+    rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+fn read(path: &Path, max: u64) -> io::Result<(File, Vec<u8>)> {
+    let file = locked(options().open(path)?)?;
+    let mut content = Vec::new();
+    (&file).take(max + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > max {
+        file.set_len(0)?;
+        content.clear();
+    }
+    Ok((file, content))
+}
+
+/// One file on its way.
+pub(super) struct Part {
+    name: ModuleName,
+    said: FileHash,
+    path: PathBuf,
+    content: Vec<u8>,
+    /// None as long as it is short, or where it cannot be kept: then the end of this process loses it, and no more.
+    file: Option<File>,
+    /// It cannot be kept: another process has the file, or the disk is full.
+    lost: bool,
+    /// When this fetch began, and with how many bytes.
+    began: (Instant, usize),
+    /// When the log was last told.
+    shown: Instant,
+    /// Bytes of the whole, where the master said it.
+    size: Option<u64>,
+    /// More is not taken.
+    max: Option<u64>,
+}
+
+impl Part {
+    /// Takes no more than this.
+    pub(super) fn at_most(mut self, max: Option<u64>) -> Self {
+        self.max = max;
+        self
+    }
+
+    /// Bytes that are there.
+    pub(super) fn len(&self) -> usize {
+        self.content.len()
+    }
+
+    /// The whole, which was verified.
+    pub(super) fn content(&self) -> &[u8] {
+        &self.content
+    }
+
+    /// It is not needed any more.
+    pub(super) fn discard(mut self) {
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        // Removed while the lock on it is held: another process's it cannot be.
+        if let Some(_file) = self.file.take() {
+            let _ = fs::remove_file(&self.path);
+        }
+        self.lost = false;
+    }
+
+    /// Keeps what came on the disk too.
+    fn keep(&mut self, new: usize) -> io::Result<()> {
+        if let Some(file) = &mut self.file {
+            return file.write_all(&self.content[self.content.len() - new..]);
+        }
+        if self.lost || self.content.len() < KEPT_FROM {
+            return Ok(());
+        }
+        if let Some(dir) = self.path.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        }
+        let mut file = locked(options().create_new(true).open(&self.path)?)?;
+        file.write_all(&self.content)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn show_progress(&mut self) {
+        if self.shown.elapsed() < PROGRESS {
+            return;
+        }
+        self.shown = Instant::now();
+        let (began, from) = self.began;
+        info!(
+            "fetching module {}: {}",
+            self.name,
+            progress(self.content.len(), self.content.len().saturating_sub(from), began.elapsed(), self.size)
+        );
+    }
+}
+
+/// `5.2 of 18.4 MB (28%), 1.1 MB/s`
+#[expect(clippy::cast_precision_loss, reason = "for people")]
+fn progress(bytes: usize, came: usize, within: Duration, size: Option<u64>) -> String {
+    let mb = |bytes: f64| bytes / 1e6;
+    let rate = mb(came as f64) / within.as_secs_f64().max(0.001);
+    let whole = match size {
+        Some(size) if size > 0 => format!(" of {:.1} MB ({:.0}%)", mb(size as f64), bytes as f64 * 100.0 / size as f64),
+        _ => " MB".to_owned(),
+    };
+    format!("{:.1}{whole}, {rate:.2} MB/s", mb(bytes as f64))
+}
+
+impl Sink for Part {
+    fn resume(&mut self, said: &FileHash, kept: &mut dyn FnMut(&[u8])) -> io::Result<u64> {
+        if self.said != *said {
+            // It was changed on the master meanwhile.
+            self.forget();
+            self.content.clear();
+            self.path.set_file_name(said.to_string());
+            self.said = said.clone();
+            self.size = None;
+        }
+        kept(&self.content);
+        Ok(self.content.len() as u64)
+    }
+
+    fn restart(&mut self) -> io::Result<()> {
+        self.forget();
+        self.content.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, data: &[u8]) -> io::Result<()> {
+        if self.max.is_some_and(|max| (self.content.len() + data.len()) as u64 > max) {
+            return Err(io::Error::other("more comes than the master said"));
+        }
+        self.content.extend_from_slice(data);
+        if let Err(error) = self.keep(data.len()) {
+            debug!("what came of module {} is not kept on the disk: {error}", self.name);
+            self.forget();
+            self.lost = true;
+        }
+        self.show_progress();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fileclient::Stated;
+
+    fn said(byte: &str) -> FileHash {
+        let stated = Stated { kind: "sha256".into(), hex: byte.repeat(32), size: None };
+        stated.try_into().unwrap()
+    }
+
+    fn kept(part: &mut Part, said: &FileHash) -> Vec<u8> {
+        let mut all = Vec::new();
+        let length = part.resume(said, &mut |data| all.extend_from_slice(data)).unwrap();
+        assert_eq!(length, all.len() as u64);
+        all
+    }
+
+    #[tokio::test]
+    async fn what_came_is_there_for_the_next_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let partials = Partials::new(dir.path(), 4 << 20);
+        let name: ModuleName = "big".parse().unwrap();
+        let (one, two) = (said("01"), said("02"));
+        let open = |said| partials.open(&name, said, Some(4 << 20));
+        let mut part = open(&one).await;
+        assert!(kept(&mut part, &one).is_empty());
+        // Short ones are not worth a file.
+        part.write(&[1; KEPT_FROM - 1]).unwrap();
+        assert!(!partials.dir.exists());
+        part.write(&[2; 2]).unwrap();
+        part.write(&[3; 5]).unwrap();
+        // Another process has none of it meanwhile, and does not disturb it.
+        let mut other = open(&one).await;
+        assert!(kept(&mut other, &one).is_empty());
+        other.write(&[9; KEPT_FROM]).unwrap();
+        other.discard();
+        let whole = kept(&mut part, &one);
+        assert_eq!(whole.len(), KEPT_FROM + 6);
+        drop(part);
+        let mut again = open(&one).await;
+        assert_eq!(kept(&mut again, &one), whole);
+        assert!(kept(&mut open(&two).await, &two).is_empty());
+        again.write(&[4]).unwrap();
+        drop(again);
+        let mut again = open(&one).await;
+        assert_eq!(again.len(), whole.len() + 1);
+        // Where the hash became another one, nothing of the old file counts.
+        assert!(kept(&mut again, &two).is_empty());
+        assert!(fs::read_dir(&partials.dir).unwrap().next().is_none());
+        again.write(&[5; KEPT_FROM]).unwrap();
+        assert!(partials.path(&two).exists());
+        again.restart().unwrap();
+        assert!(!partials.path(&two).exists());
+        again.write(&[5; KEPT_FROM]).unwrap();
+        again.discard();
+        assert!(fs::read_dir(&partials.dir).unwrap().next().is_none());
+    }
+
+    #[tokio::test]
+    async fn they_are_few_and_not_old() {
+        let dir = tempfile::tempdir().unwrap();
+        let partials = Partials::new(dir.path(), 1 << 20);
+        let name: ModuleName = "big".parse().unwrap();
+        let all: Vec<FileHash> = (10..17).map(|n| said(&n.to_string())).collect();
+        for said in &all {
+            partials.open(&name, said, None).await.write(&[0; KEPT_FROM]).unwrap();
+        }
+        assert!(fs::read_dir(&partials.dir).unwrap().count() <= MAX_FILES);
+        let last = partials.path(all.last().unwrap());
+        assert!(last.exists());
+        // It alone, so that it is not one too many.
+        fs::read_dir(&partials.dir).unwrap().flatten().filter(|entry| entry.path() != last).for_each(|entry| {
+            fs::remove_file(entry.path()).unwrap();
+        });
+        drop(partials.open(&name, &all[0], None).await);
+        assert!(last.exists());
+        let old = SystemTime::now() - KEPT_FOR - Duration::from_secs(60);
+        File::options().append(true).open(&last).unwrap().set_modified(old).unwrap();
+        drop(partials.open(&name, &all[0], None).await);
+        assert!(!last.exists());
+        // One that is larger than a module may be now, or no file at all, is none.
+        fs::write(partials.path(&all[0]), vec![0; (1 << 20) + 1]).unwrap();
+        assert_eq!(partials.open(&name, &all[0], None).await.len(), 0);
+        fs::remove_file(partials.path(&all[0])).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", partials.path(&all[0])).unwrap();
+        assert_eq!(partials.open(&name, &all[0], None).await.len(), 0);
+    }
+
+    #[test]
+    fn progress_is_for_people() {
+        let shown = |size| progress(5_200_000, 1_100_000, Duration::from_secs(1), size);
+        assert_eq!(shown(Some(18_400_000)), "5.2 of 18.4 MB (28%), 1.10 MB/s");
+        assert_eq!(shown(None), "5.2 MB, 1.10 MB/s");
+    }
+}

@@ -1,0 +1,153 @@
+//! A sync: what the master has in its environments against what there is here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use brine_protocol::ids::{SafePath, Saltenv};
+use brine_sandbox::{Installed, ModuleName};
+use tracing::{info, warn};
+
+use super::told::held_now;
+use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
+use crate::runtime::Runtime;
+
+/// More modules than Salt has.
+const MAX_MODULES: usize = 2048;
+
+impl Modules {
+    /// Fetches what changed in these environments (none: the configured one), and removes what came from them and is not
+    /// there any more. Returns the names that changed, as `modules.NAME`; the error names each module that was refused.
+    pub async fn sync(self: &Arc<Self>, saltenvs: Vec<Saltenv>) -> Result<Vec<String>, String> {
+        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(TOO_MANY.to_owned()) };
+        let this = Arc::clone(self);
+        let sync = tokio::spawn(async move {
+            let _place = place;
+            this.sync_all(saltenvs).await
+        });
+        sync.await.unwrap_or_else(|_| Err("fetching modules failed".to_owned()))
+    }
+
+    async fn sync_all(&self, mut saltenvs: Vec<Saltenv>) -> Result<Vec<String>, String> {
+        let Some(client) = &self.client else {
+            return Err("there is no master to fetch modules from (salt-call --local)".to_owned());
+        };
+        let _one_at_a_time = self.syncing.lock().await;
+        let runtime = self.runtime()?;
+        if saltenvs.is_empty() {
+            saltenvs.push(self.saltenv.clone());
+        }
+        // First all lists, whole: with one that fails nothing is changed. Where two environments have a module, the later
+        // one's counts.
+        let mut wanted: BTreeMap<ModuleName, &Saltenv> = BTreeMap::new();
+        let mut empty: Vec<&Saltenv> = Vec::new();
+        for saltenv in &saltenvs {
+            let files = client.list(saltenv, FOLDER).await.map_err(|e| e.to_string())?;
+            let names: Vec<ModuleName> = files.iter().filter_map(module_name).collect();
+            if names.len() > MAX_MODULES {
+                return Err(format!("{saltenv} has {} modules, more than the {MAX_MODULES} there may be", names.len()));
+            }
+            if names.is_empty() {
+                empty.push(saltenv);
+            }
+            wanted.extend(names.into_iter().map(|name| (name, saltenv)));
+        }
+        let (mut changed, mut refused) = (Vec::new(), Vec::new());
+        // What is held was had and waits for the owner; what was not to be had makes no successful sync.
+        let mut failed = false;
+        for (name, saltenv) in &wanted {
+            let held_before = held_now(&*runtime, name);
+            let fetched = self.fetch(&*runtime, name, saltenv).await;
+            self.tell_if_held(&*runtime, name, held_before).await;
+            match fetched {
+                Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
+                Ok(Some(Installed::Unchanged) | None) => {}
+                Err(e) => {
+                    warn!("the module {name} of {saltenv} is not taken: {e}");
+                    failed |= runtime.held(name.as_str()).is_none();
+                    refused.push(format!("{name}: {e}"));
+                }
+            }
+        }
+        for (name, origin) in self.gone(&*runtime, &saltenvs, &wanted) {
+            if let Some(saltenv) = empty.iter().find(|saltenv| saltenv.as_str() == origin)
+                && !client.has_anything(saltenv).await.map_err(|e| e.to_string())?
+            {
+                // Rather a module too many than none because a disk of the master was not mounted.
+                warn!("the master has nothing at all in {saltenv}; the module {name} that came from there stays");
+                continue;
+            }
+            match runtime.remove(&name).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    info!("module {name} of {origin} is removed: the master does not have it any more");
+                    changed.push(format!("modules.{name}"));
+                }
+                Err(e) => {
+                    warn!("{e}");
+                    refused.push(e);
+                }
+            }
+        }
+        self.absent().clear();
+        if !failed {
+            let environments: Vec<&str> = saltenvs.iter().map(Saltenv::as_str).collect();
+            let (master, something) = (client.master().unwrap_or_default(), !changed.is_empty());
+            if let Err(e) = runtime.synced(&environments, &master, something) {
+                warn!("that modules were synced could not be written down: {e}");
+            }
+        }
+        changed.sort();
+        changed.dedup();
+        if !changed.is_empty() {
+            info!("modules that changed: {}", changed.join(", "));
+        }
+        if refused.is_empty() {
+            return Ok(changed);
+        }
+        let taken = if changed.is_empty() { String::new() } else { format!(" (taken: {})", changed.join(", ")) };
+        Err(format!("modules that were not taken, the last good ones stay: {}{taken}", refused.join("; ")))
+    }
+
+    /// The modules that came from these environments and are in none of them now, with the environment.
+    fn gone(
+        &self,
+        runtime: &dyn Runtime,
+        saltenvs: &[Saltenv],
+        wanted: &BTreeMap<ModuleName, &Saltenv>,
+    ) -> Vec<(String, String)> {
+        let mut gone = runtime.installed();
+        gone.retain(|(name, origin)| {
+            self.clean
+                && !wanted.contains_key(name.as_str())
+                && saltenvs.iter().any(|saltenv| saltenv.as_str() == origin)
+        });
+        gone
+    }
+}
+
+/// `_modules/hello.wasm` → `hello`; files in folders below and others are not modules.
+fn module_name(path: &SafePath) -> Option<ModuleName> {
+    let stem = path.as_str().strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix(SUFFIX)?;
+    stem.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_in_the_folder_are_modules() {
+        for (path, name) in [
+            ("_modules/hello.wasm", Some("hello")),
+            ("_modules/hello.py", None),
+            ("_modules/sub/hello.wasm", None),
+            ("_modules/.wasm", None),
+            ("_modules/UPPER.wasm", None),
+            ("_modulesx/hello.wasm", None),
+            ("hello.wasm", None),
+        ] {
+            let found = module_name(&path.parse().unwrap());
+            assert_eq!(found.as_ref().map(ModuleName::as_str), name, "{path}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! What a program's table of options gives beside parsing and `--help`.
+//!
+//! - Completion in bash, zsh and fish: `COMPLETE=bash salt` prints the script that a shell loads, which then asks the program itself,
+//!   by clap's own protocol.
+//! - Manual pages: `BRINE_MAN_PAGES=DIR salt` writes them into a folder, for who installs.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Command, FromArgMatches};
+use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::env::CompleteEnv;
+
+/// What asks for completion, and in the words of which shell.
+const VARIABLE: &str = "COMPLETE";
+/// What asks for the manual pages, with their folder.
+const MAN_PAGES: &str = "BRINE_MAN_PAGES";
+/// Where shells say which word the cursor is in; the last one otherwise.
+const INDEX: &str = "_CLAP_COMPLETE_INDEX";
+/// More than anybody looks through.
+const MAX_CANDIDATES: usize = 2_000;
+
+/// The words before the cursor, the program's name first, and the one that is being written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Line {
+    /// As the program would get them.
+    pub before: Vec<String>,
+    /// As it was written so far, with its quotes.
+    pub current: String,
+}
+
+impl Line {
+    /// From what a shell hands over: `program -- words…`. None where it asks for the script.
+    fn new(args: impl IntoIterator<Item = OsString>, index: Option<usize>) -> Option<Self> {
+        let text = |word: OsString| word.to_string_lossy().into_owned();
+        let mut words: Vec<String> = args.into_iter().skip_while(|word| word != "--").skip(1).map(text).collect();
+        let at = index.unwrap_or(words.len().checked_sub(1)?);
+        words.truncate(at + 1);
+        let current = if words.len() > at { words.pop()? } else { String::new() };
+        Some(Self { before: words.iter().map(|word| unquoted(word)).collect(), current })
+    }
+
+    /// The options and words before the cursor as the program's own parser has them, as far as they make sense.
+    pub fn parse<T: FromArgMatches>(&self, command: &Command) -> Option<T> {
+        let matches = command.clone().ignore_errors(true).try_get_matches_from(&self.before).ok()?;
+        T::from_arg_matches(&matches).ok()
+    }
+}
+
+/// A word without its quotes. Bash hands them over as they were written.
+fn unquoted(word: &str) -> String {
+    match shlex::split(word).as_deref() {
+        Some([one]) => one.clone(),
+        _ => word.to_owned(),
+    }
+}
+
+/// What could stand at the cursor, by the command as it is and the line.
+pub type Candidates = fn(&Command, &Line) -> Vec<String>;
+
+/// Answers a shell that completes, or who asks for the manual pages, and ends the program; returns at once where nobody asks. `values` are the ids of arguments
+/// with what their values could be.
+pub fn answer(command: &Command, values: &[(&str, Candidates)]) {
+    if let Some(dir) = std::env::var_os(MAN_PAGES) {
+        let code = match clap_mangen::generate_to(command.clone(), &dir) {
+            Ok(()) => crate::exit::OK,
+            Err(error) => {
+                eprintln!("the manual pages cannot be written to {}: {error}", dir.display());
+                crate::exit::CANT_CREATE
+            }
+        };
+        std::process::exit(code);
+    }
+    if std::env::var_os(VARIABLE).is_none_or(|shell| shell.is_empty() || shell == "0") {
+        return;
+    }
+    let index = std::env::var(INDEX).ok().and_then(|index| index.parse().ok());
+    let line = Line::new(std::env::args_os(), index).unwrap_or_default();
+    CompleteEnv::with_factory(|| offering(command.clone(), values, &line)).complete();
+}
+
+/// The command with what completion needs of it.
+fn offering(command: Command, values: &[(&str, Candidates)], line: &Line) -> Command {
+    let original = command.clone();
+    // Options only where one is begun: there are dozens, and the words come first.
+    let options = line.current.starts_with('-');
+    // clap adds them of itself, where a program has none of its own.
+    let command = match options {
+        true => command,
+        false => command.disable_help_flag(true).disable_version_flag(true),
+    };
+    command.mut_args(|arg| {
+        let hidden = arg.is_hide_set() || !options;
+        match values.iter().find(|(id, _)| arg.get_id() == id) {
+            Some((_, candidates)) => {
+                let completer = completer(original.clone(), *candidates, line.clone());
+                let hidden = hidden && !arg.is_positional();
+                arg.hide(hidden).add(completer)
+            }
+            None => arg.hide(hidden),
+        }
+    })
+}
+
+fn completer(command: Command, candidates: Candidates, line: Line) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |current: &OsStr| {
+        let current = current.to_string_lossy();
+        let mut found = candidates(&command, &line);
+        found.retain(|name| name.starts_with(current.as_ref()) && name.chars().all(plain));
+        found.sort();
+        found.dedup();
+        found.truncate(MAX_CANDIDATES);
+        found.into_iter().map(CompletionCandidate::new).collect()
+    })
+}
+
+/// What a name may have in it that a shell puts into a command line: names come from other hosts.
+fn plain(c: char) -> bool {
+    c.is_alphanumeric() || "._-,:@=/+".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(words: &str, index: Option<usize>) -> Option<Line> {
+        Line::new(words.split(' ').map(OsString::from), index)
+    }
+
+    #[test]
+    fn words_up_to_the_cursor() {
+        let before = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(line("salt", None), None, "the script is asked for");
+        let whole = line("/bin/salt -- salt '*' test.p", None).unwrap();
+        assert_eq!(whole, Line { before: before(&["salt", "*"]), current: "test.p".into() });
+        let middle = line("salt -- salt web\\* te x y", Some(2)).unwrap();
+        assert_eq!(middle, Line { before: before(&["salt", "web*"]), current: "te".into() });
+        let after = line("salt -- salt \"a*\"", Some(2)).unwrap();
+        assert_eq!(after, Line { before: before(&["salt", "a*"]), current: String::new() });
+    }
+}

@@ -1,0 +1,81 @@
+//! What a module is, for who only wants to know: read, and compiled where asked, in the same cage as on a minion. Nothing is kept.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use brine_component::ModuleInfo;
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::compile::{CompileError, Compiler};
+use crate::{CompileLimits, user};
+
+/// Bytes of a description, which has bounds of its own: names, types and docs.
+const MAX_DESCRIPTION: u64 = 16 << 20;
+
+/// What compiling a module took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// Bytes of machine code.
+    pub code: u64,
+    /// Time on the clock.
+    pub wall: Duration,
+    /// Time of all cores.
+    pub cpu: Duration,
+    /// Bytes of memory at its highest. Never less than this program's own, which the system counts in.
+    pub memory: u64,
+}
+
+/// Has the compiler `brine-compiler` read a module in its cage, and compile it too where `compile` says so. The error is one line
+/// that follows the module's name: `is no component`.
+pub async fn examine(
+    program: PathBuf,
+    limits: CompileLimits,
+    wasm: &[u8],
+    compile: bool,
+) -> Result<(ModuleInfo, Option<Compiled>), String> {
+    let user = user::of_the_sandbox(None)?;
+    let compiler = Compiler { program, limits, user };
+    let failed = |error: std::io::Error| format!("cannot be given to the compiler: {error}");
+    let folder = tempfile::tempdir().map_err(failed)?;
+    let mut file = tempfile::tempfile().map_err(failed)?;
+    file.write_all(wasm).and_then(|()| std::io::Seek::rewind(&mut file)).map_err(failed)?;
+    let (output, info) = (folder.path().join("code"), folder.path().join("info"));
+    let (began, before) = (Instant::now(), children());
+    let done = match compile {
+        true => compiler.compile(file, &output, &info).await,
+        false => compiler.describe(file, &output, &info).await,
+    };
+    done.map_err(|error| match error {
+        CompileError::Refused(why) => why,
+        CompileError::Failed(why) => format!("cannot be looked at: {why}"),
+    })?;
+    let wall = began.elapsed();
+    let mut text = Vec::new();
+    File::open(&info).and_then(|file| file.take(MAX_DESCRIPTION).read_to_end(&mut text)).map_err(failed)?;
+    // From a process that read hostile bytes.
+    let info: ModuleInfo =
+        serde_json::from_slice(&text).map_err(|_| "was described by a compiler of another version")?;
+    info.check().map_err(|error| error.to_string())?;
+    let compiled = match compile {
+        false => None,
+        true => {
+            let (cpu, memory) = children();
+            let code = std::fs::metadata(&output).map_err(failed)?.len();
+            Some(Compiled { code, wall, cpu: cpu.saturating_sub(before.0), memory })
+        }
+    };
+    Ok((info, compiled))
+}
+
+/// CPU time of all children that have ended, and the highest memory of one.
+fn children() -> (Duration, u64) {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Default::default() };
+    let duration = |time: nix::sys::time::TimeVal| {
+        let micros = time.tv_sec().saturating_mul(1_000_000).saturating_add(time.tv_usec());
+        Duration::from_micros(u64::try_from(micros).unwrap_or_default())
+    };
+    let memory = u64::try_from(usage.max_rss()).unwrap_or_default().saturating_mul(1024);
+    (duration(usage.user_time()) + duration(usage.system_time()), memory)
+}

@@ -1,0 +1,96 @@
+//! Who waits for whom while modules are fetched and compiled: one of a name for another, large ones for large ones, small ones for few
+//! small ones. So a job that needs a small module does not wait for an interpreter of many megabytes.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
+
+use crate::ModuleName;
+
+/// Bytes of a component that is still small: far above what compilers to native code make of one module's source (the standard
+/// modules have 30 to 300 KB), far below an interpreter with a module in it (10 MB and more).
+pub const SMALL_MODULE: u64 = 1 << 20;
+
+/// Two ways that work can take, by the size of the module that it is for.
+#[derive(Debug)]
+pub struct Lanes {
+    small: Semaphore,
+    large: Semaphore,
+}
+
+impl Lanes {
+    /// So many small ones at once, and one large one.
+    #[must_use]
+    pub const fn new(small: usize) -> Self {
+        Self { small: Semaphore::const_new(small), large: Semaphore::const_new(1) }
+    }
+
+    /// Waits for its turn, and has it until what this returns is dropped. The second part says whether it waited.
+    ///
+    /// # Panics
+    /// Never: nobody closes a lane.
+    pub async fn enter(&self, size: u64) -> (SemaphorePermit<'_>, bool) {
+        let lane = if size <= SMALL_MODULE { &self.small } else { &self.large };
+        match lane.try_acquire() {
+            Ok(turn) => (turn, false),
+            Err(_) => (lane.acquire().await.expect("nobody closes a lane"), true),
+        }
+    }
+}
+
+/// One at a time of each name.
+#[derive(Debug, Default)]
+pub struct OneEach(Mutex<HashMap<ModuleName, Arc<tokio::sync::Mutex<()>>>>);
+
+impl OneEach {
+    /// Waits for those of this name that came before, and keeps others out until what this returns is dropped.
+    pub async fn enter(&self, name: &ModuleName) -> OwnedMutexGuard<()> {
+        let turn = {
+            let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Who holds a turn or waits for it has a count too.
+            names.retain(|_, turn| Arc::strong_count(turn) > 1);
+            Arc::clone(names.entry(name.clone()).or_default())
+        };
+        turn.lock_owned().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::testing::name;
+
+    #[test]
+    fn large_ones_wait_for_each_other_and_nobody_else() {
+        let lanes = Lanes::new(2);
+        let enter = |size| lanes.enter(size).now_or_never();
+        let (large, waited) = enter(SMALL_MODULE + 1).unwrap();
+        assert!(!waited);
+        assert!(enter(18 << 20).is_none());
+        let one = enter(SMALL_MODULE).unwrap();
+        let two = enter(0).unwrap();
+        assert!(enter(5).is_none());
+        drop(one);
+        assert!(enter(5).is_some());
+        drop((large, two));
+        assert!(enter(18 << 20).is_some());
+    }
+
+    #[test]
+    fn those_of_one_name_wait_for_each_other() {
+        let each = OneEach::default();
+        let (a, b) = (name("a"), name("b"));
+        let enter = |name| each.enter(name).now_or_never();
+        let first = enter(&a).unwrap();
+        assert!(enter(&a).is_none());
+        assert!(enter(&b).is_some());
+        drop(first);
+        assert!(enter(&a).is_some());
+        // What nobody needs is forgotten.
+        drop(enter(&b));
+        assert_eq!(each.0.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,61 @@
+//! The package's modules: signed when the package was built, with a key made for that build, whose public half is beside them. What
+//! was altered or got there otherwise is left out.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::{SignatureError, SigningKey, verify};
+use crate::ModuleName;
+
+/// The key's file in the folder of the package's modules.
+const FILE: &str = "standard.pub";
+/// Bytes of it: a comment and a line.
+const MAX_FILE: u64 = 4_096;
+
+/// The key of the build; a package that was not signed has none.
+#[derive(Debug)]
+pub(crate) enum StandardKey {
+    /// The package has none.
+    None,
+    /// This one.
+    Key(SigningKey),
+    /// It cannot be used, and with it no module.
+    Broken(String),
+}
+
+impl StandardKey {
+    /// Looks into the folder of the package's modules.
+    pub(crate) fn look(folder: &Path) -> Self {
+        let mut text = String::new();
+        match File::open(folder.join(FILE)).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::None,
+            Err(error) => Self::Broken(format!("cannot be verified, because {FILE} cannot be read: {error}")),
+            Ok(_) => match SigningKey::file(&text, FILE) {
+                Some(key) => Self::Key(key),
+                None => Self::Broken(format!("cannot be verified, because {FILE} has no key of minisign in it")),
+            },
+        }
+    }
+
+    /// Whether this is what the build made.
+    pub(crate) fn check(&self, name: &ModuleName, wasm: &[u8], signature: Option<&[u8]>) -> Result<(), SignatureError> {
+        let error = |why: &str| SignatureError::Standard { name: name.clone(), why: why.to_owned() };
+        let refuse = |why: &str| Err(error(why));
+        let key = match self {
+            Self::None => return Ok(()),
+            Self::Key(key) => key,
+            Self::Broken(why) => return refuse(why),
+        };
+        let Some(signature) = signature else { return refuse("is not signed, as all of the package are") };
+        for signature in verify::read(name, signature).map_err(|_| error("has a signature that cannot be read"))? {
+            match verify::verify(name, wasm, &signature, key) {
+                Ok(None) => {}
+                Ok(Some(_)) => return Ok(()),
+                Err(SignatureError::OtherName { file, .. }) => return refuse(&format!("was signed as {file}")),
+                Err(_) => return refuse("is not what was signed when the package was built"),
+            }
+        }
+        refuse("is not signed with the package's key")
+    }
+}

@@ -1,0 +1,126 @@
+//! From a component to compiled code: out of the cache, or from the compiler in its cage, few at a time.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use brine_sandbox_wire::Sha256Hex;
+use bytes::Bytes;
+
+use super::{Entry, InstallError, Shelf, Store, hash, off_thread};
+use crate::cache::{self, CacheError};
+use crate::compile::CompileError;
+use crate::{ModuleName, SMALL_MODULE};
+
+impl Store {
+    /// From the cache, or else from the compiler.
+    pub(super) async fn compiled(
+        &self,
+        name: &ModuleName,
+        sha256: Sha256Hex,
+        wasm: &Bytes,
+    ) -> Result<cache::Compiled, InstallError> {
+        if let Some(known) = self.known(name, sha256).await {
+            return known;
+        }
+        let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
+        let (_turn, waited) = self.compiling.enter(wasm.len() as u64).await;
+        // It may have been the same content under another name.
+        if waited && let Some(known) = self.known(name, sha256).await {
+            return known;
+        }
+        let stage = self.cache.stage().map_err(|error| failed(&error))?;
+        let component = stage.component(wasm.clone()).await.map_err(|error| failed(&error))?;
+        let started = std::time::Instant::now();
+        match self.compiler.compile(component, &stage.code(), &stage.info()).await {
+            Ok(()) => {
+                tracing::debug!(module = %name, %sha256, ms = started.elapsed().as_millis() as u64, "compiled");
+                let cache = Arc::clone(&self.cache);
+                let taken = off_thread(move || {
+                    cache.put(sha256, &stage)?;
+                    cache.get(sha256)
+                });
+                taken.await.map_err(|error| failed(&error))
+            }
+            Err(CompileError::Refused(reason)) => {
+                if let Err(error) = self.cache.refuse(sha256, &self.compiler.limits_text(), &reason) {
+                    tracing::warn!(module = %name, "its refusal could not be written down: {error}");
+                }
+                Err(InstallError::Refused { name: name.clone(), reason, before: false })
+            }
+            Err(CompileError::Failed(reason)) => Err(failed(&reason)),
+        }
+    }
+
+    /// Whether it takes long to get an installed module ready: it is large, and its content is not compiled. One that takes the place
+    /// of a standard module is waited for, so that the standard one does not serve meanwhile.
+    pub(super) async fn takes_long(&self, name: &ModuleName) -> bool {
+        let size = std::fs::metadata(self.folder.path_of(Shelf::Current, name)).map_or(0, |meta| meta.len());
+        if size <= SMALL_MODULE || super::locked(&self.standard).contains(name) {
+            return false;
+        }
+        let Ok(Some(files)) = self.shelf(Shelf::Current, name).await else { return false };
+        !self.cache.knows(hash(&files.wasm).await, &self.compiler.limits_text())
+    }
+
+    /// What was compiled before, or refused.
+    async fn known(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<Result<cache::Compiled, InstallError>> {
+        if let Some(compiled) = self.cached(name, sha256).await {
+            return Some(Ok(compiled));
+        }
+        let reason = self.cache.refusal(sha256, &self.compiler.limits_text())?;
+        Some(Err(InstallError::Refused { name: name.clone(), reason, before: true }))
+    }
+
+    async fn cached(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<cache::Compiled> {
+        let cache = Arc::clone(&self.cache);
+        match off_thread(move || cache.get(sha256)).await {
+            Ok(compiled) => Some(compiled),
+            Err(CacheError::Missing) => None,
+            Err(error) => {
+                tracing::error!(module = %name, %sha256, "{error}; it is compiled again");
+                // What could not be read now, for want of descriptors say, is good still.
+                if matches!(error, CacheError::Tampered(_)) {
+                    self.cache.discard(sha256);
+                }
+                None
+            }
+        }
+    }
+
+    /// The checked, open file of a module's compiled code; none where it has to be compiled again.
+    pub(crate) async fn cached_code(&self, entry: &Entry) -> Option<File> {
+        self.cached(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
+    }
+
+    /// The same, compiled again from the component if need be.
+    pub(crate) async fn code(&self, entry: &Entry) -> Result<File, String> {
+        if let Some(code) = self.cached_code(entry).await {
+            return Ok(code);
+        }
+        let wasm = self.component(entry).await.map_err(|error| format!("module {} {error}", entry.name))?;
+        let compiled = self.compiled(&entry.name, entry.module.sha256, &wasm).await;
+        compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
+    }
+
+    /// The component of a module in use: where it was installed, or where it went when an update came.
+    async fn component(&self, entry: &Entry) -> Result<Bytes, String> {
+        let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
+        let shelves = [Shelf::Current, Shelf::Previous, Shelf::Held];
+        for shelf in if entry.standard { &[] } else { &shelves[..] } {
+            if let Some(files) = self.shelf(*shelf, &entry.name).await.map_err(unreadable)?
+                && hash(&files.wasm).await == entry.module.sha256
+            {
+                return Ok(files.wasm);
+            }
+        }
+        if entry.standard {
+            let files = self.standard_files(&entry.name).map_err(unreadable)?;
+            if let Some(files) = files
+                && hash(&files.wasm).await == entry.module.sha256
+            {
+                return Ok(files.wasm);
+            }
+        }
+        Err("changed on the disk".to_owned())
+    }
+}

@@ -1,0 +1,293 @@
+//! What was decided about modules on this host: contents that the owner approved, contents that were left by a rollback, and the
+//! newest version of each signed module that was seen. One file, written whole, and the bounds of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use brine_component::ModuleInfo;
+use brine_sandbox_wire::Sha256Hex;
+use serde::{Deserialize, Serialize};
+
+use crate::{ModuleName, cache};
+
+/// The file, beside the modules. Who watches for decisions watches for this name.
+pub(crate) const FILE: &str = "decisions.json";
+/// Modules that something is remembered of. More names than one host has modules.
+const MAX_NAMES: usize = 4_096;
+/// Contents of one module, of each kind; the oldest are forgotten.
+const MAX_CONTENTS: usize = 32;
+/// Bytes of the file: all names with all contents would be larger, and nobody approves so much.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// All decisions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Decisions {
+    #[serde(default)]
+    modules: BTreeMap<String, Decided>,
+}
+
+/// What was decided about one module.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Decided {
+    /// Contents that may have all that they ask for, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    approved: Vec<Approval>,
+    /// Contents that are not to come back from a master by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rolled_back: Vec<String>,
+    /// The newest that was seen, of those that a key of the policy signed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    newest: Option<Seen>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Approval {
+    sha256: String,
+    /// Seconds since 1970.
+    at: u64,
+    /// The approved content that this one took the place of and asks no more than; none where the owner approved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+}
+
+/// A signed version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// As the component says.
+    pub(crate) version: Option<String>,
+    /// When it was signed, in seconds since 1970.
+    pub(crate) time: Option<u64>,
+    pub(crate) sha256: String,
+}
+
+impl Seen {
+    /// Of a module that a key of the policy signed at this time.
+    pub(crate) fn new(info: &ModuleInfo, time: Option<u64>, sha256: Sha256Hex) -> Self {
+        Self { version: info.version.clone(), time, sha256: sha256.to_string() }
+    }
+
+    /// The order of versions: as semver has it; what has no version, or another kind of one, is before what has.
+    fn version(&self) -> Option<semver::Version> {
+        self.version.as_deref().and_then(|version| semver::Version::parse(version).ok())
+    }
+
+    /// Whether it is older than another: by its version, or by when it was signed where the versions are the same.
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        match self.version().cmp(&other.version()) {
+            std::cmp::Ordering::Less => true,
+            std::cmp::Ordering::Equal => self.sha256 != other.sha256 && self.time < other.time,
+            std::cmp::Ordering::Greater => false,
+        }
+    }
+}
+
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.version.as_deref().unwrap_or("without a version"))?;
+        let time = self.time.and_then(|time| UNIX_EPOCH.checked_add(Duration::from_secs(time)));
+        time.map_or(Ok(()), |time| write!(f, ", signed {}", super::clock::text(time)))
+    }
+}
+
+impl Decided {
+    /// Whether this content may have all that it asks for.
+    pub(crate) fn approves(&self, sha256: Sha256Hex) -> bool {
+        let sha256 = sha256.to_string();
+        self.approved.iter().any(|approval| approval.sha256 == sha256)
+    }
+
+    /// When the owner approved it, and whether only by what it took the place of.
+    pub(crate) fn approval(&self, sha256: Sha256Hex) -> Option<(SystemTime, bool)> {
+        let sha256 = sha256.to_string();
+        let approval = self.approved.iter().find(|approval| approval.sha256 == sha256)?;
+        Some((UNIX_EPOCH.checked_add(Duration::from_secs(approval.at))?, approval.after.is_some()))
+    }
+
+    pub(crate) fn was_rolled_back(&self, sha256: Sha256Hex) -> bool {
+        self.rolled_back.contains(&sha256.to_string())
+    }
+
+    pub(crate) fn newest(&self) -> Option<&Seen> {
+        self.newest.as_ref()
+    }
+
+    /// Approves a content; `after` is the approved one whose place it takes.
+    pub(crate) fn approve(&mut self, sha256: Sha256Hex, after: Option<Sha256Hex>) {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        self.forget(sha256);
+        let after = after.map(|sha256| sha256.to_string());
+        push(&mut self.approved, Approval { sha256: sha256.to_string(), at, after });
+    }
+
+    /// Takes back that a content is approved, and does not let it in again.
+    pub(crate) fn roll_back(&mut self, sha256: Sha256Hex) {
+        self.forget(sha256);
+        push(&mut self.rolled_back, sha256.to_string());
+    }
+
+    fn forget(&mut self, sha256: Sha256Hex) {
+        let sha256 = sha256.to_string();
+        self.approved.retain(|approval| approval.sha256 != sha256);
+        self.rolled_back.retain(|other| *other != sha256);
+    }
+
+    /// Something else came: what was rolled back before may come again.
+    pub(crate) fn forgive(&mut self) {
+        self.rolled_back.clear();
+    }
+
+    /// Remembers the newest.
+    pub(crate) fn saw(&mut self, seen: Seen) {
+        let newer = match &self.newest {
+            None => true,
+            Some(newest) => *newest != seen && newest.is_older_than(&seen),
+        };
+        if newer {
+            self.newest = Some(seen);
+        }
+    }
+}
+
+fn push<T>(list: &mut Vec<T>, item: T) {
+    list.push(item);
+    if list.len() > MAX_CONTENTS {
+        list.remove(0);
+    }
+}
+
+impl Decisions {
+    /// Reads the file of this folder; without one there are none.
+    pub(super) fn read(dir: &Path) -> io::Result<Self> {
+        let mut text = Vec::new();
+        match std::fs::File::open(dir.join(FILE)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
+            file => file?.take(MAX_BYTES).read_to_end(&mut text)?,
+        };
+        serde_json::from_slice(&text).map_err(io::Error::from)
+    }
+
+    pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
+        let text = serde_json::to_vec_pretty(self)?;
+        if text.len() as u64 >= MAX_BYTES {
+            return Err(io::Error::other(format!("{FILE} would have more than {MAX_BYTES} bytes")));
+        }
+        cache::write_whole(&dir.join(FILE), &text)
+    }
+
+    /// What was decided about a module.
+    pub(crate) fn of(&self, name: &ModuleName) -> Decided {
+        self.modules.get(name.as_str()).cloned().unwrap_or_default()
+    }
+
+    /// Puts down what is decided about a module now.
+    pub(super) fn set(&mut self, name: &ModuleName, decided: Decided) -> io::Result<()> {
+        let room = self.modules.len() < MAX_NAMES || self.modules.contains_key(name.as_str());
+        if decided != Decided::default() && !room {
+            return Err(io::Error::other(format!("{FILE} has {MAX_NAMES} modules already")));
+        }
+        self.put(name, decided);
+        Ok(())
+    }
+
+    /// Takes up what the file says about a module.
+    pub(crate) fn put(&mut self, name: &ModuleName, decided: Decided) {
+        if decided == Decided::default() {
+            self.modules.remove(name.as_str());
+        } else {
+            self.modules.insert(name.to_string(), decided);
+        }
+    }
+
+    /// The modules about which the two say something else.
+    pub(crate) fn changed(&self, other: &Self) -> Vec<ModuleName> {
+        let names = self
+            .modules
+            .keys()
+            .chain(other.modules.keys())
+            .filter(|name| self.modules.get(*name) != other.modules.get(*name));
+        let mut names: Vec<ModuleName> = names.filter_map(|name| name.parse().ok()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{name, sha};
+
+    fn seen(version: &str, time: u64, content: u8) -> Seen {
+        Seen { version: Some(version.to_owned()), time: Some(time), sha256: sha(content).to_string() }
+    }
+
+    #[test]
+    fn older_is_by_version_and_then_by_time() {
+        let base = seen("1.2.0", 100, 1);
+        for (other, older) in [
+            (seen("1.1.9", 200, 2), true),
+            (seen("1.2.0-rc.1", 200, 2), true),
+            (seen("1.2.0", 99, 2), true),
+            // The same content, signed again or by somebody else.
+            (seen("1.2.0", 99, 1), false),
+            (seen("1.2.0", 100, 2), false),
+            (seen("1.2.0", 101, 2), false),
+            (seen("1.10.0", 1, 2), false),
+            // Without a version, or with none that has an order.
+            (Seen { version: None, ..seen("", 200, 2) }, true),
+            (seen("newest", 200, 2), true),
+            (Seen { time: None, ..seen("1.2.0", 0, 2) }, true),
+        ] {
+            assert_eq!(other.is_older_than(&base), older, "{other:?}");
+        }
+        let unnamed = |time, content| Seen { version: None, ..seen("", time, content) };
+        assert!(unnamed(1, 2).is_older_than(&unnamed(2, 1)));
+        assert!(!unnamed(2, 1).is_older_than(&unnamed(1, 2)));
+    }
+
+    #[test]
+    fn the_newest_is_kept_and_contents_are_forgotten_in_order() {
+        let mut decided = Decided::default();
+        for (version, newest) in [("1.0.0", "1.0.0"), ("2.0.0", "2.0.0"), ("1.5.0", "2.0.0")] {
+            decided.saw(seen(version, 1, 1));
+            assert_eq!(decided.newest().unwrap().version.as_deref(), Some(newest));
+        }
+        for content in 0..40 {
+            decided.approve(sha(content), None);
+        }
+        assert!(!decided.approves(sha(7)) && decided.approves(sha(8)) && decided.approves(sha(39)));
+        // What was left is approved no more, until it is approved again.
+        decided.roll_back(sha(39));
+        assert!(!decided.approves(sha(39)) && decided.was_rolled_back(sha(39)));
+        decided.approve(sha(39), Some(sha(38)));
+        assert!(decided.approves(sha(39)) && !decided.was_rolled_back(sha(39)));
+        assert!(decided.approval(sha(39)).unwrap().1);
+    }
+
+    #[test]
+    fn a_file_comes_back_as_it_was_and_a_broken_one_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut decisions, mine) = (Decisions::read(dir.path()).unwrap(), name("mine"));
+        assert_eq!(decisions, Decisions::default());
+        let mut decided = Decided::default();
+        decided.approve(sha(1), None);
+        decided.roll_back(sha(2));
+        decided.saw(seen("1.0.0", 5, 1));
+        decisions.set(&mine, decided.clone()).unwrap();
+        decisions.write(dir.path()).unwrap();
+        let again = Decisions::read(dir.path()).unwrap();
+        assert_eq!((again.of(&mine), again.changed(&Decisions::default())), (decided, vec![mine.clone()]));
+        assert_eq!(again.changed(&decisions), vec![]);
+        decisions.set(&mine, Decided::default()).unwrap();
+        assert_eq!(decisions, Decisions::default());
+        std::fs::write(dir.path().join(FILE), "{").unwrap();
+        assert!(Decisions::read(dir.path()).is_err());
+        for n in 0..MAX_NAMES {
+            decisions.set(&name(&format!("m{n}")), again.of(&mine)).unwrap();
+        }
+        assert!(decisions.set(&mine, again.of(&mine)).is_err());
+    }
+}

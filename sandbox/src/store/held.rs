@@ -1,0 +1,123 @@
+//! A content that waits for the owner of this host: why, and what would let it in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use brine_sandbox_wire::Sha256Hex;
+use bytes::Bytes;
+
+use super::Module;
+use super::decisions::Seen;
+use crate::ModuleName;
+use crate::policy::{Capability, Line, few};
+use crate::signature::KeyId;
+
+/// An update, or the first version of a module, that was not let in by itself. Displays as one line that says why, and what the
+/// owner of this host can do.
+#[derive(Debug, Clone)]
+pub struct Held {
+    /// What it is.
+    pub module: Arc<Module>,
+    pub(crate) name: ModuleName,
+    /// The keys that signed it, of those that the policy names, and when.
+    pub(crate) signers: Vec<KeyId>,
+    pub(crate) time: Option<u64>,
+    /// As it came with the component.
+    pub(crate) signature: Option<Bytes>,
+    /// Whether there is a module of this name without it.
+    pub(crate) is_update: bool,
+    pub(crate) why: Why,
+    /// What the owner could write in the configuration.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// Why; at least one of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Why {
+    /// What it asks for and was not granted.
+    pub(crate) more: BTreeMap<String, Capability>,
+    /// The newest that was seen, which it is older than.
+    pub(crate) older: Option<Seen>,
+    /// This host went back from it.
+    pub(crate) rolled_back: bool,
+}
+
+impl Why {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn capabilities(&self) -> BTreeSet<Capability> {
+        self.more.values().copied().collect()
+    }
+}
+
+impl Held {
+    /// The content.
+    pub fn sha256(&self) -> Sha256Hex {
+        self.module.sha256
+    }
+
+    /// As it came with the component.
+    pub fn signature(&self) -> Option<&[u8]> {
+        self.signature.as_deref()
+    }
+
+    /// What lets it in, whatever the reason.
+    pub fn command(&self) -> String {
+        format!("salt-call --local sandbox.approve {} {}", self.name, self.module.sha256)
+    }
+
+    /// The lines of the configuration that would grant what it asks for; none where that is not what is in the way.
+    pub fn lines(&self) -> Option<String> {
+        (!self.lines.is_empty()).then(|| Line::file(&self.lines))
+    }
+
+    /// What is in the way, without what to do.
+    pub(crate) fn reasons(&self) -> String {
+        let Why { more, older, rolled_back } = &self.why;
+        let mut reasons = Vec::new();
+        if !more.is_empty() {
+            let mut wanted: BTreeMap<Capability, Vec<&str>> = BTreeMap::new();
+            for (import, capability) in more {
+                wanted.entry(*capability).or_default().push(import);
+            }
+            let wanted: Vec<String> = wanted
+                .into_iter()
+                .map(|(capability, imports)| format!("{} ({})", capability.words(), few(&imports)))
+                .collect();
+            reasons.push(format!("it asks for what it was not granted: to {}", few(&wanted)));
+        }
+        reasons
+            .extend(older.as_ref().map(|newest| format!("it is older than the newest that was seen here ({newest})")));
+        if *rolled_back {
+            reasons.push("this host went back from it (sandbox.rollback)".to_owned());
+        }
+        reasons.join(", and ")
+    }
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let version = self.module.info.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+        let name = &self.name;
+        if self.is_update {
+            write!(f, "update{version} of module {name} is held, the version before it serves on: {}", self.reasons())?;
+        } else {
+            write!(f, "module {name}{version} is held: {}", self.reasons())?;
+        }
+        let command = self.command();
+        match self.lines.as_slice() {
+            // A grant alone would not do, or is none that is missing.
+            lines if lines.is_empty() || self.why.rolled_back || self.why.older.is_some() => {
+                write!(f, "; the owner of this host lets it in with `{command}`")?;
+                if self.why.older.is_some() {
+                    write!(f, ", or older versions by `downgrade: true` in its entry of the minion's configuration")?;
+                }
+            }
+            lines => write!(f, "{}, or lets this content in with `{command}`", Line::sentence(lines))?,
+        }
+        write!(f, "; `sandbox.diff {name}` shows what it changes")
+    }
+}

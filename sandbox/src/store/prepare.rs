@@ -1,0 +1,167 @@
+//! Everything between the bytes of a module and one that could be switched in: checked, compiled, described, granted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::decisions::Seen;
+use super::held::Why;
+use super::{Decided, Entry, Files, Held, InstallError, Module, Store, executor_key, hash, off_thread};
+use crate::ModuleName;
+use crate::policy::{Policy, Subject};
+use crate::signature::{self, KeyId, Signed};
+
+/// What is asked of a module, beside a signature and grants.
+pub(crate) struct Rules<'a> {
+    standard: bool,
+    /// The version whose place it takes by itself: it may not ask for more.
+    before: Option<&'a Entry>,
+    /// Whether it came from a master: then it may not be older than what was seen, nor what was left by a rollback.
+    fresh: bool,
+}
+
+impl<'a> Rules<'a> {
+    /// Of the package's modules.
+    pub(crate) fn standard() -> Self {
+        Self { standard: true, before: None, fresh: false }
+    }
+
+    /// Of what was let in before, or what the owner lets in.
+    pub(crate) fn known() -> Self {
+        Self { standard: false, before: None, fresh: false }
+    }
+
+    /// Of what comes from a master, or that it asks to go back to.
+    pub(crate) fn fresh(before: Option<&'a Entry>) -> Self {
+        Self { standard: false, before, fresh: true }
+    }
+}
+
+/// A module that may be switched in.
+pub(crate) struct Prepared {
+    pub(crate) entry: Entry,
+    /// What is remembered of it, if a key of the policy signed it.
+    pub(crate) seen: Option<Seen>,
+    /// Whether it is granted something only because the approved version before it was.
+    pub(crate) carried: bool,
+}
+
+impl Store {
+    /// Checks a module from its size to its grants.
+    pub(crate) async fn prepare(
+        &self,
+        name: &ModuleName,
+        files: &Files,
+        origin: &str,
+        rules: &Rules<'_>,
+        decided: &Decided,
+    ) -> Result<Prepared, InstallError> {
+        let size = files.wasm.len() as u64;
+        let limit = self.compiler.limits.module;
+        if size > limit {
+            return Err(InstallError::TooLarge { name: name.clone(), size, limit });
+        }
+        let sha256 = hash(&files.wasm).await;
+        if rules.standard {
+            self.standard_key.check(name, &files.wasm, files.signature.as_deref())?;
+        }
+        let signed = self.signed(name, &files.wasm, files.signature.as_ref()).await?;
+        let subject = Subject { name, standard: rules.standard, sha256, signers: &signed.keys };
+        // What is not signed as it has to be is not even compiled.
+        self.policy.decide::<&str>(&subject, &[], &[])?;
+        let info = self.compiled(name, sha256, &files.wasm).await?.info;
+        let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
+        let seen = is_signed(&signed.keys).then(|| Seen::new(&module.info, signed.time, sha256));
+
+        let approved = decided.approves(sha256);
+        let mut why = Why::default();
+        if rules.fresh && !approved {
+            why.rolled_back = decided.was_rolled_back(sha256);
+            let older = seen.as_ref().zip(decided.newest()).filter(|(seen, newest)| seen.is_older_than(newest));
+            why.older = older.map(|(_, newest)| newest.clone()).filter(|_| !self.policy.may_be_older(&subject));
+        }
+        // A standard module whose place is taken is no version before it.
+        let before = rules.before.filter(|before| !before.standard);
+        if let (Some(before), false) = (before, approved) {
+            why.more = self.policy.newly_asked(&subject, &before.module.info.imports, &module.info.imports);
+        }
+        // What asks for no more than an approved version is approved with it.
+        let carried =
+            !approved && why.more.is_empty() && before.is_some_and(|before| decided.approves(before.module.sha256));
+        let functions: Vec<&str> = module.info.functions.iter().map(|function| function.name.as_str()).collect();
+        let decide = |approved| self.policy.decide_on(&subject, &module.info.imports, &functions, approved);
+        let (grants, carried) = match decide(approved) {
+            Ok(grants) => (Ok(grants), false),
+            Err(_) if carried => (decide(true), true),
+            Err(refused) => (Err(refused), false),
+        };
+        match grants {
+            Ok(grants) if why.is_empty() => {
+                let entry = Entry {
+                    key: executor_key(name, sha256),
+                    name: name.clone(),
+                    module: Arc::new(module),
+                    grants,
+                    standard: rules.standard,
+                    signers: signed.keys,
+                    signed_time: signed.time,
+                    signature: files.signature.clone(),
+                };
+                return Ok(Prepared { entry, seen, carried });
+            }
+            Ok(_) => {}
+            // What no approval would let in does not wait for one.
+            Err(refused) if !rules.fresh || decide(true).is_err() => return Err(refused.into()),
+            Err(refused) => why.more.extend(refused.missing),
+        }
+        let lines = granting(&self.policy, &subject, &why);
+        Err(InstallError::Held(Box::new(Held {
+            module: Arc::new(module),
+            name: name.clone(),
+            time: signed.time,
+            lines,
+            signature: files.signature.clone(),
+            is_update: before.is_some(),
+            why,
+            signers: signed.keys,
+        })))
+    }
+
+    /// What is held on the disk as it is to be seen now; none where it cannot even be approved.
+    pub(super) async fn held_as(&self, name: &ModuleName, files: &Files) -> Option<Held> {
+        let before = self.get(name.as_str());
+        let decided = self.decided(name).unwrap_or_default();
+        let rules = Rules::fresh(before.as_deref());
+        match self.prepare(name, files, &files.origin(), &rules, &decided).await {
+            Err(InstallError::Held(held)) => Some(*held),
+            // The configuration grants it by now: the next sync takes it, if the master still has it.
+            Ok(prepared) => {
+                let Entry { name, module, signers, signed_time: time, signature, .. } = prepared.entry;
+                let is_update = before.is_some_and(|before| !before.standard);
+                let why = Why { more: BTreeMap::new(), older: None, rolled_back: false };
+                Some(Held { module, name, signers, time, signature, is_update, why, lines: Vec::new() })
+            }
+            Err(error) => {
+                tracing::warn!(module = %name, "what is held of it cannot be let in: {error}");
+                None
+            }
+        }
+    }
+
+    async fn signed(&self, name: &ModuleName, wasm: &Bytes, signature: Option<&Bytes>) -> Result<Signed, InstallError> {
+        let (Some(signature), false) = (signature, self.policy.keys.is_empty()) else { return Ok(Signed::default()) };
+        let (name, wasm, signature) = (name.clone(), wasm.clone(), signature.clone());
+        let (keys, revoked) = (self.policy.keys.clone(), self.policy.revoked.keys.clone());
+        Ok(off_thread(move || signature::signed(&name, &wasm, Some(&signature), &keys, &revoked)).await?)
+    }
+}
+
+/// Whether a key of the policy's is among them.
+pub(super) fn is_signed(signers: &[KeyId]) -> bool {
+    signers.iter().any(|key| *key != KeyId::UNKNOWN)
+}
+
+fn granting(policy: &Policy, subject: &Subject<'_>, why: &Why) -> Vec<crate::policy::Line> {
+    policy.granting(subject, &why.capabilities())
+}

@@ -1,0 +1,89 @@
+//! When modules were last fetched from where. A master that is away, or one that keeps updates back, shows as an age.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::clock;
+use crate::cache;
+
+const FILE: &str = "last_sync.json";
+/// Bytes of the file.
+const MAX_BYTES: u64 = 1 << 20;
+/// Environments that are remembered.
+const MAX_ENVIRONMENTS: usize = 256;
+
+/// The last successful sync of each environment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Synced {
+    environments: BTreeMap<String, SyncedFrom>,
+}
+
+/// The last successful sync of one environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncedFrom {
+    /// The fingerprint of the master's key.
+    pub master: String,
+    /// When, in seconds since 1970.
+    pub at: u64,
+    /// When one last brought something else than there was, in seconds since 1970; none if none did yet.
+    #[serde(default)]
+    pub changed_at: Option<u64>,
+}
+
+impl Synced {
+    /// What is written down in the folder of installed modules; what cannot be read counts as nothing.
+    pub fn read(dir: &Path) -> Self {
+        let mut text = Vec::new();
+        let read = File::open(dir.join(FILE)).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut text));
+        read.ok().and_then(|_| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+
+    /// Writes down that these environments were synced now with this master, and whether that changed anything.
+    pub fn write(dir: &Path, environments: &[&str], master: &str, changed: bool) -> io::Result<()> {
+        let (mut synced, at) = (Self::read(dir), clock::now());
+        for environment in environments {
+            let before = synced.environments.get(*environment).and_then(|before| before.changed_at);
+            let changed_at = if changed { Some(at) } else { before };
+            let from = SyncedFrom { master: master.to_owned(), at, changed_at };
+            synced.environments.insert((*environment).to_owned(), from);
+        }
+        while synced.environments.len() > MAX_ENVIRONMENTS {
+            let oldest = synced.environments.iter().min_by_key(|(_, from)| from.at).map(|(name, _)| name.clone());
+            synced.environments.remove(&oldest.unwrap_or_default());
+        }
+        cache::write_whole(&dir.join(FILE), &serde_json::to_vec_pretty(&synced)?)
+    }
+
+    /// Of one environment.
+    pub fn of(&self, environment: &str) -> Option<&SyncedFrom> {
+        self.environments.get(environment)
+    }
+
+    /// All, sorted by environment.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &SyncedFrom)> {
+        self.environments.iter().map(|(environment, from)| (environment.as_str(), from))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_sync_of_each_environment_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        Synced::write(dir.path(), &["base", "dev"], "aa:bb", true).unwrap();
+        Synced::write(dir.path(), &["base"], "cc:dd", false).unwrap();
+        let synced = Synced::read(dir.path());
+        let base = synced.of("base").unwrap();
+        assert_eq!((base.master.as_str(), base.changed_at.is_some()), ("cc:dd", true));
+        assert_eq!(synced.of("dev").unwrap().master, "aa:bb");
+        assert_eq!(synced.all().count(), 2);
+        std::fs::write(dir.path().join(FILE), "junk").unwrap();
+        assert_eq!(Synced::read(dir.path()), Synced::default());
+    }
+}

@@ -1,0 +1,92 @@
+//! While a large module is compiled nobody waits for it who does not need it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_sandbox::{Installed, SMALL_MODULE};
+use rmpv::Value;
+
+use crate::components::{loops, number};
+use crate::support::{Home, call, until, wasm, within};
+
+/// The compiler would work on it until its cage ends it.
+fn large() -> Vec<u8> {
+    let size = usize::try_from(SMALL_MODULE).unwrap();
+    let data = format!(r#"(core module $d (memory 32) (data (i32.const 0) "{}"))"#, "x".repeat(size));
+    wasm(&loops(20_000).replacen("(component", &format!("(component {data}"), 1))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_modules_do_not_wait_for_a_large_one() {
+    let home = Home::new().standard("test", &number(1));
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+    let compilers = || {
+        let stages = std::fs::read_dir(&home.config.cache_dir).unwrap();
+        stages.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("compile-")).count()
+    };
+    let install = |name: &'static str, wasm: Vec<u8>| {
+        let sandbox = Arc::clone(&sandbox);
+        tokio::spawn(async move { sandbox.install(name, &wasm, None, "base").await })
+    };
+    let one = install("one", large());
+    until("the large one is compiled", || compilers() == 1).await;
+    // Another large one waits for it, also where it is another module; so its content differs.
+    let mut other = large();
+    let data = other.windows(4).position(|window| window == b"xxxx").unwrap();
+    other[data] = b'y';
+    let two = install("two", other);
+
+    for (name, n) in [("mine", 2), ("yours", 3)] {
+        let started = Instant::now();
+        let installed = within(name, sandbox.install(name, &wasm(&number(n)), None, "base")).await.unwrap();
+        assert_eq!(installed, Installed::New);
+        assert_eq!(call(&sandbox, &format!("{name}.number")).await.value, Value::from(n));
+        println!("{name}: first call after {:?}", started.elapsed());
+    }
+    // An update of one of them, and its removal, as well.
+    let updated = within("update", sandbox.install("mine", &wasm(&number(4)), None, "base")).await.unwrap();
+    assert_eq!(updated, Installed::Updated);
+    within("remove", sandbox.remove("yours")).await.unwrap();
+    let mut slowest = Duration::ZERO;
+    for _ in 0..50 {
+        let started = Instant::now();
+        assert_eq!(call(&sandbox, "test.number").await.value, Value::from(1));
+        slowest = slowest.max(started.elapsed());
+    }
+    println!("the slowest of 50 jobs of another module took {slowest:?}");
+    assert!(!one.is_finished() && !two.is_finished());
+    assert_eq!(compilers(), 1);
+    sandbox.shutdown().await;
+}
+
+/// What an update of the engine is for modules that are installed: the start waits for the small ones, who names a large one waits for it,
+/// and nobody else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_does_not_wait_for_large_modules() {
+    let mut home = Home::new().standard("test", &number(1));
+    home.config.compile.cpu_s = 3;
+    let (sandbox, _grip) = home.start().await;
+    sandbox.shutdown().await;
+    let size = usize::try_from(SMALL_MODULE).unwrap();
+    let data = format!(r#"(component (core module $d (memory 32) (data (i32.const 0) "{}"))"#, "x".repeat(size));
+    let big = wasm(&number(7).replacen("(component", &data, 1));
+    for (name, wasm) in [("big", big), ("bomb", large()), ("mine", wasm(&number(2)))] {
+        std::fs::write(home.config.modules_dir.join(format!("{name}.wasm")), wasm).unwrap();
+    }
+    let started = Instant::now();
+    let (sandbox, _grip) = within("the start", home.start()).await;
+    println!("up within {:?}", started.elapsed());
+    assert_eq!(sandbox.names(), ["mine", "test"]);
+    for (function, n) in [("test.number", 1), ("mine.number", 2)] {
+        assert_eq!(call(&sandbox, function).await.value, Value::from(n));
+    }
+    let waits = Arc::clone(&sandbox);
+    let waits = tokio::spawn(async move { call(&waits, "big.number").await });
+    // The other large one is compiled before or after it, and its cage ends it.
+    let list = sandbox.report(brine_sandbox::PolicyOp::Check).await.unwrap().to_string();
+    assert!(list.contains("is compiled right now; try again in a moment"), "{list}");
+    let outcome = within("the large module", waits).await.unwrap();
+    assert_eq!(outcome.value, Value::from(7), "{outcome:?}");
+    sandbox.shutdown().await;
+}

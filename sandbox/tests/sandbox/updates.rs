@@ -1,0 +1,334 @@
+//! What switches by itself, what waits for the owner, and what the owner can do.
+
+use std::sync::Arc;
+
+use brine_sandbox::{Caller, InstallError, Installed, JobContext, PolicyOp, Sandbox, Settings, Sha256Hex};
+use rmpv::Value;
+use serde_json::json;
+
+use crate::components::{ASKS, importing, number};
+use crate::support::{Home, call, failure, job, spawn, until, value, wasm, within};
+
+/// What lists modules is asked for beside all else: `brine:host/modules`.
+fn lists(wat: &str) -> String {
+    const NAMES: &str = r#"(component
+        (import "brine:host/modules@1.0.0" (instance (export "names" (func (result (list string))))))"#;
+    wat.replacen("(component", NAMES, 1)
+}
+
+/// Directories are asked for beside all else.
+fn sees(wat: &str) -> String {
+    const METADATA: &str = r#"(component
+        (import "brine:host/metadata@1.0.0" (instance
+            (export "user-name" (func (param "uid" u32) (result (option string))))))"#;
+    wat.replacen("(component", METADATA, 1)
+}
+
+/// [`ASKS`] with another number.
+fn asks(number: u32) -> String {
+    ASKS.replace("i32.const 7", &format!("i32.const {number}"))
+}
+
+async fn install(sandbox: &Sandbox, wat: &str) -> Result<Installed, InstallError> {
+    sandbox.install("mine", &wasm(wat), None, "base").await
+}
+
+fn held(result: Result<Installed, InstallError>) -> Sha256Hex {
+    match result {
+        Err(InstallError::Held(held)) => held.sha256(),
+        other => panic!("not held: {other:?}"),
+    }
+}
+
+/// As a job of `sandbox.FUNCTION` asks, typed on this host or sent by a master.
+async fn decide(sandbox: &Sandbox, function: &str, master: Option<&str>, op: PolicyOp) -> Result<Value, String> {
+    let function = format!("sandbox.{function}");
+    let context = JobContext { master: master.map(str::to_owned), ..job("1", &function) };
+    let (name, hash) = ("sandbox".parse().unwrap(), Sha256Hex::from([0; 32]));
+    let wall = std::time::Duration::from_secs(60);
+    let caller = Caller::new(Arc::new(context), name, hash, Arc::default(), wall);
+    sandbox.policy(&caller, op).await
+}
+
+async fn approve(sandbox: &Sandbox, sha256: Sha256Hex) -> Result<Value, String> {
+    let op = PolicyOp::Approve { name: "mine".into(), sha256: sha256.to_string() };
+    decide(sandbox, "approve", None, op).await
+}
+
+async fn roll_back(sandbox: &Sandbox, master: Option<&str>) -> Result<Value, String> {
+    decide(sandbox, "rollback", master, PolicyOp::Rollback { name: "mine".into() }).await
+}
+
+async fn answers(sandbox: &Sandbox, number: u32) {
+    assert_eq!(call(sandbox, "mine.number").await.value, Value::from(number));
+}
+
+fn field<'a>(value: &'a Value, path: &[&str]) -> &'a Value {
+    path.iter().fold(value, |value, key| {
+        let entry = value.as_map().and_then(|map| map.iter().find(|(name, _)| name.as_str() == Some(key)));
+        entry.map_or(&Value::Nil, |(_, value)| value)
+    })
+}
+
+async fn listed(sandbox: &Sandbox) -> Value {
+    field(&sandbox.report(PolicyOp::List).await.unwrap(), &["mine"]).clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn less_switches_by_itself_more_waits_and_its_difference_is_shown() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(install(&sandbox, &number(1)).await.unwrap(), Installed::New);
+    assert_eq!(install(&sandbox, &number(2)).await.unwrap(), Installed::Updated);
+    // What the table grants by default is not the owner's word.
+    held(install(&sandbox, &importing("brine:host/grains@1.0.0")).await);
+    answers(&sandbox, 2).await;
+    let hash = held(install(&sandbox, ASKS).await);
+    answers(&sandbox, 2).await;
+    let diff = sandbox.report(PolicyOp::Diff { name: "mine".into() }).await.unwrap();
+    assert_eq!(field(&diff, &["held", "sha256"]).as_str().unwrap(), hash.to_string());
+    let functions = field(&diff, &["functions", "added"]).to_string();
+    assert_eq!(functions, r#"["mine.ask() -> bool", "mine.spin()"]"#);
+    let permissions = field(&diff, &["permissions", "added", "brine:host/jobs"]);
+    assert_eq!(permissions.as_str(), Some("see and end running jobs"));
+    let lines = field(&diff, &["lines"]).as_str().unwrap();
+    assert!(lines.starts_with("sandbox:\n  modules:\n    mine: {sha256: ") && lines.contains("jobs: true"), "{lines}");
+    let command = format!("salt-call --local sandbox.approve mine {hash}");
+    assert_eq!(field(&diff, &["approve"]).as_str(), Some(command.as_str()));
+    let entry = listed(&sandbox).await;
+    assert_eq!((field(&entry, &["held"]), field(&entry, &["usable"])), (&Value::from(true), &Value::from(true)));
+    sandbox.shutdown().await;
+
+    // It waits across a restart; and what serves goes on serving when less comes again.
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(sandbox.held("mine").unwrap().sha256(), hash);
+    answers(&sandbox, 2).await;
+    assert_eq!(install(&sandbox, &number(4)).await.unwrap(), Installed::Updated);
+    answers(&sandbox, 4).await;
+    assert!(sandbox.held("mine").is_none());
+    let error = sandbox.report(PolicyOp::Diff { name: "mine".into() }).await.unwrap_err();
+    assert!(error.starts_with("nothing is held of module mine: is in use"), "{error}");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    install(&sandbox, &number(1)).await.unwrap();
+    let hash = held(install(&sandbox, &asks(5)).await);
+    let answer = approve(&sandbox, hash).await.unwrap();
+    assert_eq!(field(&answer, &["state"]).as_str(), Some("in use"));
+    assert_eq!(field(&answer, &["has", "jobs"]).as_str(), Some("see and end running jobs"));
+    answers(&sandbox, 5).await;
+    // The next asks for the same; the one after that for more.
+    assert_eq!(install(&sandbox, &asks(6)).await.unwrap(), Installed::Updated);
+    answers(&sandbox, 6).await;
+    held(install(&sandbox, &lists(&asks(8))).await);
+    answers(&sandbox, 6).await;
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    answers(&sandbox, 6).await;
+    let shown = sandbox.report(PolicyOp::Show { name: "mine".into() }).await.unwrap();
+    assert!(field(&shown, &["approved"]).as_str().unwrap().contains("with the version before it"), "{shown}");
+    sandbox.shutdown().await;
+
+    // An owner's refusal is above an approval; without what was decided there is no grant.
+    let refusing = Settings::read(&value(&json!({ "modules": { "mine": { "jobs": false } } }))).unwrap().policy;
+    let mut other = home;
+    other.config.policy = refusing;
+    let (sandbox, _grip) = other.start().await;
+    assert!(!call(&sandbox, "mine.number").await.success);
+    sandbox.shutdown().await;
+    other.config.policy = Default::default();
+    std::fs::remove_file(other.config.modules_dir.join("decisions.json")).unwrap();
+    let (sandbox, _grip) = other.start().await;
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert!(text.contains("imports brine:host/jobs@1.0.0, which is not granted to it"), "{text}");
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_values_is_linked_with_nothing_in_it_until_the_owner_names_them() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    // A first install waits too, and says so to who calls it.
+    let hash = held(install(&sandbox, &sees(&number(1))).await);
+    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
+    assert!(text.contains("It waits for the owner of this host: module mine is held"), "{text}");
+    assert!(text.contains("sandbox.approve mine"), "{text}");
+    let answer = approve(&sandbox, hash).await.unwrap();
+    assert_eq!(field(&answer, &["to_be_named", "filesystem"]).as_str(), Some("see directories of this host"));
+    let lines = field(&answer, &["lines"]).as_str().unwrap();
+    assert!(lines.contains("filesystem: {}"), "{lines}");
+    answers(&sandbox, 1).await;
+    // Nonsense is an error, what is not here is approved in advance.
+    let op = |sha256: &str| PolicyOp::Approve { name: "mine".into(), sha256: sha256.into() };
+    assert!(decide(&sandbox, "approve", None, op("00")).await.unwrap_err().contains("64 hex digits"));
+    let answer = approve(&sandbox, Sha256Hex::from([9; 32])).await.unwrap();
+    assert!(field(&answer, &["state"]).as_str().unwrap().starts_with("approved in advance"));
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approval_does_not_lift_what_the_owner_refuses() {
+    let home = Home::new().policy(&json!({ "modules": { "mine": { "jobs": false } } }));
+    let (sandbox, _grip) = home.start().await;
+    install(&sandbox, &number(1)).await.unwrap();
+    let error = install(&sandbox, ASKS).await.unwrap_err();
+    assert!(matches!(error, InstallError::Policy(_)), "{error}");
+    assert!(sandbox.held("mine").is_none());
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_left_by_a_rollback_does_not_come_back_by_itself() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    let error = roll_back(&sandbox, None).await.unwrap_err();
+    assert_eq!(error, "there is no version of module mine to go back to on this minion");
+    install(&sandbox, &number(1)).await.unwrap();
+    install(&sandbox, &number(2)).await.unwrap();
+    let left = sandbox.describe("mine").unwrap().sha256;
+    assert!(!field(&listed(&sandbox).await, &["previous"]).is_nil());
+    let answer = roll_back(&sandbox, None).await.unwrap();
+    assert_eq!(field(&answer, &["left", "sha256"]).as_str().unwrap(), left.to_string());
+    answers(&sandbox, 1).await;
+    assert!(field(&listed(&sandbox).await, &["previous"]).is_nil());
+    // The master still has it, also after a restart.
+    assert_eq!(held(install(&sandbox, &number(2)).await), left);
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    answers(&sandbox, 1).await;
+    let why = held(install(&sandbox, &number(2)).await);
+    assert_eq!(sandbox.held("mine").unwrap().sha256(), why);
+    // Something else may come, and then what was left too.
+    assert_eq!(install(&sandbox, &number(3)).await.unwrap(), Installed::Updated);
+    assert_eq!(install(&sandbox, &number(2)).await.unwrap(), Installed::Updated);
+    // Or the owner lets it in again.
+    roll_back(&sandbox, None).await.unwrap();
+    answers(&sandbox, 3).await;
+    approve(&sandbox, left).await.unwrap();
+    answers(&sandbox, 2).await;
+    sandbox.shutdown().await;
+}
+
+/// Two sandboxes over one folder, as a minion and a `salt-call` beside it are.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_program_decides_is_taken_up_and_running_jobs_end_on_the_old_one() {
+    let home = Home::new().grant("other", "jobs").grant("mine", "jobs");
+    let (minion, mut grip) = home.start().await;
+    install(&minion, ASKS).await.unwrap();
+    install(&minion, &number(2)).await.unwrap();
+    let more = lists(&number(3));
+    let hash = held(install(&minion, &more).await);
+    let (beside, _other_grip) = home.start().await;
+    approve(&beside, hash).await.unwrap();
+    until("the approved version", || minion.describe("mine").unwrap().sha256 == hash).await;
+    answers(&minion, 3).await;
+    until("nothing to be held", || minion.held("mine").is_none()).await;
+    roll_back(&beside, None).await.unwrap();
+    until("the version before", || minion.describe("mine").unwrap().sha256 != hash).await;
+    answers(&minion, 2).await;
+    until("what was left to be held", || minion.held("mine").is_some()).await;
+    assert_eq!(held(install(&minion, &more).await), hash);
+    // A job that runs ends on what it began with.
+    install(&minion, ASKS).await.unwrap();
+    let running = spawn(&minion, "1", "mine.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    roll_back(&beside, None).await.unwrap();
+    until("the version before", || minion.describe("mine").unwrap().info.functions.len() == 1).await;
+    answers(&minion, 2).await;
+    grip.gate.send(true).unwrap();
+    assert_eq!(within("the old one's end", running).await.unwrap().value, Value::from(true));
+    beside.shutdown().await;
+    minion.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_let_in_while_decisions_cannot_be_read() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    install(&sandbox, &number(1)).await.unwrap();
+    sandbox.shutdown().await;
+    std::fs::write(home.config.modules_dir.join("decisions.json"), "{").unwrap();
+    let (sandbox, _grip) = home.start().await;
+    answers(&sandbox, 1).await;
+    let error = install(&sandbox, &number(2)).await.unwrap_err().to_string();
+    assert!(error.contains("decisions.json"), "{error}");
+    answers(&sandbox, 1).await;
+    let findings = sandbox.report(PolicyOp::Check).await.unwrap();
+    assert!(field(&findings, &["findings"]).to_string().contains("decisions.json"));
+    sandbox.shutdown().await;
+}
+
+/// A signed component of this version.
+struct Signed {
+    wasm: Vec<u8>,
+    signature: String,
+}
+
+impl Signed {
+    fn new(keys: &minisign::KeyPair, version: &str, content: u32, time: u64) -> Self {
+        let section = format!("(@custom \"version\" \"{version}\")");
+        let wasm = wasm(&number(content).replacen("(component", &format!("(component {section}"), 1));
+        let comment = format!("timestamp:{time}\tfile:mine.wasm\tprehashed");
+        let signature = minisign::sign(Some(&keys.pk), &keys.sk, wasm.as_slice(), Some(&comment), None).unwrap();
+        Self { wasm, signature: signature.to_string() }
+    }
+
+    async fn install(&self, sandbox: &Sandbox) -> Result<Installed, InstallError> {
+        sandbox.install("mine", &self.wasm, Some(self.signature.as_bytes()), "base").await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_older_signed_version_is_for_the_owner_to_let_in() {
+    let keys = minisign::KeyPair::generate_unencrypted_keypair().unwrap();
+    let key = keys.pk.to_base64();
+    let mut home = Home::new().policy(&json!({ "modules": { "mine": { "signed_by": [key] } } }));
+    let (sandbox, _grip) = home.start().await;
+    let (one, two) = (Signed::new(&keys, "1.9.0", 1, 100), Signed::new(&keys, "1.10.0", 2, 200));
+    assert_eq!(one.install(&sandbox).await.unwrap(), Installed::New);
+    assert_eq!(two.install(&sandbox).await.unwrap(), Installed::Updated);
+    let hash = held(one.install(&sandbox).await);
+    let why = sandbox.held("mine").unwrap().to_string();
+    assert!(
+        why.contains("it is older than the newest that was seen here (1.10.0, signed 1970-01-01 00:03:20 UTC)"),
+        "{why}"
+    );
+    // The same version signed before, with another content; and after.
+    held(Signed::new(&keys, "1.10.0", 3, 199).install(&sandbox).await);
+    answers(&sandbox, 2).await;
+    assert_eq!(Signed::new(&keys, "1.10.0", 4, 201).install(&sandbox).await.unwrap(), Installed::Updated);
+    // Nor is it forgotten with the module, nor by a start.
+    sandbox.remove("mine").await.unwrap();
+    sandbox.shutdown().await;
+    let (sandbox, _grip) = home.start().await;
+    held(one.install(&sandbox).await);
+    held(two.install(&sandbox).await);
+    // The owner may let it in, and so may an entry.
+    approve(&sandbox, hash).await.unwrap();
+    answers(&sandbox, 1).await;
+    assert_eq!(Signed::new(&keys, "1.11.0", 5, 300).install(&sandbox).await.unwrap(), Installed::Updated);
+    // A master's job does not go back, the owner's does.
+    let error = roll_back(&sandbox, Some("aa:bb")).await;
+    // What it goes back to was approved.
+    assert!(error.is_ok(), "{error:?}");
+    assert_eq!(Signed::new(&keys, "1.12.0", 6, 400).install(&sandbox).await.unwrap(), Installed::Updated);
+    assert_eq!(Signed::new(&keys, "1.13.0", 7, 500).install(&sandbox).await.unwrap(), Installed::Updated);
+    let error = roll_back(&sandbox, Some("aa:bb")).await.unwrap_err();
+    assert!(
+        error.contains("older than the newest that was seen here (1.13.0") && error.contains("downgrade: true"),
+        "{error}"
+    );
+    answers(&sandbox, 7).await;
+    roll_back(&sandbox, None).await.unwrap();
+    answers(&sandbox, 6).await;
+    sandbox.shutdown().await;
+    home = home.policy(&json!({ "modules": { "mine": { "signed_by": [key], "downgrade": true } } }));
+    let (sandbox, _grip) = home.start().await;
+    assert_eq!(two.install(&sandbox).await.unwrap(), Installed::Updated);
+    answers(&sandbox, 2).await;
+    sandbox.shutdown().await;
+}

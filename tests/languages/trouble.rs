@@ -1,0 +1,35 @@
+//! What a Python and a JavaScript author learns when a module fails or prints: `trouble_py/` and `trouble_js/` beside this file.
+
+use std::thread;
+
+use crate::build::built;
+use crate::{keep, start};
+
+#[test]
+fn errors_that_nothing_catches_are_told_and_what_is_printed_is_logged() {
+    let [python, js] = thread::scope(|scope| {
+        let python = scope.spawn(|| built("tests/languages/trouble_py", "trouble_py"));
+        let js = built("tests/languages/trouble_js", "trouble_js");
+        [python.join().unwrap(), js]
+    });
+    let (master, minion) = start("code_trouble", "{}");
+    master.serve("_modules/trouble_py.wasm", &python);
+    master.serve("_modules/trouble_js.wasm", &js);
+    master.salt(&["-t", "900", "web1", "saltutil.sync_modules"]).exits(0);
+    keep("code_trouble", &minion);
+
+    for (module, raised, logged) in [
+        ("trouble_py", "KeyError: 'a key' (module.py, line 8)", "File \"module.py\", line 8, in make"),
+        ("trouble_js", "TypeError: ", "module.js:2:"),
+    ] {
+        let make = format!("{module}.make");
+        let failed = master.salt(&["web1", &make, "raises"]).exits(1);
+        assert!(failed.stdout.contains(raised), "{failed:?}");
+        assert!(failed.stdout.contains("(module."), "{failed:?}");
+        minion.running().wait_log(logged);
+        let failed = master.salt(&["web1", &make, "fails"]).exits(1);
+        assert!(failed.stdout.contains("as it says"), "{failed:?}");
+        assert_eq!(master.json("web1", &[&make, &format!("prints_{module}")]), "done");
+        minion.running().wait_log(&format!("printed prints_{module}"));
+    }
+}
