@@ -63,6 +63,7 @@ pub struct Modules {
     syncing: tokio::sync::Mutex<()>,
     partials: Partials,
     places: Arc<Semaphore>,
+    /// When the master was asked, and why there is nothing, by module.
     absent: Mutex<HashMap<String, (Instant, Option<String>)>>,
 }
 
@@ -137,6 +138,7 @@ impl Modules {
             return why.map_or(Ok(()), Err);
         }
         let held_before = held_now(&*runtime, name);
+        let asked = Instant::now();
         let fetched = self.fetch_alone(&*runtime, name, &self.saltenv).await;
         self.tell_if_held(&*runtime, name, held_before).await;
         let result = match fetched {
@@ -155,7 +157,7 @@ impl Modules {
             absent.retain(|_, (at, _)| at.elapsed() < ABSENT_FOR);
         }
         if absent.len() < MAX_ABSENT {
-            absent.insert(name.to_string(), (Instant::now(), result.clone().err()));
+            absent.insert(name.to_string(), (asked, result.clone().err()));
         }
         result
     }

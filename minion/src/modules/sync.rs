@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_sandbox::{Installed, ModuleName};
@@ -33,6 +34,7 @@ impl Modules {
         };
         let _one_at_a_time = self.syncing.lock().await;
         let runtime = self.runtime()?;
+        let began = Instant::now();
         if saltenvs.is_empty() {
             saltenvs.push(self.saltenv.clone());
         }
@@ -88,7 +90,8 @@ impl Modules {
                 }
             }
         }
-        self.absent().clear();
+        // What the master was asked for later than that is as new as this sync.
+        self.absent().retain(|_, (asked, _)| *asked > began);
         if !failed {
             let environments: Vec<&str> = saltenvs.iter().map(Saltenv::as_str).collect();
             let (master, something) = (client.master().unwrap_or_default(), !changed.is_empty());

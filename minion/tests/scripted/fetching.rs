@@ -194,7 +194,7 @@ async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
-    master.expect_request("_file_list").await; // the sync at start, which forgets what was absent, is under way
+    master.expect_request("_file_list").await; // the sync at start, which forgets what was asked for before it
     let mut asked = 0;
     for _ in 0..5 {
         let jid = master.publish("absent.fun", vec![]);
