@@ -81,7 +81,7 @@ install: ## build for release and install under PREFIX (default /usr/local)
 	$(MAKE) build PROFILE=release
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/brine/modules $(DESTDIR)$(PREFIX)/lib/brine/python
 	install -m 755 $(addprefix $(TARGET)/release/,$(PROGRAMS)) $(DESTDIR)$(PREFIX)/bin
-	install -m 755 $(TARGET)/release/brine-executor $(TARGET)/release/brine-compiler $(DESTDIR)$(PREFIX)/lib/brine
+	install -m 755 $(TARGET)/release/brine-executor $(TARGET)/release/brine-compiler $(TARGET)/release/brine-pam $(DESTDIR)$(PREFIX)/lib/brine
 	rm -f $(DESTDIR)$(PREFIX)/lib/brine/modules/standard.pub
 	install -m 644 $(MODULES)/*.wasm $(MODULES)/*.wasm.minisig $(DESTDIR)$(PREFIX)/lib/brine/modules
 	install -m 644 $(MODULES)/standard.pub $(DESTDIR)$(PREFIX)/lib/brine/modules

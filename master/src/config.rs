@@ -12,6 +12,7 @@ use brine_protocol::value::{Value, map};
 use brine_zmtp::{Heartbeat, Keepalive};
 
 pub use crate::access::AccessOpts;
+pub use crate::audit::AuditOpts;
 pub use crate::fileserver::HashType;
 
 /// A return of more bytes is not stored; what comes instead says so. Brine's own key, `max_return_size`.
@@ -62,6 +63,8 @@ pub struct MasterOpts {
     pub auth: AuthOpts,
     /// Who else may use the master.
     pub access: AccessOpts,
+    /// The audit log.
+    pub audit: AuditOpts,
     /// `publish_session`: how long a session key is used.
     pub publish_session: Duration,
     /// `rotate_aes_key`.
@@ -221,6 +224,11 @@ impl MasterOpts {
             },
             auth: auth(c)?,
             access: AccessOpts::from_config(c)?,
+            audit: AuditOpts {
+                path: opt_path(c, "audit_log")?,
+                required: bool_or(c, "audit_log_required", false)?,
+                hide: list_or_empty(c, "audit_log_hide")?,
+            },
             publish_session: duration_or(c, "publish_session", 86_400)?,
             rotate_aes_key: bool_or(c, "rotate_aes_key", true)?,
             publish_signing_algorithm: match c.opt_str("publish_signing_algorithm")? {

@@ -7,6 +7,7 @@
 //! * `publish`, `publisher`: a job on its way out, and the one task that signs and sends it on 4505 (§5)
 //! * [`jobs`]: the job store: a return is acknowledged when it is on disk
 //! * [`bus`]: events to everyone who listens, here and on the two local sockets (§8)
+//! * `access`: what local callers may do, by key, log-in or token (§7); `audit`: who did what, written down
 //! * `facts`: grains and pillars of minions, as far as targets ask for them
 //! * `fileserver`: `file_roots` (§6.5); `mine`: what minions show to each other; `peer`: what they ask of each other; `runners`: functions that run here (§7.3); `maintenance`: what has to be done now and then; `presence`: who is connected
 //!
@@ -14,6 +15,7 @@
 //! key and its accepted key, and never look at an id in a payload.
 
 mod access;
+mod audit;
 mod auth;
 pub mod bus;
 pub mod config;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::access::Access;
+use crate::audit::Audit;
 use crate::auth::Gate;
 use crate::bus::Bus;
 use crate::config::MasterOpts;
@@ -24,6 +25,7 @@ pub(crate) struct Master {
     pub(crate) opts: MasterOpts,
     pub(crate) keys: Arc<KeyStore>,
     pub(crate) access: Access,
+    pub(crate) audit: Arc<Audit>,
     pub(crate) gate: Gate,
     pub(crate) facts: Arc<KnownFacts>,
     pub(crate) private: PrivatePool,

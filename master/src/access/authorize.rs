@@ -58,7 +58,7 @@ impl Caller {
         let Rights::Listed(list) = &self.rights else { return Ok(()) };
         let Some((module, function)) = fun.split_once('.').filter(|(_, function)| !function.contains('.')) else {
             let message = "A command invocation error occurred: Check syntax.".to_owned();
-            return Err(Denied { name: "SaltInvocationError", message });
+            return Err(Denied::invocation(message));
         };
         if permission::in_master(list, form, module, function, args, kwargs) {
             return Ok(());

@@ -15,6 +15,10 @@ pub struct AccessOpts {
     pub(super) systems: Vec<System>,
     /// `sharedsecret`.
     pub(super) shared_secret: Option<Secret<String>>,
+    /// `auth.pam.service`.
+    pub(super) pam_service: String,
+    /// `client_acl_verify`: users of `publisher_acl` must be users of this host.
+    pub(super) users_must_exist: bool,
     /// `publisher_acl`: users of this host and what they may do.
     pub(super) publisher_acl: Vec<(Name, Vec<Permission>)>,
     /// `publisher_acl_blacklist: users`.
@@ -81,6 +85,8 @@ impl AccessOpts {
             systems: systems(c.value("external_auth").unwrap_or(&Value::Nil))
                 .map_err(wrong("external_auth", "a map of systems to users and what they may do"))?,
             shared_secret: c.opt_str("sharedsecret")?.filter(|secret| !secret.is_empty()).map(Secret::new),
+            pam_service: c.opt_str("auth.pam.service")?.unwrap_or_else(|| "login".to_owned()),
+            users_must_exist: c.value("client_acl_verify").is_none_or(ValueExt::truthy),
             publisher_acl: publisher_acl(c.value("publisher_acl").unwrap_or(&Value::Nil))
                 .map_err(wrong("publisher_acl", "a map of users to what they may do"))?,
             blocked_users: blacklist("users")?,

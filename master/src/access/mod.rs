@@ -6,7 +6,9 @@
 //! - `tokens.rs`     what stands for a log-in
 //! - `permission.rs` what a list of permissions allows
 //! - `authorize.rs`  whether a caller may do what it asks
+//! - `admit.rs`      telling the log, the bus and the audit log who was not let in
 
+mod admit;
 mod authorize;
 mod backend;
 mod config;
@@ -21,9 +23,10 @@ use std::time::Duration;
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use crate::keys::LocalKeys;
+use crate::keys::{LocalKeys, LocalUser};
+pub(crate) use admit::{admit, mk_token};
 pub(crate) use authorize::{Extent, allowed, functions};
-use backend::Backend;
+use backend::{Backend, StaticTokens};
 pub use config::AccessOpts;
 use config::{OwnExpire, System, Who};
 pub(crate) use logins::From;
@@ -45,14 +48,27 @@ pub(crate) struct Access {
     masters: Vec<String>,
     logins: Logins,
     tokens: Tokens,
+    static_tokens: Option<StaticTokens>,
 }
 
 /// Who asks, as proved.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) name: String,
+    pub(crate) from: From,
     proof: Proof,
     rights: Rights,
+}
+
+impl Caller {
+    /// How it proved who it is: `key`, `token` or `eauth`.
+    pub(crate) const fn method(&self) -> &'static str {
+        match self.proof {
+            Proof::Key => "key",
+            Proof::Token => "token",
+            Proof::Eauth => "eauth",
+        }
+    }
 }
 
 /// How it was proved.
@@ -75,9 +91,18 @@ enum Rights {
 pub(crate) struct Denied {
     pub(crate) name: &'static str,
     pub(crate) message: String,
+    /// What else the operator is told, and nobody else.
+    pub(crate) why: Option<&'static str>,
+    /// Whether the operator was told, which a flood prevents.
+    pub(crate) told: bool,
 }
 
 impl Denied {
+    /// A request that is not well formed, or cannot be served now.
+    pub(crate) const fn invocation(message: String) -> Self {
+        Self { name: "SaltInvocationError", message, why: None, told: false }
+    }
+
     pub(crate) fn value(&self) -> Value {
         map([("name", self.name), ("message", &self.message)])
     }
@@ -103,7 +128,7 @@ impl Proof {
     fn failed(self, user: Option<&str>) -> Denied {
         let of = user.map(|user| format!(" for user {}", shown(user))).unwrap_or_default();
         let message = format!("Authentication failure of type \"{}\" occurred{of}.", self.as_str());
-        Denied { name: self.error(), message }
+        Denied { name: self.error(), message, why: None, told: false }
     }
 }
 
@@ -114,7 +139,16 @@ fn shown(user: &str) -> String {
 impl Access {
     /// With the keys of local users in `cachedir`; `masters` are the users who may do everything.
     pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
-        let others = crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
+        let mut others =
+            crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
+        if !opts.users_must_exist {
+            // Their keys belong to the master's user, who hands them on.
+            let named = opts.publisher_acl.iter().filter_map(|(name, _)| name.plain());
+            let missing = named.filter(|name| !others.iter().any(|user| user.name == *name));
+            let uid = rustix::process::geteuid().as_raw();
+            let missing: Vec<_> = missing.map(|name| LocalUser { name: name.to_owned(), uid }).collect();
+            others.extend(missing);
+        }
         let local_keys = LocalKeys::open(cachedir, masters, &others)?;
         let mut systems = Vec::new();
         for system in &opts.systems {
@@ -126,7 +160,10 @@ impl Access {
             }
         }
         let tokens = Tokens::new(cachedir.join("tokens"));
-        Ok(Self { opts, systems, local_keys, masters: masters.to_vec(), logins: Logins::default(), tokens })
+        let static_tokens = opts.systems.iter().find(|system| system.name == StaticTokens::SYSTEM);
+        let static_tokens = static_tokens.and_then(|system| StaticTokens::new(&system.options).ok());
+        let logins = Logins::default();
+        Ok(Self { opts, systems, local_keys, masters: masters.to_vec(), logins, tokens, static_tokens })
     }
 
     /// Who sent `load`, which has `token`, `eauth` with name and password, or `key`; of several the first counts, and the others do not
@@ -134,36 +171,40 @@ impl Access {
     pub(crate) async fn identify(&self, load: &Value, from: From) -> Result<Caller, Denied> {
         let given = |key: &str| load.get(key).filter(|value| !value.is_nil());
         if let Some(token) = given("token") {
-            return self.by_token(token);
+            return self.by_token(token, from);
         }
         if given("eauth").is_some() {
             return self.by_password(load, from).await.map(|(caller, _)| caller);
         }
-        self.by_key(load)
+        self.by_key(load, from)
     }
 
-    fn by_key(&self, load: &Value) -> Result<Caller, Denied> {
+    fn by_key(&self, load: &Value, from: From) -> Result<Caller, Denied> {
         let user = load.get_text("key").and_then(|key| self.local_keys.user_of(key));
         let user = user.ok_or_else(|| Proof::Key.failed(None))?;
         if self.masters.iter().any(|master| master == user) {
             // Whoever reads this key may read all of the master's files: a name to show is what it says it is.
             let name = load.get_text("user").filter(|name| !name.is_empty()).unwrap_or(user).to_owned();
-            return Ok(Caller { name, proof: Proof::Key, rights: Rights::All });
+            return Ok(Caller { name, from, proof: Proof::Key, rights: Rights::All });
         }
         let lists = self.opts.publisher_acl.iter().filter(|(name, _)| name.matches(user));
         let listed = lists.flat_map(|(_, list)| list.iter().cloned()).collect();
-        Ok(Caller { name: user.to_owned(), proof: Proof::Key, rights: Rights::Listed(listed) })
+        Ok(Caller { name: user.to_owned(), from, proof: Proof::Key, rights: Rights::Listed(listed) })
     }
 
-    fn by_token(&self, text: &Value) -> Result<Caller, Denied> {
+    fn by_token(&self, text: &Value, from: From) -> Result<Caller, Denied> {
         let token = self.token(text).ok_or_else(|| Proof::Token.failed(None))?;
         let rights = self.rights_of(&token.eauth, &token.name, &token.groups);
         let rights = rights.ok_or_else(|| Proof::Token.failed(None))?;
-        Ok(Caller { name: token.name, proof: Proof::Token, rights })
+        Ok(Caller { name: token.name, from, proof: Proof::Token, rights })
     }
 
     fn token(&self, text: &Value) -> Option<tokens::Token> {
-        self.tokens.read(text.text()?).unwrap_or_else(|error| {
+        let text = text.text()?;
+        if let Some(user) = self.static_tokens.as_ref().and_then(|tokens| tokens.user_of(text)) {
+            return Some(tokens::Token::standing(user, StaticTokens::SYSTEM, text));
+        }
+        self.tokens.read(text).unwrap_or_else(|error| {
             tracing::error!("a token cannot be read: {error}");
             None
         })
@@ -185,11 +226,7 @@ impl Access {
             let Some((_, backend)) = known.filter(|_| whole) else { return false };
             let (backend, name) = (Arc::clone(backend), username.to_owned());
             let password = Secret::new(password.to_owned());
-            let ask = move || match backend.accepts(&name, password.expose()) {
-                Ok(true) => backend.groups(&name).map(Some),
-                Ok(false) => Ok(None),
-                Err(why) => Err(why),
-            };
+            let ask = move || backend.check(&name, password.expose());
             match tokio::task::spawn_blocking(ask).await {
                 Ok(Ok(Some(of_user))) => {
                     groups = of_user;
@@ -202,11 +239,14 @@ impl Access {
                 }
             }
         };
-        if !self.logins.attempt(from, check).await {
-            return Err(failed());
+        match self.logins.attempt(from, (system, username), check).await {
+            Ok(true) => {}
+            Ok(false) => return Err(failed()),
+            // The same to whoever asks: a right password is not told from a wrong one.
+            Err(why) => return Err(Denied { why: Some(why), ..failed() }),
         }
         let rights = self.rights_of(system, username, &groups).ok_or_else(failed)?;
-        Ok((Caller { name: username.to_owned(), proof: Proof::Eauth, rights }, groups))
+        Ok((Caller { name: username.to_owned(), from, proof: Proof::Eauth, rights }, groups))
     }
 
     /// What a user of a system may do, by name and by groups; none if the system is not used (any more).
@@ -235,24 +275,15 @@ impl Access {
         Some(Rights::Listed(listed))
     }
 
-    /// Answers `mk_token` (§7.3): an empty text for whoever is not let in, as Salt does.
-    pub(crate) async fn mk_token(&self, load: &Value, from: From) -> Value {
-        let refused = Value::from("");
-        let (caller, groups) = match self.by_password(load, from).await {
-            Ok(let_in) => let_in,
-            Err(denied) => {
-                tracing::warn!("no token was made: {}", denied.message);
-                return refused;
-            }
-        };
+    /// What `mk_token` tells whoever logs in, and who that is.
+    async fn mint(&self, load: &Value, from: From) -> Result<(Value, Caller), Denied> {
+        let (caller, groups) = self.by_password(load, from).await?;
         let system = load.get_text("eauth").unwrap_or_default();
-        match self.tokens.mint(&caller.name, system, &groups, self.lifetime(load, system, &caller.name)) {
-            Ok(data) => data,
-            Err(error) => {
-                tracing::error!("no token was made: {error}");
-                refused
-            }
-        }
+        let minted = self.tokens.mint(&caller.name, system, &groups, self.lifetime(load, system, &caller.name));
+        minted.map(|data| (data, caller)).map_err(|error| {
+            tracing::error!("no token was made: {error}");
+            Denied { why: Some("the token could not be written"), ..Proof::Eauth.failed(None) }
+        })
     }
 
     fn lifetime(&self, load: &Value, system: &str, user: &str) -> Duration {

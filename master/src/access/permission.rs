@@ -42,6 +42,12 @@ impl Name {
         Ok(Self { text: text.to_owned(), whole })
     }
 
+    /// The text, if it can only be a name.
+    pub(super) fn plain(&self) -> Option<&str> {
+        let plain = self.text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '\\'));
+        plain.then_some(self.text.as_str())
+    }
+
     pub(super) fn matches(&self, name: &str) -> bool {
         self.text == name || fnmatch(&self.text, name) || self.whole.as_ref().is_some_and(|whole| whole.is_match(name))
     }

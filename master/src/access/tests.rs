@@ -84,7 +84,7 @@ async fn a_shared_secret_that_is_not_set_lets_nobody_in() {
 async fn a_token_holds_as_long_as_its_system_is_used() {
     let yaml = "sharedsecret: s\nexternal_auth: {sharedsecret: {fred: [test.ping]}}";
     let (dir, before) = access(yaml);
-    let made = before.mk_token(&login("fred", "s"), From::Here).await;
+    let (made, _) = before.mint(&login("fred", "s"), From::Here).await.unwrap();
     let token = map([("token", made.get_text("token").unwrap())]);
     assert_eq!(before.identify(&token, From::Here).await.unwrap().name, "fred");
     let after = Access::open(opts("sharedsecret: s").unwrap(), dir.path(), &["root".to_owned()]).unwrap();

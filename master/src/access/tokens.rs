@@ -40,7 +40,22 @@ pub(super) struct Token {
     data: Value,
 }
 
+/// When a token of the configuration expires: at the end of the last year that Python's datetime knows.
+const NEVER: f64 = 253_402_300_799.0;
+
 impl Token {
+    /// One that stands in the configuration, as if it had been made.
+    pub(super) fn standing(name: &str, eauth: &str, text: &str) -> Self {
+        let data = map([
+            ("start", Value::from(0.0)),
+            ("expire", Value::from(NEVER)),
+            ("name", Value::from(name)),
+            ("eauth", Value::from(eauth)),
+            ("token", Value::from(text)),
+        ]);
+        Self { name: name.to_owned(), eauth: eauth.to_owned(), groups: Vec::new(), expire: NEVER, data }
+    }
+
     /// As `get_token` shows it.
     pub(super) fn data(&self) -> &Value {
         &self.data

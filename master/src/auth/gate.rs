@@ -12,8 +12,8 @@ use crate::keys::{KeyError, KeyState, KeyStore, MinionKey, PENDING_MAX};
 /// What becomes of a key.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Let in.
-    Accept(PublicKey),
+    /// Let in; and by what, if nobody had accepted this key before.
+    Accept(PublicKey, Option<String>),
     /// Kept for an operator.
     Pending,
     /// Turned away by an operator's decision.
@@ -61,17 +61,18 @@ impl Gate {
             Err(error) => return Ok(Verdict::Unusable(error.to_string())),
         };
         if self.opts.open_mode {
-            if !accepted.is_some_and(|stored| same(&stored, &key, &request.pub_pem)) {
+            let known = accepted.is_some_and(|stored| same(&stored, &key, &request.pub_pem));
+            if !known {
                 self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;
             }
-            return Ok(Verdict::Accept(key));
+            return Ok(Verdict::Accept(key, (!known).then(|| "open_mode".to_owned())));
         }
         if self.keys.find(KeyState::Rejected, id)?.is_some() {
             return Ok(Verdict::Rejected);
         }
         if let Some(stored) = accepted {
             if same(&stored, &key, &request.pub_pem) {
-                return Ok(Verdict::Accept(key));
+                return Ok(Verdict::Accept(key, None));
             }
             return self.deny(request);
         }
@@ -92,7 +93,7 @@ impl Gate {
                 self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;
                 self.keys.remove(KeyState::Pending, id)?;
                 tracing::info!("the key of {id} was accepted by {signed}");
-                return Ok(Verdict::Accept(key));
+                return Ok(Verdict::Accept(key, Some(signed.to_string())));
             }
         }
         if pending.is_none() {
@@ -189,7 +190,7 @@ mod tests {
                 version: 3,
             };
             match self.gate.decide(&request, 5).unwrap() {
-                Verdict::Accept(_) => "accept",
+                Verdict::Accept(..) => "accept",
                 Verdict::Pending => "pend",
                 Verdict::Rejected => "reject",
                 Verdict::Denied => "denied",

@@ -11,6 +11,7 @@ use brine_protocol::value::{Value, map};
 
 pub(crate) use gate::{Gate, Verdict};
 
+use crate::audit::Record;
 use crate::master::Master;
 use crate::requests::Fault;
 
@@ -32,7 +33,7 @@ pub(crate) async fn answer(master: &Arc<Master>, load: &Value, version: u64) -> 
     report(master, &request, &verdict);
     let request = Arc::new(request);
     Ok(match verdict {
-        Verdict::Accept(key) => accept(master, request, key).await?,
+        Verdict::Accept(key, _) => accept(master, request, key).await?,
         Verdict::Pending => master.private.run(move |ops| request.pending(ops)).await?,
         Verdict::Full => master.private.run(move |ops| request.full(ops)).await?,
         Verdict::Rejected | Verdict::Denied | Verdict::Unusable(_) => {
@@ -65,7 +66,7 @@ async fn accept(master: &Master, request: Arc<AuthRequest>, key: PublicKey) -> R
 fn report(master: &Master, request: &AuthRequest, verdict: &Verdict) {
     let id = &request.id;
     let (result, act) = match verdict {
-        Verdict::Accept(_) => (true, "accept"),
+        Verdict::Accept(..) => (true, "accept"),
         Verdict::Pending => (true, "pend"),
         Verdict::Rejected => (false, "reject"),
         Verdict::Denied => (false, "denied"),
@@ -73,7 +74,7 @@ fn report(master: &Master, request: &AuthRequest, verdict: &Verdict) {
         Verdict::Unusable(_) => (false, "error"),
     };
     match verdict {
-        Verdict::Accept(_) => tracing::info!("authentication of {id} accepted"),
+        Verdict::Accept(..) => tracing::info!("authentication of {id} accepted"),
         Verdict::Pending => tracing::info!("the key of {id} waits to be accepted: salt-key -a {id}"),
         Verdict::Rejected => tracing::warn!("authentication of {id} refused: its key is rejected"),
         Verdict::Denied => tracing::error!(
@@ -81,6 +82,10 @@ fn report(master: &Master, request: &AuthRequest, verdict: &Verdict) {
         ),
         Verdict::Full => tracing::error!("authentication of {id} refused: there are max_minions minions already"),
         Verdict::Unusable(why) => tracing::warn!("authentication of {id} refused: {why}"),
+    }
+    if let Verdict::Accept(_, Some(by)) = verdict {
+        let record = Record::new("key", "succeeded").whose("", by, "").put("act", "accepted");
+        master.audit.note(record.put("id", id.as_str()));
     }
     if master.opts.auth.auth_events {
         let data = map([

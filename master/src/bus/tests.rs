@@ -107,3 +107,34 @@ async fn a_sender_of_rubbish_is_cut_off_and_others_go_on() {
     brine_protocol::event::push(&dir.path().join("master_event_pull.ipc"), &event).await.unwrap();
     assert_eq!(next(&mut subscriber).await.tag, "still/here");
 }
+
+/// Over the socket a loss is an event as any other, in its place, so that every client of Salt's can read on; nothing else is missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_reader_of_the_socket_is_told_by_an_event() {
+    const SENT: u64 = 30_000;
+    for framing in [Framing::Bare, Framing::Prefixed] {
+        let dir = tempfile::tempdir().unwrap();
+        let bus = bus(dir.path(), framing);
+        let mut slow = EventSubscriber::connect(&dir.path().join("master_event_pub.ipc")).await.unwrap();
+        let quick = bus.subscribe().unwrap();
+        bus.settle();
+        let fill = "x".repeat(500);
+        for n in 0..SENT {
+            bus.fire("n", map([("n", Value::from(n)), ("fill", fill.as_str().into())]));
+            let Some(Next::Event(_)) = quick.next().await else { panic!("who reads loses nothing") };
+        }
+        let (mut expected, mut lost) = (0, 0);
+        while expected < SENT {
+            let event = next(&mut slow).await;
+            if event.tag == "brine/events/lost" {
+                let n = event.data.get_u64("lost").unwrap();
+                assert!(n > 0);
+                (expected, lost) = (expected + n, lost + n);
+            } else {
+                assert_eq!(event.data.get_u64("n"), Some(expected), "after {lost} that were lost");
+                expected += 1;
+            }
+        }
+        assert!(lost > 0, "it was slow enough");
+    }
+}

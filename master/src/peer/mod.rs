@@ -20,6 +20,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 use tokio::sync::Semaphore;
 
 use crate::access::Extent;
+use crate::audit::Record;
 use crate::config::MasterOpts;
 use crate::master::Master;
 use crate::requests::Fault;
@@ -116,7 +117,7 @@ pub(crate) async fn publish(master: &Arc<Master>, id: &MinionId, load: &Value) -
     };
     // The semaphores are never closed.
     let _turn = master.peer.publishing.acquire().await;
-    let Some(published) = publish::peer_job(master, &job).await? else { return Ok(empty_map()) };
+    let Some(published) = publish::peer_job(master, id, &job).await? else { return Ok(empty_map()) };
     master.peer.started.add(id, &published.jid);
     let minions = list(published.minions.iter().map(Value::from));
     Ok(map([("jid", Value::from(&published.jid)), ("minions", minions)]))
@@ -277,7 +278,13 @@ pub(crate) async fn runner(master: &Arc<Master>, id: &MinionId, load: &Value) ->
         refuse(master, id, load, "too many runners of minions are running");
         return Ok(empty_map());
     };
-    let call = map([("arg", Value::Array(parsed(arg)))]);
+    let arg = parsed(arg);
+    let record = Record::new("runner", "allowed").whose(id.as_str(), "minion", "").call(fun, &arg);
+    if let Err(why) = master.audit.write(record) {
+        refuse(master, id, load, why);
+        return Ok(empty_map());
+    }
+    let call = map([("arg", Value::Array(arg))]);
     let user = format!("minion {id}");
     let work = runners::run_for(master, fun, &call, &user);
     Ok(match tokio::time::timeout(RUNNER_TIME, work).await {
@@ -287,8 +294,14 @@ pub(crate) async fn runner(master: &Arc<Master>, id: &MinionId, load: &Value) ->
 }
 
 fn refuse(master: &Master, id: &MinionId, load: &Value, why: &str) {
-    let short = |key: &str| load.get(key).map(ValueExt::python_str).unwrap_or_default().chars().take(128).collect();
+    let short = |key: &str| -> String {
+        load.get(key).map(ValueExt::python_str).unwrap_or_default().chars().take(128).collect()
+    };
     let (fun, jid): (String, String) = (short("fun"), short("jid"));
+    let record = Record::new("peer", "refused").whose(id.as_str(), "minion", "");
+    master
+        .audit
+        .stranger(record.put("fun", fun.as_str()).put("tgt", short("tgt")).put("jid", jid.as_str()).put("why", why));
     let said = format!("a request of {id} to its peers was refused: {why}");
     let data = map([("id", id.as_str()), ("fun", &fun), ("jid", &jid), ("error", why)]);
     master.refusals.tell(&master.bus, &said, format!("brine/refused/peer/{id}"), data);

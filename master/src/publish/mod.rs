@@ -11,7 +11,8 @@ use brine_protocol::msgpack;
 use brine_protocol::target::{Resolved, TargetError};
 use brine_protocol::value::{Value, ValueExt, map};
 
-use crate::access::{Caller, Extent, From, functions};
+use crate::access::{Caller, Extent, From, admit, functions};
+use crate::audit::Record;
 use crate::jobs::{Job, StoreError};
 use crate::master::{Master, now_ms};
 use crate::publisher::Topics;
@@ -38,18 +39,23 @@ pub(crate) async fn answer(master: &Arc<Master>, mut load: Value, from: From) ->
     let kwargs = load.get("kwargs").filter(|kwargs| {
         ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
     });
-    let caller = match master.access.identify(kwargs.unwrap_or(&load), from).await {
+    let caller = match admit(master, kwargs.unwrap_or(&load), from, "publish").await {
         Ok(caller) => caller,
-        Err(denied) => return Ok(refused(master, load, Refusal::Authentication, &denied.message)),
+        Err(denied) => {
+            if denied.told {
+                tell(master, load, &denied.message);
+            }
+            return Ok(error("AuthenticationError", "Authentication error occurred."));
+        }
     };
     strip_secrets(&mut load);
     let functions = functions(&load).ok_or_else(|| Fault::new("a publish request's fun or arg has a wrong type"))?;
     if master.access.is_blocked(&caller, load.get_text("user"), &functions) {
         let why = format!("publisher_acl_blacklist blocks a job of {}", caller.name);
-        return Ok(refused(master, load, Refusal::Authorization, &why));
+        return Ok(not_allowed(master, load, &caller, &why));
     }
     load.insert("user", caller.name.as_str());
-    match dispatch(master, &load, Some(&caller)).await? {
+    match dispatch(master, &load, Asker::Caller(&caller)).await? {
         Dispatched::Job(Published { jid, minions, missing }) => {
             let list = |ids: Vec<Value>| Value::Array(ids);
             let load = map([
@@ -61,9 +67,10 @@ pub(crate) async fn answer(master: &Arc<Master>, mut load: Value, from: From) ->
         }
         Dispatched::NotAllowed => {
             let why = format!("{} may not run {} on all of the target", caller.name, fun_text(&load));
-            Ok(refused(master, load, Refusal::Authorization, &why))
+            Ok(not_allowed(master, load, &caller, &why))
         }
         Dispatched::Nobody(why) => Ok(unresolved(&load, why)),
+        Dispatched::NotAudited(why) => Ok(map([("error", format!("The job was not published: {why}"))])),
         Dispatched::BadJid => Ok(map([("error", "Master failed to assign jid")])),
         // Told in full: the caller has proved that it may read the master's own files.
         Dispatched::NotStored(error) => {
@@ -86,7 +93,18 @@ enum Dispatched {
     /// The target means no minion; and why, where it is no target at all.
     Nobody(Option<TargetError>),
     BadJid,
+    NotAudited(&'static str),
     NotStored(StoreError),
+}
+
+/// Who wants a job.
+#[derive(Clone, Copy)]
+enum Asker<'a> {
+    /// The master itself, for a runner that was allowed and written down.
+    Master,
+    Caller(&'a Caller),
+    /// A minion whom `peer` permits it.
+    Minion(&'a MinionId),
 }
 
 /// A job of the master's own, for every accepted minion.
@@ -98,24 +116,26 @@ pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published
         ("arg", Value::Array(Vec::new())),
         ("user", Value::from(master.opts.user.as_str())),
     ]);
-    match dispatch(master, &load, None).await? {
+    match dispatch(master, &load, Asker::Master).await? {
         Dispatched::Job(published) => Ok(published),
-        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed => Err(Fault::new("there are no minions")),
+        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed | Dispatched::NotAudited(_) => {
+            Err(Fault::new("there are no minions"))
+        }
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }
 
-/// A job that a minion may have published, as `peer` judged it; none if it is for nobody.
-pub(crate) async fn peer_job(master: &Arc<Master>, load: &Value) -> Result<Option<Published>, Fault> {
-    match dispatch(master, load, None).await? {
+/// A job that minion `id` may have published, as `peer` judged it; none if it is for nobody.
+pub(crate) async fn peer_job(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Option<Published>, Fault> {
+    match dispatch(master, load, Asker::Minion(id)).await? {
         Dispatched::Job(published) => Ok(Some(published)),
-        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed => Ok(None),
+        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed | Dispatched::NotAudited(_) => Ok(None),
         Dispatched::NotStored(error) => Err(error.into()),
     }
 }
 
-/// Publishes a job, as far as `caller` may; the master's own jobs have none.
-async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -> Result<Dispatched, Fault> {
+/// Publishes a job, as far as a caller may.
+async fn dispatch(master: &Arc<Master>, load: &Value, asker: Asker<'_>) -> Result<Dispatched, Fault> {
     let missing_field = ["tgt", "fun", "arg"].into_iter().find(|field| !load.has(field));
     if let Some(field) = missing_field {
         return Err(Fault::new(format!("a publish request has no {field}")));
@@ -138,9 +158,9 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
             (Resolved::default(), Some(error))
         }
     };
-    let extent = match caller {
-        None => Extent::Target,
-        Some(caller) => {
+    let extent = match asker {
+        Asker::Master | Asker::Minion(_) => Extent::Target,
+        Asker::Caller(caller) => {
             let resolve = |target| async move { permitted_minions(master, target).await };
             match caller.may_publish(&functions, &matched, resolve).await {
                 Some(extent) => extent,
@@ -148,6 +168,13 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
             }
         }
     };
+    // Before anything is done, so that nothing is done that is not written down.
+    let outcome = if matched.is_empty() { "nobody" } else { "allowed" };
+    if let Some(record) = record_of(outcome, load, asker)
+        && let Err(why) = master.audit.write(record.put("jid", jid.as_str()).put("minions", matched.len()))
+    {
+        return Ok(Dispatched::NotAudited(why));
+    }
     if matched.is_empty() {
         return Ok(Dispatched::Nobody(why));
     }
@@ -160,6 +187,9 @@ async fn dispatch(master: &Arc<Master>, load: &Value, caller: Option<&Caller>) -
     let mut stored = load.clone();
     stored.insert("jid", jid.as_str());
     if let Err(error) = record(master, &jid, load, &stored, &tgt_type, &matched).await {
+        if let Some(record) = record_of("failed", load, asker) {
+            master.audit.note(record.put("jid", jid.as_str()).put("why", error.to_string()));
+        }
         return Ok(Dispatched::NotStored(error));
     }
 
@@ -273,29 +303,43 @@ fn unresolved(load: &Value, why: Option<TargetError>) -> Value {
     map([("enc", Value::from("clear")), ("load", load)])
 }
 
-/// What a caller is refused for.
-#[derive(Debug, Clone, Copy)]
-enum Refusal {
-    Authentication,
-    Authorization,
+/// The line of the audit log about a job; none about the master's own.
+fn record_of(outcome: &'static str, load: &Value, asker: Asker<'_>) -> Option<Record> {
+    let record = Record::new("publish", outcome);
+    let record = match asker {
+        Asker::Master => return None,
+        Asker::Caller(caller) => record.by(caller),
+        Asker::Minion(id) => record.whose(id.as_str(), "minion", ""),
+    };
+    let tgt = load.get("tgt").map(ValueExt::python_str).unwrap_or_default();
+    let tgt_type = load.get_text("tgt_type").unwrap_or("glob");
+    let record = record.put("tgt", tgt).put("tgt_type", tgt_type);
+    Some(record.call(fun_text(load), load.get_list("arg").unwrap_or_default()))
 }
 
-/// The caller learns that it may not, the bus learns who tried what, and neither learns a secret.
-fn refused(master: &Master, mut load: Value, what: Refusal, why: &str) -> Value {
-    let said = format!("a publish request was refused: {why}");
-    strip_secrets(&mut load);
+/// The caller learns that it may not, the bus and the audit log learn who tried what, and none of them learns a secret.
+fn not_allowed(master: &Master, load: Value, caller: &Caller, why: &str) -> Value {
+    if let Some(record) = record_of("refused", &load, Asker::Caller(caller)) {
+        master.audit.note(record.put("why", why));
+    }
+    if master.refusals.log(&format!("a publish request was refused: {why}")) {
+        tell(master, load, why);
+    }
+    error("AuthorizationError", "Authorization error occurred.")
+}
+
+/// Salt's event of a job that was refused, if the request had a `jid` (§8.2).
+fn tell(master: &Master, mut load: Value, why: &str) {
     if load.has("jid") {
+        strip_secrets(&mut load);
         load.insert("error", why);
         // Salt puts the jid into the tag, and a client that waits for that job takes it for the end of it. Who was refused could be
         // anyone on the network, naming somebody else's job.
-        master.refusals.tell(&master.bus, &said, "salt/job/error", load);
-    } else {
-        master.refusals.log(&said);
+        master.bus.fire("salt/job/error", load);
     }
-    let (name, message) = match what {
-        Refusal::Authentication => ("AuthenticationError", "Authentication error occurred."),
-        Refusal::Authorization => ("AuthorizationError", "Authorization error occurred."),
-    };
+}
+
+fn error(name: &'static str, message: &'static str) -> Value {
     map([("error", map([("name", name), ("message", message)]))])
 }
 

@@ -8,7 +8,7 @@ use brine_zmtp::Reply;
 
 use super::Fault;
 use super::lanes::Lanes;
-use crate::access::From;
+use crate::access::{self, From};
 use crate::master::Master;
 use crate::{auth, publish, runners};
 
@@ -64,15 +64,15 @@ pub(super) async fn answer(
         Command::Runner => runners::answer_runner(master, &load, origin(reply)).await,
         Command::Wheel => runners::answer_wheel(master, &load, origin(reply)).await,
         Command::GetToken => master.access.get_token(&load),
-        Command::MkToken => master.access.mk_token(&load, origin(reply)).await,
+        Command::MkToken => access::mk_token(master, &load, origin(reply)).await,
     };
     Ok(clear_reply(&answer))
 }
 
-/// Whether a request came from this host.
+/// Whether a request came from this host, or from where.
 fn origin(reply: &Reply) -> From {
-    match reply.peer().address {
-        Some(address) if !address.ip().to_canonical().is_loopback() => From::Network,
+    match reply.peer().address.map(|address| address.ip().to_canonical()) {
+        Some(address) if !address.is_loopback() => From::Network(address),
         _ => From::Here,
     }
 }

@@ -92,7 +92,7 @@ fn refuse(master: &Master, id: &MinionId, tag: &str, why: &str) {
 }
 
 /// Whether the minion `id` may fire `tag`.
-fn check(tag: &str, id: &MinionId) -> Result<(), &'static str> {
+pub(super) fn check(tag: &str, id: &MinionId) -> Result<(), &'static str> {
     EventTag::try_from(tag).map_err(|e| e.why)?;
     // It would read like the tag behind the slash, and is not.
     if tag.starts_with('/') {

@@ -5,6 +5,7 @@
 
 mod clear;
 mod events;
+mod failed_states;
 mod lanes;
 mod minion;
 mod pillar;

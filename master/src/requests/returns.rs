@@ -8,7 +8,7 @@ use brine_protocol::msgpack;
 use brine_protocol::request::{Request, verify_load_signature};
 use brine_protocol::value::{Value, ValueExt, map};
 
-use super::Fault;
+use super::{Fault, failed_states};
 use crate::bus::Origin;
 use crate::config::MasterOpts;
 use crate::jobs::{Added, Job, NewReturn};
@@ -91,7 +91,11 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
         Added::New
     };
     match added {
-        Added::New => master.bus.fire_from(format!("salt/job/{jid}/ret/{id}"), load, Origin::Minion),
+        Added::New => {
+            let failed = failed_states::events(id, &jid, &load);
+            master.bus.fire_from(format!("salt/job/{jid}/ret/{id}"), load, Origin::Minion);
+            failed_states::fire(master, id, failed);
+        }
         Added::Duplicate => tracing::debug!("{id} returned for {jid} again"),
     }
     Ok(Value::Nil)

@@ -16,7 +16,8 @@ use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
 use futures_util::FutureExt;
 
-use crate::access::{Caller, Denied, From};
+use crate::access::{self, Caller, Denied, From};
+use crate::audit::Record;
 use crate::fileserver::FileRequest;
 use crate::master::Master;
 use call::Call;
@@ -92,16 +93,21 @@ async fn admit(
     load: &Value,
     from: From,
 ) -> Result<(Caller, String, Call), Denied> {
-    let refuse = |denied: Denied| {
-        master.refusals.log(&format!("a {form} request was refused: {}", denied.message));
-        denied
-    };
-    let caller = master.access.identify(load, from).await.map_err(refuse)?;
-    let invalid = || Denied { name: "SaltInvocationError", message: format!("no {form} function was named") };
+    let caller = access::admit(master, load, from, form).await?;
+    let invalid = || Denied::invocation(format!("no {form} function was named"));
     let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
     let call = Call::from_load(load);
-    caller.may_call(form, &fun, call.args(), call.kwargs()).map_err(refuse)?;
+    caller.may_call(form, &fun, call.args(), call.kwargs()).inspect_err(|denied| {
+        master.refusals.log(&format!("a {form} request for {fun} was refused: {}", denied.message));
+        let record = Record::new(form, "refused").by(&caller).call(fun.as_str(), &call.shown());
+        master.audit.note(record.put("why", denied.message.as_str()));
+    })?;
     Ok((caller, fun, call))
+}
+
+/// Writes down that a call begins. An error is for the caller: what has to be written down and cannot be is not done.
+fn begun(master: &Master, record: &Record) -> Result<(), Value> {
+    master.audit.write(record.clone()).map_err(|why| map([("error", Denied::invocation(why.to_owned()).value())]))
 }
 
 /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
@@ -115,9 +121,15 @@ pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, from: From
     let mut data = map([
         ("fun", Value::from(format!("runner.{fun}"))),
         ("jid", Value::from(&jid)),
-        ("user", Value::from(caller.name)),
+        ("user", Value::from(caller.name.as_str())),
         ("fun_args", Value::Array(call.shown())),
     ]);
+    let record =
+        |outcome| Record::new("runner", outcome).by(&caller).call(&fun, &call.shown()).put("jid", jid.as_str());
+    if let Err(refused) = begun(master, &record("allowed")) {
+        return refused;
+    }
+    let (succeeded, failed) = (record("succeeded"), record("failed"));
     master.bus.settle();
     master.bus.fire(format!("{tag}/new"), data.clone());
     let (running, ret) = (Arc::clone(master), format!("{tag}/ret"));
@@ -127,6 +139,7 @@ pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, from: From
         let outcome = work
             .await
             .unwrap_or_else(|_panic| Err(format!("{fun} failed: this is a bug in salt-master, please report it")));
+        running.audit.note(if outcome.is_ok() { succeeded } else { failed });
         data.insert("success", outcome.is_ok());
         data.insert("return", outcome.unwrap_or_else(Value::from));
         running.bus.fire_result(ret, data);
@@ -188,11 +201,17 @@ pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, from: From)
         ("fun", Value::from(format!("wheel.{fun}"))),
         ("jid", Value::from(&jid)),
         ("tag", Value::from(tag.as_str())),
-        ("user", Value::from(caller.name)),
+        ("user", Value::from(caller.name.as_str())),
+        ("fun_args", Value::Array(call.shown())),
     ]);
+    let record = |outcome| Record::new("wheel", outcome).by(&caller).call(&fun, &call.shown()).put("jid", jid.as_str());
+    if let Err(refused) = begun(master, &record("allowed")) {
+        return refused;
+    }
     master.bus.settle();
     master.bus.fire(format!("{tag}/new"), data.clone());
     let outcome = wheel::run(master, &fun, &call).await;
+    master.audit.note(record(if outcome.is_ok() { "succeeded" } else { "failed" }));
     data.insert("success", outcome.is_ok());
     data.insert("return", outcome.unwrap_or_else(Value::from));
     master.bus.fire_result(format!("{tag}/ret"), data.clone());

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Access;
+use crate::audit::{self, Audit};
 use crate::auth::Gate;
 use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
@@ -150,6 +151,11 @@ impl Server {
         let jobs = JobStore::open(&opts.cachedir.join("jobs.db"))?;
         let bus = Bus::new(opts.event_framing, opts.max_event_size);
         bus.listen(&opts.sock_dir)?;
+        let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| StartError::Cache {
+            what: "the audit log (audit_log)",
+            path: opts.audit.path.clone().unwrap_or_default(),
+            why,
+        })?;
 
         let alg = opts.publish_signing_algorithm;
         let (handle, publishing) = PublisherHandle::start(publisher.clone(), publish_key.clone(), private.clone(), alg);
@@ -166,6 +172,7 @@ impl Server {
             opts,
             keys,
             access,
+            audit: Arc::new(audit),
             private,
             sign_key,
             sessions,
@@ -179,10 +186,14 @@ impl Server {
         let stop = CancellationToken::new();
         let maintaining = {
             let (master, stop) = (Arc::clone(&master), stop.clone());
-            let both = async move {
-                tokio::join!(maintenance::run(Arc::clone(&master), stop.clone()), presence::run(master, stop));
+            let all = async move {
+                tokio::join!(
+                    maintenance::run(Arc::clone(&master), stop.clone()),
+                    audit::watch_keys(Arc::clone(&master.audit), stop.clone()),
+                    presence::run(Arc::clone(&master), stop),
+                );
             };
-            tokio::spawn(both)
+            tokio::spawn(all)
         };
         let serving = tokio::spawn(requests::serve(Arc::clone(&master), router, stop.clone(), GRACE));
         tracing::info!("salt-master {} answers on {requests} and publishes on {publish}", env!("CARGO_PKG_VERSION"));
@@ -202,6 +213,14 @@ impl Server {
     /// The event bus.
     pub fn bus(&self) -> &Bus {
         &self.master.bus
+    }
+
+    /// Opens the audit log's file again under its name, for who has moved the old one away (at SIGHUP). Nothing to do without one.
+    ///
+    /// # Errors
+    /// When it cannot be opened; the old file is written on then.
+    pub fn reopen_audit_log(&self) -> std::io::Result<()> {
+        self.master.audit.reopen()
     }
 
     /// Resolves when at least `count` minions listen for publications.

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod access;
 mod auth;
 mod cves;
 mod harness;

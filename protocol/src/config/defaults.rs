@@ -26,6 +26,7 @@ pub(super) const fn paths(role: Role) -> &'static [&'static str] {
             "autosign_grains_dir",
             "log_file",
             "key_logfile",
+            "audit_log",
         ],
         Role::Minion => &["pki_dir", "cachedir", "sock_dir", "extension_modules", "pidfile", "log_file"],
     }
@@ -45,6 +46,9 @@ sock_dir: /var/run/salt/master
 pidfile: /var/run/salt-master.pid
 log_file: /var/log/salt/master
 key_logfile: /var/log/salt/key
+audit_log: null
+audit_log_required: false
+audit_log_hide: []
 log_level: warning
 log_level_logfile: null
 transport: zeromq
@@ -125,6 +129,7 @@ external_auth: {}
 publisher_acl: {}
 publisher_acl_blacklist: {}
 client_acl_verify: true
+auth.pam.service: login
 sudo_acl: false
 token_expire: 43200
 token_expire_user_override: false

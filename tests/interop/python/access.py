@@ -48,7 +48,7 @@ with bus() as events:
     same("sharedsecret", ping(WEB), {"one": True})
     for what, who in {
         "a wrong password": login("fred", "wrong-secret"),
-        "a system that this master has not": login("root", "fred-secret", "pam"),
+        "a system that this master has not": login("root", "fred-secret", "ldap"),
     }.items():
         raises(f"local: {what}", Authentication, lambda: ping(who))
         text = raises(f"runner: {what}", Eauth, lambda: run(who))

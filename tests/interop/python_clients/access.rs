@@ -29,7 +29,7 @@ external_auth:
     '*': [test.version]
   sharedsecret:
     '*': [test.ping]
-  pam:
+  ldap:
     root: ['.*']
 ";
 
@@ -63,7 +63,7 @@ fn log_ins_tokens_and_permissions() {
         count += 1;
     }
     assert!(count >= 6, "three tokens, in two files each");
-    assert!(log.contains("external_auth: pam is not used"), "what is not offered is said");
+    assert!(log.contains("external_auth: ldap is not used"), "what is not offered is said");
 }
 
 #[test]

@@ -69,6 +69,12 @@ impl File {
 }
 
 impl Backend for File {
+    fn check(&self, username: &str, password: &str) -> Result<Option<Vec<String>>, String> {
+        if self.accepts(username, password)? { self.groups(username).map(Some) } else { Ok(None) }
+    }
+}
+
+impl File {
     fn accepts(&self, username: &str, password: &str) -> Result<bool, String> {
         let text = read(&self.path)?;
         Ok(match &self.kind {

@@ -1,0 +1,68 @@
+//! The door: who asks, and if that is nobody, a line in the log, an event and a line in the audit log that say who tried, and no secret.
+
+use brine_protocol::value::{Value, ValueExt, map};
+
+use super::{Caller, Denied, From};
+use crate::audit::Record;
+use crate::master::Master;
+
+/// The event of a log-in, token or key that was wrong.
+const EVENT: &str = "brine/refused/login";
+
+/// Who sent `load` to `client` (`publish`, `runner`, `wheel`), as [`super::Access::identify`] finds.
+pub(crate) async fn admit(master: &Master, load: &Value, from: From, client: &'static str) -> Result<Caller, Denied> {
+    let mut found = master.access.identify(load, from).await;
+    if let Err(denied) = &mut found {
+        denied.told = report(master, load, from, client, denied);
+    }
+    found
+}
+
+/// Answers `mk_token` (§7.3): an empty text for whoever is not let in, as Salt does.
+pub(crate) async fn mk_token(master: &Master, load: &Value, from: From) -> Value {
+    let refused = Value::from("");
+    let (data, caller) = match master.access.mint(load, from).await {
+        Ok(minted) => minted,
+        Err(denied) => {
+            report(master, load, from, "mk_token", &denied);
+            return refused;
+        }
+    };
+    let record = Record::new("mk_token", "allowed").by(&caller);
+    let record = record.put("eauth", data.get("eauth").cloned().unwrap_or(Value::Nil));
+    match master.audit.write(record.put("expire", data.get("expire").cloned().unwrap_or(Value::Nil))) {
+        Ok(()) => data,
+        // It stays, unknown to anybody, until it expires.
+        Err(_) => refused,
+    }
+}
+
+fn report(master: &Master, load: &Value, from: From, client: &'static str, denied: &Denied) -> bool {
+    let given = |key: &str| load.get(key).is_some_and(|value| !value.is_nil());
+    let text = |key: &str| load.get_text(key).map(super::shown).unwrap_or_default();
+    // Whom it says it is: of a token only the token could tell.
+    let (method, user, system) = match (given("token"), given("eauth")) {
+        (true, _) => ("token", String::new(), String::new()),
+        (false, true) => ("eauth", text("username"), text("eauth")),
+        (false, false) => ("key", text("user"), String::new()),
+    };
+    let mut said = denied.message.clone();
+    if let Some(why) = denied.why {
+        said = format!("{said} {why}");
+    }
+    let data = map([
+        ("client", client),
+        ("method", method),
+        ("user", &user),
+        ("eauth", &system),
+        ("address", &from.to_string()),
+        ("error", &said),
+    ]);
+    let told = master.refusals.log(&format!("a {client} request from {from} was refused: {said}"));
+    if told {
+        master.bus.fire(EVENT, data);
+    }
+    let record = Record::new("login", "refused").whose(&user, method, from.to_string());
+    master.audit.stranger(record.put("eauth", system).put("client", client).put("why", said));
+    told
+}

@@ -1,0 +1,245 @@
+//! The audit log: who ran what on whom, and who was not let, one line of JSON each (`audit_log`; docs/access.md has the fields).
+//!
+//! - `file.rs` the file: appended to, opened anew, and what happens when the disk is full
+//! - `hide.rs` arguments without the secrets in them
+
+mod file;
+mod hide;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use brine_protocol::value::{Value, ValueExt, map, to_json};
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Caller;
+use crate::bus::{Bus, Next, Origin};
+use file::AuditFile;
+
+/// Bytes of the arguments of one line; of longer ones the beginning is kept.
+const ARGS_BYTES_MAX: usize = 4_096;
+/// Characters of any other text that a request brings.
+const TEXT_MAX: usize = 1_024;
+/// Lines about strangers at once, and how long until there is room for one more: who cannot prove who it is does not fill the disk.
+const STRANGERS_AT_ONCE: u32 = 200;
+const STRANGER_EACH: Duration = Duration::from_millis(500);
+/// The log and the bus hear of a full disk this often.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+
+/// The settings; all are Brine's own.
+#[derive(Debug, Clone, Default)]
+pub struct AuditOpts {
+    /// `audit_log`: the file; none: there is none.
+    pub path: Option<PathBuf>,
+    /// `audit_log_required`: what cannot be written down is not done.
+    pub required: bool,
+    /// `audit_log_hide`: globs of functions whose arguments are not shown, besides the ones that are known.
+    pub hide: Vec<String>,
+}
+
+/// The log. Without `audit_log` it does nothing.
+pub(crate) struct Audit {
+    state: Option<Mutex<State>>,
+    opts: AuditOpts,
+    bus: Bus,
+}
+
+struct State {
+    file: AuditFile,
+    /// Lines that could not be written since the last that could.
+    lost: u64,
+    told: Option<Instant>,
+    /// Lines about strangers that there is room for, counted at this moment, and those left out since the last one.
+    room: (Instant, u32),
+    untold: u64,
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+pub(crate) struct Record {
+    fields: Vec<(&'static str, Value)>,
+    /// The arguments as they came; they are looked at only if there is a log.
+    call: Option<(String, Vec<Value>)>,
+}
+
+impl Record {
+    /// Something that was asked for, and what became of it.
+    pub(crate) fn new(action: &'static str, outcome: &'static str) -> Self {
+        Self { fields: vec![("action", action.into()), ("outcome", outcome.into())], call: None }
+    }
+
+    /// Who asked, how that was proved, and from where.
+    pub(crate) fn by(self, caller: &Caller) -> Self {
+        self.whose(&caller.name, caller.method(), caller.from.to_string())
+    }
+
+    /// Who asked, if it is no caller.
+    pub(crate) fn whose(self, user: &str, method: &str, address: impl Into<String>) -> Self {
+        self.put("user", user).put("method", method).put("address", address.into())
+    }
+
+    /// A function and its arguments.
+    pub(crate) fn call(mut self, fun: impl Into<String>, args: &[Value]) -> Self {
+        self.call = Some((fun.into(), args.to_vec()));
+        self
+    }
+
+    /// A field. Texts are cut, and an empty one is left out.
+    pub(crate) fn put(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        let value = match value.into() {
+            Value::Nil => return self,
+            value => match value.text() {
+                Some("") => return self,
+                Some(text) if text.len() > TEXT_MAX => Value::from(text.chars().take(TEXT_MAX).collect::<String>()),
+                _ => value,
+            },
+        };
+        self.fields.push((name, value));
+        self
+    }
+
+    fn line(self, hidden: &[String]) -> String {
+        let mut line = map([("time", brine_protocol::event::stamp())]);
+        for (name, value) in self.fields {
+            line.insert(name, value);
+        }
+        if let Some((fun, args)) = self.call {
+            let args = hide::args(&fun, &args, hidden);
+            line.insert("fun", fun.chars().take(TEXT_MAX).collect::<String>());
+            let text = to_json(&args).to_string();
+            if text.len() <= ARGS_BYTES_MAX {
+                line.insert("args", args);
+            } else {
+                line.insert("args_cut", text[..text.floor_char_boundary(ARGS_BYTES_MAX)].to_owned());
+            }
+        }
+        format!("{}\n", to_json(&line))
+    }
+}
+
+impl Audit {
+    /// Opens the log, if there is to be one.
+    pub(crate) fn open(opts: AuditOpts, bus: Bus) -> std::io::Result<Self> {
+        let state = match &opts.path {
+            None => None,
+            Some(path) => Some(Mutex::new(State {
+                file: AuditFile::open(path)?,
+                lost: 0,
+                told: None,
+                room: (Instant::now(), STRANGERS_AT_ONCE),
+                untold: 0,
+            })),
+        };
+        Ok(Self { state, opts, bus })
+    }
+
+    /// Opens the file again under its name, for who has moved the old one away. It is noticed without that, within a second.
+    pub(crate) fn reopen(&self) -> std::io::Result<()> {
+        self.lock().map_or(Ok(()), |mut state| state.file.reopen())
+    }
+
+    /// Writes a line. An error if it could not be written and may not be done without (`audit_log_required`).
+    pub(crate) fn write(&self, record: Record) -> Result<(), &'static str> {
+        match self.lock() {
+            Some(mut state) => self.append(&mut state, record),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what has happened already.
+    pub(crate) fn note(&self, record: Record) {
+        // The failure is told by `append`; nothing can be held back any more.
+        let _ = self.write(record);
+    }
+
+    /// Writes a line about somebody who did not prove who it is, unless there were too many just before.
+    pub(crate) fn stranger(&self, record: Record) {
+        let Some(mut state) = self.lock() else { return };
+        let (at, room) = state.room;
+        let gained = u32::try_from(at.elapsed().as_millis() / STRANGER_EACH.as_millis()).unwrap_or(u32::MAX);
+        let now = if gained > 0 { Instant::now() } else { at };
+        let room = room.saturating_add(gained).min(STRANGERS_AT_ONCE);
+        state.room = (now, room.saturating_sub(1));
+        if room == 0 {
+            state.untold += 1;
+            return;
+        }
+        let untold = std::mem::take(&mut state.untold);
+        let record = if untold > 0 { record.put("untold", untold) } else { record };
+        let _ = self.append(&mut state, record);
+    }
+
+    fn append(&self, state: &mut State, record: Record) -> Result<(), &'static str> {
+        let mut lines = String::new();
+        if state.lost > 0 {
+            lines = Record::new("audit", "lost").put("lost", state.lost).line(&[]);
+        }
+        lines.push_str(&record.line(&self.opts.hide));
+        let Err(error) = state.file.append(lines.as_bytes()) else {
+            if state.lost > 0 {
+                tracing::warn!("the audit log is written again; {} lines were lost", state.lost);
+            }
+            (state.lost, state.told) = (0, None);
+            return Ok(());
+        };
+        state.lost += 1;
+        if state.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+            state.told = Some(Instant::now());
+            let policy = match self.opts.required {
+                true => "what it should have is refused until then (audit_log_required)",
+                false => "the master goes on without (audit_log_required is off)",
+            };
+            let path = state.file.path().display().to_string();
+            tracing::error!("the audit log {path} cannot be written: {error}. Make room or mend it; {policy}");
+            let data = map([
+                ("path", Value::from(path)),
+                ("error", error.to_string().into()),
+                ("lost", state.lost.into()),
+                ("refusing", self.opts.required.into()),
+            ]);
+            self.bus.fire("brine/audit/lost", data);
+        }
+        if self.opts.required { Err("The audit log cannot be written, and audit_log_required is set.") } else { Ok(()) }
+    }
+
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.as_ref().map(|state| state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Writes down each key that somebody moved or removed, until `stop`: the wheel's doing, and that of `salt-key`, which edits the folders
+/// itself and says so on the bus by the socket that only the master's user may open.
+pub(crate) async fn watch_keys(audit: Arc<Audit>, stop: CancellationToken) {
+    if audit.state.is_none() {
+        return;
+    }
+    let Some(events) = audit.bus.subscribe() else { return };
+    loop {
+        let next = tokio::select! {
+            () = stop.cancelled() => return,
+            next = events.next() => next,
+        };
+        match next {
+            None => return,
+            Some(Next::Lost(lost)) => audit.note(Record::new("key", "lost").put("lost", lost)),
+            Some(Next::Event(event)) if event.event.tag == "salt/key" && event.origin != Origin::Minion => {
+                let by = if event.origin == Origin::Pushed { "salt-key" } else { "master" };
+                let data = &event.event.data;
+                let field = |name: &str| data.get(name).cloned().unwrap_or(Value::Nil);
+                let outcome = if field("result").truthy() { "succeeded" } else { "failed" };
+                audit.note(
+                    Record::new("key", outcome)
+                        .put("method", by)
+                        .put("address", "local")
+                        .put("act", field("act"))
+                        .put("id", field("id")),
+                );
+            }
+            Some(Next::Event(_)) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
