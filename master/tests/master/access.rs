@@ -594,3 +594,37 @@ async fn users_of_the_system_by_pam() {
     assert_eq!(names, ["", "AuthorizationError", "AuthenticationError", "AuthenticationError", ""], "{replies:?}");
     assert!(token.get_list("groups").is_some_and(|groups| groups.contains(&text("daemon"))), "{token}");
 }
+
+/// Keys change in four ways: by the wheel, by `salt-key`, by a setting, by the minion itself. And who only says so changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn key_changes_are_in_the_audit_log() {
+    let master = TestMaster::start("audit_log: /audit\nauto_accept: True").await;
+    let mut signed = TestMinion::new("signed", 1);
+    let brine_protocol::auth::AuthOutcome::Accepted(credentials) = signed.authenticate(&master).await else { panic!() };
+    signed.take(*credentials);
+    std::fs::write(master.path("pki/minions_pre/waiting"), key(2).public().clean_pem()).unwrap();
+    assert!(Accept.judge(&master.clear(Accept.with(&map([("key", master.local_key())]))).await).is_ok());
+    let mut load = map([("cmd", "_minion_event"), ("id", "signed"), ("tag", "salt/key")]);
+    load.insert("data", map([("act", "delete"), ("id", "forged")]));
+    signed.ask(&master, load).await;
+    let said = map([("result", Value::from(true)), ("act", "delete".into()), ("id", "old".into())]);
+    let event = brine_protocol::event::Event::new("salt/key", said);
+    brine_protocol::event::push(&master.path("sock/master_event_pull.ipc"), &event).await.unwrap();
+    assert_eq!(signed.ask(&master, map([("cmd", "revoke_auth")])).await, Value::from(true));
+    let wanted = [
+        r#""method":"auto_accept","act":"accepted","id":"signed""#,
+        r#""method":"master","address":"local","act":"accepted","id":"waiting""#,
+        r#""method":"salt-key","address":"local","act":"delete","id":"old""#,
+        r#""method":"master","address":"local","act":"delete","id":"signed""#,
+    ];
+    let end = std::time::Instant::now() + SOON;
+    let log = loop {
+        let log = std::fs::read_to_string(master.path("audit")).unwrap();
+        if wanted.iter().all(|line| log.contains(line)) {
+            break log;
+        }
+        assert!(std::time::Instant::now() < end, "{log}");
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    assert!(!log.contains("forged"), "{log}");
+}

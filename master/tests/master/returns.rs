@@ -96,3 +96,43 @@ async fn what_is_not_to_be_cached_is_not() {
     events.wait("salt/run/").await;
     assert_eq!(events.wait("salt/run/").await.data.get("return"), Some(&brine_protocol::value::empty_map()));
 }
+
+/// What a state is called is the minion's word, and so is the tag that Salt makes of it: it gets no further than the minion's own tags.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_failed_states_are_bound_to_their_minion() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let jid = "20261120134740245008";
+    let chunk = || map([("result", Value::from(false)), ("id", Value::from("db1")), ("jid", Value::from("x"))]);
+    let mut load = minion.return_load(jid, true);
+    for (name, value) in [("fun", Value::from("state.sls")), ("retcode", 2.into()), ("tok", "good".into())] {
+        load.insert(name, value);
+    }
+    let chunks = [
+        "pkg_|-a_|-a_|-installed",
+        "salt/key_|-x",
+        "salt/job/20261120134740245009/ret/db1_|-x",
+        "key/_|-a",
+        "\n\n_|-a",
+    ];
+    load.insert("return", map(chunks.map(|name| (name, chunk()))));
+    assert_eq!(sent(&master, &minion, load, &mut events).await, format!("salt/job/{jid}/ret/web1"));
+    let own = format!("salt/job/{jid}/sub/web1/error/state.sls");
+    master.server().bus().fire("test/end", map([("n", 1)]));
+    let (mut tags, mut first) = (Vec::new(), None);
+    loop {
+        let event = events.next().await;
+        if event.tag == "test/end" {
+            break;
+        }
+        if event.tag == own && first.is_none() {
+            first = Some(event.data);
+        }
+        tags.push(event.tag);
+    }
+    assert_eq!(tags.iter().filter(|tag| **tag == own).count(), chunks.len());
+    assert_eq!(tags.iter().filter(|tag| **tag != own).collect::<Vec<_>>(), ["pkg.installed"]);
+    let first = first.unwrap();
+    assert_eq!((first.get_text("id"), first.get_text("jid")), (Some("web1"), Some(jid)), "whatever the chunk says");
+}
