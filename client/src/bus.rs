@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_protocol::event::{Event, FrameDecoder};
+use brine_protocol::value::ValueExt as _;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 
@@ -12,6 +13,9 @@ use crate::ClientError;
 
 /// The pause between attempts to reach a bus that was there before.
 const RECONNECT: Duration = Duration::from_millis(200);
+
+/// The event by which the master's bus tells a subscriber that it was too slow, in the place of what it lost.
+pub(crate) const LOST: &str = "brine/events/lost";
 
 /// The bus. Events of no interest are dropped by their tag, before their data is decoded.
 pub(crate) struct Bus {
@@ -53,7 +57,11 @@ impl Bus {
             };
             match self.decoder.next_body() {
                 Ok(Some(body)) => {
-                    if !tag_of(&body).is_some_and(&wanted) {
+                    let Some(tag) = tag_of(&body) else { continue };
+                    if !wanted(tag) {
+                        if tag == LOST {
+                            warn_of_loss(&body);
+                        }
                         continue;
                     }
                     match Event::decode(&body) {
@@ -76,6 +84,14 @@ impl Bus {
         self.stream = None;
         None
     }
+}
+
+fn warn_of_loss(body: &[u8]) {
+    let lost = Event::decode(body).ok().and_then(|event| event.data.get_u64("lost")).unwrap_or_default();
+    tracing::warn!(
+        "the master's event bus was faster than this command, which lost {lost} events; what it shows may lack returns: salt-run \
+         jobs.lookup_jid JID has them all"
+    );
 }
 
 /// The tag in front of an encoded event.

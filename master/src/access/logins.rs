@@ -354,7 +354,7 @@ mod tests {
         for _ in 0..USER.failures {
             failures.ended(net(2), FRED, false, now);
         }
-        for n in 0..2 * REMEMBERED_MAX {
+        for n in 0..REMEMBERED_MAX + 200 {
             failures.ended(From::Here, ("file", &n.to_string()), false, now);
         }
         assert_eq!(failures.until.len(), REMEMBERED_MAX);

@@ -141,13 +141,23 @@ impl Access {
     pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
         let mut others =
             crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
-        if !opts.users_must_exist {
-            // Their keys belong to the master's user, who hands them on.
-            let named = opts.publisher_acl.iter().filter_map(|(name, _)| name.plain());
-            let missing = named.filter(|name| !others.iter().any(|user| user.name == *name));
-            let uid = rustix::process::geteuid().as_raw();
-            let missing: Vec<_> = missing.map(|name| LocalUser { name: name.to_owned(), uid }).collect();
-            others.extend(missing);
+        for name in opts.publisher_acl.iter().filter_map(|(name, _)| name.plain()) {
+            if others.iter().any(|user| user.name == name) {
+                continue;
+            }
+            // A directory's users are asked for by name; patterns are for those of /etc/passwd.
+            let uid = match nix::unistd::User::from_name(name) {
+                Ok(Some(user)) => user.uid.as_raw(),
+                // The key belongs to the master's user, who hands it on.
+                _ if !opts.users_must_exist => rustix::process::geteuid().as_raw(),
+                _ => {
+                    tracing::warn!(
+                        "publisher_acl: there is no user {name} here, who so gets no key (client_acl_verify)"
+                    );
+                    continue;
+                }
+            };
+            others.push(LocalUser { name: name.to_owned(), uid });
         }
         let local_keys = LocalKeys::open(cachedir, masters, &others)?;
         let mut systems = Vec::new();

@@ -128,3 +128,14 @@ async fn the_blacklist_is_for_everybody() {
         );
     }
 }
+
+#[test]
+fn users_must_be_users_of_this_host_unless_the_operator_says_otherwise() {
+    let yaml = "publisher_acl: {nobody: [test.ping], nobody-of-this-name: [test.ping], 'no such.*': [test.ping]}";
+    for (settings, made) in [("", false), ("client_acl_verify: True", false), ("client_acl_verify: False", true)] {
+        let (dir, _access) = access(&format!("{yaml}\n{settings}"));
+        assert!(dir.path().join(".nobody_key").exists());
+        assert_eq!(dir.path().join(".nobody-of-this-name_key").exists(), made, "{settings}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), if made { 3 } else { 2 }, "a pattern is no name");
+    }
+}

@@ -11,10 +11,7 @@ use brine_protocol::value::{Value, ValueExt};
 use super::super::print::stdout;
 use super::super::{Failure, Outcome};
 use crate::ClientOpts;
-use crate::bus::Bus;
-
-/// The event by which the master's bus tells a subscriber that it was too slow.
-const LOST: &str = "brine/events/lost";
+use crate::bus::{Bus, LOST};
 
 /// What to print, and how much.
 #[derive(Debug, Clone)]
