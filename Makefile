@@ -37,7 +37,7 @@ modules: setup ## build the standard modules and the examples as components
 	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) tools/build-modules.sh $(MODULES)
 
 venv: setup ## install Python Salt, the peer of the interop tests
-	@tools/setup.sh peers || echo "setup: no minisign here: the tests that compare with it do nothing" >&2
+	@tools/setup.sh peers || echo "setup: no minisign or PostgreSQL here: the tests that need them do nothing" >&2
 	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
 
 demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox

@@ -14,7 +14,11 @@ need node nodejs
 need npm npm
 pkg-config --exists openssl 2>/dev/null || missing="$missing libssl-dev"
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
-[ "${1:-}" != peers ] || need minisign minisign
+if [ "${1:-}" = peers ]; then
+  need minisign minisign
+  # Its programs are in no PATH.
+  [ -n "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null)" ] || missing="$missing postgresql"
+fi
 [ -z "$missing" ] && exit 0
 
 command -v cargo >/dev/null 2>&1 || { echo "setup: no cargo here: install the Rust toolchain first (rustup.rs)" >&2; exit 1; }

@@ -14,6 +14,7 @@ use brine_zmtp::{Heartbeat, Keepalive};
 pub use crate::access::AccessOpts;
 pub use crate::audit::AuditOpts;
 pub use crate::fileserver::HashType;
+pub use crate::jobs::JobCacheOpts;
 
 /// A return of more bytes is not stored; what comes instead says so. Brine's own key, `max_return_size`.
 const RETURN_BYTES_MAX: u64 = 16 << 20;
@@ -86,8 +87,8 @@ pub struct MasterOpts {
     pub presence_events: bool,
     /// `keep_jobs_seconds`; none keeps jobs for ever.
     pub keep_jobs: Option<Duration>,
-    /// `job_cache`.
-    pub job_cache: bool,
+    /// `job_cache`, `ext_job_cache`, `master_job_cache` and the settings of returners.
+    pub job_cache: JobCacheOpts,
     /// `python_job_files`: whether each job leaves the two files that Python's LocalClient looks for. Brine's own key.
     pub python_job_files: bool,
     /// `minion_data_cache`.
@@ -244,7 +245,7 @@ impl MasterOpts {
             loop_interval: duration_or(c, "loop_interval", 60)?.max(Duration::from_secs(1)),
             presence_events: bool_or(c, "presence_events", false)?,
             keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
-            job_cache: bool_or(c, "job_cache", true)?,
+            job_cache: JobCacheOpts::from_config(c)?,
             python_job_files: bool_or(c, "python_job_files", true)?,
             minion_data_cache: bool_or(c, "minion_data_cache", true)?,
             nodegroups: c.value("nodegroups").map(Nodegroups::new).unwrap_or_default(),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use brine_protocol::value::map;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::bus::{BusEvent, Next, Origin, Subscription};
 use crate::files;
@@ -29,13 +30,18 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
     let mut events = master.bus.subscribe();
     let clean_every = master.opts.loop_interval.max(CLEAN_EVERY);
     let mut cleaned: Option<Instant> = None;
+    // Beside the rest: a large store takes its time, and a key that was deleted does not wait for that.
+    let mut cleaning: Option<AbortOnDropHandle<()>> = None;
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => {
                 look_for_dropfile(&master).await;
                 if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
-                    clean(&master).await;
+                    if cleaning.as_ref().is_none_or(|task| task.is_finished()) {
+                        let master = Arc::clone(&master);
+                        cleaning = Some(AbortOnDropHandle::new(tokio::spawn(async move { clean(&master).await })));
+                    }
                     forget_minions_without_keys(&master).await;
                     cleaned = Some(Instant::now());
                 }

@@ -10,7 +10,7 @@ use crate::bus::Bus;
 use crate::config::MasterOpts;
 use crate::facts::KnownFacts;
 use crate::fileserver::FileServer;
-use crate::jobs::{JobStore, PythonJobFiles};
+use crate::jobs::{JobCache, PythonJobFiles};
 use crate::keys::{KeyStore, MasterKey};
 use crate::mine::Mine;
 use crate::peer::Peer;
@@ -37,7 +37,7 @@ pub(crate) struct Master {
     /// The port that was bound, which minions are told.
     pub(crate) publish_port: u16,
     pub(crate) bus: Bus,
-    pub(crate) jobs: JobStore,
+    pub(crate) jobs: JobCache,
     pub(crate) python_jobs: PythonJobFiles,
     pub(crate) files: FileServer,
     pub(crate) mine: Mine,

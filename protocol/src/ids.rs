@@ -271,6 +271,12 @@ impl Jid {
         Self(stamp.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S%6f").to_string())
     }
 
+    /// The jid of a job that began then (unix ms); none for a time that has no date.
+    pub fn at(unix_ms: i64) -> Option<Self> {
+        let at = jiff::Timestamp::from_millisecond(unix_ms).ok()?;
+        Some(Self(at.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S%6f").to_string()))
+    }
+
     /// When the job began, as Salt shows it: `2026, Nov 20 13:05:09.123456`; empty if the digits are no date.
     pub fn start_time(&self) -> String {
         self.timestamp().map_or_else(String::new, |t| {

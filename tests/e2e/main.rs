@@ -3,10 +3,12 @@
 mod commands;
 mod completion;
 mod failures;
+mod job_store;
 mod keys;
 mod modules;
 mod ping;
 mod presence;
+mod returners;
 mod sandbox;
 mod signatures;
 mod slow_link;

@@ -2,11 +2,13 @@
 //!
 //! - [`process`]: programs, their output, daemons that end with the test
 //! - [`salt`]: a Brine or a Python master and minion in a folder of their own
+//! - [`postgres`]: a PostgreSQL server
 //! - [`events`]: waiting for events of the master's bus
 //!
 //! Nothing here sleeps to wait for an outcome: tests wait for an event or a condition, with a deadline.
 
 pub mod events;
+pub mod postgres;
 pub mod process;
 pub mod salt;
 

@@ -54,9 +54,12 @@ pub fn line() -> u32 {
     })
 }
 
-/// Two ports that are free now.
-fn free_ports() -> [u16; 2] {
-    let sockets = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+/// Ports that are free now.
+///
+/// # Panics
+/// Where there are none.
+pub fn free_ports<const N: usize>() -> [u16; N] {
+    let sockets = [(); N].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
     sockets.map(|s| s.local_addr().expect("a bound socket").port())
 }
 

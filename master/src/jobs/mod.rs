@@ -17,11 +17,28 @@
 //! indices by minion, function and time, and an operator looks into it while the master runs:
 //! `sqlite3 jobs.db "select minion, retcode, success from returns where jid = '…'"`; redb locks its file and has no such tool.
 
+//!
+//! What else an operator names (`ext_job_cache`, `master_job_cache`, `--return`) is another [`Returner`], told through the store's outbox.
+
+mod cache;
+mod clean;
+mod disk;
+mod error;
+mod forward;
+mod outbox;
+mod postgres;
 mod python_files;
 mod query;
+mod returner;
 mod schema;
 mod store;
+mod writer;
 
+pub use cache::JobCacheOpts;
+pub(crate) use cache::{Asked, JobCache};
+pub use error::StoreError;
+pub use postgres::PostgresOpts;
 pub use python_files::PythonJobFiles;
 pub use query::{Job, JobFilter, JobReturn};
-pub use store::{Added, JobStore, NewReturn, StoreError};
+pub use returner::{Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
+pub use store::{Added, Destination, JobStore, NewReturn};

@@ -7,7 +7,7 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 /// Jobs a list answers at most, so that a runner's reply stays an event of reasonable size.
-const FIND_MAX: u32 = 10_000;
+pub(super) const FIND_MAX: u32 = 10_000;
 /// What the store reads back it wrote itself, from loads that were bounded on arrival; this only guards a damaged file.
 const STORED: msgpack::Limits = msgpack::Limits::EVENT;
 
@@ -35,7 +35,7 @@ pub struct Job {
 impl Job {
     /// The published load.
     pub fn load(&self) -> Value {
-        msgpack::decode(&self.load, &STORED).unwrap_or(Value::Nil)
+        decode(&self.load)
     }
 }
 
@@ -57,7 +57,7 @@ pub struct JobReturn {
 impl JobReturn {
     /// The whole return as a value.
     pub fn load(&self) -> Value {
-        msgpack::decode(&self.load, &STORED).unwrap_or(Value::Nil)
+        decode(&self.load)
     }
 }
 
@@ -74,6 +74,11 @@ pub struct JobFilter {
     pub until_ms: Option<i64>,
     /// At most so many, newest first.
     pub limit: Option<u32>,
+}
+
+/// A load as the store keeps it.
+pub(super) fn decode(load: &[u8]) -> Value {
+    msgpack::decode(load, &STORED).unwrap_or(Value::Nil)
 }
 
 const COLUMNS: &str = "jid, fun, user, tgt, tgt_type, started, minions, load";
@@ -99,15 +104,19 @@ pub(super) fn returns(connection: &Connection, jid: &Jid) -> rusqlite::Result<Ve
 }
 
 pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<Job>> {
+    let (sql, values) = find_sql(filter);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params_from_iter(values), to_job)?;
+    rows.collect()
+}
+
+fn find_sql(filter: &JobFilter) -> (String, Vec<Sql>) {
     let mut sql = format!("select {COLUMNS} from jobs where 1 = 1");
     let mut values: Vec<Sql> = Vec::new();
     let mut also = |clause: &str, value: Sql| {
         values.push(value);
         sql.push_str(&clause.replace('?', &format!("?{}", values.len())));
     };
-    if let Some(minion) = &filter.minion {
-        also(" and jid in (select jid from returns where minion = ?)", Sql::Text(minion.as_str().to_owned()));
-    }
     if let Some(fun) = &filter.fun {
         also(" and fun = ?", Sql::Text(fun.clone()));
     }
@@ -117,10 +126,22 @@ pub(super) fn find(connection: &Connection, filter: &JobFilter) -> rusqlite::Res
     if let Some(until) = filter.until_ms {
         also(" and started < ?", Sql::Integer(until));
     }
+    if let Some(minion) = &filter.minion {
+        also(
+            " and exists (select 1 from returns where returns.jid = jobs.jid and returns.minion = ?)",
+            Sql::Text(minion.as_str().to_owned()),
+        );
+    }
     also(" order by started desc limit ?", Sql::Integer(filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX).into()));
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(params_from_iter(values), to_job)?;
-    rows.collect()
+    (sql, values)
+}
+
+/// How SQLite would find them, a step a line.
+#[cfg(test)]
+pub(super) fn find_plan(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<String>> {
+    let (sql, values) = find_sql(filter);
+    let mut statement = connection.prepare(&format!("explain query plan {sql}"))?;
+    statement.query_map(params_from_iter(values), |row| row.get("detail"))?.collect()
 }
 
 pub(super) fn minions_of(connection: &Connection, jid: &Jid) -> rusqlite::Result<Option<Vec<MinionId>>> {

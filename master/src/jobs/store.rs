@@ -1,68 +1,23 @@
-//! The writer thread, its queue and its group commit.
+//! The embedded store: one SQLite file, its writer's queue and its readers.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use brine_protocol::ids::{Jid, MinionId};
-use rusqlite::{Connection, ErrorCode, Transaction, params};
-use tokio::sync::{mpsc, oneshot};
+use rusqlite::Connection;
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
+use super::error::StoreError;
+use super::outbox::{self, Counts, Waiting};
 use super::query::{self, Job, JobFilter, JobReturn};
+use super::returner::ReturnerName;
 use super::schema;
+use super::writer::{Command, Writer};
 
 /// Writes waiting for the disk. A writer behind by more makes its callers wait.
 const QUEUE: usize = 4_096;
-/// Writes a commit holds at most, so that the first of them is not kept waiting by the last.
-const BATCH: usize = 512;
-/// Pages given back to the file system after a clean-up (4 KiB each), a bound on how long that takes.
-const VACUUM_PAGES: u32 = 4_096;
-
-/// Why the store could not do what was asked.
-#[derive(Debug, thiserror::Error, Clone)]
-pub enum StoreError {
-    /// The file cannot be used at all; the master does not start.
-    #[error("the job store {path} cannot be opened: {why}", path = path.display())]
-    Open {
-        /// The database file.
-        path: PathBuf,
-        /// What SQLite or the system said.
-        why: String,
-    },
-    /// A write or query failed, for example because the disk is full.
-    #[error("the job store {path} failed: {why}{advice}", path = path.display())]
-    Failed {
-        /// The database file.
-        path: PathBuf,
-        /// What SQLite or the system said.
-        why: String,
-        /// What to do, if that is known.
-        advice: &'static str,
-    },
-    /// The master is stopping.
-    #[error("the job store is closed")]
-    Closed,
-}
-
-impl StoreError {
-    fn failed(path: &Path, error: &rusqlite::Error) -> Self {
-        let advice = match error.sqlite_error_code() {
-            Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
-                ". Make room on its disk; until then minions keep their returns"
-            }
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
-                ". Make it and its folder writable for the master; until then minions keep their returns"
-            }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                ". Another program holds it locked; until it lets go minions keep their returns"
-            }
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                ". Stop the master, move the file away and start it again; until then minions keep their returns"
-            }
-            _ => "",
-        };
-        Self::Failed { path: path.to_owned(), why: error.to_string(), advice }
-    }
-}
+/// Queries at once. A long list of jobs then holds up nobody who looks for one of them.
+const READERS: usize = 4;
 
 /// A return on its way into the store.
 #[derive(Debug, Clone)]
@@ -92,50 +47,72 @@ pub enum Added {
     Duplicate,
 }
 
-enum Command {
-    Job(Box<Job>, oneshot::Sender<Result<(), StoreError>>),
-    Return(Box<NewReturn>, oneshot::Sender<Result<Added, StoreError>>),
-    Clean { before_ms: i64, reply: oneshot::Sender<Result<usize, StoreError>> },
-    Close(oneshot::Sender<()>),
+/// Where a job or a return goes.
+#[derive(Debug, Clone, Default)]
+pub struct Destination {
+    /// Not into the embedded store itself (`job_cache: False`).
+    pub not_kept: bool,
+    /// The other returners that are to have it, which its outbox keeps for them.
+    pub also: Vec<ReturnerName>,
 }
 
 /// The store. Clones share it.
 #[derive(Clone)]
 pub struct JobStore {
     queue: mpsc::Sender<Command>,
-    reader: Arc<Mutex<Connection>>,
+    readers: Arc<Readers>,
+    counts: Arc<Counts>,
     path: Arc<Path>,
+}
+
+/// Connections that are not in use; as many as the semaphore has permits.
+struct Readers {
+    free: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
 }
 
 impl JobStore {
     /// Opens or makes the database and starts its writer.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = schema::open_writer(path)?;
-        let reader = schema::open_reader(path)?;
-        Self::with(path.into(), writer, reader)
+        Self::with(path.into(), writer, Counts::default())
     }
 
-    fn with(path: Arc<Path>, writer: Connection, reader: Connection) -> Result<Self, StoreError> {
+    pub(super) fn with(path: Arc<Path>, writer: Connection, counts: Counts) -> Result<Self, StoreError> {
+        let readers = (0..READERS).map(|_| schema::open_reader(&path)).collect::<Result<Vec<_>, _>>()?;
+        counts.load(&writer).map_err(|error| StoreError::open(&path, &error))?;
+        let counts = Arc::new(counts);
         let (queue, commands) = mpsc::channel(QUEUE);
-        let writer = Writer { path: Arc::clone(&path), connection: writer, failing: false };
+        let writer = Writer::new(Arc::clone(&path), writer, Arc::clone(&counts));
         std::thread::Builder::new()
             .name("job-store".to_owned())
             .spawn(move || writer.run(commands))
             .map_err(|e| StoreError::Open { path: path.to_path_buf(), why: e.to_string() })?;
-        Ok(Self { queue, reader: Arc::new(Mutex::new(reader)), path })
+        let readers = Readers { free: Mutex::new(readers), permits: Arc::new(Semaphore::new(READERS)) };
+        Ok(Self { queue, readers: Arc::new(readers), counts, path })
     }
 
     /// Records a job. For a jid that is there already (3008's batch publishes one jid several times) the minions are added.
     pub async fn add_job(&self, job: Job) -> Result<(), StoreError> {
-        self.ask(|reply| Command::Job(Box::new(job), reply)).await
+        self.put_job(job, Destination::default()).await
+    }
+
+    /// As [`JobStore::add_job`], for other returners too; resolves when it is on disk.
+    pub async fn put_job(&self, job: Job, to: Destination) -> Result<(), StoreError> {
+        self.ask(|reply| Command::Job(Box::new(job), to, reply)).await
     }
 
     /// Records a return, once for each (jid, minion); resolves when it is on disk.
     pub async fn add_return(&self, new: NewReturn) -> Result<Added, StoreError> {
-        self.ask(|reply| Command::Return(Box::new(new), reply)).await
+        self.put_return(new, Destination::default()).await
     }
 
-    /// Forgets jobs and returns from before `before_ms`; answers how many jobs went.
+    /// As [`JobStore::add_return`], for other returners too. Without a place in the embedded store nothing is a duplicate.
+    pub async fn put_return(&self, new: NewReturn, to: Destination) -> Result<Added, StoreError> {
+        self.ask(|reply| Command::Return(Box::new(new), to, reply)).await
+    }
+
+    /// Forgets jobs and returns from before `before_ms`, a bounded part at a time between what others write; answers how many jobs went.
     pub async fn clean(&self, before_ms: i64) -> Result<usize, StoreError> {
         self.ask(|reply| Command::Clean { before_ms, reply }).await
     }
@@ -157,6 +134,28 @@ impl JobStore {
         self.read(move |connection| query::find(connection, &filter)).await
     }
 
+    /// What waits longest for a returner, a bounded part of it.
+    pub(super) async fn waiting(&self, returner: &ReturnerName) -> Result<Vec<Waiting>, StoreError> {
+        let returner = returner.to_string();
+        self.read(move |connection| outbox::next(connection, &returner)).await
+    }
+
+    /// Takes out of the outbox what a returner has, or will never take.
+    pub(super) async fn settled(&self, returner: &ReturnerName, ids: Vec<i64>) -> Result<(), StoreError> {
+        let returner = returner.to_string();
+        self.ask(|reply| Command::Settled { returner, ids, reply }).await
+    }
+
+    /// How much waits for each returner, and what was lost.
+    pub(super) fn counts(&self) -> &Arc<Counts> {
+        &self.counts
+    }
+
+    /// Resolves when something was put into the outbox since the last call.
+    pub(super) fn outbox_filled(&self, returner: &ReturnerName) -> Arc<Notify> {
+        self.counts.notify(&returner.to_string())
+    }
+
     /// Writes what has queued up and ends the writer.
     pub async fn close(&self) {
         let (reply, closed) = oneshot::channel();
@@ -174,343 +173,25 @@ impl JobStore {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let (reader, path) = (Arc::clone(&self.reader), Arc::clone(&self.path));
+        let (readers, path) = (Arc::clone(&self.readers), Arc::clone(&self.path));
+        let permit = Arc::clone(&self.readers.permits).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let run = move || {
-            let connection = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            query(&connection).map_err(|error| StoreError::failed(&path, &error))
+            let free = || readers.free.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(connection) = free().pop() else { return Err(StoreError::Closed) };
+            let found = query(&connection).map_err(|error| StoreError::failed(&path, &error));
+            free().push(connection);
+            drop(permit);
+            found
         };
         tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Closed)?
     }
 }
 
-/// What is told to a caller once the commit is through.
-type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
-
-/// The one that writes.
-struct Writer {
-    path: Arc<Path>,
-    connection: Connection,
-    /// The last commit failed; said once and not for every return that is tried meanwhile.
-    failing: bool,
-}
-
-impl Writer {
-    fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        while let Some(first) = commands.blocking_recv() {
-            let mut closing = None;
-            let mut batch = vec![first];
-            while batch.len() < BATCH
-                && let Ok(next) = commands.try_recv()
-            {
-                batch.push(next);
-            }
-            if let Some(at) = batch.iter().position(|c| matches!(c, Command::Close(_)))
-                && let Some(Command::Close(reply)) = batch.drain(at..).next()
-            {
-                closing = Some(reply);
-            }
-            let cleaned = batch.iter().any(|c| matches!(c, Command::Clean { .. }));
-            let outcome = self.commit(batch);
-            self.tell(outcome.err());
-            if cleaned
-                && let Err(error) =
-                    self.connection.execute_batch(&format!("pragma incremental_vacuum({VACUUM_PAGES});"))
-            {
-                tracing::warn!("the job store could not give space back: {error}");
-            }
-            if let Some(reply) = closing {
-                drop(self);
-                let _ = reply.send(());
-                return;
-            }
-        }
-    }
-
-    /// Writes all of a batch that can be written, and answers each of its commands.
-    fn commit(&mut self, batch: Vec<Command>) -> Result<(), StoreError> {
-        let failed = |error: rusqlite::Error| StoreError::failed(&self.path, &error);
-        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
-        let mut first_error = None;
-        let mut commands = batch.into_iter();
-        let transaction = match self.connection.transaction() {
-            Ok(transaction) => transaction,
-            Err(error) => {
-                let error = failed(error);
-                commands.for_each(|command| command.refuse(&error));
-                return Err(error);
-            }
-        };
-        for command in commands.by_ref() {
-            let (answer, error) = command.write(&transaction, &self.path);
-            answers.push(answer);
-            first_error = first_error.or(error);
-            // On a full disk SQLite ends the transaction by itself. What is written after that would be in no transaction and could
-            // stay although its sender is told that it did not.
-            if transaction.is_autocommit() {
-                break;
-            }
-        }
-        let committed = match &first_error {
-            Some(error) if transaction.is_autocommit() => Err(error.clone()),
-            _ => transaction.commit().map_err(failed),
-        };
-        if let Err(error) = &committed {
-            commands.for_each(|command| command.refuse(error));
-        }
-        for answer in answers {
-            answer(committed.clone());
-        }
-        committed.and(first_error.map_or(Ok(()), Err))
-    }
-
-    fn tell(&mut self, error: Option<StoreError>) {
-        match error {
-            Some(error) if !self.failing => tracing::error!("{error}"),
-            None if self.failing => tracing::warn!("the job store {} works again", self.path.display()),
-            Some(_) | None => return,
-        }
-        self.failing = !self.failing;
-    }
-}
-
-impl Command {
-    fn write(self, transaction: &Transaction<'_>, path: &Path) -> (Answer, Option<StoreError>) {
-        match self {
-            Self::Job(job, reply) => answer(write_job(transaction, &job), reply, path),
-            Self::Return(new, reply) => answer(write_return(transaction, &new), reply, path),
-            Self::Clean { before_ms, reply } => answer(clean(transaction, before_ms), reply, path),
-            Self::Close(_) => (Box::new(|_| ()), None),
-        }
-    }
-
-    fn refuse(self, error: &StoreError) {
-        match self {
-            Self::Job(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Return(_, reply) => drop(reply.send(Err(error.clone()))),
-            Self::Clean { reply, .. } => drop(reply.send(Err(error.clone()))),
-            Self::Close(_) => {}
-        }
-    }
-}
-
-/// Keeps a statement's result back until the commit's is known.
-fn answer<T: Send + 'static>(
-    done: rusqlite::Result<T>,
-    reply: oneshot::Sender<Result<T, StoreError>>,
-    path: &Path,
-) -> (Answer, Option<StoreError>) {
-    let done = done.map_err(|error| StoreError::failed(path, &error));
-    let error = done.as_ref().err().cloned();
-    let answer = move |committed: Result<(), StoreError>| {
-        let _ = reply.send(done.and_then(|done| committed.map(|()| done)));
-    };
-    (Box::new(answer), error)
-}
-
-fn write_job(transaction: &Transaction<'_>, job: &Job) -> rusqlite::Result<()> {
-    let mut minions = job.minions.clone();
-    if let Some(before) = query::minions_of(transaction, &job.jid)? {
-        minions.extend(before);
-    }
-    minions.sort();
-    minions.dedup();
-    let packed = query::pack_minions(&minions);
-    transaction
-        .prepare_cached(
-            "insert into jobs (jid, fun, user, tgt, tgt_type, started, minions, load) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             on conflict (jid) do update set minions = excluded.minions",
-        )?
-        .execute(params![
-            job.jid.as_str(),
-            job.fun,
-            job.user,
-            job.tgt,
-            job.tgt_type,
-            job.started_ms,
-            packed,
-            job.load
-        ])?;
-    Ok(())
-}
-
-fn write_return(transaction: &Transaction<'_>, new: &NewReturn) -> rusqlite::Result<Added> {
-    let changed = transaction
-        .prepare_cached(
-            "insert or ignore into returns (jid, minion, fun, at, retcode, success, load) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        )?
-        .execute(params![
-            new.jid.as_str(),
-            new.minion.as_str(),
-            new.fun,
-            new.at_ms,
-            new.retcode,
-            new.success,
-            new.load
-        ])?;
-    Ok(if changed == 1 { Added::New } else { Added::Duplicate })
-}
-
-fn clean(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Result<usize> {
-    // A return goes with its job; one without a job (a schedule's, or a job from before a restore) by its own age.
-    transaction.execute(
-        "delete from returns where at < ?1 and not exists (select 1 from jobs where jobs.jid = returns.jid and jobs.started >= ?1)",
-        [before_ms],
-    )?;
-    transaction.execute("delete from returns where jid in (select jid from jobs where started < ?1)", [before_ms])?;
-    transaction.execute("delete from jobs where started < ?1", [before_ms])
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn jid(text: &str) -> Jid {
-        Jid::try_from(text).unwrap()
-    }
-
-    fn id(text: &str) -> MinionId {
-        MinionId::try_from(text).unwrap()
-    }
-
-    fn job(jid_text: &str, started_ms: i64, minions: &[&str]) -> Job {
-        Job {
-            jid: jid(jid_text),
-            fun: "test.ping".to_owned(),
-            user: "root".to_owned(),
-            tgt: "*".to_owned(),
-            tgt_type: "glob".to_owned(),
-            started_ms,
-            minions: minions.iter().map(|m| id(m)).collect(),
-            load: vec![0x80],
-        }
-    }
-
-    fn ret(jid_text: &str, minion: &str, at_ms: i64) -> NewReturn {
-        NewReturn {
-            jid: jid(jid_text),
-            minion: id(minion),
-            fun: "test.ping".to_owned(),
-            at_ms,
-            retcode: 0,
-            success: true,
-            load: vec![0xc3],
-        }
-    }
-
-    const A: &str = "20261120134740245008";
-    const B: &str = "20261120134740245009";
-
-    #[tokio::test]
-    async fn a_return_is_kept_once_and_survives_reopening() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("jobs.db");
-        let store = JobStore::open(&path).unwrap();
-        store.add_job(job(A, 1_000, &["a", "b"])).await.unwrap();
-        assert_eq!(store.add_return(ret(A, "a", 1_500)).await.unwrap(), Added::New);
-        let second = NewReturn { load: vec![0xc2], ..ret(A, "a", 1_600) };
-        assert_eq!(store.add_return(second).await.unwrap(), Added::Duplicate);
-        store.close().await;
-        let store = JobStore::open(&path).unwrap();
-        let returns = store.returns(&jid(A)).await.unwrap();
-        assert_eq!(returns.len(), 1);
-        assert_eq!(returns[0].load, vec![0xc3]);
-        assert_eq!(store.job(&jid(A)).await.unwrap().unwrap().minions, vec![id("a"), id("b")]);
-        use std::os::unix::fs::PermissionsExt;
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    }
-
-    #[tokio::test]
-    async fn one_jid_published_again_gains_minions() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
-        store.add_job(job(A, 1_000, &["b"])).await.unwrap();
-        store.add_job(job(A, 2_000, &["a", "b"])).await.unwrap();
-        let found = store.job(&jid(A)).await.unwrap().unwrap();
-        assert_eq!((found.minions, found.started_ms), (vec![id("a"), id("b")], 1_000));
-    }
-
-    #[tokio::test]
-    async fn clean_up_goes_by_age() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
-        store.add_job(job(A, 1_000, &["a"])).await.unwrap();
-        store.add_job(job(B, 9_000, &["a"])).await.unwrap();
-        store.add_return(ret(A, "a", 1_100)).await.unwrap();
-        store.add_return(ret(B, "a", 4_000)).await.unwrap();
-        assert_eq!(store.clean(5_000).await.unwrap(), 1);
-        assert!(store.job(&jid(A)).await.unwrap().is_none());
-        assert!(store.returns(&jid(A)).await.unwrap().is_empty());
-        assert_eq!(store.returns(&jid(B)).await.unwrap().len(), 1, "it belongs to a job that stays");
-    }
-
-    #[tokio::test]
-    async fn many_writers_share_commits() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = JobStore::open(&dir.path().join("jobs.db")).unwrap();
-        let mut tasks = tokio::task::JoinSet::new();
-        for n in 0..500 {
-            let store = store.clone();
-            tasks.spawn(async move { store.add_return(ret(A, &format!("m{n}"), n)).await.unwrap() });
-        }
-        assert!(tasks.join_all().await.into_iter().all(|added| added == Added::New));
-        assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 500);
-    }
-
-    /// What cannot be stored is an error that names the file, nothing of it stays, and the store goes on when there is room again.
-    #[tokio::test]
-    async fn a_full_disk() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("jobs.db");
-        let writer = schema::open_writer(&path).unwrap();
-        let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-        writer.query_row(&format!("pragma max_page_count = {}", pages + 40), [], |_| Ok(())).unwrap();
-        let reader = schema::open_reader(&path).unwrap();
-        let store = JobStore::with(path.as_path().into(), writer, reader).unwrap();
-        store.add_job(job(A, 1_000, &["old"])).await.unwrap();
-        store.add_return(NewReturn { load: vec![0xc3; 100_000], ..ret(A, "old", 1_000) }).await.unwrap();
-
-        // Large ones that do not fit and small ones that might, in whatever batches come of it.
-        let mut tasks = tokio::task::JoinSet::new();
-        for n in 0..64_i64 {
-            let store = store.clone();
-            let load = if n % 2 == 0 { vec![0xc3; 200_000] } else { vec![0xc3] };
-            let new = NewReturn { load, ..ret(B, &format!("m{n:02}"), 9_000 + n) };
-            tasks.spawn(async move { (new.minion.clone(), store.add_return(new).await) });
-        }
-        let mut told = Vec::new();
-        for (minion, added) in tasks.join_all().await {
-            match added {
-                Ok(added) => {
-                    assert_eq!(added, Added::New);
-                    told.push(minion);
-                }
-                Err(error) => {
-                    let error = error.to_string();
-                    assert!(error.contains("jobs.db failed: database or disk is full. Make room"), "{error}");
-                }
-            }
-        }
-        assert!(told.len() <= 32, "no large one fits");
-        told.sort();
-        let stored: Vec<_> = store.returns(&jid(B)).await.unwrap().into_iter().map(|ret| ret.minion).collect();
-        assert_eq!(stored, told, "in the store is exactly what was acknowledged");
-
-        store.clean(5_000).await.unwrap();
-        let large = NewReturn { load: vec![0xc3; 60_000], ..ret(B, "late", 9_900) };
-        assert_eq!(store.add_return(large).await.unwrap(), Added::New);
-        assert!(store.add_return(ret(B, "m01", 9_901)).await.is_ok());
-    }
-
-    #[test]
-    fn another_programs_database_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("jobs.db");
-        Connection::open(&path).unwrap().execute_batch("create table t (x); pragma user_version = 7;").unwrap();
-        let error = JobStore::open(&path).err().unwrap().to_string();
-        assert!(error.contains("another program"), "{error}");
-    }
-}
+mod measure;
+#[cfg(test)]
+mod tests;

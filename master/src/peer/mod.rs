@@ -248,7 +248,7 @@ pub(crate) async fn returns(master: &Arc<Master>, id: &MinionId, load: &Value) -
     let _turn = master.peer.reading.acquire().await;
     let mut answer = empty_map();
     let mut bytes = 0;
-    for one in master.jobs.returns(&jid).await? {
+    for one in master.jobs.local().returns(&jid).await? {
         bytes += one.load.len();
         if bytes > ANSWER_BYTES_MAX {
             tracing::warn!("not all returns of {jid} are told to {id}: they have more than {ANSWER_BYTES_MAX} bytes");

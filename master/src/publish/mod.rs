@@ -180,12 +180,15 @@ async fn dispatch(master: &Arc<Master>, load: &Value, asker: Asker<'_>) -> Resul
     }
 
     let mut published = published(load, &jid, &tgt_type);
+    let ret = master.jobs.ret(load.get_text("ret").unwrap_or_default());
+    published.insert("ret", ret.as_str());
     if extent == Extent::Found {
         published.insert("tgt", Value::Array(matched.iter().map(Value::from).collect()));
         published.insert("tgt_type", "list");
     }
     let mut stored = load.clone();
     stored.insert("jid", jid.as_str());
+    stored.insert("ret", ret);
     if let Err(error) = record(master, &jid, load, &stored, &tgt_type, &matched).await {
         if let Some(record) = record_of("failed", load, asker) {
             master.audit.note(record.put("jid", jid.as_str()).put("why", error.to_string()));
@@ -266,9 +269,6 @@ async fn record(
     tgt_type: &str,
     minions: &[MinionId],
 ) -> Result<(), StoreError> {
-    if !master.opts.job_cache {
-        return Ok(());
-    }
     let job = Job {
         jid: jid.clone(),
         fun: fun_text(load),
@@ -279,6 +279,9 @@ async fn record(
         minions: minions.to_vec(),
         load: msgpack::encode_disk(stored),
     };
+    if !master.opts.job_cache.keep {
+        return master.jobs.add_job(job).await;
+    }
     let files = master.python_jobs.clone();
     let (jid, stored, ids) = (jid.clone(), stored.clone(), minions.to_vec());
     let written = tokio::task::spawn_blocking(move || files.write(&jid, &stored, &ids));

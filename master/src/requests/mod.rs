@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 use crate::master::Master;
 pub(crate) use clear::strip_secrets;
 use lanes::Lanes;
-pub(crate) use returns::fun_text;
+pub(crate) use returns::{all_true, fun_text, worst_retcode};
 pub(crate) use sent::SentTo;
 
 /// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.

@@ -11,7 +11,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use super::{Fault, failed_states};
 use crate::bus::Origin;
 use crate::config::MasterOpts;
-use crate::jobs::{Added, Job, NewReturn};
+use crate::jobs::{Added, Job, NewReturn, ReturnerName};
 use crate::keys::MinionKey;
 use crate::master::{Master, now_ms};
 
@@ -27,6 +27,8 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
         return Ok(Value::Nil);
     }
     load.insert("id", id.as_str());
+    // A Brine minion leaves it to its master to write what `--return` asked for; Python's do that themselves and send no such field.
+    let returners = load.remove("ret").is_some_and(|ret| ret.truthy());
     if !load.has("return") || !load.has("jid") {
         refuse(master, id, &load, "it has no return or no jid");
         return Ok(Value::Nil);
@@ -55,6 +57,7 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
             }
         },
     };
+    let asked = if returners { asked(master, id, &jid).await? } else { Vec::new() };
     let mut packed = msgpack::encode_disk(&load);
     if packed.len() > master.opts.max_return_size {
         let why = format!(
@@ -76,21 +79,16 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
             packed = msgpack::encode_disk(&load);
         }
     }
-    let added = if master.opts.job_cache {
-        let new = NewReturn {
-            jid: jid.clone(),
-            minion: id.clone(),
-            fun: fun_text(&load),
-            at_ms: now_ms(),
-            retcode: worst_retcode(&load),
-            success: load.get("success").is_none_or(all_true),
-            load: packed,
-        };
-        master.jobs.add_return(new).await?
-    } else {
-        Added::New
+    let new = NewReturn {
+        jid: jid.clone(),
+        minion: id.clone(),
+        fun: fun_text(&load),
+        at_ms: now_ms(),
+        retcode: worst_retcode(&load),
+        success: load.get("success").is_none_or(all_true),
+        load: packed,
     };
-    match added {
+    match master.jobs.add_return(new, &asked).await? {
         Added::New => {
             let failed = failed_states::events(id, &jid, &load);
             master.bus.fire_from(format!("salt/job/{jid}/ret/{id}"), load, Origin::Minion);
@@ -99,6 +97,15 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
         Added::Duplicate => tracing::debug!("{id} returned for {jid} again"),
     }
     Ok(Value::Nil)
+}
+
+/// The returners that this job was published with, of which a minion may not name others.
+async fn asked(master: &Master, id: &MinionId, jid: &Jid) -> Result<Vec<ReturnerName>, Fault> {
+    let asked = master.sent_to.asked(master, jid).await?;
+    for why in &asked.refused {
+        master.refusals.log(&format!("a return of {id} for {jid} is not written to the returner {why}"));
+    }
+    Ok(asked.returners.clone())
 }
 
 /// A return that carries a signature must carry its own minion's (§6.3), and one without may be refused.
@@ -128,9 +135,6 @@ fn check_signature(opts: &MasterOpts, request: &Request, key: &MinionKey) -> Res
 
 /// What `salt-call` ran was published by nobody: it becomes a job of its own.
 async fn record_job(master: &Master, jid: &Jid, id: &MinionId, load: &Value) -> Result<(), Fault> {
-    if !master.opts.job_cache {
-        return Ok(());
-    }
     let published = map([
         ("jid", Value::from(jid.as_str())),
         ("fun", load.get("fun").cloned().unwrap_or(Value::Nil)),
@@ -178,7 +182,7 @@ pub(crate) fn fun_text(load: &Value) -> String {
 }
 
 /// The number that stands for a job of several functions.
-fn worst_retcode(load: &Value) -> i64 {
+pub(crate) fn worst_retcode(load: &Value) -> i64 {
     let number = |value: &Value| value.as_i64().unwrap_or_else(|| i64::from(value.truthy()));
     match load.get("retcode") {
         Some(Value::Map(entries)) => entries.iter().map(|(_, v)| number(v)).max().unwrap_or(0),
@@ -188,7 +192,7 @@ fn worst_retcode(load: &Value) -> i64 {
     }
 }
 
-fn all_true(value: &Value) -> bool {
+pub(crate) fn all_true(value: &Value) -> bool {
     match value {
         Value::Map(entries) => entries.iter().all(|(_, v)| v.truthy()),
         Value::Array(items) => items.iter().all(ValueExt::truthy),

@@ -18,7 +18,7 @@ use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
 use crate::facts::KnownFacts;
 use crate::fileserver::FileServer;
-use crate::jobs::{JobStore, PythonJobFiles, StoreError};
+use crate::jobs::{JobCache, PythonJobFiles, StoreError};
 use crate::keys::{KeyError, KeyStore, MasterKey, MasterKeyError};
 use crate::master::Master;
 use crate::mine::Mine;
@@ -148,7 +148,7 @@ impl Server {
             Sessions::open(opts.cachedir.join("sessions"), opts.publish_session).map_err(cache("the session keys"))?;
         let private = PrivatePool::new(Arc::clone(key.ops()));
         let publish_key = CurrentKey::new(private.clone()).await?;
-        let jobs = JobStore::open(&opts.cachedir.join("jobs.db"))?;
+        let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.job_cache)?;
         let bus = Bus::new(opts.event_framing, opts.max_event_size);
         bus.listen(&opts.sock_dir)?;
         let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| StartError::Cache {

@@ -136,3 +136,37 @@ async fn events_of_failed_states_are_bound_to_their_minion() {
     let first = first.unwrap();
     assert_eq!((first.get_text("id"), first.get_text("jid")), (Some("web1"), Some(jid)), "whatever the chunk says");
 }
+
+/// What `--return` named is written by the master, and a minion cannot name anything else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_names_no_returner_that_its_job_did_not() {
+    // Nothing answers there: what is for it waits in the outbox.
+    let master = TestMaster::start("returner.postgres.host: 127.0.0.1\nreturner.postgres.port: 1").await;
+    let minion = master.minion("web1", 1).await;
+    let waiting = || {
+        let store = rusqlite::Connection::open(master.path("cache/jobs.db")).unwrap();
+        let mut query = store.prepare("select jid, returner from outbox order by id").unwrap();
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<Vec<(String, String)>, _>>().unwrap()
+    };
+    let publish = async |ret: &str| {
+        let mut load = master.publish_load("web1", "glob", "test.ping", vec![]);
+        load.insert("ret", ret);
+        let reply = master.clear(load).await;
+        reply.get("load").unwrap().get_text("jid").unwrap().to_owned()
+    };
+    let (plain, asked) = (publish("").await, publish("postgres,mysql").await);
+    let mut events = master.events().await;
+    for jid in [plain.as_str(), asked.as_str(), "20261120134740245008", "req"] {
+        let mut load = minion.return_load(jid, true);
+        load.insert("ret", "postgres");
+        assert_eq!(minion.ask(&master, load).await, Value::Nil);
+        assert!(!events.wait("salt/job/").await.data.has("ret"), "{jid}: it is no field of Salt's");
+    }
+    assert_eq!(waiting(), [(asked.clone(), "postgres".to_owned())]);
+    // A Python minion, which sends no such field, has written there itself.
+    let asked_of_python = publish("postgres").await;
+    minion.ask(&master, minion.return_load(&asked_of_python, true)).await;
+    events.wait("salt/job/").await;
+    assert_eq!(waiting().len(), 1);
+}

@@ -139,7 +139,7 @@ impl Jobs {
         }
         info!(jid = %job.jid, user = job.user, fun = job.fun(), "job");
         if !job.ret.is_empty() {
-            warn!(jid = %job.jid, "the job names returners ({}); this minion returns to its master only", job.ret);
+            debug!(jid = %job.jid, "the job names returners ({}); this minion leaves them to its master", job.ret);
         }
         match self.admit(load) {
             Ok(place) => {
@@ -249,6 +249,10 @@ impl Jobs {
             if let Some(value) = job.raw.get(key) {
                 load.insert(key, value.clone());
             }
+        }
+        // What `--return` names, its master writes: a minion has no passwords of databases, and its modules no way to them.
+        if let Some(ret) = job.raw.get("ret").filter(|ret| ret.truthy()) {
+            load.insert("ret", ret.clone());
         }
         if let Some(metadata) = job.metadata.as_ref().filter(|m| m.entries().is_some()) {
             load.insert("metadata", metadata.clone());

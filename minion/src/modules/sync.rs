@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use tokio::time::Instant;
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_sandbox::{Installed, ModuleName};

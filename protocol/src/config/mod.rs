@@ -134,6 +134,11 @@ impl Config {
         shown
     }
 
+    /// The names of all options: Salt's own with their defaults, and what the files have.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.opts.entries().unwrap_or_default().iter().filter_map(|(key, _)| key.text())
+    }
+
     /// A configuration from text, without includes; for tests and for `--local` runs.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ mod access;
 mod commands;
 mod local;
 mod master;
+mod postgres;
 
 use brine_tests::process::{Output, run_with};
 use brine_tests::salt::{Master, Minion, line, python};

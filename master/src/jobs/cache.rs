@@ -1,0 +1,233 @@
+//! The job cache: the embedded store, which acknowledges, and beside it what the configuration and each job name.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::error::StoreError;
+use super::forward;
+use super::postgres::{Postgres, PostgresOpts};
+use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
+use super::returner::{Returner, ReturnerName};
+use super::store::{Added, Destination, JobStore, NewReturn};
+
+/// Returners that one job names at most.
+const ASKED_MAX: usize = 16;
+
+/// Where jobs and returns are kept.
+#[derive(Debug, Clone, Default)]
+pub struct JobCacheOpts {
+    /// `job_cache`: in the embedded store.
+    pub keep: bool,
+    /// `ext_job_cache`: minions write there themselves, those of Brine through their master.
+    pub ext: Option<String>,
+    /// `master_job_cache`: the master writes all there besides; none: only into the embedded store.
+    pub master: Option<ReturnerName>,
+    /// Every server that there are settings for.
+    pub servers: HashMap<ReturnerName, PostgresOpts>,
+}
+
+impl JobCacheOpts {
+    /// # Errors
+    /// When `master_job_cache` is none that there is here, or a returner's setting has a wrong value.
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        let ext = c.opt_str("ext_job_cache")?.filter(|name| !name.is_empty());
+        let master = match c.opt_str("master_job_cache")?.as_deref() {
+            // `brine` is for Python's programs on this host: it reads the embedded store.
+            None | Some("" | "local_cache" | "brine") => None,
+            Some(name) => Some(
+                ReturnerName::parse(name)
+                    .filter(|name| name.config.is_none())
+                    .ok_or_else(|| c.wrong("master_job_cache", "local_cache, brine, postgres or pgjsonb"))?,
+            ),
+        };
+        let named: Vec<ReturnerName> =
+            ext.as_deref().and_then(ReturnerName::parse).into_iter().chain(master.clone()).collect();
+        let servers = PostgresOpts::all(c, &named)?;
+        if let Some(ext) = ext.as_deref().filter(|ext| ReturnerName::parse(ext).is_none()) {
+            tracing::warn!("ext_job_cache {ext} is for Python minions only: this master has postgres and pgjsonb");
+        }
+        Ok(Self { keep: bool_or(c, "job_cache", true)?, ext, master, servers })
+    }
+}
+
+fn bool_or(c: &Config, key: &str, default: bool) -> Result<bool, ConfigError> {
+    if c.value(key).is_some() { c.get_bool(key) } else { Ok(default) }
+}
+
+/// What a job asked to be done with its returns (`--return`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Returners that this master has.
+    pub(crate) returners: Vec<ReturnerName>,
+    /// What else it named, and why it is not done.
+    pub(crate) refused: Vec<String>,
+}
+
+/// The job cache. One a master.
+pub(crate) struct JobCache {
+    local: JobStore,
+    opts: JobCacheOpts,
+    /// Every returner besides the embedded store.
+    others: HashMap<ReturnerName, Arc<dyn Returner>>,
+    /// Where lookups go besides the embedded store.
+    source: Option<Arc<dyn Returner>>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl JobCache {
+    /// Opens the embedded store and begins to tell other returners what waits for them.
+    pub(crate) fn open(path: &Path, opts: &JobCacheOpts) -> Result<Self, StoreError> {
+        let others = opts.servers.iter().map(|(name, server)| {
+            let returner: Arc<dyn Returner> = Arc::new(Postgres::new(name.clone(), server.clone()));
+            (name.clone(), returner)
+        });
+        Ok(Self::with(JobStore::open(path)?, opts.clone(), others.collect()))
+    }
+
+    fn with(local: JobStore, opts: JobCacheOpts, others: HashMap<ReturnerName, Arc<dyn Returner>>) -> Self {
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        for (name, returner) in &others {
+            tasks.spawn(forward::run(local.clone(), name.clone(), Arc::clone(returner), stop.clone()));
+        }
+        for name in local.counts().names() {
+            if ReturnerName::parse(&name).is_none_or(|name| !others.contains_key(&name)) {
+                let count = local.counts().of(&name).rows;
+                tracing::warn!(
+                    "{count} jobs and returns wait for the returner {name}, which is not configured any more: they go as old jobs go \
+                     (keep_jobs_seconds)"
+                );
+            }
+        }
+        // In Salt's order.
+        let ext = opts.ext.as_deref().and_then(ReturnerName::parse);
+        let source = ext.or_else(|| opts.master.clone()).and_then(|name| others.get(&name).cloned());
+        Self { local, opts, others, source, stop, tasks }
+    }
+
+    /// The embedded store alone.
+    pub(crate) const fn local(&self) -> &JobStore {
+        &self.local
+    }
+
+    /// The `ret` of a job as it is published: with `ext_job_cache`, which Python's clients have put there themselves.
+    pub(crate) fn ret(&self, ret: &str) -> String {
+        match self.opts.ext.as_deref() {
+            Some(ext) if ret.is_empty() => ext.to_owned(),
+            Some(ext) if ret.split(',').all(|name| name != ext) => format!("{ret},{ext}"),
+            _ => ret.to_owned(),
+        }
+    }
+
+    /// What a published load asks for, as far as it is the master's to do. `ret_kwargs` are not taken: they would have the master send its
+    /// password wherever who published the job likes.
+    pub(crate) fn asked(&self, load: &Value) -> Asked {
+        let kwarg = |key: &str| load.get(key).or_else(|| load.get("kwargs")?.get(key)).filter(|value| value.truthy());
+        let config = kwarg("ret_config").map(ValueExt::python_str);
+        let mut asked = Asked::default();
+        for name in load.get_text("ret").unwrap_or_default().split(',').filter(|name| !name.is_empty()).take(ASKED_MAX)
+        {
+            let full = config.as_ref().map_or_else(|| name.to_owned(), |config| format!("{config}.{name}"));
+            let found = ReturnerName::parse(&full).filter(|name| self.others.contains_key(name));
+            let short: String = full.chars().take(64).collect();
+            match found {
+                Some(_) if kwarg("ret_kwargs").is_some() => {
+                    asked.refused.push(format!("{short}: the master takes no return_kwargs, use return_config"));
+                }
+                Some(name) if !asked.returners.contains(&name) => asked.returners.push(name),
+                Some(_) => {}
+                None => asked.refused.push(format!(
+                    "{short}: the master has no settings for it, such as returner.postgres.host or returner.pgjsonb.host"
+                )),
+            }
+        }
+        asked
+    }
+
+    /// Records a job; resolves when it is on disk.
+    pub(crate) async fn add_job(&self, job: Job) -> Result<(), StoreError> {
+        let ext = self.opts.ext.as_deref().and_then(ReturnerName::parse);
+        let to = self.destination(ext.as_slice());
+        if to.not_kept && to.also.is_empty() {
+            return Ok(());
+        }
+        self.local.put_job(job, to).await
+    }
+
+    /// Records a return, for what its job asked for too; resolves when it is on disk.
+    pub(crate) async fn add_return(&self, new: NewReturn, asked: &[ReturnerName]) -> Result<Added, StoreError> {
+        let to = self.destination(asked);
+        if to.not_kept && to.also.is_empty() {
+            return Ok(Added::New);
+        }
+        self.local.put_return(new, to).await
+    }
+
+    fn destination(&self, asked: &[ReturnerName]) -> Destination {
+        let mut also: Vec<ReturnerName> = Vec::new();
+        // `job_cache: False` is for the master's own cache, wherever that is.
+        for name in self.opts.master.iter().filter(|_| self.opts.keep).chain(asked) {
+            if self.others.contains_key(name) && !also.contains(name) {
+                also.push(name.clone());
+            }
+        }
+        Destination { not_kept: !self.opts.keep, also }
+    }
+
+    /// The job `jid`.
+    pub(crate) async fn job(&self, jid: &Jid) -> Result<Option<Job>, StoreError> {
+        match (self.local.job(jid).await?, &self.source) {
+            (None, Some(source)) => source.job(jid).await,
+            (job, _) => Ok(job),
+        }
+    }
+
+    /// Every return of the job `jid`, by minion. What the embedded store has may not have reached the other one yet.
+    pub(crate) async fn returns(&self, jid: &Jid) -> Result<Vec<JobReturn>, StoreError> {
+        let own = self.local.returns(jid).await?;
+        let Some(source) = &self.source else { return Ok(own) };
+        let others = match source.returns(jid).await {
+            Ok(others) => others,
+            Err(error) if !own.is_empty() => {
+                tracing::warn!("the returns of {jid} are those of the embedded store: {error}");
+                return Ok(own);
+            }
+            Err(error) => return Err(error),
+        };
+        let all = others.into_iter().chain(own).map(|ret| (ret.minion.clone(), ret));
+        Ok(all.collect::<BTreeMap<_, _>>().into_values().collect())
+    }
+
+    /// Jobs that `filter` lets through, newest first.
+    pub(crate) async fn find(&self, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
+        let Some(source) = &self.source else { return self.local.find(filter).await };
+        let limit = filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX) as usize;
+        let all = source.find(filter.clone()).await?.into_iter().chain(self.local.find(filter).await?);
+        let all: BTreeMap<Jid, Job> = all.map(|job| (job.jid.clone(), job)).collect();
+        Ok(all.into_values().rev().take(limit).collect())
+    }
+
+    /// Forgets jobs from before `before_ms`; answers how many went.
+    pub(crate) async fn clean(&self, before_ms: i64) -> Result<usize, StoreError> {
+        let mut gone = self.local.clean(before_ms).await?;
+        if let Some(master) = self.opts.master.as_ref().and_then(|name| self.others.get(name)) {
+            gone += master.clean(before_ms).await?;
+        }
+        Ok(gone)
+    }
+
+    /// Ends. What other returners were not told yet, they are told after the next start.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.local.close().await;
+    }
+}

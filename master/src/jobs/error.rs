@@ -1,0 +1,67 @@
+//! What goes wrong with jobs, and what to do about it.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use super::disk;
+
+/// Why jobs could not be stored or looked up.
+#[derive(Debug, thiserror::Error, Clone)]
+pub enum StoreError {
+    /// The file cannot be used at all; the master does not start.
+    #[error("the job store {path} cannot be opened: {why}", path = path.display())]
+    Open {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite or the system said.
+        why: String,
+    },
+    /// A write or query failed, for example because the disk is full.
+    #[error("the job store {path} failed: {why}{advice}", path = path.display())]
+    Failed {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite or the system said.
+        why: String,
+        /// What to do, if that is known.
+        advice: String,
+    },
+    /// A returner other than the embedded store could not do it; see [`super::ReturnerError`].
+    #[error("{0}")]
+    Returner(#[from] super::ReturnerError),
+    /// The master is stopping.
+    #[error("the job store is closed")]
+    Closed,
+}
+
+impl StoreError {
+    pub(super) fn open(path: &Path, error: &rusqlite::Error) -> Self {
+        let advice = advice(path, error);
+        Self::Open { path: path.to_owned(), why: format!("{error}{advice}") }
+    }
+
+    pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Self {
+        Self::Failed { path: path.to_owned(), why: error.to_string(), advice: advice(path, error) }
+    }
+}
+
+fn advice(path: &Path, error: &rusqlite::Error) -> String {
+    let advice = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+            let disk = disk::describe(path).map_or_else(|| "its disk".to_owned(), |disk| disk.to_string());
+            return format!(": {disk}. Make room there; until then minions keep their returns");
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+            ". Make it and its folder writable for the master; until then minions keep their returns"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            ". Another program holds it locked; until it lets go minions keep their returns"
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            ". Stop the master, move the file away and start it again; until then minions keep their returns"
+        }
+        _ => "",
+    };
+    advice.to_owned()
+}

@@ -1,0 +1,184 @@
+//! `returner.postgres.*` and `returner.pgjsonb.*`: where a server is and who the master is there, with the names and defaults of Salt's
+//! returners.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::secret::Secret;
+use brine_protocol::value::ValueExt;
+
+use crate::jobs::returner::{ReturnerKind, ReturnerName};
+
+/// How long a server may take to answer a connection. libpq waits as long as the system does.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One server and database.
+#[derive(Debug, Clone)]
+pub struct PostgresOpts {
+    /// `host`: a name, an address, or the folder of a unix socket.
+    pub host: String,
+    /// `port`.
+    pub port: u16,
+    /// `user`.
+    pub user: String,
+    /// `passwd`, of pgjsonb `pass`.
+    pub password: Secret<String>,
+    /// `db`.
+    pub db: String,
+    /// `connect_timeout`.
+    pub connect_timeout: Duration,
+    /// `sslmode`.
+    pub ssl: SslMode,
+    /// `sslrootcert`: who may have signed the server's certificate.
+    pub ssl_root: Option<PathBuf>,
+    /// `sslcert` and `sslkey`: the master's own certificate.
+    pub ssl_own: Option<(PathBuf, PathBuf)>,
+}
+
+/// libpq's `sslmode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// If the server offers it; nobody's certificate is checked. libpq's default.
+    Prefer,
+    /// Always; nobody's certificate is checked, unless there is `sslrootcert`.
+    Require,
+    /// Always, and somebody known signed the certificate.
+    VerifyCa,
+    /// Also, the certificate is for this host.
+    VerifyFull,
+}
+
+impl PostgresOpts {
+    /// Every server that the configuration has settings for, and the ones of the returners `named`, whose settings may all be Salt's
+    /// defaults.
+    ///
+    /// # Errors
+    /// When a setting has a wrong type or value.
+    pub(crate) fn all(c: &Config, named: &[ReturnerName]) -> Result<HashMap<ReturnerName, Self>, ConfigError> {
+        let mut names = named.to_vec();
+        for key in c.keys() {
+            // `returner.postgres.host`, `returner.postgres: {host: …}`, `NAME.returner.postgres.host`
+            let parts: Vec<&str> = key.split('.').collect();
+            let (config, kind) = match parts.as_slice() {
+                ["returner", kind] | ["returner", kind, _] => (None, kind),
+                [config, "returner", kind] | [config, "returner", kind, _] => (Some(*config), kind),
+                _ => continue,
+            };
+            let Some(kind) = ReturnerKind::parse(kind) else { continue };
+            let name = ReturnerName { kind, config: config.map(str::to_owned) };
+            // Through its text, which is how the outbox knows it.
+            match ReturnerName::parse(&name.to_string()) {
+                Some(name) if !names.contains(&name) => names.push(name),
+                Some(_) => {}
+                None => tracing::warn!("the setting {key} is ignored: a name has letters, digits, _ and -"),
+            }
+        }
+        names.into_iter().map(|name| Ok((name.clone(), Self::read(c, &name)?))).collect()
+    }
+
+    fn read(c: &Config, name: &ReturnerName) -> Result<Self, ConfigError> {
+        let plain = format!("returner.{}", name.kind.name());
+        let places: Vec<String> = match &name.config {
+            Some(config) => vec![format!("{config}.{plain}"), plain],
+            None => vec![plain],
+        };
+        let wrong = |key: &str, expected| Err(c.wrong(&format!("{}.{key}", places[0]), expected));
+        // An empty setting counts as none, as in Salt.
+        let find = |key: &str| {
+            let found = places.iter().find_map(|place| {
+                let own = c.value(place).and_then(|all| all.get(key)).filter(|value| value.truthy());
+                own.or_else(|| c.value(&format!("{place}.{key}")).filter(|value| value.truthy()))
+            });
+            // None is text where YAML is written as Salt's documentation has it.
+            found.map(ValueExt::python_str).filter(|text| text != "None")
+        };
+        let text = |key: &str, default: &str| find(key).unwrap_or_else(|| default.to_owned());
+        let password = match name.kind {
+            ReturnerKind::Postgres => text("passwd", "salt"),
+            ReturnerKind::Pgjsonb => text("pass", "salt"),
+        };
+        let Ok(port) = text("port", "5432").parse() else { return wrong("port", "a port number") };
+        let connect_timeout = match find("connect_timeout").map(|text| text.parse()) {
+            None => CONNECT_TIMEOUT,
+            Some(Ok(seconds @ 1..=600)) => Duration::from_secs(seconds),
+            Some(_) => return wrong("connect_timeout", "a number of seconds from 1 to 600"),
+        };
+        let ssl = match find("sslmode").as_deref() {
+            None | Some("prefer" | "allow") => SslMode::Prefer,
+            Some("disable") => SslMode::Disable,
+            Some("require") => SslMode::Require,
+            Some("verify-ca") => SslMode::VerifyCa,
+            Some("verify-full") => SslMode::VerifyFull,
+            Some(_) => return wrong("sslmode", "disable, prefer, require, verify-ca or verify-full"),
+        };
+        if find("sslcrl").is_some() {
+            return wrong("sslcrl", "nothing: revocation lists are not read; leave it out");
+        }
+        let ssl_own = match (find("sslcert"), find("sslkey")) {
+            (Some(cert), Some(key)) => Some((cert.into(), key.into())),
+            (None, None) => None,
+            _ => return wrong("sslcert", "a file, together with sslkey"),
+        };
+        Ok(Self {
+            host: text("host", "localhost"),
+            port,
+            user: text("user", "salt"),
+            password: Secret::new(password),
+            db: text("db", "salt"),
+            connect_timeout,
+            ssl,
+            ssl_root: find("sslrootcert").map(PathBuf::from),
+            ssl_own,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::config::Role;
+
+    use super::*;
+
+    fn all(yaml: &str, named: &[&str]) -> Result<HashMap<String, PostgresOpts>, ConfigError> {
+        let config = Config::from_yaml(yaml, std::path::Path::new("/x/master"), Role::Master).unwrap();
+        let named: Vec<_> = named.iter().map(|name| ReturnerName::parse(name).unwrap()).collect();
+        Ok(PostgresOpts::all(&config, &named)?.into_iter().map(|(name, opts)| (name.to_string(), opts)).collect())
+    }
+
+    #[test]
+    fn settings_are_salts() {
+        assert!(all("id: m", &[]).unwrap().is_empty());
+        let found = all("id: m", &["postgres"]).unwrap();
+        let opts = &found["postgres"];
+        assert_eq!(
+            (&*opts.host, opts.port, &*opts.user, &*opts.db, opts.password.expose().as_str(), opts.ssl),
+            ("localhost", 5432, "salt", "salt", "salt", SslMode::Prefer)
+        );
+        let yaml = "returner.postgres.host: a\nreturner.postgres.port: '5433'\nother.returner.postgres.host: b\nreturner.postgres.passwd: \
+                    geheim\nreturner.pgjsonb: {host: c, pass: d, sslmode: None}\nother.returner.postgres.db: ''\n";
+        let found = all(yaml, &[]).unwrap();
+        let told = |name: &str| (found[name].host.clone(), found[name].port, found[name].password.expose().clone());
+        assert_eq!(told("postgres"), ("a".to_owned(), 5433, "geheim".to_owned()));
+        assert_eq!(told("other.postgres"), ("b".to_owned(), 5433, "geheim".to_owned()));
+        assert_eq!(told("pgjsonb"), ("c".to_owned(), 5432, "d".to_owned()));
+        assert_eq!(found.len(), 3);
+        assert!(!format!("{found:?}").contains("geheim"), "passwords are never printed");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (line, words) in [
+            ("port: 70000", "returner.pgjsonb.port"),
+            ("sslmode: yes please", "verify-full"),
+            ("sslcert: /a", "sslkey"),
+            ("connect_timeout: 0.5", "connect_timeout"),
+        ] {
+            let error = all(&format!("returner.pgjsonb.{line}"), &[]).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Jobs and returns as rows of Salt's tables.
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::value::{Value, ValueExt, from_json, map, to_json};
+use tokio_postgres::{Error, Row as Sql};
+
+use crate::jobs::outbox;
+use crate::jobs::query::{Job, JobReturn};
+use crate::jobs::returner::{Record, ReturnerKind};
+use crate::jobs::store::NewReturn;
+
+/// Characters of `salt_returns.fun`. The whole is in `full_ret`.
+const FUN_MAX: usize = 50;
+
+/// What is written.
+pub(super) enum Row {
+    Job { jid: String, load: String },
+    Return { fun: String, jid: String, ret: String, id: String, success: &'static str, full: String, at: f64 },
+}
+
+impl Row {
+    pub(super) fn new(record: &Record, kind: ReturnerKind) -> Self {
+        match record {
+            Record::Job(job) => {
+                let load = crate::jobs::query::decode(&outbox::job_load(job, &job.minions));
+                Self::Job { jid: job.jid.as_str().to_owned(), load: json(&load, kind) }
+            }
+            Record::Return(new) => {
+                let full = crate::jobs::query::decode(&new.load);
+                Self::Return {
+                    fun: new.fun.chars().take(FUN_MAX).collect(),
+                    jid: new.jid.as_str().to_owned(),
+                    ret: json(full.get("return").unwrap_or(&Value::Nil), kind),
+                    id: new.minion.as_str().to_owned(),
+                    // What psycopg2 makes of True and False.
+                    success: if new.success { "true" } else { "false" },
+                    full: json(&full, kind),
+                    at: new.at_ms as f64 / 1_000.0,
+                }
+            }
+        }
+    }
+}
+
+/// JSON as Salt's returner writes it: bytes are text there. JSONB has no NUL; it becomes the sign for what cannot be shown.
+fn json(value: &Value, kind: ReturnerKind) -> String {
+    let text = to_json(value).to_string();
+    if kind == ReturnerKind::Postgres || !text.contains("\\u0000") {
+        return text;
+    }
+    without_nul(to_json(value)).to_string()
+}
+
+fn without_nul(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value as Json;
+    let text = |text: String| text.replace('\0', "\u{fffd}");
+    match value {
+        Json::String(string) => Json::String(text(string)),
+        Json::Array(items) => items.into_iter().map(without_nul).collect(),
+        Json::Object(entries) => entries.into_iter().map(|(key, value)| (text(key), without_nul(value))).collect(),
+        other => other,
+    }
+}
+
+/// The jid that a job published then would have at least.
+pub(super) fn jid_at(unix_ms: i64) -> String {
+    Jid::at(unix_ms).map_or_else(String::new, |jid| jid.as_str().to_owned())
+}
+
+/// A job; none where the row is no job that this master could have published.
+pub(super) fn job(row: &Sql) -> Result<Option<Job>, Error> {
+    let (jid, load): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let (Ok(jid), Some(load)) = (Jid::try_from(jid.as_str()), parsed(&load)) else { return Ok(None) };
+    let started_ms = jid.timestamp().map_or(0, |at| at.as_millisecond());
+    Ok(Some(Job::from_load(jid, started_ms, load)))
+}
+
+/// A return; none where its minion's id is not one.
+pub(super) fn ret(row: &Sql, jid: &Jid) -> Result<Option<JobReturn>, Error> {
+    let (id, full, ret): (String, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+    let (success, at_ms): (String, Option<i64>) = (row.try_get(3)?, row.try_get(4)?);
+    let Ok(minion) = MinionId::try_from(id.as_str()) else { return Ok(None) };
+    let load = parsed(&full).unwrap_or_else(|| {
+        let ret = parsed_any(&ret).unwrap_or_else(|| Value::from(ret));
+        map([("return", ret), ("success", Value::from(success.eq_ignore_ascii_case("true")))])
+    });
+    Ok(Some(NewReturn::from_load(jid.clone(), minion, at_ms.unwrap_or(0), &load).into()))
+}
+
+/// A map in JSON.
+fn parsed(text: &str) -> Option<Value> {
+    parsed_any(text).filter(|value| value.entries().is_some())
+}
+
+/// Python's JSON, which may hold NaN and infinities; then it is not to be had.
+fn parsed_any(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().as_ref().map(from_json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jsonb_gets_no_nul() {
+        let value = map([("a\0", map([("b", "c\0d")]))]);
+        assert_eq!(json(&value, ReturnerKind::Pgjsonb), "{\"a\u{fffd}\":{\"b\":\"c\u{fffd}d\"}}");
+        assert_eq!(json(&value, ReturnerKind::Postgres), r#"{"a\u0000":{"b":"c\u0000d"}}"#);
+        // A backslash before it is text.
+        let written = map([("a", r"\u0000")]);
+        assert_eq!(json(&written, ReturnerKind::Pgjsonb), r#"{"a":"\\u0000"}"#);
+    }
+
+    #[test]
+    fn jids_of_a_time() {
+        assert_eq!(jid_at(1_795_182_460_245), "20261120134740245000");
+    }
+}

@@ -1,0 +1,237 @@
+//! The one thread that writes: group commit, and the clean-up between commits.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::{Connection, Transaction, params};
+use tokio::sync::{mpsc, oneshot};
+
+use super::clean::{self, Cleaning};
+use super::error::StoreError;
+use super::outbox::{self, Counts};
+use super::query::{self, Job};
+use super::store::{Added, Destination, NewReturn};
+
+/// Writes a commit holds at most, so that the first of them is not kept waiting by the last.
+const BATCH: usize = 512;
+
+pub(super) enum Command {
+    Job(Box<Job>, Destination, oneshot::Sender<Result<(), StoreError>>),
+    Return(Box<NewReturn>, Destination, oneshot::Sender<Result<Added, StoreError>>),
+    Settled { returner: String, ids: Vec<i64>, reply: oneshot::Sender<Result<(), StoreError>> },
+    Clean { before_ms: i64, reply: oneshot::Sender<Result<usize, StoreError>> },
+    Close(oneshot::Sender<()>),
+}
+
+/// What is told to a caller once the commit is through.
+type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+
+/// The one that writes.
+pub(super) struct Writer {
+    path: Arc<Path>,
+    connection: Connection,
+    counts: Arc<Counts>,
+    cleaning: Option<Cleaning>,
+    /// The last commit failed; said once and not for every return that is tried meanwhile.
+    failing: bool,
+}
+
+impl Writer {
+    pub(super) const fn new(path: Arc<Path>, connection: Connection, counts: Arc<Counts>) -> Self {
+        Self { path, connection, counts, cleaning: None, failing: false }
+    }
+
+    pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        loop {
+            // A clean-up does not wait for anybody, and what comes goes before its next step.
+            let first = if self.cleaning.is_some() { commands.try_recv().ok() } else { commands.blocking_recv() };
+            let mut closing = None;
+            let mut batch = Vec::new();
+            for command in first.into_iter().chain(std::iter::from_fn(|| commands.try_recv().ok())) {
+                match command {
+                    Command::Clean { before_ms, reply } => {
+                        Cleaning::begin(&mut self.cleaning, before_ms, reply);
+                        break;
+                    }
+                    Command::Close(reply) => closing = Some(reply),
+                    command => batch.push(command),
+                }
+                if batch.len() == BATCH || closing.is_some() {
+                    break;
+                }
+            }
+            if batch.is_empty() && closing.is_none() && self.cleaning.is_none() {
+                return;
+            }
+            if !batch.is_empty() {
+                let outcome = self.commit(batch);
+                self.tell(outcome.err());
+            }
+            if let Some(reply) = closing {
+                // Who copies the file of a stopped master has all of it then. If somebody reads, the log stays, which is as good.
+                if let Err(error) = clean::checkpoint(&self.connection, Duration::from_millis(200)) {
+                    tracing::debug!("the log of the job store stays: {error}");
+                }
+                drop(self);
+                let _ = reply.send(());
+                return;
+            }
+            if let Some(cleaning) = self.cleaning.take() {
+                self.cleaning = cleaning.step(&mut self.connection, &self.counts, &self.path);
+            }
+        }
+    }
+
+    /// Writes all of a batch that can be written, and answers each of its commands.
+    fn commit(&mut self, batch: Vec<Command>) -> Result<(), StoreError> {
+        let failed = |error: rusqlite::Error| StoreError::failed(&self.path, &error);
+        let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
+        let mut first_error = None;
+        let mut commands = batch.into_iter();
+        let transaction = match self.connection.transaction() {
+            Ok(transaction) => transaction,
+            Err(error) => {
+                let error = failed(error);
+                commands.for_each(|command| command.refuse(&error));
+                return Err(error);
+            }
+        };
+        let mut outbox = outbox::Batch::new(&self.counts);
+        for command in commands.by_ref() {
+            let (answer, error) = command.write(&transaction, &mut outbox, &self.path);
+            answers.push(answer);
+            first_error = first_error.or(error);
+            // On a full disk SQLite ends the transaction by itself. What is written after that would be in no transaction and could
+            // stay although its sender is told that it did not.
+            if transaction.is_autocommit() {
+                break;
+            }
+        }
+        let committed = match &first_error {
+            Some(error) if transaction.is_autocommit() => Err(error.clone()),
+            _ => transaction.commit().map_err(failed),
+        };
+        if let Err(error) = &committed {
+            commands.for_each(|command| command.refuse(error));
+        } else {
+            outbox.committed();
+        }
+        for answer in answers {
+            answer(committed.clone());
+        }
+        committed.and(first_error.map_or(Ok(()), Err))
+    }
+
+    fn tell(&mut self, error: Option<StoreError>) {
+        match error {
+            Some(error) if !self.failing => tracing::error!("{error}"),
+            None if self.failing => tracing::warn!("the job store {} works again", self.path.display()),
+            Some(_) | None => return,
+        }
+        self.failing = !self.failing;
+    }
+}
+
+impl Command {
+    fn write(
+        self,
+        transaction: &Transaction<'_>,
+        outbox: &mut outbox::Batch<'_>,
+        path: &Path,
+    ) -> (Answer, Option<StoreError>) {
+        match self {
+            Self::Job(job, to, reply) => answer(write_job(transaction, outbox, &job, &to), reply, path),
+            Self::Return(new, to, reply) => answer(write_return(transaction, outbox, &new, &to), reply, path),
+            Self::Settled { returner, ids, reply } => answer(outbox.settle(transaction, &returner, &ids), reply, path),
+            Self::Clean { .. } | Self::Close(_) => (Box::new(|_| ()), None),
+        }
+    }
+
+    fn refuse(self, error: &StoreError) {
+        match self {
+            Self::Job(.., reply) => drop(reply.send(Err(error.clone()))),
+            Self::Return(.., reply) => drop(reply.send(Err(error.clone()))),
+            Self::Settled { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Self::Clean { reply, .. } => drop(reply.send(Err(error.clone()))),
+            Self::Close(_) => {}
+        }
+    }
+}
+
+/// Keeps a statement's result back until the commit's is known.
+fn answer<T: Send + 'static>(
+    done: rusqlite::Result<T>,
+    reply: oneshot::Sender<Result<T, StoreError>>,
+    path: &Path,
+) -> (Answer, Option<StoreError>) {
+    let done = done.map_err(|error| StoreError::failed(path, &error));
+    let error = done.as_ref().err().cloned();
+    let answer = move |committed: Result<(), StoreError>| {
+        let _ = reply.send(done.and_then(|done| committed.map(|()| done)));
+    };
+    (Box::new(answer), error)
+}
+
+fn write_job(
+    transaction: &Transaction<'_>,
+    outbox: &mut outbox::Batch<'_>,
+    job: &Job,
+    to: &Destination,
+) -> rusqlite::Result<()> {
+    let mut minions = job.minions.clone();
+    if let Some(before) = query::minions_of(transaction, &job.jid)? {
+        minions.extend(before);
+    }
+    minions.sort();
+    minions.dedup();
+    if !to.not_kept {
+        transaction
+            .prepare_cached(
+                "insert into jobs (jid, fun, user, tgt, tgt_type, started, minions, load) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 on conflict (jid) do update set minions = excluded.minions",
+            )?
+            .execute(params![
+                job.jid.as_str(),
+                job.fun,
+                job.user,
+                job.tgt,
+                job.tgt_type,
+                job.started_ms,
+                query::pack_minions(&minions),
+                job.load
+            ])?;
+    }
+    if to.also.is_empty() {
+        return Ok(());
+    }
+    outbox.put(transaction, &to.also, "", &job.jid, job.started_ms, &outbox::job_load(job, &minions))
+}
+
+fn write_return(
+    transaction: &Transaction<'_>,
+    outbox: &mut outbox::Batch<'_>,
+    new: &NewReturn,
+    to: &Destination,
+) -> rusqlite::Result<Added> {
+    if !to.not_kept {
+        let changed = transaction
+            .prepare_cached(
+                "insert or ignore into returns (jid, minion, fun, at, retcode, success, load) values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .execute(params![
+                new.jid.as_str(),
+                new.minion.as_str(),
+                new.fun,
+                new.at_ms,
+                new.retcode,
+                new.success,
+                new.load
+            ])?;
+        if changed == 0 {
+            return Ok(Added::Duplicate);
+        }
+    }
+    outbox.put(transaction, &to.also, new.minion.as_str(), &new.jid, new.at_ms, &new.load)?;
+    Ok(Added::New)
+}
