@@ -8,7 +8,7 @@ PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 BIN     := $(TARGET)/$(PROFILE_DIR)
 MODULES := $(TARGET)/modules
 PREFIX  ?= /usr/local
-PROGRAMS := salt salt-key salt-run salt-call salt-master salt-minion salt-module
+PROGRAMS := salt salt-cp salt-key salt-run salt-call salt-master salt-minion salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
 INTEROP_LINES ?= 3008 3007 3006

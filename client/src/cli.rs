@@ -1,12 +1,15 @@
 //! The operators' commands. Each module here is one command: its table of options, from which parsing and `--help` come,
-//! and what it does. What commands share: [`options`], [`usage`] for wrong calls, [`print`] for output.
+//! and what it does. What commands share: [`options`], [`target`], [`usage`] for wrong calls,
+//! [`print`] for output.
 
 mod complete;
 pub mod options;
 pub mod print;
 pub mod salt;
+pub mod salt_cp;
 pub mod salt_key;
 pub mod salt_run;
+pub mod target;
 pub mod usage;
 
 use std::process::ExitCode;

@@ -207,15 +207,7 @@ impl KeyStore {
         }
     }
 
-    /// The fingerprint of a key, as the minion itself shows it: over the body of the PEM (§3.9).
-    ///
-    /// # Errors
-    /// When the key cannot be read.
-    pub fn fingerprint(&self, status: Status, id: &str) -> Result<String, KeyStoreError> {
-        Ok(keys::fingerprint(&self.read(status, id)?))
-    }
-
-    /// The public keys of the master itself, `master.pub` and the like, with their fingerprints.
+    /// The public keys of the master itself, `master.pub` and the like, with their PEM texts.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -227,7 +219,7 @@ impl KeyStore {
             let Ok(name) = entry.file_name().into_string() else { continue };
             if name.ends_with(".pub") && entry.path().is_file() {
                 let pem = std::fs::read_to_string(entry.path()).map_err(failed)?;
-                out.push((name, keys::fingerprint(&pem)));
+                out.push((name, pem));
             }
         }
         out.sort();

@@ -1,11 +1,11 @@
 //! What an operator's side needs: [`LocalClient`] and [`RunnerClient`] to a master on the same host, its key store, and
-//! the commands `salt`, `salt-key` and `salt-run` made of them.
+//! the commands `salt`, `salt-cp`, `salt-key` and `salt-run` made of them.
 //!
 //! * [`opts`]: what the clients take from the master's configuration
 //! * [`local`]: publish a job and receive its returns (PROTOCOL.md §7.2, §9.4)
 //! * [`runner`]: run a runner in the master (§7.3)
 //! * [`keys`]: the accepted, pending, rejected and denied keys in `pki_dir` (§3.6)
-//! * [`cli`]: the three commands; the binaries only call them
+//! * [`cli`]: the commands; the binaries only call them
 //!
 //! A client subscribes to the event bus before it asks the master for anything, so that no return is missed.
 
@@ -15,6 +15,7 @@ mod error;
 pub mod keys;
 pub mod local;
 mod local_key;
+mod login;
 pub mod opts;
 mod presence;
 mod request;
@@ -25,5 +26,6 @@ pub use error::ClientError;
 pub use local::{
     Batch, BatchEvent, BatchOptions, BatchSize, Job, JobEvent, LocalClient, MinionReturn, Published, Returns,
 };
+pub use login::LogIn;
 pub use opts::ClientOpts;
 pub use runner::RunnerClient;

@@ -14,7 +14,7 @@ use brine_protocol::value::{self, Value, ValueExt};
 use crate::bus::Bus;
 use crate::local_key::LocalKey;
 use crate::presence::Presence;
-use crate::{ClientError, ClientOpts, keys, request};
+use crate::{ClientError, ClientOpts, LogIn, keys, request};
 use waiter::{News, Step, Waiter};
 
 pub use batch::{Batch, BatchEvent};
@@ -117,6 +117,7 @@ pub enum JobEvent {
 /// The client.
 pub struct LocalClient {
     opts: ClientOpts,
+    log_in: LogIn,
     key: Secret<String>,
     key_problem: Option<String>,
 }
@@ -124,8 +125,16 @@ pub struct LocalClient {
 impl LocalClient {
     /// A client of the master with this configuration. Nothing is contacted yet.
     pub fn new(opts: ClientOpts) -> Self {
-        let LocalKey { key, problem } = LocalKey::read(&opts);
-        Self { opts, key, key_problem: problem }
+        Self::logged_in(opts, LogIn::Key)
+    }
+
+    /// A client whom the master is to know by this.
+    pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
+        let LocalKey { key, problem } = match &log_in {
+            LogIn::Key => LocalKey::read(&opts),
+            LogIn::Token(_) | LogIn::External { .. } => LocalKey { key: Secret::new(String::new()), problem: None },
+        };
+        Self { opts, log_in, key, key_problem: problem }
     }
 
     /// The options it works with.
@@ -184,8 +193,10 @@ impl LocalClient {
             ("ret", Value::from(job.ret.as_str())),
             ("jid", Value::from(job.jid.as_str())),
         ]);
-        if !job.kwargs.is_empty() {
-            load.insert("kwargs", value::map(job.kwargs.iter().map(|(name, item)| (name.as_str(), item.clone()))));
+        let kwargs: Vec<(&str, Value)> =
+            job.kwargs.iter().map(|(name, item)| (name.as_str(), item.clone())).chain(self.log_in.fields()).collect();
+        if !kwargs.is_empty() {
+            load.insert("kwargs", value::map(kwargs));
         }
         load.insert("user", self.opts.user.as_str());
         let timeout = self.timeout(job).max(PUBLISH_MIN);

@@ -237,6 +237,96 @@ fn key_pairs() {
 }
 
 #[test]
+fn the_masters_key_is_signed_for_minions() {
+    use base64::Engine as _;
+    use brine_protocol::keys::{PublicKey, SignAlg};
+
+    let keys = Keys::new();
+    let done = keys.run(&["--gen-signature"], "");
+    assert_eq!(
+        (done.status.code(), text(&done.stdout)),
+        (Some(1), "return:\n    No usable private-key found\n".to_owned())
+    );
+    let done = keys.run(&["--gen-signature", "--auto-create"], "");
+    assert!(text(&done.stdout).contains("No usable public-key found"), "{}", text(&done.stdout));
+    assert!(!keys.path("pki/master_sign.pem").exists(), "no key is made for nothing");
+
+    std::fs::write(keys.path("pki/master.pub"), keys.golden["pems"][0].as_str().unwrap()).unwrap();
+    let done = keys.run(&["--gen-signature", "--auto-create"], "");
+    assert_eq!((done.status.code(), text(&done.stdout)), (Some(0), "return:\n    True\n".to_owned()));
+    assert_eq!(mode(&keys.path("pki/master_sign.pem")), 0o400);
+    let signature = |path: &str| {
+        let text = std::fs::read_to_string(keys.path(path)).unwrap();
+        base64::engine::general_purpose::STANDARD.decode(text.trim_end()).unwrap()
+    };
+    let signed = keys.golden["pems"][0].as_str().unwrap().trim();
+    let signer = PublicKey::load(&keys.path("pki/master_sign.pub")).unwrap();
+    let first = signature("pki/m_master_pubkey_signature");
+    assert!(signer.verify(SignAlg::Pkcs1v15Sha1, signed.as_bytes(), &first));
+
+    // One that is there stays; elsewhere, with other keys, it can be made.
+    let again = keys.run(&["--gen-signature"], "");
+    assert!(
+        again.status.code() == Some(1) && text(&again.stdout).contains("already exists"),
+        "{}",
+        text(&again.stdout)
+    );
+    std::fs::create_dir(keys.path("other")).unwrap();
+    let (private, public, folder) =
+        (keys.path("pki/master_sign.pem"), keys.path("pki/minions/web1"), keys.path("other"));
+    let args = ["--gen-signature", "--priv", private.to_str().unwrap(), "--pub", public.to_str().unwrap()];
+    let done = keys.run(&[&args[..], &["--signature-path", folder.to_str().unwrap()]].concat(), "");
+    assert_eq!(text(&done.stdout), "return:\n    True\n");
+    assert!(!signer.verify(SignAlg::Pkcs1v15Sha1, b"else", &signature("other/m_master_pubkey_signature")));
+    let gone = keys.run(&["--gen-signature", "--priv=/no/such.pem"], "");
+    assert!(text(&gone.stdout).contains("Private-key /no/such.pem does not exist"));
+}
+
+#[test]
+fn fingerprints_by_another_hash() {
+    let keys = Keys::new();
+    let length = |hash: &str| {
+        let done = keys.run(&["-f", "web2", "--out=json", "--finger-hash", hash], "");
+        let shown: Value = serde_json::from_slice(&done.stdout).unwrap();
+        shown["minions_pre"]["web2"].as_str().unwrap().len()
+    };
+    assert_eq!((length("sha1"), length("sha256"), length("sha512")), (59, 95, 191));
+    let wrong = keys.run(&["-f", "web2", "--finger-hash=md4"], "");
+    assert!(
+        wrong.status.code() == Some(64) && text(&wrong.stderr).contains("md4 is no hash"),
+        "{}",
+        text(&wrong.stderr)
+    );
+    let conf = std::fs::read_to_string(keys.path("conf/master")).unwrap();
+    std::fs::write(keys.path("conf/master"), conf + "hash_type: sha1\n").unwrap();
+    let done = text(&keys.run(&["-f", "web2"], "").stdout);
+    assert_eq!(done.lines().last().unwrap().len(), "web2:  ".len() + 59, "{done}");
+}
+
+#[test]
+fn files_are_given_to_the_user_that_was_named() {
+    use std::os::unix::fs::MetadataExt as _;
+    let keys = Keys::new();
+    let unknown = keys.run(&["-u", "no-such-user", "-L"], "");
+    assert_eq!(
+        (unknown.status.code(), text(&unknown.stderr)),
+        (Some(67), "User not found: \"no-such-user\"\n".to_owned())
+    );
+    let dir = keys.path("new").display().to_string();
+    let made = keys.run(&["-u", "nobody", "--gen-keys=web9", "--gen-keys-dir", &dir], "");
+    if !rustix::process::geteuid().is_root() {
+        assert_eq!(made.status.code(), Some(67), "only root gives files away");
+        return;
+    }
+    assert!(keys.run(&["-u", "nobody", "-y", "-a", "web2"], "").status.success());
+    let passwd = std::fs::read_to_string("/etc/passwd").unwrap();
+    let nobody = passwd.lines().find_map(|line| line.strip_prefix("nobody:x:")?.split(':').next()).unwrap();
+    for path in ["new/web9.pem", "new/web9.pub", "pki/minions/web2"] {
+        assert_eq!(std::fs::metadata(keys.path(path)).unwrap().uid().to_string(), nobody, "{path}");
+    }
+}
+
+#[test]
 fn wrong_calls() {
     let keys = Keys::new();
     for (args, code, words) in [
@@ -244,6 +334,8 @@ fn wrong_calls() {
         (&["-l", "bogus"], 64, "'bogus' is not a valid argument to '--list'"),
         (&["--bogus"], 64, "no such option: --bogus"),
         (&["-a"], 64, "option requires 1 argument"),
+        (&["--eauth=pam", "-L"], 64, "external_auth is not for this command"),
+        (&["-T", "-L"], 64, "external_auth is not for this command"),
     ] {
         let done = keys.run(args, "");
         assert_eq!(done.status.code(), Some(code), "{args:?}");

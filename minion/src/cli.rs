@@ -1,6 +1,7 @@
 //! What the two programs' command lines have in common.
 
 use std::ffi::OsString;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use brine_protocol::config::Config;
@@ -16,6 +17,35 @@ pub(crate) fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Resu
         let _ = e.print();
         if e.use_stderr() { exit::USAGE } else { exit::OK }
     })
+}
+
+/// The most that is read of stdin.
+const MAX_STDIN: u64 = 4 << 20;
+
+/// As [`parse`]; where `wants` says so of what was parsed, the lines of stdin are further arguments (`--args-stdin`).
+pub(crate) fn parse_with_stdin<T: Parser>(
+    args: impl IntoIterator<Item = OsString>,
+    wants: impl Fn(&T) -> bool,
+) -> Result<T, i32> {
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let parsed = parse::<T>(args.clone())?;
+    if !wants(&parsed) {
+        return Ok(parsed);
+    }
+    let mut text = String::new();
+    match std::io::stdin().take(MAX_STDIN + 1).read_to_string(&mut text) {
+        Ok(length) if length as u64 <= MAX_STDIN => {}
+        Ok(_) => {
+            eprintln!("--args-stdin: more than 4 MiB");
+            return Err(exit::USAGE);
+        }
+        Err(error) => {
+            eprintln!("--args-stdin: {error}");
+            return Err(exit::USAGE);
+        }
+    }
+    args.extend(text.lines().map(|line| OsString::from(line.trim_end_matches('\r'))));
+    parse(args)
 }
 
 /// The folder of `-c`, which may also name the file in it.

@@ -10,6 +10,19 @@ pub fn parse_input(words: &[String]) -> Vec<Value> {
     condition_input(args, kwargs)
 }
 
+/// As [`parse_input`]; the values of these keywords stay text.
+pub fn parse_input_but(words: &[String], no_parse: &[String]) -> Vec<Value> {
+    let (texts, rest): (Vec<_>, Vec<_>) = words
+        .iter()
+        .partition(|word| parse_kwarg(word).is_some_and(|(name, _)| no_parse.iter().any(|kept| kept == name)));
+    let rest: Vec<String> = rest.into_iter().cloned().collect();
+    let (args, mut kwargs) = split_input(&rest);
+    for (name, text) in texts.iter().filter_map(|word| parse_kwarg(word)) {
+        crate::job::set(&mut kwargs, name, Value::from(text));
+    }
+    condition_input(args, kwargs)
+}
+
 /// As [`parse_input`], keywords apart.
 pub fn split_input(words: &[String]) -> (Vec<Value>, Vec<(String, Value)>) {
     let (mut args, mut kwargs) = (Vec::new(), Vec::new());

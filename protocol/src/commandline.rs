@@ -3,6 +3,10 @@
 //! - Completion in bash, zsh and fish: `COMPLETE=bash salt` prints the script that a shell loads, which then asks the program itself,
 //!   by clap's own protocol.
 //! - Manual pages: `BRINE_MAN_PAGES=DIR salt` writes them into a folder, for who installs.
+//!
+//! [`output`] is what the commands that print have in common.
+
+pub mod output;
 
 use std::ffi::{OsStr, OsString};
 

@@ -436,10 +436,29 @@ pub fn clean_pem(pem: &str) -> String {
 
 /// Colon-separated hex SHA-256 over the body lines of a PEM and their newlines (§3.9), valid or not.
 pub fn fingerprint(pem: &str) -> String {
+    hashed::<Sha256>(pem)
+}
+
+/// As [`fingerprint`] with the hash that `hash_type` names (`sha1`, `sha224`, `sha256`, `sha384`, `sha512`).
+///
+/// # Errors
+/// [`KeyError::Algorithm`] for another one.
+pub fn fingerprint_by(hash_type: &str, pem: &str) -> Result<String, KeyError> {
+    Ok(match hash_type {
+        "sha1" => hashed::<Sha1>(pem),
+        "sha224" => hashed::<Sha224>(pem),
+        "sha256" => hashed::<Sha256>(pem),
+        "sha384" => hashed::<sha2::Sha384>(pem),
+        "sha512" => hashed::<sha2::Sha512>(pem),
+        other => return Err(KeyError::Algorithm(other.chars().take(40).collect())),
+    })
+}
+
+fn hashed<D: sha2::digest::Digest>(pem: &str) -> String {
     let clean = clean_pem(pem);
     let lines: Vec<&str> = clean.lines().collect();
     let body = if lines.len() > 2 { &lines[1..lines.len() - 1] } else { &[] };
-    let mut hash = Sha256::new();
+    let mut hash = D::new();
     for line in body {
         hash.update(line.as_bytes());
         hash.update(b"\n");

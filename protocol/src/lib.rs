@@ -8,7 +8,7 @@
 //! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
 //! * [`envelope`], [`auth`], [`request`], [`publication`]: what travels on 4506 and 4505 (§2.1, §3, §4, §5)
 //! * [`job`], [`target`], [`event`]: jobs, who they are for, and the event bus (§6.2, §8, §9, §10)
-//! * [`commandline`], [`config`], [`args`], [`exit`], [`logging`], [`output`]: what the programs share (§11, §12)
+//! * [`commandline`], [`config`], [`args`], [`exit`], [`logging`], [`output`], [`versions`]: what the programs share (§11, §12)
 //!
 //! Decoders take hostile bytes: they are bounded, do not recurse without a limit, never allocate what a length claims and
 //! never panic.
@@ -34,6 +34,7 @@ pub mod request;
 pub mod secret;
 pub mod target;
 pub mod value;
+pub mod versions;
 
 pub use rmpv;
 

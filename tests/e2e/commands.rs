@@ -96,6 +96,68 @@ fn no_master_no_key_no_configuration_unknown_option() {
 }
 
 #[test]
+fn a_user_who_cannot_read_the_key_logs_in_and_keeps_a_token() {
+    let users = tempfile::tempdir().expect("a temporary folder");
+    let file = users.path().join("users");
+    std::fs::write(&file, "fred:fred-secret\n").expect("our own folder");
+    let master = Master::start(&format!(
+        "external_auth: {{file: {{^filename: {}, fred: ['test.*']}}}}\ntoken_file: {}\n",
+        file.display(),
+        users.path().join("token").display()
+    ));
+    let _minion = master.minion("web1");
+    let log_in = ["-a", "file", "--username=fred"];
+    let salt = |args: &[&str]| master.salt(args).exits(0).stdout;
+    let with =
+        |password: &'static str, more: &[&'static str]| salt(&[&log_in[..], &["--password", password], more].concat());
+    assert_eq!(with("fred-secret", &["*", "test.ping"]), "web1:\n    True\n");
+    assert_eq!(with("fred-secret", &["*", "grains.items"]), "Authorization error occurred.\n", "not as root");
+    assert_eq!(with("wrong", &["*", "test.ping"]), "Authentication error occurred.\n");
+    assert_eq!(with("fred-secret", &["-T", "*", "test.ping"]), "web1:\n    True\n");
+    std::fs::remove_file(master.path("cache/.root_key")).expect("the master's key");
+    assert_eq!(salt(&["*", "test.ping"]), "web1:\n    True\n", "by the token");
+    assert_eq!(salt(&["*", "grains.items"]), "Authorization error occurred.\n");
+}
+
+#[test]
+fn salt_call_tells_what_it_does_and_what_it_does_not() {
+    let master = Master::start("");
+    let minion = master.minion("web1");
+    let events = master.events();
+    let call = minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y", "-l"]);
+    // Everything behind the function is its own.
+    assert_eq!(call.code, 1, "{call:?}");
+    let call =
+        minion.salt_call(&["--out=json", "--metadata", "--set-metadata={ticket: 7}", "test.echo", "x y"]).exits(0);
+    let local = call.json()["local"].clone();
+    assert_eq!((&local["fun"], &local["fun_args"]), (&serde_json::json!("test.echo"), &serde_json::json!(["x y"])));
+    assert_eq!((&local["return"], &local["metadata"]["ticket"]), (&serde_json::json!("x y"), &serde_json::json!(7)));
+    let event = events.wait("its return", |tag, data| {
+        tag.starts_with("salt/job/") && data["fun"] == "test.echo" && data["return"] == "x y"
+    });
+    assert_eq!(event["metadata"], serde_json::json!({"ticket": 7}));
+
+    let file = minion.path("out");
+    let option = format!("--out-file={}", file.display());
+    let call = minion.salt_call(&["--local", &option, "--out=newline_values_only", "test.arg", "1"]).exits(0);
+    assert_eq!(call.stdout, "");
+    assert!(std::fs::read_to_string(&file).expect("written").contains("'args': [1]"));
+    let call = minion.salt_call(&["--local", "--no-parse=a", "--out=json", "test.arg", "a=1", "b=1"]).exits(0);
+    assert_eq!(call.json()["local"]["kwargs"], serde_json::json!({"a": "1", "b": 1}));
+    let call = minion.salt_call(&["--local", "--skip-grains", "--out=json", "grains.items"]).exits(0);
+    assert_eq!(call.json()["local"], serde_json::json!({}));
+    let call = minion.salt_call(&["--local", "--executor-opts={timeout: 100ms}", "test.sleep", "50"]);
+    assert!(call.code == 1 && call.elapsed < brine_tests::DEADLINE, "{call:?}");
+    let other = minion.path("other").display().to_string();
+    minion.salt_call(&["--local", "--cachedir", &other, "test.ping"]).exits(0);
+    assert!(minion.path("other/sandbox").is_dir());
+    for option in ["--return=x", "--file-root=/srv", "--pillar-root=/srv", "-r", "--proxyid=x"] {
+        let refused = minion.salt_call(&[option, "test.ping"]).exits(64);
+        assert!(refused.stderr.contains("is not offered: "), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let first = Master::start("");
     let mut second = Master::prepare(Kind::Brine, "");

@@ -39,6 +39,8 @@ fn targets_functions_runners_and_options() {
         (&["salt", "-d", "*", "hel"], &["hello", "hello.world"]),
         (&["salt", "*", "test.echo", "te"], &[]),
         (&["salt", "--preview"], &["--preview-target"]),
+        (&["salt-cp", "we"], &["web1"]),
+        (&["salt-cp", "*", "/etc/passw"], &["/etc/passwd"]),
         (&["salt-run", "jobs.loo"], &["jobs.lookup_jid"]),
         (&["salt-run", "doc."], &["doc.runner"]),
         (&["salt-key", "-d", ""], &["web1"]),
@@ -86,7 +88,7 @@ fn in_bash() {
 fn manual_pages() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = dir.path().to_string_lossy();
-    for name in ["salt", "salt-key", "salt-run", "salt-call", "salt-master", "salt-minion", "salt-module"] {
+    for name in ["salt", "salt-cp", "salt-key", "salt-run", "salt-call", "salt-master", "salt-minion", "salt-module"] {
         run_with(&program(name), &[], &[("BRINE_MAN_PAGES", &folder)]).exits(0);
         let page = std::fs::read_to_string(dir.path().join(format!("{name}.1"))).expect("a page");
         let (title, option) =

@@ -2,6 +2,7 @@
 
 mod commands;
 mod completion;
+mod copies;
 mod failures;
 mod job_store;
 mod keys;

@@ -2,6 +2,7 @@
 //! host, its matchers and its modules beside ours. `BRINE_PYTHON` names the interpreter, so one run meets one release line.
 
 mod batches;
+mod outputters;
 mod python_clients;
 mod python_master;
 mod python_minion;

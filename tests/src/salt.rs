@@ -275,6 +275,11 @@ impl Minion {
         Self { id: id.to_owned(), folder, kind, daemon: None }
     }
 
+    /// Whose programs it is made of.
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
     /// Starts the daemon.
     pub fn up(&mut self) {
         let conf = self.conf();

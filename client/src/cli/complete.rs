@@ -104,6 +104,18 @@ fn read_fresh(file: &Path) -> Option<String> {
     Some(text)
 }
 
+/// Files and folders of this host whose paths begin so; folders end in a slash.
+pub(super) fn paths(current: &str) -> Vec<String> {
+    let dir = current.rfind('/').map_or("", |at| &current[..=at]);
+    let entries = std::fs::read_dir(if dir.is_empty() { "." } else { dir });
+    let path = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let slash = if entry.path().is_dir() { "/" } else { "" };
+        Some(format!("{dir}{name}{slash}"))
+    };
+    entries.into_iter().flatten().filter_map(|entry| path(entry.ok()?)).collect()
+}
+
 /// Candidates for the last one of names separated by commas, with the ones before it.
 pub(super) fn after_comma(current: &str, names: Vec<String>) -> Vec<String> {
     match current.rsplit_once(',') {
@@ -128,6 +140,18 @@ mod tests {
         std::fs::File::options().write(true).open(file.as_ref().unwrap()).unwrap().set_modified(old).unwrap();
         assert_eq!(kept(&file, || names(&["e.f"])), ["e.f"]);
         assert_eq!(kept(&None, || names(&["g.h"])), ["g.h"]);
+    }
+
+    #[test]
+    fn files_and_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        std::fs::create_dir(dir.path().join("folder")).unwrap();
+        let base = dir.path().display().to_string();
+        let mut found = paths(&format!("{base}/fi"));
+        found.sort();
+        assert_eq!(found, [format!("{base}/file"), format!("{base}/folder/")]);
+        assert!(paths("/no/such/folder/").is_empty());
     }
 
     #[test]

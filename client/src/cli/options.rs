@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 
 use brine_protocol::config::{Config, Role};
+use brine_protocol::secret::Secret;
 use brine_protocol::{exit, logging};
 use clap::Args;
 
+pub use brine_protocol::commandline::output::OutputArgs;
+
 use super::Failure;
 use crate::ClientOpts;
+use crate::login::{self, LogIn};
 
 /// Where Salt's configuration is unless said otherwise.
 const CONFIG_DIR: &str = "/etc/salt";
@@ -16,9 +20,19 @@ const CONFIG_DIR: &str = "/etc/salt";
 pub const LEVELS: [&str; 10] =
     ["all", "garbage", "trace", "debug", "profile", "info", "warning", "error", "critical", "quiet"];
 
-/// `-c`.
+/// `-c`, and what all commands say about themselves.
 #[derive(Debug, Clone, Args)]
+#[command(disable_version_flag = true)]
 pub struct ConfigArgs {
+    /// Show program's version number and exit.
+    #[arg(long = "version", action = clap::ArgAction::Version)]
+    _version: Option<bool>,
+    /// Show the versions of the program and the system and exit.
+    #[arg(short = 'V', long = "versions-report")]
+    pub(super) versions_report: bool,
+    /// Changes nothing: errors are always told as they are.
+    #[arg(long = "hard-crash", hide = true)]
+    _hard_crash: bool,
     /// Pass in an alternative configuration directory. Default: '/etc/salt'.
     #[arg(short = 'c', long = "config-dir", value_name = "CONFIG_DIR")]
     pub config_dir: Option<PathBuf>,
@@ -48,38 +62,6 @@ impl ConfigArgs {
         let opts = ClientOpts::new(&config).map_err(|error| usage(&error))?;
         Ok((config, opts))
     }
-}
-
-/// `--out` and the like.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Output Options")]
-pub struct OutputArgs {
-    /// Print the output using the specified outputter. One of 'nested', 'json', 'yaml', 'txt', 'raw', 'pprint', 'key',
-    /// 'no_return' or 'quiet'.
-    #[arg(long = "out", alias = "output", value_name = "OUTPUT")]
-    pub output: Option<String>,
-    /// Print the output indented by the provided value in spaces. A negative value puts all on one line. Only applicable
-    /// in outputters that support indentation.
-    #[arg(long = "out-indent", alias = "output-indent", value_name = "OUTPUT_INDENT", allow_negative_numbers = true)]
-    pub output_indent: Option<i64>,
-    /// Write the output to the specified file.
-    #[arg(long = "out-file", alias = "output-file", value_name = "OUTPUT_FILE")]
-    pub output_file: Option<PathBuf>,
-    /// Append the output to the specified file.
-    #[arg(long = "out-file-append", alias = "output-file-append")]
-    pub output_file_append: bool,
-    /// Disable all colored output.
-    #[arg(long = "no-color", alias = "no-colour")]
-    pub no_color: bool,
-    /// Force colored output.
-    #[arg(long = "force-color", alias = "force-colour")]
-    pub force_color: bool,
-    /// Override the configured state_output value for minion output. One of 'full', 'terse', 'mixed', 'changes' or 'filter'.
-    #[arg(long = "state-output", alias = "state_output", value_name = "STATE_OUTPUT")]
-    pub state_output: Option<String>,
-    /// Override the configured state_verbose value for minion output. Set to True or False.
-    #[arg(long = "state-verbose", alias = "state_verbose", value_name = "STATE_VERBOSE")]
-    pub state_verbose: Option<String>,
 }
 
 /// `-l` and the like.
@@ -119,4 +101,86 @@ pub fn start_logging(
 ) -> Result<(), Failure> {
     let file = file.map(|path| (path, file_level.unwrap_or("warning")));
     logging::init(level.unwrap_or("warning"), file).map_err(|error| Failure::new(exit::CANT_CREATE, error))
+}
+
+/// `-a` and the like.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "External Authentication")]
+pub struct LogInArgs {
+    /// Specify an external authentication system to use.
+    #[arg(short = 'a', long = "auth", aliases = ["eauth", "external-auth"], value_name = "EAUTH")]
+    eauth: Option<String>,
+    /// Generate and save an authentication token for re-use. The token is generated and made available for the period
+    /// defined in the Salt Master.
+    #[arg(short = 'T', long = "make-token")]
+    make_token: bool,
+    /// Username for external authentication.
+    #[arg(long, value_name = "USERNAME")]
+    username: Option<String>,
+    /// Password for external authentication; asked for where it is left out.
+    #[arg(long, value_name = "PASSWORD")]
+    password: Option<Secret<String>>,
+}
+
+impl LogInArgs {
+    /// Who the master is to take the caller for: the token that was saved, or by a name and a password, or by the master's own
+    /// key. What is missing is asked for at the terminal.
+    ///
+    /// # Errors
+    /// When there is nobody to ask.
+    pub async fn resolve(&self, config: &Config, opts: &ClientOpts) -> Result<LogIn, Failure> {
+        let token_file = login::token_file(config);
+        let eauth = self.eauth.as_deref().filter(|eauth| !eauth.is_empty());
+        let again = eauth.is_some() && (self.make_token || self.username.is_some() || self.password.is_some());
+        if !again && let Some(token) = login::saved_token(&token_file, config) {
+            return Ok(if login::has_key(opts) { LogIn::Key } else { LogIn::Token(token) });
+        }
+        let Some(eauth) = eauth else { return Ok(LogIn::Key) };
+        let nobody = |what: &str, error: std::io::Error| {
+            Failure::new(
+                exit::STATE_FAILURE,
+                format!("ERROR: Authentication failed: no {what}: {error}; name it with --{what}"),
+            )
+        };
+        let username = match &self.username {
+            Some(name) => name.clone(),
+            None => ask("username: ").map_err(|error| nobody("username", error))?,
+        };
+        let username = if username.is_empty() { opts.user.clone() } else { username };
+        let password = match &self.password {
+            Some(password) => password.clone(),
+            None => {
+                rpassword::prompt_password("password: ").map(Secret::new).map_err(|error| nobody("password", error))?
+            }
+        };
+        let log_in = LogIn::External { eauth: eauth.to_owned(), username, password };
+        if !self.make_token {
+            return Ok(log_in);
+        }
+        match login::make_token(opts, &log_in).await {
+            Ok(token) => {
+                if let Err(error) = login::save_token(&token_file, &token) {
+                    tracing::warn!("the token cannot be kept in {}: {error}", token_file.display());
+                }
+                Ok(LogIn::Token(token))
+            }
+            // The master then says the same of what is asked for.
+            Err(error) => {
+                tracing::debug!("no token: {error}");
+                Ok(log_in)
+            }
+        }
+    }
+}
+
+/// A line from the terminal.
+fn ask(prompt: &str) -> std::io::Result<String> {
+    use std::io::Write as _;
+    print!("{prompt}");
+    std::io::stdout().flush()?;
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line)? {
+        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
+    }
 }

@@ -5,6 +5,7 @@ mod batch;
 mod call;
 mod complete;
 mod preview;
+mod progress;
 mod summary;
 
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use brine_protocol::args as arguments;
 use brine_protocol::commandline;
 use brine_protocol::exit;
-use brine_protocol::target::Nodegroups;
+use brine_protocol::output;
 use brine_protocol::value::{self, Value, ValueExt};
 use clap::CommandFactory as _;
 use rand::seq::SliceRandom as _;
@@ -23,6 +24,7 @@ use batch::Plan;
 use call::Call;
 
 use super::print::{Printer, stdout};
+use super::target::without_groups;
 use super::{Outcome, block_on, hint, usage};
 use crate::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns};
 
@@ -32,9 +34,14 @@ use crate::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, R
 /// What stops it, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     commandline::answer(&SaltArgs::command(), &[("words", complete::candidates)]);
-    let args: SaltArgs = usage::parse(argv)?;
-    let tgt_type = args.target.tgt_type()?;
+    let args: SaltArgs = usage::parse_with_stdin(argv, |args: &SaltArgs| args.args_stdin)?;
+    let tgt_type = args.tgt_type()?;
     args.log.start()?;
+    if args.config_dump {
+        let (config, _) = args.config.load()?;
+        stdout(&output::render("yaml", config.opts(), &output::Style::default()));
+        return Ok(exit::OK);
+    }
     let call = Call::new(&args)?;
     let (config, opts) = args.config.load()?;
     let mut printer = Printer::new(&args.output, &config)?;
@@ -44,21 +51,20 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let batch = Plan::new(&args, &config, || preview::minions(&args, &call, tgt_type, &config, &opts))?;
     let mut job = job(&args, &call, tgt_type, &opts);
     if matches!(tgt_type, "nodegroup" | "compound") {
-        let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
-        match without_groups(&job.tgt, tgt_type, &groups) {
+        match without_groups(&job.tgt, tgt_type, &config) {
             Ok(tgt) => (job.tgt, job.tgt_type) = (tgt, "compound".to_owned()),
-            Err(name) => {
-                let text = format!("Node group {name} unavailable in {}", config.path().display());
+            Err(text) => {
                 printer.show(&Value::from(text), "", 1);
                 return Ok(exit::OK);
             }
         }
     }
     block_on(async {
-        let client = LocalClient::new(opts);
+        let log_in = args.log_in.resolve(&config, &opts).await?;
+        let client = LocalClient::logged_in(opts, log_in);
         let mut session = Session { args: &args, call: &call, printer: &mut printer };
-        session.run(&client, job, batch.as_ref()).await.unwrap_or_else(|error| session.failed(&error))
-    })
+        Ok(session.run(&client, job, batch.as_ref()).await.unwrap_or_else(|error| session.failed(&error)))
+    })?
 }
 
 /// The job that the options describe.
@@ -74,39 +80,29 @@ fn job(args: &SaltArgs, call: &Call, tgt_type: &str, opts: &ClientOpts) -> Job {
         ("module_executors", &args.module_executors),
         ("executor_opts", &args.executor_opts),
         ("metadata", &args.metadata),
+        ("ret_kwargs", &args.return_kwargs),
     ];
     for (name, text) in yaml {
         if let Some(text) = text.as_deref().filter(|text| !text.is_empty()) {
             kwargs.push((name.to_owned(), arguments::yamlify(text)));
         }
     }
+    if let Some(config) = args.return_config.as_deref().filter(|config| !config.is_empty()) {
+        kwargs.push(("ret_config".to_owned(), Value::from(config)));
+    }
+    if args.start_event {
+        kwargs.push(("start_event".to_owned(), Value::from(true)));
+    }
     Job {
         tgt: call.tgt.clone(),
         tgt_type: tgt_type.to_owned(),
         fun: call.fun.clone(),
         arg: call.arg.clone(),
-        ret: String::new(),
+        ret: args.returner.clone().unwrap_or_default(),
         jid: String::new(),
         kwargs,
         timeout: Some(timeout),
     }
-}
-
-/// A compound target without node groups, which minions do not know; the error is the first group that there is not.
-fn without_groups(tgt: &Value, tgt_type: &str, groups: &Nodegroups) -> Result<Value, String> {
-    let words: Vec<String> = match tgt_type {
-        "nodegroup" => vec![format!("N@{}", tgt.python_str())],
-        _ => tgt.python_str().split_whitespace().map(str::to_owned).collect(),
-    };
-    let mut expanded = Vec::with_capacity(words.len());
-    for word in words {
-        match word.strip_prefix("N@").filter(|name| !name.is_empty()) {
-            Some(name) if groups.has(name) => expanded.extend(groups.expand(name)),
-            Some(name) => return Err(name.to_owned()),
-            None => expanded.push(word),
-        }
-    }
-    Ok(Value::from(expanded.join(" ")))
 }
 
 /// One call of the command.
@@ -160,7 +156,7 @@ impl Session<'_> {
         } else if self.args.show_jid {
             self.printer.line(&format!("jid: {jid}"));
         }
-        let grouped = self.call.is_doc() || self.args.static_;
+        let grouped = self.call.is_doc() || self.args.static_ || self.args.progress;
         let all = self.collect(&mut returns, grouped).await?;
         if self.call.is_doc() {
             return Ok(self.docs(&all));
@@ -168,11 +164,12 @@ impl Session<'_> {
         if self.args.static_ {
             let group = value::map(all.iter().map(|ret| (ret.id.as_str(), ret.ret.clone())));
             let worst = all.iter().map(|ret| ret.retcode).max().unwrap_or(0);
-            let out =
-                all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return")).unwrap_or_default();
-            self.printer.show(&group, out, worst);
+            // What is put together here asks for nothing itself.
+            let chosen = self.args.output.output.as_deref().unwrap_or_default();
+            let out = all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return"));
+            self.printer.show(&group, out.unwrap_or(chosen), worst);
         }
-        if self.args.summary && !self.printer.is_chosen() {
+        if self.args.progress || (self.args.summary && !self.printer.is_chosen()) {
             for line in summary::lines(&all, self.args.verbose) {
                 self.printer.line(&line);
             }
@@ -187,6 +184,7 @@ impl Session<'_> {
     /// Every return, and a row for who did not return; printed as they come unless they are `grouped`.
     async fn collect(&mut self, returns: &mut Returns<'_>, grouped: bool) -> Result<Vec<MinionReturn>, ClientError> {
         let mut all = Vec::new();
+        let bar = self.args.progress.then(|| progress::Bar::new(returns.published().minions.len()));
         loop {
             let event = tokio::select! {
                 event = returns.next() => event?,
@@ -194,7 +192,12 @@ impl Session<'_> {
             };
             let ret = match event {
                 None => return Ok(all),
-                Some(JobEvent::Return(ret)) => *ret,
+                Some(JobEvent::Return(ret)) => {
+                    if let Some(bar) = &bar {
+                        bar.returned();
+                    }
+                    *ret
+                }
                 Some(JobEvent::Missing { .. }) if self.args.hide_timeout && !self.args.verbose => continue,
                 Some(JobEvent::Missing { id, disconnected }) => no_return(id, disconnected, &returns.published().jid),
             };
@@ -298,21 +301,4 @@ fn no_return(id: String, disconnected: bool, jid: &str) -> MinionReturn {
     };
     let out = Some("no_return".to_owned());
     MinionReturn { id, ret: text.into(), retcode: i64::from(exit::GENERIC), out, load: Value::Nil }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn node_groups_are_expanded_before_they_are_sent() {
-        let groups = value::map([("web", Value::from("web* or N@db")), ("db", value::list(["db1", "db2"]))]);
-        let groups = Nodegroups::new(&groups);
-        let sent = |tgt: &str, tgt_type: &str| without_groups(&Value::from(tgt), tgt_type, &groups);
-        assert_eq!(sent("db", "nodegroup"), Ok(Value::from("L@db1,db2")));
-        assert_eq!(sent("web", "nodegroup"), Ok(Value::from("( web* or L@db1,db2 )")));
-        assert_eq!(sent("G@os:x and N@db", "compound"), Ok(Value::from("G@os:x and L@db1,db2")));
-        assert_eq!(sent("N@", "compound"), Ok(Value::from("N@")));
-        assert_eq!(sent("none", "nodegroup"), Err("none".to_owned()));
-    }
 }

@@ -4,6 +4,7 @@
 mod announce;
 mod args;
 mod complete;
+mod generate;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -12,7 +13,7 @@ use std::path::Path;
 use brine_protocol::config::Config;
 use brine_protocol::exit;
 use brine_protocol::ids::MinionId;
-use brine_protocol::keys::PrivateKey;
+use brine_protocol::keys;
 use brine_protocol::value::{self, Value, ValueExt};
 
 pub use args::SaltKeyArgs;
@@ -35,15 +36,33 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     args.start_logging()?;
     let (config, opts) = args.config.load()?;
     let printer = Printer::new(&args.output, &config)?;
-    let store = KeyStore::new(&opts.pki_dir).owned_by(user::uid_of(&opts.master_user).filter(|_| is_root()));
-    let mut command = Command { args: &args, config: &config, opts: &opts, printer, store };
+    let owner = owner(&args, &opts)?;
+    let store = KeyStore::new(&opts.pki_dir).owned_by(owner);
+    let mut command = Command { args: &args, config: &config, opts: &opts, printer, store, owner };
     match action {
         Action::List(which) => command.list(&which),
         Action::Print(globs) => command.print(&globs),
         Action::Finger(globs) => command.finger(&globs),
         Action::Decide(decision, globs) => command.decide(decision, &globs),
         Action::Generate(name) => command.generate(&name),
+        Action::Sign => command.sign(),
     }
+}
+
+/// Whom the files belong to that are written: `--user`, or the master's user. None where it cannot be chosen.
+///
+/// # Errors
+/// When the user of `--user` is not there, or this one may not act for it.
+fn owner(args: &SaltKeyArgs, opts: &ClientOpts) -> Result<Option<u32>, Failure> {
+    let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) else {
+        return Ok(user::uid_of(&opts.master_user).filter(|_| is_root()));
+    };
+    let unable = |text: String| Failure::new(exit::NO_USER, text);
+    let uid = user::uid_of(name).ok_or_else(|| unable(format!("User not found: \"{name}\"")))?;
+    if !is_root() && uid != rustix::process::geteuid().as_raw() {
+        return Err(unable(format!("salt-key: only root may act for {name}: run this as root or as {name}")));
+    }
+    Ok(Some(uid).filter(|_| is_root()))
 }
 
 fn is_root() -> bool {
@@ -71,6 +90,8 @@ struct Command<'a> {
     opts: &'a ClientOpts,
     printer: Printer,
     store: KeyStore,
+    /// Whom files that are written are given to.
+    owner: Option<u32>,
 }
 
 impl Command<'_> {
@@ -88,11 +109,32 @@ impl Command<'_> {
     }
 
     fn finger(&mut self, globs: &str) -> Outcome {
-        let mut fingers = self.each(globs, KeyStore::fingerprint)?;
+        let hash = match &self.args.finger_hash {
+            Some(hash) => hash.clone(),
+            None => self.config.get_str("hash_type").unwrap_or_default(),
+        };
+        let finger = |pem: &str| {
+            keys::fingerprint_by(&hash, pem).map_err(|_| {
+                let text =
+                    format!("salt-key: {hash} is no hash for fingerprints: use sha1, sha224, sha256, sha384 or sha512");
+                Failure::new(exit::USAGE, text)
+            })
+        };
+        // Before any key is read.
+        finger("")?;
+        let mut fingers = self.each(globs, |store, status, id| store.read(status, id))?;
+        for (_, named) in &mut fingers {
+            if let Value::Map(named) = named {
+                for (_, pem) in named {
+                    *pem = Value::from(finger(pem.text().unwrap_or_default())?);
+                }
+            }
+        }
         let local = self.store.local().unwrap_or_default();
         let globs: Vec<_> = globs.split(',').collect();
         let matches = |name: &str| globs.iter().any(|glob| brine_protocol::target::fnmatch(glob, name));
-        let local: Vec<_> = local.into_iter().filter(|(name, _)| matches(name)).collect();
+        let local = local.into_iter().filter(|(name, _)| matches(name));
+        let local = local.map(|(name, pem)| Ok((name, finger(&pem)?))).collect::<Result<Vec<_>, Failure>>()?;
         if !local.is_empty() {
             fingers.push(("local", value::map(local)));
         }
@@ -255,35 +297,14 @@ impl Command<'_> {
         let id = self.config.get_str("id").unwrap_or_default();
         std::fs::create_dir_all(&self.opts.cachedir)?;
         brine_protocol::keys::write_file(&path, id.as_bytes(), 0o400)?;
-        if let Some(uid) = user::uid_of(&self.opts.master_user).filter(|_| is_root()) {
-            std::os::unix::fs::chown(&path, Some(uid), None)?;
-        }
-        Ok(())
+        self.give(&path)
     }
 
-    /// `--gen-keys`: a key pair in files of its own.
-    fn generate(&mut self, name: &str) -> Outcome {
-        if name.parse::<MinionId>().is_err() {
-            return Err(usage::wrong::<SaltKeyArgs>(&format!("'{name}' is not a valid name for a key")));
+    /// Gives a file that was written to whom it is for.
+    fn give(&self, path: &Path) -> std::io::Result<()> {
+        match self.owner {
+            None => Ok(()),
+            owner => std::os::unix::fs::chown(path, owner, None),
         }
-        let folder: &Path = &self.args.gen_keys_dir;
-        let cannot = |error: &dyn std::fmt::Display| {
-            Failure::new(
-                exit::CANT_CREATE,
-                format!("salt-key: cannot make the key pair {name} in {}: {error}", folder.display()),
-            )
-        };
-        std::fs::create_dir_all(folder).map_err(|error| cannot(&error))?;
-        let path = folder.join(format!("{name}.pem"));
-        let key = if path.exists() {
-            PrivateKey::load(&path).map_err(|error| cannot(&error))?
-        } else {
-            let key = PrivateKey::generate(self.args.keysize).map_err(|error| cannot(&error))?;
-            key.write_private(&path).map_err(|error| cannot(&error))?;
-            key
-        };
-        key.public().write_public(&folder.join(format!("{name}.pub"))).map_err(|error| cannot(&error))?;
-        self.printer.show(&value::map([("return", key.public().fingerprint())]), "key", 0);
-        Ok(exit::OK)
     }
 }

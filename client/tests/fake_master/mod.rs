@@ -63,8 +63,14 @@ impl FakeMaster {
 
     /// Starts one of the commands with this master's configuration.
     pub fn command(&self, program: &str, args: &[&str]) -> tokio::task::JoinHandle<Done> {
+        self.command_with(program, args, "")
+    }
+
+    /// The same with something on stdin. Its home is the master's folder.
+    pub fn command_with(&self, program: &str, args: &[&str], stdin: &str) -> tokio::task::JoinHandle<Done> {
         let mut command = assert_cmd::Command::new(program);
         command.arg("-c").arg(self.path("conf")).args(args).env_remove("SUDO_USER").timeout(DEADLINE);
+        command.env("HOME", self.path("")).env_remove("XDG_CONFIG_HOME").write_stdin(stdin);
         tokio::task::spawn_blocking(move || {
             let output = command.output().unwrap();
             Done {

@@ -6,6 +6,8 @@
 mod fake_master;
 
 mod batches;
+mod copies;
+mod log_ins;
 mod printing;
 mod runners;
 mod waiting;
@@ -16,6 +18,7 @@ use brine_protocol::config::{Config, Role};
 use fake_master::{Done, FakeMaster};
 
 const SALT: &str = env!("CARGO_BIN_EXE_salt");
+const SALT_CP: &str = env!("CARGO_BIN_EXE_salt-cp");
 const SALT_RUN: &str = env!("CARGO_BIN_EXE_salt-run");
 const JID: &str = "20261120134740245008";
 const PROBE: &str = "20261120134741000000";

@@ -52,6 +52,54 @@ async fn options_of_the_job_go_along() {
 }
 
 #[tokio::test]
+async fn returners_go_along_with_the_load() {
+    let mut master = FakeMaster::start("").await;
+    let args = [
+        "--return=pgjsonb,syslog",
+        "--return_config=alternative",
+        "--return_kwargs={db: salt}",
+        "--start-event",
+        "--args-stdin",
+        "*",
+    ];
+    let salt = master.command_with(SALT, &args, "test.echo\n--summary\na word\n");
+    let mut bus = master.subscriber().await;
+    let request = master.request().await;
+    let load = &request.load;
+    assert_eq!(field(load, "ret"), json!("pgjsonb,syslog"));
+    assert_eq!((field(load, "fun"), field(load, "arg")), (json!("test.echo"), json!(["a word"])));
+    let kwargs = field(load, "kwargs");
+    assert_eq!(kwargs["ret_config"], json!("alternative"));
+    assert_eq!(kwargs["ret_kwargs"], json!({"db": "salt"}));
+    assert_eq!(kwargs["start_event"], json!(true));
+    request.published(JID, &["web1"]).await;
+    bus.fire(&returned(JID, "web1", "a word", 0)).await;
+    let done = salt.await.unwrap();
+    assert!(done.stdout.starts_with("web1:\n    a word\n\n\n----"), "an option on stdin: {done:?}");
+}
+
+#[tokio::test]
+async fn progress_is_a_bar_and_a_summary() {
+    let mut master = FakeMaster::start("").await;
+    let salt = master.command(SALT, &["-p", "*", "test.ping"]);
+    let (mut bus, _) = master.job(JID, &["web1", "web2"]).await;
+    bus.fire(&returned(JID, "web1", true, 0)).await;
+    bus.fire(&returned(JID, "web2", false, 3)).await;
+    let done = salt.await.unwrap();
+    assert!(done.stdout.starts_with("\n\n----") && done.stdout.contains("# of minions with errors: 1\n"), "{done:?}");
+    assert!(!done.stdout.contains("web1") && done.code == 1, "{done:?}");
+}
+
+#[tokio::test]
+async fn highstate_is_for_what_asks_for_it() {
+    let mut master = FakeMaster::start("").await;
+    let salt = master.command(SALT, &["--out=highstate", "*", "test.ping"]);
+    let (mut bus, _) = master.job(JID, &["web1"]).await;
+    bus.fire(&returned(JID, "web1", true, 0)).await;
+    salt.await.unwrap().is(0, "web1:\n    True\n", "");
+}
+
+#[tokio::test]
 async fn retcodes_and_outputters_of_returns() {
     for (data, code, stdout) in [
         (json!({"return": true, "retcode": 3}), 1, "web1:\n    True\n"),

@@ -250,11 +250,15 @@ async fn help_names_what_works() {
         "--hide-timeout",
         "--log-level",
         "--config-dir",
+        "--progress",
+        "--return",
+        "--make-token",
+        "--args-stdin",
     ] {
         assert!(done.stdout.contains(option), "{option}");
     }
-    for later in ["--batch-size", "--eauth", "--progress"] {
-        assert!(!done.stdout.contains(later), "{later}");
+    for hidden in ["--batch-size", "--eauth", "--hosts", "--hard-crash"] {
+        assert!(!done.stdout.contains(hidden), "{hidden}");
     }
     // sent as it is: the master resolves it
     let mut master = FakeMaster::start("").await;

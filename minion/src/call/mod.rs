@@ -5,22 +5,22 @@ mod docs;
 mod flags;
 
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
 use std::sync::Arc;
+use std::time::Instant;
 
-use brine_protocol::args::parse_input;
-use brine_protocol::exit;
+use brine_protocol::args::parse_input_but;
+use brine_protocol::commandline::output::{Printer, stdout};
 use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
-use brine_protocol::output::{self, Style};
-use brine_protocol::value::{Value, ValueExt, map};
+use brine_protocol::value::{Value, ValueExt, list, map};
+use brine_protocol::{exit, versions};
 use brine_sandbox::JobOutcome;
 use tracing::{debug, warn};
 
 use crate::cli;
 use crate::config::MinionOpts;
 use crate::connection::Channel;
-use crate::jobs::{Origin, SALT_CALL, judge, usage};
+use crate::jobs::{Origin, SALT_CALL, judge, own_time, usage};
 use crate::minion::{Base, package_sandbox};
 use crate::process;
 use flags::Flags;
@@ -44,10 +44,14 @@ impl Failure {
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     complete::answer();
-    let flags = match cli::parse::<Flags>(args) {
+    let flags = match cli::parse_with_stdin(args, |flags: &Flags| flags.args_stdin) {
         Ok(flags) => flags,
         Err(code) => return code,
     };
+    if flags.versions_report {
+        stdout(&versions::report());
+        return exit::OK;
+    }
     match start(&flags) {
         Ok(code) => code,
         Err(failure) => {
@@ -65,11 +69,13 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     if let Some(user) = &flags.user {
         process::become_user(user).map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
     }
+    let mut printer =
+        Printer::new(&flags.output, &opts.config).map_err(|e| Failure::new(exit::USAGE, format!("salt-call: {e}")))?;
     let log_file = flags.log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
     cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(misuse)?;
 
     let runtime = threads()?;
-    let result = runtime.block_on(Box::pin(run(flags, opts)));
+    let result = runtime.block_on(Box::pin(run(flags, &mut printer, opts)));
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     result
 }
@@ -88,10 +94,10 @@ fn threads() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|e| Failure::new(exit::SOFTWARE, format!("salt-call: no threads: {e}")))
 }
 
-async fn run(flags: &Flags, opts: MinionOpts) -> Result<i32, Failure> {
+async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i32, Failure> {
     if flags.grains {
         let grains = crate::grains::collect(&opts);
-        print(flags, &grains, "nested", 0);
+        print(printer, grains, 0);
         return Ok(exit::OK);
     }
     let file_client_local = opts.config.value("file_client").and_then(|v| v.text()) == Some("local");
@@ -99,12 +105,12 @@ async fn run(flags: &Flags, opts: MinionOpts) -> Result<i32, Failure> {
     let failed = |e: crate::minion::MinionError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
     let make_runtime = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
     let base = Base::prepare(opts, with_master, make_runtime).await.map_err(failed)?;
-    let code = call(flags, &base).await;
+    let code = call(flags, printer, &base).await;
     base.runtime.shutdown().await;
     code
 }
 
-async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
+async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, Failure> {
     if let Some(channel) = &base.channel {
         channel.sign_in().await.map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
         base.refresh.pillar_or_log().await;
@@ -113,17 +119,27 @@ async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
         return docs::print(base, flags.function.as_deref().unwrap_or_default()).await;
     }
     let fun = flags.function.as_deref().expect("the flags were checked");
-    let arg = if flags.no_parse { plain(&flags.arguments) } else { parse_input(&flags.arguments) };
+    let arg = parse_input_but(&flags.arguments, &flags.no_parse);
     let jid = Jid::now();
-    let load = map([
+    let mut load = map([
         ("fun", Value::from(fun)),
         ("jid", Value::from(&jid)),
         ("tgt", Value::from(SALT_CALL)),
         ("user", Value::from(process::own_name())),
     ]);
+    for (name, said) in flags.of_the_job() {
+        load.insert(name, said);
+    }
+    let own_time = own_time(&load).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
     let record = base.procs.record(&jid, &load);
-    let call = FunCall { fun: fun.to_owned(), arg: arg.clone() };
-    let from = Origin { jid: jid.as_str(), user: &process::own_name(), master: None, ends: None, end: None };
+    let call = FunCall { fun: fun.to_owned(), arg };
+    let from = Origin {
+        jid: jid.as_str(),
+        user: &process::own_name(),
+        master: None,
+        ends: own_time.map(|own| (own, Instant::now() + own)),
+        end: None,
+    };
     let mut outcome = base.runner().call(&from, &call).await;
     drop(record);
 
@@ -133,7 +149,7 @@ async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
     let ran = outcome.success;
     judge(&mut outcome);
     if let Some(channel) = base.channel.as_ref().filter(|_| !flags.no_return_event) {
-        send_return(base, channel, fun, arg, &outcome).await;
+        send_return(base, channel, fun, flags, &outcome).await;
     }
     if !ran && outcome.value.text().is_some() {
         return Err(Failure::new(
@@ -142,33 +158,41 @@ async fn call(flags: &Flags, base: &Base) -> Result<i32, Failure> {
         ));
     }
     if flags.metadata {
-        let shown = map([
+        let mut shown = map([
             ("jid", Value::from(&jid)),
             ("fun", Value::from(fun)),
+            ("fun_args", words(&flags.arguments)),
             ("id", Value::from(&base.opts.id)),
             ("return", outcome.value.clone()),
             ("retcode", Value::from(outcome.retcode)),
             ("usage", usage(&outcome)),
         ]);
-        print(flags, &shown, "nested", outcome.retcode);
+        if let Some(metadata) = load.remove("metadata") {
+            shown.insert("metadata", metadata);
+        }
+        print(printer, shown, outcome.retcode);
     } else {
-        print(flags, &outcome.value, "nested", outcome.retcode);
+        print(printer, outcome.value.clone(), outcome.retcode);
     }
     Ok(flags.exit_code(outcome.retcode))
 }
 
 /// Tells the master, which gives the job an id (PROTOCOL §6.2). What cannot be told is said and does not fail the call.
-async fn send_return(base: &Base, channel: &Arc<Channel>, fun: &str, arg: Vec<Value>, outcome: &JobOutcome) {
-    let load = map([
+async fn send_return(base: &Base, channel: &Arc<Channel>, fun: &str, flags: &Flags, outcome: &JobOutcome) {
+    let mut load = map([
         ("cmd", Value::from("_return")),
         ("id", Value::from(&base.opts.id)),
         ("jid", Value::from("req")),
         ("fun", Value::from(fun)),
-        ("fun_args", Value::Array(arg)),
+        // Salt sends the words as they were written.
+        ("fun_args", words(&flags.arguments)),
         ("return", outcome.value.clone()),
         ("retcode", Value::from(outcome.retcode)),
         ("usage", usage(outcome)),
     ]);
+    for (name, said) in flags.of_the_job().into_iter().filter(|(name, _)| *name == "metadata") {
+        load.insert(name, said);
+    }
     match channel.request(load).await {
         Ok(_) => debug!("the master has the return"),
         Err(e) => warn!("the return could not be sent to the master: {e}"),
@@ -176,28 +200,16 @@ async fn send_return(base: &Base, channel: &Arc<Channel>, fun: &str, arg: Vec<Va
 }
 
 /// Prints a value below Salt's heading, `local:`.
-fn print(flags: &Flags, value: &Value, outputter: &str, retcode: i64) {
-    let terminal = std::io::stdout().is_terminal();
-    let base = if terminal { Style::terminal() } else { Style::default() };
-    let color = flags.force_color || (terminal && !flags.no_color);
-    let style = Style { color, retcode, indent: flags.indent(), ..base };
-    let name = flags.out.as_deref().unwrap_or(outputter);
-    if output::Outputter::by_name(name).is_none() {
-        eprintln!("there is no outputter {name}; showing nested");
-    }
-    let text = output::render(name, &map([("local", value.clone())]), &style);
-    let mut out = std::io::stdout().lock();
-    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    // Who closed the pipe does not want the rest.
-    let _ = write!(out, "{text}{newline}").and_then(|()| out.flush());
+fn print(printer: &mut Printer, value: Value, retcode: i64) {
+    printer.show(&map([("local", value)]), "nested", retcode);
 }
 
 fn said(outcome: &JobOutcome) -> String {
     outcome.value.python_str()
 }
 
-fn plain(words: &[String]) -> Vec<Value> {
-    words.iter().map(|word| Value::from(word.as_str())).collect()
+fn words(words: &[String]) -> Value {
+    list(words.iter().map(String::as_str))
 }
 
 impl Base {

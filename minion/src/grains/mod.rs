@@ -23,11 +23,17 @@ pub const MAX_GRAINS_BYTES: usize = 1024 * 1024;
 /// The Salt line whose behaviour this minion has, as states compare it.
 const SALT_LINE: u64 = 3008;
 
+/// What `salt-call --skip-grains` sets.
+pub(crate) const SKIP: &str = "skip_grains";
+
 /// Collects all grains: the core ones, then the grains file, then the `grains` setting; the later ones win.
 ///
 /// A broken grains file is reported in the log and left out: a minion without its custom grains is still reachable for
 /// the one who has to mend it.
 pub fn collect(opts: &MinionOpts) -> Value {
+    if opts.config.value(SKIP) == Some(&Value::from(true)) {
+        return Value::Map(Vec::new());
+    }
     let mut grains = Grains::default();
     core::collect(&mut grains);
     network::collect(&mut grains);

@@ -25,6 +25,7 @@ pub use proc::ProcDir;
 pub(crate) use proc::SALT_CALL;
 use run::weight;
 pub(crate) use run::{Origin, Outcomes, Runner, judge, module_of, usage};
+pub(crate) use timeout::of as own_time;
 
 use crate::config::MinionOpts;
 use crate::events::Events;

@@ -10,7 +10,7 @@ const KEY: &str = "executor_opts";
 const MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The time that a job's load allows it, if it says; or why that cannot be read. Options of other executors are theirs.
-pub(super) fn of(load: &Value) -> Result<Option<Duration>, String> {
+pub(crate) fn of(load: &Value) -> Result<Option<Duration>, String> {
     match load.get(KEY).and_then(|opts| opts.get("timeout")).filter(|timeout| !timeout.is_nil()) {
         None => Ok(None),
         Some(said) => read(said).map(Some).ok_or_else(|| {

@@ -14,6 +14,9 @@ pub struct Palette {
     pub light_yellow: &'static str,
     pub light_blue: &'static str,
     pub light_magenta: &'static str,
+    pub dark_gray: &'static str,
+    pub light_gray: &'static str,
+    pub white: &'static str,
     pub end: &'static str,
 }
 
@@ -32,6 +35,9 @@ impl Palette {
             light_yellow: pick("\x1b[0;1;33m"),
             light_blue: pick("\x1b[0;1;34m"),
             light_magenta: pick("\x1b[0;1;35m"),
+            dark_gray: pick("\x1b[0;1;30m"),
+            light_gray: pick("\x1b[0;37m"),
+            white: pick("\x1b[0;1;37m"),
             end: pick("\x1b[0;0m"),
         }
     }

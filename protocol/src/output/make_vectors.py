@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes vectors.json beside this file: what Python Salt's outputters print for the values below.
 
-Run it with a Python that has salt installed: `path/to/venv/bin/python make_vectors.py`.
+Run it with a Python that has salt installed: `path/to/venv/bin/python make_vectors.py [FILE [COUNT [SEED]]]`, with COUNT generated
+values, the first of them from SEED.
 A value is stored as MessagePack in hex, so that bytes and text stay apart; an expectation of null means that the
 outputter failed or printed nothing.
 """
@@ -99,6 +100,12 @@ VALUES = {
     "top empty dict": {},
     "top bytes": b"\xff\x00abc",
     "top long text": LONG + "\n" + LONG,
+    "rows": {"m1": {"out": [{"mac_address": "40:A6:77", "vlan": 111, "static": False, "age": 0.5},
+                            {"mac_address": "64:16:8D:32:26:58", "vlan": 2, "static": None, "age": 1e9}], "comment": ""}},
+    "rows of lists": {"m1": [["a", "bcd"], ["longer " * 12, "x"], ["one", "two", "three"]]},
+    "rows of text": {"m1": ["a", "two words", "two\nlines", "word " * 30, "x" * 70]},
+    "rows of two kinds": {"m1": {"a": ["x", {"b": 1}], "c": [[]], "d": [{}], "e": [{"x": "a\nb", "y": "c"}, {"x": "it's"}]}},
+    "top rows": [{"it's_1": "ž"}, {"it's_1": ["a", {"b": None}]}],
     "unicode wide": {"m1": ["日本語" * 12, "日本語 " * 20]},
 }
 
@@ -161,6 +168,9 @@ SETTINGS = {
     "raw": [{}],
     "pprint": [{}, {"output_indent": 2}],
     "no_return": [{}, {"color": True}],
+    "table": [{}, {"color": True}],
+    # Not in 3008.
+    "newline_values_only": [{}],
 }
 
 
@@ -197,7 +207,9 @@ def tree(rng, depth):
 def main():
     values = dict(VALUES)
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 40
-    for seed in range(count):
+    first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
+    there = salt.loader.outputters(dict(BASE))
+    for seed in range(first, first + count):
         values[f"random {seed}"] = {"m1": tree(random.Random(seed), 4)}
     cases = []
     for name, value in values.items():
@@ -205,6 +217,8 @@ def main():
         # what a client prints has been through msgpack
         value = msgpack.unpackb(packed, raw=False, strict_map_key=False)
         for out, many in SETTINGS.items():
+            if out not in there:
+                continue
             for settings in many:
                 cases.append([name, out, settings, render(value, out, settings)])
     for name, value in HIGHSTATES.items():

@@ -10,6 +10,7 @@ mod key;
 mod nested;
 mod no_return;
 mod pprint;
+mod table;
 mod text;
 mod visible;
 mod yaml;
@@ -99,6 +100,10 @@ pub enum Outputter {
     Raw,
     /// The Python literal, broken at 80 columns.
     Pprint,
+    /// The values alone, one a line, a list's items each on its own.
+    NewlineValuesOnly,
+    /// Lists of rows as tables.
+    Table,
     /// What states did.
     Highstate,
     /// What salt-key prints.
@@ -119,6 +124,8 @@ impl Outputter {
             "txt" | "text" => Self::Txt,
             "raw" => Self::Raw,
             "pprint" => Self::Pprint,
+            "newline_values_only" => Self::NewlineValuesOnly,
+            "table" => Self::Table,
             "highstate" => Self::Highstate,
             "key" => Self::Key,
             "no_return" => Self::NoReturn,
@@ -137,6 +144,8 @@ impl Outputter {
             Self::Raw => text::raw(value, style),
             Self::Pprint => pprint::render(value, style),
             Self::Highstate => highstate::render(value, style),
+            Self::Table => table::render(value, style).unwrap_or_else(|| nested::render(value, style)),
+            Self::NewlineValuesOnly => text::values(value, style).unwrap_or_else(|| nested::render(value, style)),
             // a value of another shape falls back to nested, as in Salt
             Self::Key => key::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::NoReturn => no_return::render(value, style).unwrap_or_else(|| nested::render(value, style)),

@@ -54,7 +54,8 @@ fn prints_what_python_salt_prints() {
         let packed = hex::decode(vectors["values"][name].as_str().unwrap()).unwrap();
         let value: Value = rmpv::decode::read_value(&mut packed.as_slice()).unwrap();
         let got = Outputter::by_name(out).unwrap().render(&value, &style(&case[2]));
-        let expect = case[3].as_str().unwrap();
+        // Python's outputter failed.
+        let Some(expect) = case[3].as_str() else { continue };
         if got != expect {
             wrong.push(format!("{name} / {out} {}\n   got {got:?}\n  want {expect:?}", case[2]));
         }
@@ -72,7 +73,19 @@ fn prints_what_python_salt_prints() {
 fn a_terminal_gets_no_control_characters_from_values() {
     let evil = "\x1b[2J \u{9b}31m \x07 \u{202e} \x7f";
     let map = |key: &str, value: &str| Value::Map(vec![(key.into(), value.into())]);
-    for out in ["nested", "json", "yaml", "txt", "raw", "pprint", "no_return", "key", "highstate"] {
+    for out in [
+        "nested",
+        "json",
+        "yaml",
+        "txt",
+        "raw",
+        "pprint",
+        "no_return",
+        "key",
+        "highstate",
+        "table",
+        "newline_values_only",
+    ] {
         for value in [map(evil, "x"), map("m1", evil), map("minions", evil), Value::from(evil)] {
             let plain = Style { visible: true, ..Style::default() };
             let shown = super::render(out, &value, &plain);
@@ -89,4 +102,12 @@ fn names() {
     assert_eq!(Outputter::by_name("bogus"), None);
     assert_eq!(super::render("bogus", &Value::from(1), &Style::default()), "1");
     assert_eq!(super::render("quiet", &Value::from(1), &Style::default()), "");
+}
+
+#[test]
+fn values_without_their_minions() {
+    let list = Value::Array(vec!["a".into(), Value::Nil, Value::Array(vec![1.into()])]);
+    let value = Value::Map(vec![("m2".into(), list), ("m1".into(), Value::from(8))]);
+    assert_eq!(super::render("newline_values_only", &value, &Style::default()), "a\nNone\n[1]\n8");
+    assert_eq!(super::render("newline_values_only", &Value::from("x"), &Style::default()), "x");
 }

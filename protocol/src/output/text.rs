@@ -1,4 +1,5 @@
-//! `txt`: `minion: line` for every line of a return. `raw`: the Python literal.
+//! `txt`: `minion: line` for every line of a return. `newline_values_only`: the values without their minions. `raw`: the Python
+//! literal.
 
 use rmpv::Value;
 
@@ -60,4 +61,15 @@ pub(super) fn raw(value: &Value, style: &Style) -> String {
         Value::String(text) if text.is_str() => style.pass(text.as_str().unwrap_or_default()).into_owned(),
         _ => pyrepr::repr(value),
     }
+}
+
+/// `None` for what is not a map, which has no values.
+pub(super) fn values(value: &Value, style: &Style) -> Option<String> {
+    let Value::Map(entries) = value else { return None };
+    let values = entries.iter().flat_map(|(_, item)| match item {
+        Value::Array(items) => items.as_slice(),
+        item => std::slice::from_ref(item),
+    });
+    let lines: Vec<String> = values.map(|item| style.pass(&pyrepr::str(item)).into_owned()).collect();
+    Some(lines.join("\n"))
 }

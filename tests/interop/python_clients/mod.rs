@@ -6,6 +6,7 @@ mod commands;
 mod local;
 mod master;
 mod postgres;
+mod texts;
 
 use brine_tests::process::{Output, run_with};
 use brine_tests::salt::{Master, Minion, line, python};

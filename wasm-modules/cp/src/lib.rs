@@ -3,6 +3,7 @@
 //! - [`url`]: `salt://` URLs
 //! - [`fetch`]: files from the master to a place on this host
 //! - [`push`]: files of this host to the master
+//! - [`recv`]: files that salt-cp sends
 
 wit_bindgen::generate!({
     world: "cp",
@@ -19,6 +20,7 @@ wit_bindgen::generate!({
 
 mod fetch;
 mod push;
+mod recv;
 mod url;
 
 use brine_guest::host::config;
@@ -197,6 +199,34 @@ impl Guest for Module {
 
     fn push_dir(path: String, glob: Option<String>, upload_path: Option<String>) -> Result<bool, String> {
         push::dir(&path, glob.as_deref(), upload_path.as_deref())
+    }
+
+    fn recv(files: Data, dest: String) -> Result<Data, String> {
+        match files.value()? {
+            Value::Dict(files) => Ok(recv::whole(&files, &dest)?.into()),
+            _ => Err("files: it is no dict of names and contents".into()),
+        }
+    }
+
+    fn recv_chunked(
+        dest: String,
+        chunk: Data,
+        append: Option<bool>,
+        compressed: Option<bool>,
+        mode: Option<Data>,
+    ) -> Result<Data, String> {
+        let mode = match mode.map(|mode| mode.value()).transpose()? {
+            None | Some(Value::None) => None,
+            Some(Value::Int(mode)) => Some(u32::try_from(mode).map_err(|_| "mode: it is no mode of a file")?),
+            Some(_) => return Err("mode: it is no number".into()),
+        };
+        let packed = match chunk.value()? {
+            Value::None => return Ok(recv::dir(&dest)?.into()),
+            Value::Text(text) => text.into_bytes(),
+            Value::Bytes(bytes) => bytes,
+            _ => return Err("chunk: it is no text".into()),
+        };
+        Ok(recv::chunk(&dest, &packed, append == Some(true), compressed != Some(false), mode)?.into())
     }
 }
 

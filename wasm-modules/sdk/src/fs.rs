@@ -238,6 +238,17 @@ pub fn create(path: &str) -> Result<File> {
     Ok(File { descriptor: at(path, true, open)?, stat: None })
 }
 
+/// Opens a file to write behind what is in it, made where it is not there; with its size.
+pub fn append(path: &str) -> Result<(File, u64)> {
+    let open = |dir: &Descriptor, rest: &str| {
+        dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, OpenFlags::CREATE, DescriptorFlags::WRITE)
+    };
+    let descriptor = at(path, true, open)?;
+    let stat = stat(path, true)?;
+    let size = stat.size;
+    Ok((File { descriptor, stat: Some(stat) }, size))
+}
+
 impl File {
     /// Up to `len` bytes at `offset`; none at its end.
     pub fn read_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {

@@ -1,10 +1,11 @@
 //! The options of `salt`, in Salt's words.
 
 use brine_protocol::exit;
-use clap::{Args, Parser};
+use clap::Parser;
 
-use crate::cli::options::{ConfigArgs, LogArgs, OutputArgs};
-use crate::cli::{Failure, usage};
+use crate::cli::Failure;
+use crate::cli::options::{ConfigArgs, LogArgs, LogInArgs, OutputArgs};
+use crate::cli::target::TargetArgs;
 
 /// The command line of `salt`.
 #[derive(Debug, Clone, Parser)]
@@ -25,12 +26,18 @@ pub struct SaltArgs {
     /// Default: the configuration's timeout, 5.
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     pub(super) timeout: Option<i64>,
+    /// Read additional options and/or arguments from stdin. Each entry is newline separated.
+    #[arg(long = "args-stdin")]
+    pub(super) args_stdin: bool,
     /// Comma-separated list of named CLI arguments (i.e. argname=value) which should not be parsed as Python data types
     #[arg(long = "no-parse", value_name = "argname1,argname2,...", value_delimiter = ',')]
     pub(super) no_parse: Vec<String>,
     /// Return the data from minions as a group after they all return.
     #[arg(short = 's', long = "static")]
     pub(super) static_: bool,
+    /// Display a progress bar instead of the returns, and a summary.
+    #[arg(short = 'p', long)]
+    pub(super) progress: bool,
     /// Execute the salt job in batch mode, pass either the number of minions to batch at a time, or the percentage of
     /// minions to have running.
     #[arg(short = 'b', long, alias = "batch-size", value_name = "BATCH")]
@@ -61,8 +68,11 @@ pub struct SaltArgs {
     #[arg(short = 'v', long)]
     pub(super) verbose: bool,
     /// Do not show minions that did not return in time.
-    #[arg(long = "hide-timeout")]
+    #[arg(long = "hide-timeout", overrides_with = "show_timeout")]
     pub(super) hide_timeout: bool,
+    /// Show minions that did not return in time, which is the default.
+    #[arg(long = "show-timeout")]
+    pub(super) show_timeout: bool,
     /// Display jid without the additional output of --verbose.
     #[arg(long = "show-jid")]
     pub(super) show_jid: bool,
@@ -79,6 +89,23 @@ pub struct SaltArgs {
     /// Metadata that is kept with the job and its returns.
     #[arg(long, value_name = "METADATA")]
     pub(super) metadata: Option<String>,
+    /// Request that targeted minions fire a salt/job/<jid>/start/<minion_id> event when they accept the published job, before
+    /// executing the function. Useful for callers that want to confirm reachability without waiting for the full return.
+    #[arg(long = "start-event")]
+    pub(super) start_event: bool,
+    /// Set an alternative return method. By default salt will send the return data from the command back to the master, but
+    /// the return data can be redirected into any number of systems, databases or applications. Several with commas.
+    #[arg(long = "return", value_name = "RETURNER")]
+    pub(super) returner: Option<String>,
+    /// The configuration of the returner that is to be used, where it has several.
+    #[arg(long = "return_config", alias = "return-config", value_name = "RETURNER_CONF")]
+    pub(super) return_config: Option<String>,
+    /// Set any returner options at the command line.
+    #[arg(long = "return_kwargs", alias = "return-kwargs", value_name = "RETURNER_KWARGS")]
+    pub(super) return_kwargs: Option<String>,
+    /// Dump the master configuration values
+    #[arg(long = "config-dump")]
+    pub(super) config_dump: bool,
     /// Set an alternative list of executors to override the one set in minion config.
     #[arg(long = "module-executors", value_name = "EXECUTOR_LIST", hide = true)]
     pub(super) module_executors: Option<String>,
@@ -90,88 +117,23 @@ pub struct SaltArgs {
     pub(super) words: Vec<String>,
     #[command(flatten)]
     pub(super) target: TargetArgs,
+    /// The compound target option allows for multiple target types to be evaluated, allowing for greater granularity in
+    /// target matching. The compound target is space delimited, targets other than globs are preceded with an identifier
+    /// matching the specific targets argument type: salt 'G@os:RedHat and webser* or E@database.*'.
+    #[arg(short = 'C', long, help_heading = "Target Options")]
+    pub(super) compound: bool,
+    #[command(flatten)]
+    pub(super) log_in: LogInArgs,
     #[command(flatten)]
     pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) log: LogArgs,
 }
 
-/// How the target is meant.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Target Options")]
-pub(super) struct TargetArgs {
-    /// Instead of using shell globs to evaluate the target servers, use pcre regular expressions.
-    #[arg(short = 'E', long)]
-    pub(super) pcre: bool,
-    /// Instead of using shell globs to evaluate the target servers, take a comma or whitespace delimited list of
-    /// servers.
-    #[arg(short = 'L', long)]
-    pub(super) list: bool,
-    /// Instead of using shell globs to evaluate the target use a grain value to identify targets, the syntax for the
-    /// target is the grain key followed by a globexpression: "os:Arch*".
-    #[arg(short = 'G', long)]
-    pub(super) grain: bool,
-    /// Instead of using shell globs to evaluate the target use a grain value to identify targets, the syntax for the
-    /// target is the grain key followed by a pcre regular expression: "os:Arch.*".
-    #[arg(short = 'P', long = "grain-pcre")]
-    pub(super) grain_pcre: bool,
-    /// Instead of using shell globs to evaluate the target use one of the predefined nodegroups to identify a list of
-    /// targets.
-    #[arg(short = 'N', long)]
-    pub(super) nodegroup: bool,
-    /// Instead of using shell globs to evaluate the target use a range expression to identify targets. Range expressions
-    /// look like %cluster. They need a range server, which is not supported: no minion matches.
-    #[arg(short = 'R', long)]
-    pub(super) range: bool,
-    /// The compound target option allows for multiple target types to be evaluated, allowing for greater granularity in
-    /// target matching. The compound target is space delimited, targets other than globs are preceded with an identifier
-    /// matching the specific targets argument type: salt 'G@os:RedHat and webser* or E@database.*'.
-    #[arg(short = 'C', long)]
-    pub(super) compound: bool,
-    /// Instead of using shell globs to evaluate the target use a pillar value to identify targets, the syntax for the
-    /// target is the pillar key followed by a glob expression: "role:production*".
-    #[arg(short = 'I', long)]
-    pub(super) pillar: bool,
-    /// Instead of using shell globs to evaluate the target use a pillar value to identify targets, the syntax for the
-    /// target is the pillar key followed by a pcre regular expression: "role:prod.*".
-    #[arg(short = 'J', long = "pillar-pcre")]
-    pub(super) pillar_pcre: bool,
-    /// Match based on Subnet (CIDR notation) or IP address.
-    #[arg(short = 'S', long)]
-    pub(super) ipcidr: bool,
-    /// Change the default delimiter for matching in multi-level data structures. Default: ':'.
-    #[arg(long, value_name = "DELIMITER", default_value = ":")]
-    pub(super) delimiter: String,
-}
-
-impl TargetArgs {
+impl SaltArgs {
     /// The `tgt_type` that the options choose.
     pub(super) fn tgt_type(&self) -> Result<&'static str, Failure> {
-        // in the order in which Salt lists them
-        let all = [
-            (self.pcre, "--pcre", "pcre"),
-            (self.list, "--list", "list"),
-            (self.grain, "--grain", "grain"),
-            (self.grain_pcre, "--grain-pcre", "grain_pcre"),
-            (self.nodegroup, "--nodegroup", "nodegroup"),
-            (self.range, "--range", "range"),
-            (self.compound, "--compound", "compound"),
-            (self.pillar, "--pillar", "pillar"),
-            (self.pillar_pcre, "--pillar-pcre", "pillar_pcre"),
-            (self.ipcidr, "--ipcidr", "ipcidr"),
-        ];
-        let chosen: Vec<_> = all.into_iter().filter(|(set, ..)| *set).collect();
-        match chosen.as_slice() {
-            [] => Ok("glob"),
-            [(_, _, tgt_type)] => Ok(tgt_type),
-            several => {
-                let names: Vec<_> = several.iter().map(|(_, option, _)| *option).collect();
-                Err(usage::wrong::<SaltArgs>(&format!(
-                    "The options {} are mutually exclusive. Please only choose one of them",
-                    names.join("/")
-                )))
-            }
-        }
+        self.target.tgt_type::<Self>(self.compound)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the words of the command line ask for: a target, a function or several (`test.ping,test.echo , hi`), arguments.
 
-use brine_protocol::args::{condition_input, parse_kwarg, split_input};
+use brine_protocol::args::parse_input_but;
 use brine_protocol::exit;
 use brine_protocol::value::{self, Value};
 
@@ -39,17 +39,13 @@ impl Call {
             [_] => return Err(incomplete("Incomplete options passed.\n")),
             [tgt, fun, rest @ ..] => (tgt, fun, rest),
         };
-        let tgt = match (args.target.list, tgt.contains(',')) {
-            (false, _) => Value::from(tgt.as_str()),
-            (true, true) => value::list(tgt.replace(' ', "").split(',')),
-            (true, false) => value::list(tgt.split_whitespace()),
-        };
+        let tgt = args.target.target(tgt);
         if !fun.contains(',') {
-            return Ok(Self { tgt, fun: Value::from(fun.as_str()), arg: parse(rest, &args.no_parse) });
+            return Ok(Self { tgt, fun: Value::from(fun.as_str()), arg: parse_input_but(rest, &args.no_parse) });
         }
         let funs: Vec<&str> = fun.split(',').collect();
         let groups = split_arguments(rest, &args.args_separator, funs.len())?;
-        let arg = groups.iter().map(|words| Value::Array(parse(words, &args.no_parse))).collect();
+        let arg = groups.iter().map(|words| Value::Array(parse_input_but(words, &args.no_parse))).collect();
         Ok(Self { tgt, fun: value::list(funs), arg })
     }
 
@@ -97,23 +93,6 @@ fn split_arguments(words: &[String], separator: &str, functions: usize) -> Resul
             Err(Failure::new(exit::OPTION, "Cannot execute compound command with more arguments than commands."))
         }
     }
-}
-
-/// The `arg` list of words; the keywords of `no_parse` stay text.
-fn parse(words: &[String], no_parse: &[String]) -> Vec<Value> {
-    let mut texts = Vec::new();
-    let mut rest = Vec::new();
-    for word in words {
-        match parse_kwarg(word) {
-            Some((name, text)) if no_parse.iter().any(|kept| kept == name) => {
-                texts.push((name.to_owned(), Value::from(text)));
-            }
-            _ => rest.push(word.clone()),
-        }
-    }
-    let (args, mut kwargs) = split_input(&rest);
-    kwargs.extend(texts);
-    condition_input(args, kwargs)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub(super) fn candidates(command: &Command, line: &Line) -> Vec<String> {
     let Some(args) = line.parse::<SaltArgs>(command) else { return Vec::new() };
     let Ok((config, opts)) = args.config.load() else { return Vec::new() };
     match args.words.as_slice() {
-        [] => match args.target.tgt_type() {
+        [] => match args.tgt_type() {
             Ok("list") => after_comma(&line.current, ids(&opts, &[Status::Accepted])),
             Ok("glob" | "pcre" | "compound") => ids(&opts, &[Status::Accepted]),
             Ok("nodegroup") => {

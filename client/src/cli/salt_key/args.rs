@@ -26,9 +26,27 @@ const MIN_BITS: usize = 2048;
 pub struct SaltKeyArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
+    /// Specify user to run salt-key: whom the files belong to that it writes.
+    #[arg(short = 'u', long, value_name = "USER")]
+    pub(super) user: Option<String>,
     /// Console logging log level.
     #[arg(long = "log-level", value_name = "LOG_LEVEL", value_parser = LEVELS)]
     log_level: Option<String>,
+    /// Log file path.
+    #[arg(long = "log-file", value_name = "KEY_LOGFILE")]
+    log_file: Option<PathBuf>,
+    /// Logfile logging log level.
+    #[arg(long = "log-file-level", value_name = "LOG_LEVEL_LOGFILE", value_parser = LEVELS)]
+    log_file_level: Option<String>,
+    /// Salt's options for users of external_auth, which salt-key does not take.
+    #[arg(long = "auth", aliases = ["eauth", "external-auth"], hide = true)]
+    eauth: Option<String>,
+    #[arg(short = 'T', long = "make-token", hide = true)]
+    make_token: bool,
+    #[arg(long, hide = true)]
+    username: Option<String>,
+    #[arg(long, hide = true)]
+    password: Option<String>,
     /// Suppress output.
     #[arg(short = 'q', long)]
     pub(super) quiet: bool,
@@ -99,6 +117,9 @@ pub struct SaltKeyArgs {
     /// Print all keys' fingerprints.
     #[arg(short = 'F', long = "finger-all", help_heading = "Actions")]
     finger_all: bool,
+    /// The hash of fingerprints: sha1, sha224, sha256, sha384 or sha512. Default: the configuration's hash_type.
+    #[arg(long = "finger-hash", value_name = "HASH", help_heading = "Actions")]
+    pub(super) finger_hash: Option<String>,
 
     /// Set a name to generate a keypair for use with salt.
     #[arg(long = "gen-keys", value_name = "GEN_KEYS", help_heading = "Key Generation Options")]
@@ -122,6 +143,23 @@ pub struct SaltKeyArgs {
         help_heading = "Key Generation Options"
     )]
     pub(super) keysize: usize,
+    /// Create a signature file of the masters public-key named <id>_pubkey_signature. The signature can be send to a minion in
+    /// the masters auth-reply and enables the minion to verify the masters public-key cryptographically. This requires a new
+    /// signing-key-pair which can be auto-created with the --auto-create parameter.
+    #[arg(long = "gen-signature", help_heading = "Key Generation Options")]
+    gen_signature: bool,
+    /// The private-key file to create a signature with.
+    #[arg(long = "priv", value_name = "PRIV", help_heading = "Key Generation Options")]
+    pub(super) private: Option<PathBuf>,
+    /// The path where the signature file should be written.
+    #[arg(long = "signature-path", value_name = "SIGNATURE_PATH", help_heading = "Key Generation Options")]
+    pub(super) signature_path: Option<PathBuf>,
+    /// The public-key file to create a signature for.
+    #[arg(long = "pub", value_name = "PUB", help_heading = "Key Generation Options")]
+    pub(super) public: Option<PathBuf>,
+    /// Auto-create a signing key-pair if it does not yet exist.
+    #[arg(long = "auto-create", help_heading = "Key Generation Options")]
+    pub(super) auto_create: bool,
 
     #[arg(hide = true)]
     words: Vec<String>,
@@ -135,6 +173,7 @@ pub(super) enum Action {
     Finger(String),
     Decide(Decision, String),
     Generate(String),
+    Sign,
 }
 
 /// What is to become of keys.
@@ -187,6 +226,12 @@ impl SaltKeyArgs {
         if self.keysize > MAX_BITS {
             return Err(wrong(&format!("The maximum value for keysize is {MAX_BITS}")));
         }
+        if self.eauth.is_some() || self.make_token || self.username.is_some() || self.password.is_some() {
+            return Err(wrong(
+                "external_auth is not for this command, which edits the key store itself: run it as root or as the master's user, \
+                 or use the wheel's key.* through salt-api",
+            ));
+        }
         if self.delete_all && !self.words.is_empty() {
             return Err(wrong("Delete all takes no arguments. Use -d to delete specified keys"));
         }
@@ -194,6 +239,9 @@ impl SaltKeyArgs {
         let all = |set: bool| set.then(|| "*".to_owned());
         if let Some(name) = given(&self.gen_keys) {
             return Ok(Action::Generate(name));
+        }
+        if self.gen_signature {
+            return Ok(Action::Sign);
         }
         if let Some(which) = given(&self.list) {
             return statuses(&which)
@@ -264,7 +312,7 @@ impl SaltKeyArgs {
 
     pub(super) fn start_logging(&self) -> Result<(), Failure> {
         let level = if self.quiet { Some("quiet") } else { self.log_level.as_deref() };
-        start_logging(level, None, None)
+        start_logging(level, self.log_file.as_deref(), self.log_file_level.as_deref())
     }
 }
 

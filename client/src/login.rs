@@ -1,0 +1,122 @@
+//! Who a client says it is: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
+//! stands for those (PROTOCOL.md §7.2).
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use brine_protocol::config::Config;
+use brine_protocol::keys;
+use brine_protocol::secret::Secret;
+use brine_protocol::value::{Value, ValueExt, map};
+
+use crate::local_key::LocalKey;
+use crate::{ClientError, ClientOpts, request};
+
+/// The longest token file that is read; Salt's tokens have 64 to 128 characters.
+const MAX_TOKEN: u64 = 4096;
+/// Salt's default of `token_expire`.
+const EXPIRE: Duration = Duration::from_secs(43_200);
+/// How long the master has to check a password: slow on purpose, and one waits for others.
+const MAKE: Duration = Duration::from_secs(60);
+
+/// How the master is to know the caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogIn {
+    /// By the master's key of this user, `cachedir/.<user>_key`.
+    Key,
+    /// By a token that the master gave out.
+    Token(Secret<String>),
+    /// By a name and a password.
+    External {
+        /// The system, as in `external_auth`.
+        eauth: String,
+        /// The name.
+        username: String,
+        /// The password.
+        password: Secret<String>,
+    },
+}
+
+impl LogIn {
+    /// What is added to a request (of a publish, to its `kwargs`); nothing where the key says it.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, Value)> {
+        match self {
+            Self::Key => Vec::new(),
+            Self::Token(token) => vec![("token", token.expose().as_str().into())],
+            Self::External { eauth, username, password } => vec![
+                ("eauth", eauth.as_str().into()),
+                ("username", username.as_str().into()),
+                ("password", password.expose().as_str().into()),
+            ],
+        }
+    }
+}
+
+/// Whether this user can read the master's key, which then counts.
+pub(crate) fn has_key(opts: &ClientOpts) -> bool {
+    LocalKey::read(opts).problem.is_none()
+}
+
+/// Asks the master for a token.
+pub(crate) async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secret<String>, ClientError> {
+    let load = map(std::iter::once(("cmd", Value::from("mk_token"))).chain(log_in.fields()));
+    let reply = request::clear(opts, load, MAKE, None).await?;
+    let token = reply.get_text("token").filter(|token| !token.is_empty());
+    token.map(|token| Secret::new(token.to_owned())).ok_or_else(|| ClientError::Reply("it has no token".to_owned()))
+}
+
+/// Where a user's token is kept: the option `token_file`, or `salt_token` in `~/.config/salt` (where that is a folder) or `~`.
+pub(crate) fn token_file(config: &Config) -> PathBuf {
+    let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+    if let Some(file) = config.value("token_file").and_then(ValueExt::text).filter(|file| !file.is_empty()) {
+        return file.strip_prefix("~/").map_or_else(|| PathBuf::from(file), |below| home.join(below));
+    }
+    let config_home = std::env::var_os("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
+    let folder = config_home.join("salt");
+    if folder.is_dir() { folder } else { home }.join("salt_token")
+}
+
+/// The token that was saved, if it can still be good.
+pub(crate) fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
+    let written = file.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
+    let expire = config.get_duration("token_expire").unwrap_or(EXPIRE);
+    if SystemTime::now().duration_since(written).is_ok_and(|age| age > expire) {
+        return None;
+    }
+    let mut text = String::new();
+    std::fs::File::open(file).ok()?.take(MAX_TOKEN).read_to_string(&mut text).ok()?;
+    let token = Secret::new(text.trim().to_owned());
+    (!token.expose().is_empty()).then_some(token)
+}
+
+/// Keeps a token for this user alone.
+pub(crate) fn save_token(file: &Path, token: &Secret<String>) -> std::io::Result<()> {
+    keys::write_file(file, token.expose().as_bytes(), 0o600)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use brine_protocol::config::Role;
+
+    use super::*;
+
+    #[test]
+    fn a_token_is_kept_for_its_user_and_for_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("salt_token");
+        let config = |yaml: &str| Config::from_yaml(yaml, Path::new("master"), Role::Master).unwrap();
+        let named = config(&format!("token_file: {}\ntoken_expire: 60", file.display()));
+        assert_eq!(token_file(&named), file);
+        assert_eq!(saved_token(&file, &named), None);
+        let token = Secret::new("abc".to_owned());
+        save_token(&file, &token).unwrap();
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(saved_token(&file, &named), Some(token));
+        let old = SystemTime::now() - Duration::from_secs(61);
+        std::fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
+        assert_eq!(saved_token(&file, &named), None, "it has expired");
+    }
+}
