@@ -41,7 +41,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         Ok(0) | Err(_) => CHUNK,
         Ok(size) => size,
     };
-    let sources = Sources::find(from)?;
+    let sources = Sources::find(from, args.chunked)?;
     let mut job = Job::new("", "cp.recv", Vec::new());
     (job.tgt, job.tgt_type) = (args.target.target(tgt), tgt_type.to_owned());
     if matches!(tgt_type, "nodegroup" | "compound") {

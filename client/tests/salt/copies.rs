@@ -26,6 +26,7 @@ async fn who_missed_a_chunk_gets_no_more_of_the_file() {
     let data = master.path("data");
     std::fs::write(&data, "0123456789").unwrap();
     let salt_cp = master.command(SALT_CP, &["-C", "-n", "*", data.to_str().unwrap(), "/tmp/x/"]);
+    let mut buses = Vec::new();
     for (tgt, chunk, append, answers) in [
         (json!("*"), "MDEyMw==", false, &[("web1", Value::from(true)), ("web2", Value::from("No space left"))][..]),
         (json!(["web1"]), "NDU2Nw==", true, &[("web1", Value::from(true))]),
@@ -42,6 +43,7 @@ async fn who_missed_a_chunk_gets_no_more_of_the_file() {
         for (id, answer) in answers {
             bus.fire(&returned(JID, id, answer.clone(), 0)).await;
         }
+        buses.push(bus);
     }
     let out = "web1:\n    ----------\n    /tmp/x/data:\n        True\nweb2:\n    ----------\n    /tmp/x/data:\n        No space \
                left\n";

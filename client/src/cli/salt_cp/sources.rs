@@ -46,8 +46,8 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Looks for what is named.
-    pub(super) fn find(names: &[String]) -> Result<Self, Failure> {
+    /// Looks for what is named, and with `below` for all that is in the directories among it.
+    pub(super) fn find(names: &[String], below: bool) -> Result<Self, Failure> {
         let mut found = Self { named: Vec::new(), all: Vec::new() };
         for name in names {
             // What is not there: Salt's exit code, and its words.
@@ -55,7 +55,9 @@ impl Sources {
                 std::io::ErrorKind::NotFound => Failure::new(exit::OPTION, format!("{name} does not exist")),
                 _ => unreadable(Path::new(name), &error),
             })?;
-            found.below(&path, 0)?;
+            if below {
+                found.below(&path, 0)?;
+            }
             found.named.push(path);
         }
         found.all.sort_by_key(|source| matches!(source, Source::EmptyDir(_)));
@@ -125,7 +127,11 @@ impl Sources {
         let mut texts = Vec::new();
         let mut size = 0;
         for path in &self.named {
-            size += std::fs::metadata(path).map_err(|error| unreadable(path, &error))?.len();
+            let data = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+            if !data.is_file() {
+                return Err(chunked(format!("salt-cp: {}: it is neither a file nor a directory", path.display())));
+            }
+            size += data.len();
             if size > MAX_WHOLE {
                 return Err(chunked(format!(
                     "salt-cp: more than {} MiB go only in chunks. Use \"--chunked\" command line argument.",
@@ -153,7 +159,7 @@ mod tests {
 
     fn places(dir: &Path, names: &[&str], dest: &str) -> Vec<String> {
         let names: Vec<String> = names.iter().map(|name| dir.join(name).display().to_string()).collect();
-        let sources = Sources::find(&names).unwrap();
+        let sources = Sources::find(&names, true).unwrap();
         sources.all.iter().map(|source| sources.place(source, dest)).collect()
     }
 
@@ -170,14 +176,14 @@ mod tests {
         assert_eq!(places(dir, &["one", "tree/a"], "/tmp/x"), ["/tmp/x/one", "/tmp/x/a"]);
         assert_eq!(places(dir, &["tree"], "/x"), ["/x/tree/a", "/x/tree/sub/b", "/x/tree/sub/empty"]);
         assert_eq!(places(dir, &["tree/sub/empty"], "/x"), ["/x/empty"]);
-        assert_eq!(Sources::find(&["/no/such/file".to_owned()]).unwrap_err().code, 42);
+        assert_eq!(Sources::find(&["/no/such/file".to_owned()], false).unwrap_err().code, 42);
     }
 
     #[test]
     fn circles_end() {
         let dir = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(".", dir.path().join("again")).unwrap();
-        let failure = Sources::find(&[dir.path().display().to_string()]).unwrap_err();
+        let failure = Sources::find(&[dir.path().display().to_string()], true).unwrap_err();
         assert!(failure.message.is_some(), "{failure:?}");
     }
 
@@ -185,14 +191,14 @@ mod tests {
     fn what_goes_in_one_piece() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
-        let texts = || Sources::find(&[path.display().to_string()]).unwrap().texts();
+        let texts = || Sources::find(&[path.display().to_string()], false).unwrap().texts();
         std::fs::write(&path, "žluť").unwrap();
         assert_eq!(texts().unwrap()[0].1, "žluť");
         std::fs::write(&path, b"\xff").unwrap();
         assert!(texts().unwrap_err().message.unwrap().contains("is no text"));
         std::fs::File::create(&path).unwrap().set_len(MAX_WHOLE + 1).unwrap();
         assert!(texts().unwrap_err().message.unwrap().contains("8 MiB"));
-        let of_dir = Sources::find(&[dir.path().display().to_string()]).unwrap().texts();
+        let of_dir = Sources::find(&[dir.path().display().to_string()], false).unwrap().texts();
         assert!(of_dir.unwrap_err().message.unwrap().contains("is a directory"));
     }
 }
