@@ -40,7 +40,7 @@ fn targets_functions_runners_and_options() {
         (&["salt", "*", "test.echo", "te"], &[]),
         (&["salt", "--preview"], &["--preview-target"]),
         (&["salt-cp", "we"], &["web1"]),
-        (&["salt-cp", "*", "/etc/passw"], &["/etc/passwd"]),
+        (&["salt-cp", "*", "/etc/os-rel"], &["/etc/os-release"]),
         (&["salt-run", "jobs.loo"], &["jobs.lookup_jid"]),
         (&["salt-run", "doc."], &["doc.runner"]),
         (&["salt-key", "-d", ""], &["web1"]),

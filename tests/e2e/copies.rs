@@ -58,7 +58,8 @@ fn files_and_trees_go_where_the_owner_granted_writing() {
     let target = outside.path().join("x").display().to_string();
     for dest in [target.clone(), format!("{dest}/../../{}", target.trim_start_matches('/')), format!("{dest}/link/x")] {
         for option in [&["-C"][..], &[]] {
-            let args = [option, &["web1", &path("motd"), &dest]].concat();
+            let motd = path("motd");
+            let args = [option, &["web1", &motd, &dest]].concat();
             salt_cp(&args).exits(1);
             assert!(!outside.path().join("x").exists(), "{args:?}");
         }
