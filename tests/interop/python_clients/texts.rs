@@ -1,47 +1,8 @@
-//! The commands' own words: Python's `salt`, `salt-key`, `salt-cp` and `salt-call` and ours, called the same way with the same master,
+//! The commands' own words: Python's `salt-key` and `salt-call` and ours, called the same way with the same master,
 //! print the same and end with the same code. Jids are all the same here.
-
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 
 use brine_tests::process::{Output, run};
 use brine_tests::salt::{Kind, Master, Minion, line};
-
-use super::{minions, start};
-
-/// What both are called with. `one` and `two` are there, `down` is accepted and is not.
-const SALT: &[&[&str]] = &[
-    &["one", "test.ping"],
-    &["one", "test.echo", "two\nlines, žluť"],
-    &["one", "test.retcode", "7"],
-    &["one", "test.pingg"],
-    &["one", "test.ping,test.echo", ",hi"],
-    &["nobody", "test.ping"],
-    &["-v", "one", "test.ping"],
-    &["--show-jid", "one", "test.ping"],
-    &["--async", "one", "test.ping"],
-    &["--summary", "-v", "one", "test.retcode", "3"],
-    &["--summary", "-v", "-t", "1", "down", "test.ping"],
-    &["-t", "1", "down", "test.ping"],
-    &["-t", "1", "--hide-timeout", "down", "test.ping"],
-    &["--out=json", "-t", "1", "down", "test.ping"],
-    &["--force-color", "one", "test.echo", "{a: [1, {b: c}], d: null}"],
-    &["--out=json", "one", "test.arg", "1", "a=b"],
-    &["--out=json", "--out-indent=-1", "one", "test.arg", "1", "a=b"],
-    &["--out=yaml", "--out-indent=4", "one", "test.echo", "{a: [1, {b: c}]}"],
-    &["--out=txt", "one", "test.echo", "a\nb"],
-    &["--out=pprint", "one", "test.arg", "1", "a=b"],
-    &["--out=table", "one", "test.echo", "[{name: a, size: 1}, {name: bb, size: 22}]"],
-    &["--out=no_return", "one", "test.echo", "x"],
-    &["--out=highstate", "one", "test.ping"],
-    &["--out=bogus", "one", "test.ping"],
-    &["--preview-target", "--out=json", "*"],
-    &["-N", "none", "test.ping"],
-];
-
-/// In Salt only until 3007.
-const SALT_3007: &[&[&str]] =
-    &[&["--out=newline_values_only", "one", "test.echo", "[1, b]"], &["--out=quiet", "one", "test.ping"]];
 
 /// A text without what differs from call to call: jids.
 fn masked(text: &str) -> String {
@@ -74,20 +35,6 @@ fn same(what: &[&str], wrong: &mut Vec<String>, call: impl Fn(Kind) -> Output) {
 #[track_caller]
 fn all_same(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-#[test]
-fn salt() {
-    let master = start("gather_job_timeout: 1");
-    let _minions = minions(&master);
-    std::fs::write(master.path("pki/minions/down"), std::fs::read(master.path("pki/minions/one")).expect("a key"))
-        .expect("our own folder");
-    let mut wrong = Vec::new();
-    let earlier = if line() < 3008 { SALT_3007 } else { &[] };
-    for args in SALT.iter().chain(earlier) {
-        same(args, &mut wrong, |kind| master.command_of(kind, "salt", args));
-    }
-    all_same(&wrong);
 }
 
 /// Keys in every state; each call gets them anew.
@@ -186,74 +133,6 @@ fn salt_call() {
             let minion = minions.iter().find(|minion| minion.kind() == kind).expect("both");
             minion.salt_call(&[&["--local"], args].concat())
         });
-    }
-    all_same(&wrong);
-}
-
-/// Files and their content below a folder.
-fn tree(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut dirs = vec![dir.to_path_buf()];
-    while let Some(next) = dirs.pop() {
-        for entry in std::fs::read_dir(&next).expect("a folder").map(|entry| entry.expect("an entry").path()) {
-            let name = entry.strip_prefix(dir).expect("below it").display().to_string();
-            if entry.is_dir() {
-                found.push((format!("{name}/"), Vec::new()));
-                dirs.push(entry);
-            } else {
-                found.push((name, std::fs::read(&entry).expect("a file")));
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
-#[test]
-fn salt_cp() {
-    let master = start("salt_cp_chunk_size: 5000");
-    let there = tempfile::tempdir().expect("a temporary folder");
-    std::fs::set_permissions(there.path(), PermissionsExt::from_mode(0o777)).expect("our own folder");
-    let grants = format!("sandbox: {{modules: {{cp: {{filesystem: {{{}: rw}}}}}}}}", there.path().display());
-    let _brine = master.minion_kind(Kind::Brine, "brine", &grants);
-    let _python = master.minion_kind(Kind::Python, "python", "");
-
-    let here = tempfile::tempdir().expect("a temporary folder");
-    let path = |name: &str| here.path().join(name).display().to_string();
-    std::fs::create_dir_all(path("tree/sub/empty")).expect("our own folder");
-    std::fs::write(path("tree/text"), "žluť\n").expect("our own folder");
-    std::fs::write(path("tree/sub/data"), (0..20_000u32).map(|n| (n * n % 251) as u8).collect::<Vec<_>>())
-        .expect("our own folder");
-    let mut wrong = Vec::new();
-    let calls: [(&[&str], &[&str], &str); 6] = [
-        (&[], &["tree/text"], "copy"),
-        (&[], &["tree/text"], ""),
-        (&["-C"], &["tree/sub/data"], "made/for/it"),
-        (&["-C", "-n"], &["tree"], "all"),
-        (&["-C"], &["tree", "tree/text"], "all2/"),
-        (&["-L", "-C"], &["tree/text", "tree/sub/data"], "two"),
-    ];
-    for (at, (options, sources, dest)) in calls.iter().enumerate() {
-        for minion in ["brine", "python"] {
-            let into = |kind: Kind| there.path().join(format!("{at}-{minion}-{kind:?}"));
-            for kind in [Kind::Brine, Kind::Python] {
-                std::fs::create_dir(into(kind)).expect("our own folder");
-                std::fs::set_permissions(into(kind), PermissionsExt::from_mode(0o777)).expect("our own folder");
-            }
-            let sources: Vec<String> = sources.iter().map(|source| path(source)).collect();
-            same(options, &mut wrong, |kind| {
-                let dest = format!("{}/{dest}", into(kind).display());
-                let mut args = options.to_vec();
-                args.push(minion);
-                args.extend(sources.iter().map(String::as_str));
-                args.push(&dest);
-                let mut output = master.command_of(kind, "salt-cp", &args);
-                output.stdout = output.stdout.replace(&format!("-{kind:?}"), "");
-                output
-            });
-            let (ours, pythons) = (tree(&into(Kind::Brine)), tree(&into(Kind::Python)));
-            assert!(!ours.is_empty() && ours == pythons, "{options:?} {dest} on {minion}: {wrong:?}");
-        }
     }
     all_same(&wrong);
 }
