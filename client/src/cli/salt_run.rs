@@ -8,6 +8,7 @@ use std::time::Duration;
 use brine_protocol::args::split_input;
 use brine_protocol::commandline::{self, Line};
 use brine_protocol::exit;
+use brine_protocol::value::Value;
 use clap::Parser;
 
 use super::options::{ConfigArgs, LogArgs, OutputArgs};
@@ -76,7 +77,12 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     if fun == "state.event" {
         let watch = watch::Watch::parse(&positional, &named)
             .map_err(|why| Failure::new(exit::USAGE, format!("\nsalt-run: error: {why}")))?;
-        return block_on(watch.run(&opts, args.quiet))?;
+        return block_on(watch.run(&opts, args.quiet))?.inspect(|code| {
+            // The runner ends without a result, which Salt shows as that of any other.
+            if !args.quiet {
+                printer.show(&Value::Nil, "", i64::from(*code));
+            }
+        });
     }
     block_on(async {
         let client = RunnerClient::new(opts);
