@@ -33,7 +33,7 @@ async fn fill(path: &Path, returns: i64) -> Filled {
     let (large, small) = (returns * 4 / 5 / FLEET, returns / 5);
     let minions: Vec<MinionId> =
         (0..FLEET).map(|n| MinionId::try_from(format!("web{n:04}.example").as_str()).unwrap()).collect();
-    let mut jids = Vec::new();
+    let (mut jids, mut batch) = (Vec::new(), Vec::new());
     for n in 0..large + small {
         // Large ones evenly among the small ones.
         let is_large = large > 0 && n % ((large + small) / large) == 0 && n / ((large + small) / large) < large;
@@ -71,10 +71,14 @@ async fn fill(path: &Path, returns: i64) -> Filled {
             ]);
             Record::Return(NewReturn::from_load(jid.clone(), minion.clone(), at_ms + 900, &load))
         });
-        let batch: Vec<Record> = std::iter::once(Record::Job(job)).chain(each).collect();
+        batch.push(Record::Job(job));
+        batch.extend(each);
         jids.push(jid);
-        Returner::save(&store, batch).await.unwrap();
+        if batch.len() > 2_000 {
+            Returner::save(&store, std::mem::take(&mut batch)).await.unwrap();
+        }
     }
+    Returner::save(&store, batch).await.unwrap();
     Filled { store, jids, now_ms, returns: large * FLEET + small, large, small }
 }
 
