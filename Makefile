@@ -8,6 +8,7 @@ PROFILE_DIR := $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
 BIN     := $(TARGET)/$(PROFILE_DIR)
 MODULES := $(TARGET)/modules
 PREFIX  ?= /usr/local
+UNITS   ?= $(PREFIX)/lib/systemd/system
 PROGRAMS := salt salt-cp salt-key salt-run salt-call salt-master salt-minion salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
@@ -92,6 +93,10 @@ install: ## build for release and install under PREFIX (default /usr/local)
 	  echo "source <(COMPLETE=bash $$program)" >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/$$program && \
 	  printf '#compdef %s\nsource <(COMPLETE=zsh %s)\n' $$program $$program >$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_$$program && \
 	  echo "COMPLETE=fish $$program | source" >$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/$$program.fish || exit 1; \
+	done
+	install -d $(DESTDIR)$(UNITS)
+	for unit in salt-master.service salt-minion.service salt-minion@.service; do \
+	  sed 's|@PREFIX@|$(PREFIX)|' pkg/$$unit >$(DESTDIR)$(UNITS)/$$unit || exit 1; \
 	done
 	install -m 644 client/python/brine.py $(DESTDIR)$(PREFIX)/lib/brine/python
 

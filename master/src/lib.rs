@@ -1,7 +1,7 @@
 //! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
 //!
 //! * [`config`]: the settings, read and checked once
-//! * [`server`]: starting and ending a master, and the process around it
+//! * [`server`]: starting and ending a master · [`settings`], [`live`]: its configuration as a program, and what of it can change while it runs
 //! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
 //! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
 //! * `publish`, `publisher`: a job on its way out, and the one task that signs and sends it on 4505 (§5)
@@ -24,7 +24,7 @@ mod files;
 mod fileserver;
 pub mod jobs;
 pub mod keys;
-pub mod log;
+pub mod live;
 mod maintenance;
 mod master;
 mod mine;
@@ -39,6 +39,7 @@ mod requests;
 mod runners;
 pub mod server;
 mod sessions;
+pub mod settings;
 
 pub use config::MasterOpts;
 pub use server::{Server, StartError};

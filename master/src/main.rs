@@ -1,99 +1,94 @@
 //! salt-master: reads flags and configuration, starts the library's server, and ends it at a signal.
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
 use std::process::exit;
 
-use brine_master::server::process;
-use brine_master::{MasterOpts, Server};
-use brine_protocol::config::{Config, ConfigError, Role};
+use brine_daemon::args::DaemonArgs;
+use brine_daemon::signals::{Signals, Told};
+use brine_daemon::{ProcessError, background, folders, limits, service, user};
+use brine_master::server::{folders as own_folders, preflight};
+use brine_master::{MasterOpts, Server, settings};
+use brine_protocol::commandline;
+use brine_protocol::config::Config;
 use brine_protocol::exit::{GENERIC, OK, USAGE};
-use clap::{CommandFactory as _, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
-/// The Salt master: publishes jobs to minions, collects their returns, serves files and events.
+/// The Salt Master, used to control the Salt Minions
 #[derive(Debug, Parser)]
-#[command(name = "salt-master", version, disable_version_flag = true)]
+#[command(name = "salt-master", version = concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))]
 struct Flags {
-    /// The folder of the configuration file `master`
-    #[arg(short, long, value_name = "DIR", default_value = "/etc/salt")]
-    config_dir: PathBuf,
-    /// Console log level: quiet, critical, error, warning, info, debug, trace, all
-    #[arg(short, long, value_name = "LEVEL")]
-    log_level: Option<String>,
-    /// The log file
-    #[arg(long, value_name = "FILE")]
-    log_file: Option<PathBuf>,
-    /// The log file's level
-    #[arg(long, value_name = "LEVEL")]
-    log_file_level: Option<String>,
-    /// Run in the background
-    #[arg(short, long)]
-    daemon: bool,
-    /// Run as this user
-    #[arg(short, long)]
-    user: Option<String>,
-    /// The pid file
-    #[arg(long, value_name = "FILE")]
-    pid_file: Option<PathBuf>,
-    /// Taken for Salt's sake; this master needs no process to keep it alive
-    #[arg(long, hide = true)]
-    disable_keepalive: bool,
-    /// Set by -d for the process it starts
-    #[arg(long, hide = true)]
-    background: bool,
-    /// Print the version
-    #[arg(short = 'V', long, action = clap::ArgAction::Version)]
-    version: Option<bool>,
+    #[command(flatten)]
+    daemon: DaemonArgs,
 }
 
 fn main() {
-    brine_protocol::commandline::answer(&Flags::command(), &[]);
-    exit(run(&Flags::parse()).unwrap_or_else(|(error, code)| {
+    commandline::answer(&Flags::command(), &[]);
+    let read = commandline::read(Flags::command(), std::env::args_os());
+    let read = read.and_then(|(mut matches, line)| Ok((Flags::from_arg_matches_mut(&mut matches)?, line)));
+    let (flags, line) = read.unwrap_or_else(|error| {
+        let _ = error.print();
+        exit(if error.use_stderr() { USAGE } else { OK });
+    });
+    exit(run(&flags.daemon, &line).unwrap_or_else(|error| {
         eprintln!("salt-master: {error}");
-        code
+        error.exit_code()
     }));
 }
 
-fn run(flags: &Flags) -> Result<i32, (String, i32)> {
-    let wrong = |error: ConfigError| (error.to_string(), USAGE);
-    let dir = &flags.config_dir;
-    // Salt starts with its defaults then, keys in /etc/salt included.
-    if dir != Path::new("/etc/salt") && !dir.try_exists().unwrap_or(true) {
-        let why =
-            format!("the configuration folder {} does not exist: make it, or name another with -c", dir.display());
-        return Err((why, USAGE));
+fn run(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
+    let (config, opts) = settings::load(args)?;
+    if args.background {
+        background::leave_terminal();
+    } else if args.daemon {
+        return background::start(line.get(1..).unwrap_or_default());
     }
-    let mut config = Config::load(&flags.config_dir.join("master"), Role::Master).map_err(wrong)?;
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
-    for (key, value) in [
-        ("user", flags.user.clone()),
-        ("pidfile", path(&flags.pid_file)),
-        ("log_level", flags.log_level.clone()),
-        ("log_file", path(&flags.log_file)),
-        ("log_level_logfile", flags.log_file_level.clone()),
-    ] {
-        if let Some(value) = value {
-            config.set(key, value);
+    // While this is root still, if it is.
+    let open_files = limits::raise_open_files(&config);
+    let mut given = Vec::new();
+    if let Some(other) = user::other("salt-master", &opts.user, args.user.is_some())? {
+        let files = settings::files(&config, &opts);
+        let files: Vec<&std::path::Path> = files.iter().map(|file| file.as_path()).collect();
+        given = folders::give("salt-master", &own_folders(&opts), &files, &other)?;
+        other.become_it()?;
+    }
+    args.start_log(&config)?;
+    for line in given {
+        tracing::warn!("{line}");
+    }
+    open_files.say();
+    open_files.judge(&opts.pki_dir.join("minions"));
+    preflight::look(&config, &opts);
+    let runtime = tokio::runtime::Runtime::new().map_err(|e| ProcessError::new(GENERIC, e.to_string()))?;
+    runtime.block_on(serve(args, config, opts))
+}
+
+async fn serve(args: &DaemonArgs, mut config: Config, opts: MasterOpts) -> Result<i32, ProcessError> {
+    // First: whoever hears that it answers may end it at once.
+    let mut signals =
+        Signals::listen().map_err(|e| ProcessError::new(GENERIC, format!("signals cannot be received: {e}")))?;
+    let server = Server::start(opts).await.map_err(|e| ProcessError::new(e.exit_code(), e.to_string()))?;
+    let answers = server.status();
+    service::ready(&answers);
+    tokio::spawn(service::watchdog());
+    if args.background {
+        background::detach();
+    }
+    loop {
+        match signals.next().await {
+            Told::Stop => break,
+            Told::Reload => {
+                service::reloading();
+                config = settings::reload(args, config, &server);
+                service::ready(&answers);
+            }
+            Told::Dump => server.dump(),
+            Told::Profile => server.profile(),
         }
     }
-    let opts = MasterOpts::from_config(&config).map_err(wrong)?;
-    if flags.background {
-        process::leave_terminal();
-    } else if flags.daemon {
-        return process::to_background("--background").map_err(|e| (e.to_string(), e.exit_code()));
+    service::stopping();
+    tokio::select! {
+        () = server.stop() => Ok(OK),
+        // A second time: at once.
+        () = signals.stop() => Ok(GENERIC),
     }
-    process::become_user(&opts, flags.user.is_some()).map_err(|e| (e.to_string(), e.exit_code()))?;
-    brine_master::log::init(&config, flags.log_file.is_some()).map_err(|error| (error, USAGE))?;
-    let runtime = tokio::runtime::Runtime::new().map_err(|e| (e.to_string(), GENERIC))?;
-    runtime.block_on(async {
-        // First: whoever hears that it answers may end it at once.
-        let told_to_stop = process::told_to_stop().map_err(|e| (e.to_string(), GENERIC))?;
-        let server = Server::start(opts).await.map_err(|e| (e.to_string(), e.exit_code()))?;
-        process::notify_service_manager();
-        if flags.background {
-            process::detach();
-        }
-        told_to_stop.await;
-        server.stop().await;
-        Ok(OK)
-    })
 }

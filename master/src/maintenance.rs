@@ -1,4 +1,5 @@
-//! What has to be done now and then: rotating the publish key (§3.5), forgetting old jobs (§9.2).
+//! What has to be done now and then: rotating the publish key (§3.5); forgetting old jobs (§9.2), tokens that have expired, sessions of
+//! minions that are gone, hashes of files that nobody asks for.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -42,6 +43,7 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
                         let master = Arc::clone(&master);
                         cleaning = Some(AbortOnDropHandle::new(tokio::spawn(async move { clean(&master).await })));
                     }
+                    forget_what_is_over(&master).await;
                     forget_minions_without_keys(&master).await;
                     cleaned = Some(Instant::now());
                 }
@@ -129,8 +131,21 @@ fn forget_sessions_without_keys(master: &Master) {
     }
 }
 
+/// What expires by itself, in memory and on disk.
+async fn forget_what_is_over(master: &Arc<Master>) {
+    let master = Arc::clone(master);
+    let work = move || {
+        master.access.forget_expired_tokens();
+        master.files.upkeep();
+        if let Err(error) = master.sessions.forget_others(|id| master.keys.accepted(id).is_some()) {
+            tracing::warn!("sessions of minions that are gone stay: {error}");
+        }
+    };
+    let _ = tokio::task::spawn_blocking(work).await;
+}
+
 async fn clean(master: &Arc<Master>) {
-    let Some(keep) = master.opts.keep_jobs else { return };
+    let Some(keep) = master.live.load().keep_jobs else { return };
     let before = now_ms().saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
     match master.jobs.clean(before).await {
         Ok(0) => {}

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use arc_swap::ArcSwap;
+use brine_daemon::profile::Timings;
+
 use crate::access::Access;
 use crate::audit::Audit;
 use crate::auth::Gate;
@@ -12,17 +15,20 @@ use crate::facts::KnownFacts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles};
 use crate::keys::{KeyStore, MasterKey};
+use crate::live::Live;
 use crate::mine::Mine;
 use crate::peer::Peer;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
-use crate::requests::SentTo;
+use crate::requests::{Lanes, SentTo};
 use crate::sessions::Sessions;
 
 /// A running master's parts. Every request handler gets this and nothing else.
 pub(crate) struct Master {
+    /// As they were at the start; what can change is in `live` and in the parts that keep it.
     pub(crate) opts: MasterOpts,
+    pub(crate) live: ArcSwap<Live>,
     pub(crate) keys: Arc<KeyStore>,
     pub(crate) access: Access,
     pub(crate) audit: Arc<Audit>,
@@ -42,8 +48,11 @@ pub(crate) struct Master {
     pub(crate) files: FileServer,
     pub(crate) mine: Mine,
     pub(crate) peer: Peer,
+    pub(crate) lanes: Arc<Lanes>,
     pub(crate) sent_to: SentTo,
     pub(crate) refusals: Refusals,
+    /// What requests take, by command.
+    pub(crate) timings: Timings,
     /// Wakes the maintenance: something may have to be rotated.
     pub(crate) rotate: tokio::sync::Notify,
 }

@@ -11,6 +11,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
 use brine_protocol::target::{Known, Nodegroups, Regex, Target, TargetType};
@@ -45,13 +46,25 @@ struct Inner {
     /// Where the minions' grains and pillar are.
     cachedir: PathBuf,
     dir: PathBuf,
-    groups: Nodegroups,
     /// `minion_data_cache`; without, nothing is kept, as in Salt.
     on: bool,
-    /// `mine_get`: who may ask for which names; none: everybody for all.
-    may_get: Option<Vec<(Regex, Vec<Regex>)>>,
+    rules: ArcSwap<MineRules>,
     /// A file is read, changed and written by one request at a time.
     writing: Mutex<()>,
+}
+
+/// Who may ask for what.
+pub(crate) struct MineRules {
+    groups: Nodegroups,
+    /// `mine_get`: who may ask for which names; none: everybody for all.
+    may_get: Option<Vec<(Regex, Vec<Regex>)>>,
+}
+
+impl MineRules {
+    /// The error is for the operator.
+    pub(crate) fn read(may_get: Option<&Value>, groups: &Nodegroups) -> Result<Self, String> {
+        Ok(Self { groups: groups.clone(), may_get: may_get.map(permissions).transpose()? })
+    }
 }
 
 /// Something that a minion asks of the mine.
@@ -70,11 +83,15 @@ impl Mine {
         may_get: Option<&Value>,
         groups: &Nodegroups,
     ) -> Result<Self, String> {
-        let may_get = may_get.map(permissions).transpose()?;
+        let rules = ArcSwap::from_pointee(MineRules::read(may_get, groups)?);
         let dir = cachedir.join("mine");
-        let (cachedir, groups) = (cachedir.to_owned(), groups.clone());
-        let inner = Inner { cachedir, dir, groups, on, may_get, writing: Mutex::new(()) };
+        let inner = Inner { cachedir: cachedir.to_owned(), dir, on, rules, writing: Mutex::new(()) };
         Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
+    }
+
+    /// From now on these may ask.
+    pub(crate) fn replace(&self, rules: MineRules) {
+        self.inner.rules.store(rules.into());
     }
 
     /// Changes what a minion shows; or says why not.
@@ -231,11 +248,12 @@ impl Inner {
     }
 
     fn target(&self, kind: &str, tgt: Option<&Value>) -> Option<Target> {
-        Target::parse_with(kind.parse::<TargetType>().ok()?, tgt?, ":", &self.groups).ok()
+        Target::parse_with(kind.parse::<TargetType>().ok()?, tgt?, ":", &self.rules.load().groups).ok()
     }
 
     fn may(&self, id: &MinionId, name: &str) -> bool {
-        let Some(rules) = &self.may_get else { return true };
+        let rules = self.rules.load();
+        let Some(rules) = &rules.may_get else { return true };
         let of_this = rules.iter().filter(|(who, _)| who.matches(id.as_str()));
         of_this.flat_map(|(_, what)| what).any(|what| what.matches(name))
     }

@@ -32,12 +32,22 @@ pub(crate) fn generate(bits: usize) -> Result<PrivateKey, KeyError> {
 pub(crate) struct PrivatePool {
     ops: Arc<dyn PrivateOps>,
     permits: Arc<Semaphore>,
+    processors: usize,
 }
 
 impl PrivatePool {
     pub(crate) fn new(ops: Arc<dyn PrivateOps>) -> Self {
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Self { ops, permits: Arc::new(Semaphore::new(processors)) }
+        Self { ops, permits: Arc::new(Semaphore::new(processors)), processors }
+    }
+
+    /// What is taken, for the log.
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "{} of {} private operations at a time",
+            self.processors - self.permits.available_permits(),
+            self.processors
+        )
     }
 
     /// Runs `work` with the key on a thread that may take its time.

@@ -93,6 +93,11 @@ impl PublisherHandle {
         (Self { queue }, tokio::spawn(run(publisher, key, private, alg, loads)))
     }
 
+    /// Loads that wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.max_capacity() - self.queue.capacity()
+    }
+
     /// Publishes a load; resolves when it has been handed to the sockets.
     pub(crate) async fn publish(&self, load: Value, topics: Topics) -> Result<(), KeyError> {
         let (done, result) = oneshot::channel();

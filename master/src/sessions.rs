@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::ids::MinionId;
 use brine_protocol::secret::Secret;
+use sha2::{Digest, Sha256};
 
 use crate::files;
 use crate::replay::{Freshness, ReplayGuard};
@@ -16,18 +17,26 @@ use crate::replay::{Freshness, ReplayGuard};
 /// Bytes of a session file; ours have 76.
 const FILE_MAX: u64 = 256;
 
+/// Sessions that were made together, after a restart without any, must not end together, and with that a whole fleet come back at once: each
+/// ends earlier by up to this part of `publish_session`.
+const EARLIER_PART: u32 = 8;
+
 /// A minion's session.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) key: AesKey,
     pub(crate) crypticle: Crypticle,
     made: SystemTime,
+    /// From 0 to 1, the session's own and the same after a restart.
+    earlier: f64,
     replay: Mutex<ReplayGuard>,
 }
 
 impl Session {
     fn new(key: AesKey, made: SystemTime) -> Self {
-        Self { crypticle: Crypticle::new(&key), key, made, replay: Mutex::default() }
+        let hash: [u8; 32] = Sha256::digest(key.text().expose().as_bytes()).into();
+        let earlier = f64::from(hash[0]) / f64::from(u8::MAX);
+        Self { crypticle: Crypticle::new(&key), key, made, earlier, replay: Mutex::default() }
     }
 
     /// Judges a request of this session, which must have been opened with its key.
@@ -95,6 +104,19 @@ impl Sessions {
         }
     }
 
+    /// Removes the files of sessions of those that are not accepted any more, whether they worked with this master since it started or not.
+    pub(crate) fn forget_others(&self, is_accepted: impl Fn(&MinionId) -> bool) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.dir)? {
+            let name = entry?.file_name();
+            // What is no id is none of ours.
+            let Some(id) = name.to_str().and_then(|name| MinionId::try_from(name).ok()) else { continue };
+            if !is_accepted(&id) {
+                self.forget(&id);
+            }
+        }
+        Ok(())
+    }
+
     /// Who has a session that was used since the master started.
     pub(crate) fn ids(&self) -> Vec<MinionId> {
         self.lock().keys().cloned().collect()
@@ -116,7 +138,11 @@ impl Sessions {
     }
 
     fn is_fresh(&self, session: &Session) -> bool {
-        SystemTime::now().duration_since(session.made).is_ok_and(|age| age < self.age_max)
+        SystemTime::now().duration_since(session.made).is_ok_and(|age| age < self.lifetime(session))
+    }
+
+    fn lifetime(&self, session: &Session) -> Duration {
+        self.age_max - (self.age_max / EARLIER_PART).mul_f64(session.earlier)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<MinionId, Arc<Session>>> {
@@ -162,6 +188,37 @@ mod tests {
         assert_ne!(before.key, after.key);
         assert_eq!(sessions.for_auth(&id("a"), replaced).unwrap().key, after.key);
         assert_eq!(sessions.for_request(&id("a")).unwrap().key, after.key);
+    }
+
+    #[test]
+    fn sessions_that_were_made_together_do_not_end_together() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let ids: Vec<MinionId> = (0..200).map(|n| id(&format!("m{n}"))).collect();
+        let lifetime = |sessions: &Sessions, id| {
+            let session = sessions.for_auth(id, SystemTime::UNIX_EPOCH).unwrap();
+            sessions.lifetime(&session)
+        };
+        let lifetimes: Vec<Duration> = ids.iter().map(|id| lifetime(&sessions, id)).collect();
+        let (shortest, longest) = (*lifetimes.iter().min().unwrap(), *lifetimes.iter().max().unwrap());
+        assert!(shortest >= DAY * 7 / 8 && longest <= DAY, "{shortest:?} {longest:?}");
+        assert!(longest - shortest > DAY / 16, "spread over hours: {shortest:?} {longest:?}");
+        // A restart makes none of them younger or older.
+        let again = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        assert!(ids.iter().zip(&lifetimes).all(|(id, before)| lifetime(&again, id) == *before));
+    }
+
+    #[test]
+    fn sessions_of_minions_that_are_gone_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        for name in ["a", "b"] {
+            sessions.for_auth(&id(name), SystemTime::UNIX_EPOCH).unwrap();
+        }
+        // As after a restart: nobody has asked for them yet.
+        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        sessions.forget_others(|id| id.as_str() == "a").unwrap();
+        assert!(dir.path().join("a").exists() && !dir.path().join("b").exists());
     }
 
     #[test]

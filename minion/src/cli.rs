@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use brine_protocol::config::Config;
-use brine_protocol::{exit, logging};
+use brine_protocol::{commandline, exit, logging};
 use clap::Parser;
 
 /// Salt's folder of configuration files.
@@ -13,7 +13,14 @@ pub(crate) const CONF_DIR: &str = "/etc/salt";
 
 /// Reads the command line. Help and version end well, everything else with Salt's code for misuse.
 pub(crate) fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, i32> {
-    T::try_parse_from(args).map_err(|e| {
+    parse_all(args).map(|(parsed, _)| parsed)
+}
+
+/// As [`parse`], with the whole line that was read: what the Saltfile has is in it.
+pub(crate) fn parse_all<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<(T, Vec<OsString>), i32> {
+    let read = commandline::read(T::command(), args);
+    let parsed = read.and_then(|(mut matches, line)| Ok((T::from_arg_matches_mut(&mut matches)?, line)));
+    parsed.map_err(|e| {
         let _ = e.print();
         if e.use_stderr() { exit::USAGE } else { exit::OK }
     })

@@ -1,138 +1,220 @@
 //! `salt-minion`: the program.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use brine_daemon::args::DaemonArgs;
+use brine_daemon::folders::{self, Folder};
+use brine_daemon::pidfile::PidFile;
+use brine_daemon::profile::{self, Timings};
+use brine_daemon::signals::{Signals, Told};
+use brine_daemon::{ProcessError, background, limits, reload, service, user};
 use brine_protocol::{commandline, exit};
 use clap::{CommandFactory as _, Parser};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 use tracing::{error, info, warn};
 
 use crate::cli;
 use crate::config::MinionOpts;
-use crate::minion::{Minion, MinionError, package_sandbox};
-use crate::process::{self, Background, PidFile, ProcessError};
+use crate::minion::{Control, Minion, MinionError, package_sandbox, sandbox_settings};
 
 /// Two threads: the daemon waits for the network nearly all the time, and a sandbox's work is in other processes.
 const WORKER_THREADS: usize = 2;
+/// The settings that count at once, besides those of logs; of `sandbox` what [`Control::reload`] takes up.
+const LIVE: [&str; 1] = ["sandbox"];
+/// Those of `sandbox` that do not.
+const LATER: [&str; 7] =
+    ["user", "require_second_wall", "executor_idle", "max_running", "max_queued", "total_memory", "compile"];
 
-/// The Salt minion: takes jobs from its master and runs each in a sandbox of its own.
+/// The Salt Minion, receives commands from a remote Salt Master
 #[derive(Debug, Parser)]
-#[command(name = "salt-minion", version = concat!(env!("CARGO_PKG_VERSION"), " (Brine)"), disable_version_flag = true)]
+#[command(name = "salt-minion", version = concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))]
 struct Flags {
-    /// The folder of the configuration [default: /etc/salt].
-    #[arg(short = 'c', long = "config-dir", value_name = "DIR")]
-    config_dir: Option<PathBuf>,
-    /// Run in the background.
-    #[arg(short = 'd', long)]
-    daemon: bool,
-    /// The user to run as.
-    #[arg(short = 'u', long)]
-    user: Option<String>,
-    /// What to log on the terminal: quiet, critical, error, warning, info, debug, trace.
-    #[arg(short = 'l', long = "log-level", value_name = "LEVEL")]
-    log_level: Option<String>,
-    /// The log file.
-    #[arg(long = "log-file", value_name = "FILE")]
-    log_file: Option<PathBuf>,
-    /// What to log to the file.
-    #[arg(long = "log-file-level", value_name = "LEVEL")]
-    log_file_level: Option<String>,
-    /// The file with the process id.
-    #[arg(long = "pid-file", value_name = "FILE")]
-    pid_file: Option<PathBuf>,
-    /// Accepted for Salt's sake; this minion is one process.
-    #[arg(long, hide = true)]
-    disable_keepalive: bool,
-    /// Print the version and end.
-    #[arg(short = 'V', long, action = clap::ArgAction::Version)]
-    version: (),
+    #[command(flatten)]
+    daemon: DaemonArgs,
 }
 
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     commandline::answer(&Flags::command(), &[]);
-    let flags = match cli::parse::<Flags>(args) {
-        Ok(flags) => flags,
+    let (flags, line) = match cli::parse_all::<Flags>(args) {
+        Ok(read) => read,
         Err(code) => return code,
     };
-    match start(&flags) {
-        Ok(()) => exit::OK,
-        Err((code, message)) => {
-            eprintln!("salt-minion: {message}");
-            code
-        }
-    }
+    start(&flags.daemon, &line).unwrap_or_else(|error| {
+        eprintln!("salt-minion: {error}");
+        error.exit_code()
+    })
 }
 
-fn start(flags: &Flags) -> Result<(), (i32, String)> {
-    let usage = |message: String| (exit::USAGE, message);
-    cli::check_conf_dir(flags.config_dir.as_deref()).map_err(usage)?;
-    let opts = MinionOpts::load(&cli::conf_dir(flags.config_dir.as_deref()), None)
-        .map_err(|e| (e.exit_code(), e.to_string()))?;
+fn load(args: &DaemonArgs) -> Result<MinionOpts, ProcessError> {
+    MinionOpts::load_with(&args.conf_dir()?, None, &args.overrides())
+        .map_err(|e| ProcessError::new(e.exit_code(), e.to_string()))
+}
 
-    // Before there is a second thread, since a user is set thread by thread.
-    let user = flags.user.as_deref().unwrap_or(&opts.user);
-    process::become_user(user).map_err(|e| (e.exit_code(), e.to_string()))?;
-    if flags.daemon && process::daemonize().map_err(|e| (e.exit_code(), e.to_string()))? == Background::Parent {
-        return Ok(());
+/// The folders a minion works in.
+fn own_folders(opts: &MinionOpts) -> [Folder; 2] {
+    [Folder::private("pki_dir", &opts.pki_dir), Folder::new("cachedir", &opts.cachedir, 0o750)]
+}
+
+fn start(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
+    let opts = load(args)?;
+    if args.background {
+        background::leave_terminal();
+    } else if args.daemon {
+        return background::start(line.get(1..).unwrap_or_default());
     }
-    let log_file = flags.log_file.clone().or_else(|| opts.config.get_path("log_file").ok());
-    let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
-    cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(usage)?;
-    let pid_file = flags.pid_file.as_deref().unwrap_or(&opts.pidfile);
-    let _pid_file = match PidFile::write(pid_file) {
-        Ok(file) => Some(file),
-        Err(e @ ProcessError::Running { .. }) => return Err((e.exit_code(), e.to_string())),
-        // As Salt: a minion that cannot say its pid is better than none.
-        Err(e) => {
-            warn!("{e}");
-            None
-        }
-    };
+    // While this is root still, if it is, and before there is a second thread.
+    let open_files = limits::raise_open_files(&opts.config);
+    let mut given = Vec::new();
+    if let Some(other) = user::other("salt-minion", &opts.user, args.user.is_some())? {
+        let log = opts.config.get_path("log_file").ok().filter(|path| !path.to_string_lossy().contains("://"));
+        let files: Vec<&Path> = log.as_deref().into_iter().chain([opts.pidfile.as_path()]).collect();
+        given = folders::give("salt-minion", &own_folders(&opts), &files, &other)?;
+        other.become_it()?;
+    }
+    args.start_log(&opts.config)?;
+    for line in given {
+        warn!("{line}");
+    }
+    open_files.say();
+    for folder in own_folders(&opts) {
+        folder.prepare("salt-minion")?;
+    }
+    let _pid_file = PidFile::take("salt-minion", &opts.pidfile)?;
 
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKER_THREADS)
         .enable_all()
         .build()
-        .map_err(|e| (exit::SOFTWARE, format!("no threads: {e}")))?;
-    let result = runtime.block_on(serve(opts));
+        .map_err(|e| ProcessError::new(exit::SOFTWARE, format!("no threads: {e}")))?;
+    let result = runtime.block_on(serve(args, opts));
     // Blocking work that is left (a slow disk) must not keep the process.
-    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
-    result.map_err(|e| {
-        if flags.daemon {
-            error!("{e}"); // there is no terminal to read it on
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result.map(|()| exit::OK).map_err(|e| {
+        if args.background {
+            error!("{e}"); // there may be no terminal any more to read it on
         }
-        (e.exit_code(), e.to_string())
+        ProcessError::new(e.exit_code(), e.to_string())
     })
 }
 
-async fn serve(opts: MinionOpts) -> Result<(), MinionError> {
-    let signals = |kind| signal(kind).map_err(|e| MinionError::Sandbox(format!("no signals: {e}")));
-    let (mut term, mut int) = (signals(SignalKind::terminate())?, signals(SignalKind::interrupt())?);
+async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
+    let mut signals = Signals::listen().map_err(|e| MinionError::Sandbox(format!("no signals: {e}")))?;
     info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
+    let mut now = opts.clone();
     let make_runtime = package_sandbox(&opts, None)?;
     let minion = Minion::prepare(opts, make_runtime).await?;
+    let control = minion.control();
+    let status = format!("{} of {}", now.id, now.master.request_endpoint());
+    // It may wait for its key to be accepted for days; what it needs of this host it has.
+    service::ready(&status);
+    tokio::spawn(service::watchdog());
+    if args.background {
+        background::detach();
+    }
+    let profiler = Profiler::new(now.cachedir.join("profiles"));
     let (ask, asked) = tokio::sync::oneshot::channel::<()>();
     let mut running = Box::pin(minion.run(async move {
         let _ = asked.await;
     }));
-    let mut ask = Some(ask);
     loop {
-        tokio::select! {
+        let told = tokio::select! {
             ended = &mut running => return ended,
-            _ = term.recv() => {}
-            _ = int.recv() => {}
-        }
-        match ask.take() {
-            Some(ask) => {
-                info!("asked to end");
-                let _ = ask.send(());
+            told = signals.next() => told,
+        };
+        match told {
+            Told::Stop => break,
+            Told::Reload => {
+                service::reloading();
+                // Beside what runs: deciding on modules anew may take a moment.
+                let read = take_up(args, &now, &control);
+                tokio::select! {
+                    ended = &mut running => return ended,
+                    read = read => now = read.unwrap_or(now),
+                }
+                service::ready(&status);
             }
-            None => {
-                warn!("asked to end a second time; ending now");
-                return Ok(());
-            }
+            Told::Dump => control.dump(),
+            Told::Profile => profiler.begin(),
         }
+    }
+    info!("asked to end");
+    service::stopping();
+    let _ = ask.send(());
+    tokio::select! {
+        ended = running => ended,
+        () = signals.stop() => {
+            warn!("asked to end a second time; ending now");
+            Ok(())
+        }
+    }
+}
+
+/// Reads the configuration again and takes up what can change while the minion runs; none where it cannot be used, and the one before
+/// stays.
+async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> Option<MinionOpts> {
+    let read = || -> Result<_, String> {
+        let opts = load(args).map_err(|e| e.to_string())?;
+        let settings = sandbox_settings(&opts).map_err(|e| e.to_string())?;
+        reload::logs(&opts.config)?;
+        Ok((opts, settings))
+    };
+    let (opts, settings) = match read() {
+        Ok(read) => read,
+        Err(why) => {
+            error!("the configuration is not taken up, the one before stays: {why}");
+            return None;
+        }
+    };
+    // Files of keys may have changed where the configuration has not.
+    let modules = control.reload(settings).await;
+    reload::report(&before.config, &opts.config, &LIVE);
+    let names = |names: &[brine_sandbox::ModuleName]| {
+        let names: Vec<&str> = names.iter().map(brine_sandbox::ModuleName::as_str).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    };
+    warn!(
+        "modules that may do something else now: {}; refused now: {}",
+        names(&modules.changed),
+        names(&modules.refused)
+    );
+    let part = |opts: &MinionOpts, key: &str| opts.config.value(&format!("sandbox:{key}")).cloned();
+    let later: Vec<&str> = LATER.into_iter().filter(|key| part(before, key) != part(&opts, key)).collect();
+    if !later.is_empty() {
+        warn!("of sandbox these count from the next start: {}", later.join(", "));
+    }
+    Some(opts)
+}
+
+/// Makes a profile, one at a time.
+struct Profiler {
+    dir: PathBuf,
+    alone: Arc<Semaphore>,
+}
+
+impl Profiler {
+    fn new(dir: PathBuf) -> Self {
+        Self { dir, alone: Arc::new(Semaphore::new(1)) }
+    }
+
+    fn begin(&self) {
+        let Ok(alone) = Arc::clone(&self.alone).try_acquire_owned() else {
+            warn!("a profile is being made already");
+            return;
+        };
+        warn!("making a profile of the next {} s", profile::WINDOW.as_secs());
+        let dir = self.dir.clone();
+        // Owned by nobody: it ends by itself, or with the process.
+        tokio::spawn(async move {
+            // What jobs take is in their returns.
+            match profile::write("salt-minion", &dir, profile::WINDOW, &Timings::default()).await {
+                Ok(path) => warn!("the profile is in {}", path.display()),
+                Err(error) => error!("no profile: {} cannot be written: {error}", dir.display()),
+            }
+            drop(alone);
+        });
     }
 }

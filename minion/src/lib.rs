@@ -5,7 +5,7 @@
 //! - [`jobs`]: admission, matching, running · [`runtime`]: what is needed of the sandbox · [`returns`]: the spool, delivery
 //! - [`modules`]: fetching modules from the master's file server · [`broker`]: what modules get from this host
 //! - [`grains`], [`facts`]: what this minion knows of itself · [`events`], [`pillar`], `mine`: what it tells and asks its master
-//! - [`minion`]: all of it together, from start to end
+//! - [`minion`]: all of it together, from start to end · `control`: what is told to one that runs
 //!
 //! Invariants: a job's function runs in the sandbox and nowhere else; a publication is a job only when its signature,
 //! MAC and serial hold; a return is on disk before it is sent and until the master has acknowledged it; every queue,
@@ -16,6 +16,7 @@ pub mod call;
 mod cli;
 pub mod config;
 pub mod connection;
+mod control;
 pub mod daemon;
 pub mod events;
 pub mod facts;

@@ -17,6 +17,7 @@ use tracing::{debug, info, warn};
 use crate::broker::{MinionBroker, Sources};
 use crate::config::{MinionOpts, Package};
 use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
+pub use crate::control::Control;
 use crate::events::Events;
 use crate::facts::{GrainsStore, PillarStore};
 use crate::fileclient::FileClient;
@@ -98,7 +99,10 @@ pub(crate) struct Base {
 }
 
 /// What the owner's configuration says of the sandbox.
-pub(crate) fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
+///
+/// # Errors
+/// When a setting cannot be used; the error names it.
+pub fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
     Ok(Settings::load(&opts.sandbox, &opts.conf_dir)?)
 }
 
@@ -289,6 +293,17 @@ impl Minion {
         jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
         Ok(Self { base, channel, events, returns, jobs, synced, ready: Arc::default() })
+    }
+
+    /// What can be told to the minion while it runs.
+    pub fn control(&self) -> Control {
+        Control {
+            runtime: Arc::clone(&self.base.runtime),
+            procs: Arc::clone(&self.base.procs),
+            channel: Arc::clone(&self.channel),
+            returns: Arc::clone(&self.returns),
+            jobs: Arc::clone(&self.jobs),
+        }
     }
 
     /// Serves the master until `end` is there; then no more jobs are taken, those that run may end, and their returns

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Caller, Held, Installed, JobContext, JobOutcome, Module, PolicyOp, Removed, Sandbox};
+use brine_sandbox::{
+    Caller, Held, Installed, JobContext, JobOutcome, Module, PolicyOp, Reloaded, Removed, Sandbox, Settings,
+};
 use futures_util::future::BoxFuture;
 
 /// Runs functions of modules and keeps the modules.
@@ -59,6 +61,10 @@ pub trait Runtime: Send + Sync + 'static {
     fn difference<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Value>>;
     /// Writes down a successful sync of these environments with the master of this fingerprint, and whether it changed anything.
     fn synced(&self, environments: &[&str], master: &str, changed: bool) -> std::io::Result<()>;
+    /// Takes up what the owner of this host says now; answers the modules that may do something else, and those that are refused.
+    fn reload(&self, settings: Settings) -> BoxFuture<'_, Reloaded>;
+    /// Calls that run or wait, and the executors' process ids.
+    fn load(&self) -> (usize, Vec<u32>);
     /// Ends everything.
     fn shutdown(&self) -> BoxFuture<'_, ()>;
 }
@@ -139,6 +145,14 @@ impl Runtime for Sandbox {
 
     fn synced(&self, environments: &[&str], master: &str, changed: bool) -> std::io::Result<()> {
         Sandbox::synced(self, environments, master, changed)
+    }
+
+    fn reload(&self, settings: Settings) -> BoxFuture<'_, Reloaded> {
+        Box::pin(Sandbox::reload(self, settings.policy, settings.limits))
+    }
+
+    fn load(&self) -> (usize, Vec<u32>) {
+        (self.instances(), self.executor_pids())
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

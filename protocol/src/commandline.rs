@@ -3,14 +3,17 @@
 //! - Completion in bash, zsh and fish: `COMPLETE=bash salt` prints the script that a shell loads, which then asks the program itself,
 //!   by clap's own protocol.
 //! - Manual pages: `BRINE_MAN_PAGES=DIR salt` writes them into a folder, for who installs.
+//! - What all of Salt's programs have: `--version`, `--versions-report`, the Saltfile ([`read`]).
 //!
 //! [`output`] is what the commands that print have in common.
 
 pub mod output;
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
-use clap::{Command, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::CompleteEnv;
 
@@ -58,12 +61,57 @@ fn unquoted(word: &str) -> String {
     }
 }
 
+/// The id of the option that asks for the report of versions.
+const REPORT: &str = "versions_report";
+
+/// A program's command with the options that all of Salt's programs have, where it has them not itself.
+pub fn common(command: Command) -> Command {
+    let version = Arg::new("version").long("version").action(ArgAction::Version).help("Print the version and end");
+    let report = Arg::new(REPORT).short('V').long("versions-report").action(ArgAction::SetTrue);
+    let report = report.help("Print the versions of this program and of what it is made of, and end");
+    let saltfile = Arg::new(crate::saltfile::OPTION).long("saltfile").value_name("SALTFILE");
+    let saltfile = saltfile.value_parser(clap::value_parser!(PathBuf)).help(
+        "The path to a Saltfile. If not passed, one will be searched for in the current working directory and in ~/.salt",
+    );
+    let missing = |arg: &Arg| !command.get_arguments().any(|known| known.get_id() == arg.get_id());
+    let missing: Vec<Arg> = [version, report, saltfile].into_iter().filter(missing).collect();
+    command.disable_version_flag(true).args(missing.into_iter().map(|arg| arg.help_heading(None::<&str>)))
+}
+
+/// Reads a command line, its program's name first, with what the Saltfile adds to it. The second is that whole line, for who starts
+/// the program again. Prints the report of versions and ends the program where that is asked for.
+///
+/// # Errors
+/// What clap says of a wrong line, of `--help` and of `--version`.
+pub fn read(
+    command: Command,
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<(ArgMatches, Vec<OsString>), clap::Error> {
+    let command = common(command);
+    let mut args: Vec<OsString> = args.into_iter().collect();
+    let matches = command.clone().try_get_matches_from(&args)?;
+    if matches.get_flag(REPORT) {
+        println!("{}", crate::versions::report());
+        std::process::exit(crate::exit::OK);
+    }
+    let added = crate::saltfile::arguments(&command, &matches)
+        .map_err(|why| clap::Error::raw(ErrorKind::Io, format_args!("{why}\n")))?;
+    if added.is_empty() {
+        return Ok((matches, args));
+    }
+    let at = args.len().min(1);
+    args.splice(at..at, added);
+    Ok((command.try_get_matches_from(&args)?, args))
+}
+
 /// What could stand at the cursor, by the command as it is and the line.
 pub type Candidates = fn(&Command, &Line) -> Vec<String>;
 
 /// Answers a shell that completes, or who asks for the manual pages, and ends the program; returns at once where nobody asks. `values` are the ids of arguments
 /// with what their values could be.
 pub fn answer(command: &Command, values: &[(&str, Candidates)]) {
+    // An author's program has options of its own kind.
+    let command = &if command.has_subcommands() { command.clone() } else { common(command.clone()) };
     if let Some(dir) = std::env::var_os(MAN_PAGES) {
         let code = match clap_mangen::generate_to(command.clone(), &dir) {
             Ok(()) => crate::exit::OK,
@@ -128,6 +176,58 @@ mod tests {
 
     fn line(words: &str, index: Option<usize>) -> Option<Line> {
         Line::new(words.split(' ').map(OsString::from), index)
+    }
+
+    fn salt() -> Command {
+        let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+        let config = Arg::new("config_dir").short('c').long("config-dir").value_name("CONFIG_DIR");
+        let level = Arg::new("log_file_level").long("log-file-level").value_name("LOG_LEVEL_LOGFILE");
+        Command::new("salt").version("1.2.3 (Brine)").args([
+            config,
+            level,
+            flag("static"),
+            Arg::new("words").num_args(0..),
+        ])
+    }
+
+    fn words(args: &[&str]) -> Vec<OsString> {
+        args.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_saltfile_sets_what_the_command_line_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let option = format!("--saltfile={}", path.display());
+        let read_with = |text: &str, args: &[&str]| {
+            std::fs::write(&path, text).unwrap();
+            read(salt(), words(&[&["salt", &option], args].concat())).map_err(|e| e.to_string())
+        };
+        let text = "salt:\n  config_dir: /srv/test\n  log_level_logfile: debug\n  static: True\nsalt-key: {x: 1}\n";
+        let (matches, line) = read_with(text, &["*", "test.ping"]).unwrap();
+        assert_eq!(matches.get_one::<String>("config_dir").unwrap(), "/srv/test");
+        assert_eq!(matches.get_one::<String>("log_file_level").unwrap(), "debug");
+        assert!(matches.get_flag("static"));
+        assert_eq!(line[line.len() - 2..], words(&["*", "test.ping"]));
+        let (matches, _) = read_with(text, &["-c", "/other"]).unwrap();
+        assert_eq!(matches.get_one::<String>("config_dir").unwrap(), "/other");
+        assert!(!read_with("salt: {static: False}", &[]).unwrap().0.get_flag("static"));
+        for text in ["", "salt-key: {x: 1}", "salt:"] {
+            assert_eq!(read_with(text, &[]).unwrap().1.len(), 2, "{text}");
+        }
+        for (text, why) in [("salt: {nonsense: 1}", "nonsense"), ("- a", "map"), ("a: [", "YAML"), ("salt: 7", "map")] {
+            let error = read_with(text, &[]).unwrap_err();
+            assert!(error.contains(why) && error.contains("file"), "{text}: {error}");
+        }
+        std::fs::remove_file(&path).unwrap();
+        let error = read(salt(), words(&["salt", &option])).unwrap_err().to_string();
+        assert!(error.contains("cannot be read"), "{error}");
+    }
+
+    #[test]
+    fn versions() {
+        let error = read(salt(), words(&["salt", "--version"])).unwrap_err();
+        assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::DisplayVersion, "salt 1.2.3 (Brine)\n"));
     }
 
     #[test]

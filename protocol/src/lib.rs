@@ -31,6 +31,7 @@ pub mod presence;
 pub mod publication;
 mod pyrepr;
 pub mod request;
+mod saltfile;
 pub mod secret;
 pub mod target;
 pub mod value;

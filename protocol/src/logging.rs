@@ -3,41 +3,134 @@
 //! What a peer sent may be in a message: control characters are escaped, so that one event is one line.
 
 use std::fmt;
-use std::path::Path;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracing::level_filters::LevelFilter;
-use tracing::{Event, Level, Subscriber};
+use tracing::subscriber::Interest;
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
-use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Starts logging. The level is one of Salt's names (`quiet`, `critical`, `error`, `warning`, `info`, `profile`, `debug`,
-/// `trace`, `garbage`, `all`); what is logged to the file has its own. Only the first call of a program counts.
+/// Starts logging. The level is one of [`LEVELS`]; what is logged to the file has its own. Only the first call of a program counts.
 ///
 /// # Errors
 /// When a level is unknown or the file cannot be opened, as one line.
 pub fn init(level: &str, file: Option<(&Path, &str)>) -> Result<(), String> {
+    CONSOLE.set(parse_level(level)?);
     let console = tracing_subscriber::fmt::layer()
         .event_format(Format::Console)
         .with_writer(std::io::stderr)
-        .with_filter(parse_level(level)?);
+        .with_filter(&CONSOLE);
     let file = match file {
         None => None,
         Some((path, level)) => {
-            let level = parse_level(level)?;
-            let file = open(path).map_err(|e| format!("cannot open the log file {}: {e}", path.display()))?;
-            let layer = tracing_subscriber::fmt::layer()
-                .event_format(Format::File)
-                .with_writer(std::sync::Mutex::new(file))
-                .with_filter(level);
+            FILE.set(parse_level(level)?);
+            let open = open(path)?;
+            *lock(&LOG_FILE) = Some((path.to_owned(), open));
+            let layer =
+                tracing_subscriber::fmt::layer().event_format(Format::File).with_writer(|| LogFile).with_filter(&FILE);
             Some(layer)
         }
     };
     let _ = tracing_subscriber::registry().with(console).with(file).try_init();
     Ok(())
 }
+
+/// Changes what is logged from now on.
+pub fn set_levels(console: LevelFilter, file: LevelFilter) {
+    CONSOLE.set(console);
+    FILE.set(file);
+    tracing::callsite::rebuild_interest_cache();
+}
+
+/// Opens the log file anew, if there is one: whoever rotates logs has given the open one another name.
+///
+/// # Errors
+/// When it cannot be opened, as one line; the one that was open stays.
+pub fn reopen() -> Result<(), String> {
+    if let Some((path, file)) = &mut *lock(&LOG_FILE) {
+        *file = open(path)?;
+    }
+    Ok(())
+}
+
+static CONSOLE: CurrentLevel = CurrentLevel::new();
+static FILE: CurrentLevel = CurrentLevel::new();
+/// The log file of this program, and its path.
+static LOG_FILE: Mutex<Option<(PathBuf, File)>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A level that can change while the program runs.
+struct CurrentLevel(AtomicU8);
+
+const ORDER: [LevelFilter; 6] = [
+    LevelFilter::OFF,
+    LevelFilter::ERROR,
+    LevelFilter::WARN,
+    LevelFilter::INFO,
+    LevelFilter::DEBUG,
+    LevelFilter::TRACE,
+];
+
+impl CurrentLevel {
+    const fn new() -> Self {
+        Self(AtomicU8::new(0))
+    }
+
+    fn set(&self, level: LevelFilter) {
+        let at = ORDER.iter().position(|known| *known == level).and_then(|at| u8::try_from(at).ok());
+        self.0.store(at.unwrap_or_default(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> LevelFilter {
+        ORDER.get(usize::from(self.0.load(Ordering::Relaxed))).copied().unwrap_or(LevelFilter::OFF)
+    }
+}
+
+impl<S> Filter<S> for &'static CurrentLevel {
+    fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        *meta.level() <= self.get()
+    }
+
+    // Asked again when the level changes.
+    fn callsite_enabled(&self, meta: &'static Metadata<'static>) -> Interest {
+        if *meta.level() <= self.get() { Interest::always() } else { Interest::never() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(self.get())
+    }
+}
+
+/// Writes to the log file that is open now.
+struct LogFile;
+
+impl Write for LogFile {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        match &mut *lock(&LOG_FILE) {
+            Some((_, file)) => file.write(line),
+            None => Ok(line.len()),
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(()) // a file has no buffer here
+    }
+}
+
+/// Salt's names of log levels.
+pub const LEVELS: [&str; 10] =
+    ["all", "garbage", "trace", "debug", "profile", "info", "warning", "error", "critical", "quiet"];
 
 /// What one of Salt's level names lets through.
 ///
@@ -59,12 +152,15 @@ pub fn parse_level(name: &str) -> Result<LevelFilter, String> {
     })
 }
 
-fn open(path: &Path) -> std::io::Result<std::fs::File> {
+fn open(path: &Path) -> Result<File, String> {
     use std::os::unix::fs::OpenOptionsExt as _;
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    std::fs::OpenOptions::new().append(true).create(true).mode(0o640).open(path)
+    let open = || {
+        if let Some(dir) = path.parent() {
+            std::fs::create_dir_all(dir)?;
+        }
+        std::fs::OpenOptions::new().append(true).create(true).mode(0o640).open(path)
+    };
+    open().map_err(|e| format!("cannot open the log file {}: {e}", path.display()))
 }
 
 enum Format {

@@ -70,6 +70,7 @@ struct Table {
 
 struct Admitted {
     jid: String,
+    name: ModuleName,
     /// Whether another call made it.
     nested: bool,
     /// The module, if it has bounds of its own.
@@ -189,7 +190,14 @@ impl Jobs {
         table.nested += usize::from(nested);
         let (sender, end) = watch::channel(None);
         let module = turns.is_some().then(|| request.module.clone());
-        let admitted = Admitted { jid: request.jid.to_owned(), nested, module, spent: None, end: sender };
+        let admitted = Admitted {
+            jid: request.jid.to_owned(),
+            name: request.module.clone(),
+            nested,
+            module,
+            spent: None,
+            end: sender,
+        };
         table.calls.insert(number, admitted);
         Place { jobs: self, number, turns, end: End(end) }
     }
@@ -274,6 +282,14 @@ impl Jobs {
         let chosen = table.calls.values().filter(|call| which(&call.jid));
         let told = chosen.inspect(|call| drop(call.end.send_replace(Some(Arc::clone(&why)))));
         told.filter(|call| !call.nested).count()
+    }
+
+    /// Tells the calls of a module to end; says how many were told.
+    pub(crate) fn end_module(&self, name: &ModuleName, why: &str) -> usize {
+        let why: Arc<str> = why.into();
+        let table = self.table();
+        let chosen = table.calls.values().filter(|call| call.name == *name);
+        chosen.inspect(|call| drop(call.end.send_replace(Some(Arc::clone(&why))))).count()
     }
 
     /// How many are running or waiting.

@@ -55,7 +55,7 @@ pub(crate) struct Runner<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) executors: &'a ExecutorSet,
     pub(crate) jobs: &'a Jobs,
-    pub(crate) limits: &'a Limits,
+    pub(crate) limits: Arc<Limits>,
     pub(crate) trim: &'a Trim,
 }
 
@@ -199,7 +199,7 @@ impl Runner<'_> {
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
         let grants = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
-        let mut limits = self.store.policy().limits(self.limits, &entry.name, function, master);
+        let mut limits = self.store.policy().limits(&self.limits, &entry.name, function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
         let concurrency = self.store.policy().concurrency(&entry.name);
         Ok(Call { entry, fun, function, job, grants, limits, concurrency, chain })

@@ -69,7 +69,7 @@ pub use policy::{
     Capability, Concurrency, Entry, Grant, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer,
     Signers, Subject,
 };
-pub use sandbox::{Removed, Sandbox, StartError};
+pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError, others_may_write};
 pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKey};
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};

@@ -63,8 +63,8 @@ fn list(store: &Store) -> Value {
             ("version", optional(module.info.version.clone())),
             ("sha256", Value::from(module.sha256.to_string())),
             ("origin", Value::from(module.origin.as_str())),
-            ("signed_by", signers(store.policy(), &entry.signers)),
-            ("missing", Value::from(!missing(store.policy(), entry).is_empty())),
+            ("signed_by", signers(&store.policy(), &entry.signers)),
+            ("missing", Value::from(!missing(&store.policy(), entry).is_empty())),
             ("usable", Value::from(true)),
         ]);
         if !entry.standard {
@@ -106,7 +106,7 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
             None => Value::Nil,
         };
     };
-    let (module, policy) = (&entry.module, store.policy());
+    let (module, policy) = (&entry.module, &*store.policy());
     let limits = policy.limits(base, &entry.name, "", None);
     let concurrency = policy.concurrency(&entry.name);
     let count = |count: Option<usize>| count.map_or(Value::Nil, |count| Value::from(count as u64));

@@ -1,16 +1,18 @@
 //! The sandbox as the minion sees it.
 //!
-//! - `install.rs` how modules come, are replaced and go; `decide.rs` what the owner decides about them; `watch.rs` what other programs
+//! - `install.rs` how modules come, are replaced and go; `decide.rs` what the owner decides about them; `reload.rs` what he says anew; `watch.rs` what other programs
 //!   on this host decided while this one runs
 
 mod decide;
 mod install;
 mod late;
+mod reload;
 mod watch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use brine_sandbox_walls::Walls;
 use brine_sandbox_wire::{JobContext, PolicyOp};
 use bytes::Bytes;
@@ -32,6 +34,7 @@ use crate::supervisor::{Parts, Restarts};
 use crate::trim::Trim;
 use crate::user;
 use late::Late;
+pub use reload::Reloaded;
 
 use crate::{
     Broker, Caller, InstallError, Installed, JobOutcome, Module, ModuleName, OneEach, RemoveError, SandboxConfig,
@@ -84,7 +87,7 @@ pub struct Sandbox {
 }
 
 struct Inner {
-    limits: brine_sandbox_wire::Limits,
+    limits: ArcSwap<brine_sandbox_wire::Limits>,
     store: Arc<Store>,
     executors: ExecutorSet,
     living: Living,
@@ -96,6 +99,8 @@ struct Inner {
     /// Held for the switch alone: what was checked of all modules together must still be true then.
     switching: Mutex<()>,
     installs: Semaphore,
+    /// Held while the owner's word is taken up.
+    reloading: Mutex<()>,
 }
 
 impl Sandbox {
@@ -151,7 +156,7 @@ impl Sandbox {
         };
         let executors = ExecutorSet::start(parts, config.executor_idle).await.map_err(StartError::Executor)?;
         let inner = Arc::new(Inner {
-            limits: config.limits,
+            limits: ArcSwap::from_pointee(config.limits),
             store,
             executors,
             living,
@@ -161,6 +166,7 @@ impl Sandbox {
             late: Late::default(),
             switching: Mutex::default(),
             installs: Semaphore::new(MAX_INSTALLS),
+            reloading: Mutex::default(),
         });
         let mut beside = JoinSet::new();
         late::start(&inner, late, &mut beside).await;
@@ -321,7 +327,7 @@ impl Sandbox {
 
     /// The part of it that only looks.
     pub async fn report(&self, op: PolicyOp) -> Result<Value, String> {
-        report::answer(&self.inner.store, &self.inner.limits, &self.walls(), op).await
+        report::answer(&self.inner.store, &self.inner.limits.load_full(), &self.walls(), op).await
     }
 
     /// Those of all executors that run: of the one without grants first.
@@ -336,7 +342,7 @@ impl Inner {
             store: &self.store,
             executors: &self.executors,
             jobs: &self.jobs,
-            limits: &self.limits,
+            limits: self.limits.load_full(),
             trim: &self.trim,
         }
     }

@@ -66,7 +66,7 @@ pub struct Module {
 pub(crate) struct Entry {
     pub(crate) name: ModuleName,
     pub(crate) module: Arc<Module>,
-    /// What executors know it by: its content under its name, for what they say of a module has its name in it.
+    /// What executors know it by: its content under its name, for what they say of a module has its name in it, with what they link.
     pub(crate) key: Sha256Hex,
     pub(crate) grants: ModuleGrants,
     pub(crate) standard: bool,
@@ -91,7 +91,7 @@ impl Entry {
     /// One that is on no disk.
     pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
         Self {
-            key: executor_key(&name, module.sha256),
+            key: executor_key(&name, module.sha256, &grants),
             name,
             module: Arc::new(module),
             grants,
@@ -103,9 +103,14 @@ impl Entry {
     }
 }
 
-/// What executors know a module by.
-fn executor_key(name: &ModuleName, sha256: Sha256Hex) -> Sha256Hex {
-    cache::sha256(&[sha256.bytes(), name.as_str().as_bytes()].concat())
+/// What executors know a module by: they link what it was granted when they load it.
+fn executor_key(name: &ModuleName, sha256: Sha256Hex, grants: &ModuleGrants) -> Sha256Hex {
+    let mut text = [sha256.bytes(), name.as_str().as_bytes()].concat();
+    for interface in grants.interfaces() {
+        text.push(0);
+        text.extend_from_slice(interface.as_bytes());
+    }
+    cache::sha256(&text)
 }
 
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
@@ -129,7 +134,7 @@ impl LeftOut {
 pub(crate) struct Store {
     compiler: Compiler,
     cache: Arc<Cache>,
-    policy: Policy,
+    policy: ArcSwap<Policy>,
     /// What the package's modules are signed with.
     standard_key: StandardKey,
     standard_dir: PathBuf,
@@ -167,7 +172,7 @@ impl Store {
             folder: Folder::new(modules_dir, compiler.limits.module),
             compiler,
             cache: Arc::new(cache),
-            policy,
+            policy: ArcSwap::from_pointee(policy),
             standard_key: StandardKey::look(&standard_dir),
             standard_dir,
             table: ArcSwap::default(),
@@ -181,8 +186,23 @@ impl Store {
         }
     }
 
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
+    /// The owner's word as it is now.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.policy.load_full()
+    }
+
+    /// From now on this is the owner's word; what was decided by the one before stays as it is.
+    pub(crate) fn replace_policy(&self, policy: Policy) {
+        self.policy.store(Arc::new(policy));
+    }
+
+    /// Every name under which there is a module, usable or not.
+    pub(crate) fn all_names(&self) -> BTreeSet<ModuleName> {
+        let mut names: BTreeSet<ModuleName> = self.table.load().keys().cloned().collect();
+        names.extend(locked(&self.standard).iter().cloned());
+        names.extend(self.all_left_out().keys().cloned());
+        names.extend(self.all_held().keys().cloned());
+        names
     }
 
     pub(crate) fn table(&self) -> arc_swap::Guard<Arc<Table>> {
@@ -424,7 +444,7 @@ impl Store {
     /// Whether the name is free for modules that are not the package's.
     pub(crate) fn may_be_installed(&self, name: &ModuleName) -> Result<(), InstallError> {
         let standard = locked(&self.standard).contains(name);
-        if standard && !self.policy.replace_standard.contains(name) {
+        if standard && !self.policy().replace_standard.contains(name) {
             return Err(InstallError::Standard(name.clone()));
         }
         Ok(())
@@ -445,16 +465,21 @@ impl Store {
         locked(&self.previous).remove(name);
     }
 
-    /// From now on there is no module of this name.
-    pub(crate) fn switch_out(&self, name: &ModuleName) {
-        self.all_left_out().remove(name);
-        self.refused().remove(name);
-        self.forget(name);
+    /// From now on no job calls a module of this name. What lies on the disk and why it is left out stays.
+    pub(crate) fn take_out(&self, name: &ModuleName) {
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
             table.remove(name);
             table
         });
+    }
+
+    /// From now on there is no module of this name.
+    pub(crate) fn switch_out(&self, name: &ModuleName) {
+        self.all_left_out().remove(name);
+        self.refused().remove(name);
+        self.forget(name);
+        self.take_out(name);
     }
 
     /// From now on jobs call this one.

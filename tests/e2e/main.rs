@@ -3,6 +3,7 @@
 mod commands;
 mod completion;
 mod copies;
+mod daemons;
 mod failures;
 mod job_store;
 mod keys;

@@ -125,9 +125,18 @@ impl Daemon {
     /// # Panics
     /// Where it cannot be started.
     pub fn start(program: &Path, args: &[&str], log: &Path) -> Self {
+        Self::start_with(program, args, &[], log)
+    }
+
+    /// The same with more environment variables.
+    ///
+    /// # Panics
+    /// Where it cannot be started.
+    pub fn start_with(program: &Path, args: &[&str], env: &[(&str, &str)], log: &Path) -> Self {
         let file = File::options().create(true).append(true).open(log).expect("a log file in the test's own folder");
         let child = Command::new(program)
             .args(args)
+            .envs(env.iter().copied())
             .stdin(Stdio::null())
             .stdout(file.try_clone().expect("a second handle"))
             .stderr(file)

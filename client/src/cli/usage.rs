@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io::Read as _;
 
-use brine_protocol::exit;
+use brine_protocol::{commandline, exit};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
@@ -17,14 +17,8 @@ const MAX_STDIN: u64 = 4 << 20;
 /// # Errors
 /// Help, version and the versions report as code 0 with everything printed, a wrong call as code 64.
 pub fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, Failure> {
-    let matches = T::command().try_get_matches_from(args);
-    if let Ok(matches) = &matches
-        && matches!(matches.try_get_one::<bool>("versions_report"), Ok(Some(true)))
-    {
-        super::print::stdout(&brine_protocol::versions::report());
-        return Err(Failure { message: None, code: exit::OK });
-    }
-    let parsed = matches.and_then(|mut matches| T::from_arg_matches_mut(&mut matches));
+    let matches = commandline::read(T::command(), args);
+    let parsed = matches.and_then(|(mut matches, _)| T::from_arg_matches_mut(&mut matches));
     parsed.map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             super::print::stdout(error.render().to_string().trim_end());

@@ -25,8 +25,9 @@ pub(crate) enum Extent {
 impl Access {
     /// Whether nobody at all may do this: `publisher_acl_blacklist`.
     pub(crate) fn is_blocked(&self, caller: &Caller, claimed: Option<&str>, functions: &[(&str, &[Value])]) -> bool {
-        let user = |name: &str| self.opts.blocked_users.iter().any(|blocked| blocked.matches(name));
-        let function = |name: &str| self.opts.blocked_functions.iter().any(|blocked| blocked.matches(name));
+        let known = self.known.load();
+        let user = |name: &str| known.opts.blocked_users.iter().any(|blocked| blocked.matches(name));
+        let function = |name: &str| known.opts.blocked_functions.iter().any(|blocked| blocked.matches(name));
         user(&caller.name) || claimed.is_some_and(user) || functions.iter().any(|(fun, _)| function(fun))
     }
 }

@@ -16,10 +16,11 @@ mod logins;
 pub(crate) mod permission;
 mod tokens;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
@@ -41,13 +42,19 @@ const NAME_SHOWN_MAX: usize = 64;
 
 /// Knows who may do what.
 pub(crate) struct Access {
-    opts: AccessOpts,
-    systems: Vec<(System, Arc<dyn Backend>)>,
-    local_keys: LocalKeys,
+    known: ArcSwap<Known>,
+    cachedir: PathBuf,
     /// Users whose key is as good as the master's own: `root`, the master's `user`.
     masters: Vec<String>,
     logins: Logins,
     tokens: Tokens,
+}
+
+/// What the configuration says of it.
+pub(crate) struct Known {
+    opts: AccessOpts,
+    systems: Vec<(System, Arc<dyn Backend>)>,
+    local_keys: LocalKeys,
     static_tokens: Option<StaticTokens>,
 }
 
@@ -136,9 +143,8 @@ fn shown(user: &str) -> String {
     user.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect()
 }
 
-impl Access {
-    /// With the keys of local users in `cachedir`; `masters` are the users who may do everything.
-    pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
+impl Known {
+    fn read(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
         let mut others =
             crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
         for name in opts.publisher_acl.iter().filter_map(|(name, _)| name.plain()) {
@@ -169,11 +175,39 @@ impl Access {
                 }
             }
         }
-        let tokens = Tokens::new(cachedir.join("tokens"));
         let static_tokens = opts.systems.iter().find(|system| system.name == StaticTokens::SYSTEM);
         let static_tokens = static_tokens.and_then(|system| StaticTokens::new(&system.options).ok());
-        let logins = Logins::default();
-        Ok(Self { opts, systems, local_keys, masters: masters.to_vec(), logins, tokens, static_tokens })
+        Ok(Self { opts, systems, local_keys, static_tokens })
+    }
+}
+
+impl Access {
+    /// With the keys of local users in `cachedir`; `masters` are the users who may do everything.
+    pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
+        Ok(Self {
+            known: ArcSwap::from_pointee(Known::read(opts, cachedir, masters)?),
+            cachedir: cachedir.to_owned(),
+            masters: masters.to_vec(),
+            logins: Logins::default(),
+            tokens: Tokens::new(cachedir.join("tokens")),
+        })
+    }
+
+    /// Reads settings that may take the place of those there are.
+    pub(crate) fn read(&self, opts: AccessOpts) -> std::io::Result<Known> {
+        Known::read(opts, &self.cachedir, &self.masters)
+    }
+
+    /// From now on these count, for who has logged in already too. What was counted of wrong passwords stays.
+    pub(crate) fn replace(&self, known: Known) {
+        self.known.store(Arc::new(known));
+    }
+
+    /// Removes tokens that have expired: each is a name and groups that nobody needs any more.
+    pub(crate) fn forget_expired_tokens(&self) {
+        if let Err(error) = self.tokens.forget_expired() {
+            tracing::warn!("expired tokens stay: {error}");
+        }
     }
 
     /// Who sent `load`, which has `token`, `eauth` with name and password, or `key`; of several the first counts, and the others do not
@@ -190,14 +224,15 @@ impl Access {
     }
 
     fn by_key(&self, load: &Value, from: From) -> Result<Caller, Denied> {
-        let user = load.get_text("key").and_then(|key| self.local_keys.user_of(key));
+        let known = self.known.load();
+        let user = load.get_text("key").and_then(|key| known.local_keys.user_of(key));
         let user = user.ok_or_else(|| Proof::Key.failed(None))?;
         if self.masters.iter().any(|master| master == user) {
             // Whoever reads this key may read all of the master's files: a name to show is what it says it is.
             let name = load.get_text("user").filter(|name| !name.is_empty()).unwrap_or(user).to_owned();
             return Ok(Caller { name, from, proof: Proof::Key, rights: Rights::All });
         }
-        let lists = self.opts.publisher_acl.iter().filter(|(name, _)| name.matches(user));
+        let lists = known.opts.publisher_acl.iter().filter(|(name, _)| name.matches(user));
         let listed = lists.flat_map(|(_, list)| list.iter().cloned()).collect();
         Ok(Caller { name: user.to_owned(), from, proof: Proof::Key, rights: Rights::Listed(listed) })
     }
@@ -211,7 +246,8 @@ impl Access {
 
     fn token(&self, text: &Value) -> Option<tokens::Token> {
         let text = text.text()?;
-        if let Some(user) = self.static_tokens.as_ref().and_then(|tokens| tokens.user_of(text)) {
+        let known = self.known.load();
+        if let Some(user) = known.static_tokens.as_ref().and_then(|tokens| tokens.user_of(text)) {
             return Some(tokens::Token::standing(user, StaticTokens::SYSTEM, text));
         }
         self.tokens.read(text).unwrap_or_else(|error| {
@@ -226,7 +262,8 @@ impl Access {
         let failed = || Proof::Eauth.failed(Some(username));
         let system = load.get_text("eauth").unwrap_or_default();
         let password = load.get_text("password").unwrap_or_default();
-        let known = self.systems.iter().find(|(known, _)| known.name == system);
+        let all = self.known.load_full();
+        let known = all.systems.iter().find(|(known, _)| known.name == system);
         let usable = |text: &str| !text.is_empty() && text.chars().count() <= CREDENTIAL_MAX;
         let whole =
             usable(username) && usable(password) && load.has("username") && !username.contains(['\n', '\r', '\0']);
@@ -261,12 +298,13 @@ impl Access {
 
     /// What a user of a system may do, by name and by groups; none if the system is not used (any more).
     fn rights_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Rights> {
-        let (system, _) = self.systems.iter().find(|(known, _)| known.name == system)?;
+        let all = self.known.load();
+        let (system, _) = all.systems.iter().find(|(known, _)| known.name == system)?;
         let mut listed: Vec<Permission> = Vec::new();
         let mut named = false;
         for (who, list) in &system.users {
             let applies = match who {
-                Who::Anyone => self.opts.permissive,
+                Who::Anyone => all.opts.permissive,
                 Who::User(name) => {
                     let is_it = name.matches(user);
                     named |= is_it;
@@ -278,7 +316,7 @@ impl Access {
                 listed.extend(list.iter().cloned());
             }
         }
-        if !named && !self.opts.permissive {
+        if !named && !all.opts.permissive {
             let anyone = system.users.iter().filter(|(who, _)| matches!(who, Who::Anyone));
             listed.extend(anyone.flat_map(|(_, list)| list.iter().cloned()));
         }
@@ -297,7 +335,8 @@ impl Access {
     }
 
     fn lifetime(&self, load: &Value, system: &str, user: &str) -> Duration {
-        let may = match &self.opts.own_expire {
+        let known = self.known.load();
+        let may = match &known.opts.own_expire {
             OwnExpire::Nobody => false,
             OwnExpire::Everybody => true,
             OwnExpire::Some(users) => {
@@ -305,7 +344,7 @@ impl Access {
             }
         };
         let asked = load.get("token_expire").filter(|_| may).and_then(Value::as_f64);
-        asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(self.opts.token_expire)
+        asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(known.opts.token_expire)
     }
 
     /// Answers `get_token`: what is known of a token, an empty map of an unknown one, false without any.

@@ -29,18 +29,33 @@ pub(crate) enum Verdict {
 /// Decides, one request at a time, so that two requests for one id cannot both be the first.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    opts: AuthOpts,
     keys: Arc<KeyStore>,
-    autosign: Autosign,
-    deciding: Mutex<()>,
+    /// Held while one request is decided.
+    deciding: Mutex<Rules>,
     /// Keys that may wait, or be rejected unasked.
     room: usize,
 }
 
+#[derive(Debug)]
+struct Rules {
+    opts: AuthOpts,
+    autosign: Autosign,
+}
+
+impl Rules {
+    fn new(opts: AuthOpts, keys: &KeyStore) -> Self {
+        Self { autosign: Autosign::new(&opts, keys.pki()), opts }
+    }
+}
+
 impl Gate {
     pub(crate) fn new(opts: AuthOpts, keys: Arc<KeyStore>) -> Self {
-        let autosign = Autosign::new(&opts, keys.pki());
-        Self { opts, keys, autosign, deciding: Mutex::new(()), room: PENDING_MAX }
+        Self { deciding: Mutex::new(Rules::new(opts, &keys)), keys, room: PENDING_MAX }
+    }
+
+    /// From now on decides so.
+    pub(crate) fn replace(&self, opts: AuthOpts) {
+        *self.deciding.lock().unwrap_or_else(PoisonError::into_inner) = Rules::new(opts, &self.keys);
     }
 
     /// Decides on a request; `live` is how many minions work with this master now.
@@ -50,9 +65,9 @@ impl Gate {
             // A dot file in the key folders is Salt's own, and no tool would list it.
             return Ok(Verdict::Unusable("an id that starts with a dot cannot be accepted".to_owned()));
         }
-        let _one_at_a_time = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
         let accepted = self.keys.find(KeyState::Accepted, id)?;
-        if self.opts.max_minions > 0 && live > self.opts.max_minions && accepted.is_none() {
+        if rules.opts.max_minions > 0 && live > rules.opts.max_minions && accepted.is_none() {
             return Ok(Verdict::Full);
         }
         // Before anything is stored: what is no key never lies in a key folder.
@@ -60,7 +75,7 @@ impl Gate {
             Ok(key) => key,
             Err(error) => return Ok(Verdict::Unusable(error.to_string())),
         };
-        if self.opts.open_mode {
+        if rules.opts.open_mode {
             let known = accepted.is_some_and(|stored| same(&stored, &key, &request.pub_pem));
             if !known {
                 self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;
@@ -77,7 +92,7 @@ impl Gate {
             return self.deny(request);
         }
         let pending = self.keys.find(KeyState::Pending, id)?;
-        if self.autosign.rejects(id) {
+        if rules.autosign.rejects(id) {
             self.keys.remove(KeyState::Pending, id)?;
             if self.has_room(KeyState::Rejected)? {
                 self.keys.put(KeyState::Rejected, id, &request.pub_pem)?;
@@ -87,7 +102,7 @@ impl Gate {
         if pending.as_ref().is_some_and(|stored| !same(stored, &key, &request.pub_pem)) {
             return self.deny(request);
         }
-        match self.autosign.signs(id, request.autosign_grains.as_ref()) {
+        match rules.autosign.signs(id, request.autosign_grains.as_ref()) {
             Signed::No => {}
             signed => {
                 self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;

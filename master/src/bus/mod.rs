@@ -142,6 +142,11 @@ impl Bus {
         lock(&self.shared.subscribers).len()
     }
 
+    /// Events that wait for the subscriber for whom most wait.
+    pub fn furthest_behind(&self) -> usize {
+        lock(&self.shared.subscribers).values().map(|queue| queue.waiting()).max().unwrap_or(0)
+    }
+
     /// Gives subscribers `grace` to take what waits for them and ends.
     pub async fn close(&self, grace: std::time::Duration) {
         self.shared.stop.cancel();

@@ -50,6 +50,10 @@ impl Queue {
         self.ready.notify_one();
     }
 
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().events.len()
+    }
+
     pub(super) fn close(&self) {
         self.lock().closed = true;
         self.ready.notify_one();

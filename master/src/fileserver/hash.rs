@@ -71,7 +71,8 @@ type Slot = Arc<OnceLock<Option<Arc<str>>>>;
 #[derive(Debug)]
 pub(super) struct HashCache {
     kind: HashType,
-    known: Mutex<HashMap<Key, Slot>>,
+    /// With whether somebody asked since the last upkeep.
+    known: Mutex<HashMap<Key, (Slot, bool)>>,
 }
 
 impl HashCache {
@@ -103,13 +104,21 @@ impl HashCache {
             if known.len() >= REMEMBERED_MAX {
                 known.clear();
             }
-            Arc::clone(known.entry(key.clone()).or_default())
+            let (slot, asked) = known.entry(key.clone()).or_default();
+            *asked = true;
+            Arc::clone(slot)
         };
         let hash = slot.get_or_init(|| self.make(found)).clone();
         if hash.is_none() {
             self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
         }
         hash
+    }
+
+    /// Forgets what nobody asked for since the last time: files that were changed or taken away.
+    pub(super) fn upkeep(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, (_, asked)| std::mem::take(asked));
     }
 
     fn make(&self, found: &Found) -> Option<Arc<str>> {

@@ -15,6 +15,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use brine_protocol::ids::{MinionId, SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
@@ -62,7 +63,7 @@ impl FileRequest {
 
 /// The file server.
 pub(crate) struct FileServer {
-    inner: Arc<Inner>,
+    inner: ArcSwap<Inner>,
     at_a_time: Arc<Semaphore>,
 }
 
@@ -94,16 +95,26 @@ impl FileServer {
             buffer_size: opts.buffer_size,
             received: recv::Receiver::new(cachedir.join("minions"), opts.recv, opts.recv_max),
         };
-        Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
+        Ok(Self { inner: ArcSwap::from_pointee(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
+    }
+
+    /// Forgets hashes that nobody needs.
+    pub(crate) fn upkeep(&self) {
+        self.inner.load().hashes.upkeep();
+    }
+
+    /// From now on answers as the other one.
+    pub(crate) fn replace(&self, other: &Self) {
+        self.inner.store(other.inner.load_full());
     }
 
     /// Answers a request; what is not there has Salt's empty answer.
     pub(crate) async fn answer(&self, what: FileRequest, load: Value) -> Value {
         if what == FileRequest::Envs {
-            return Value::Array(self.inner.envs.keys().map(Value::from).collect());
+            return Value::Array(self.inner.load().envs.keys().map(Value::from).collect());
         }
         let Ok(permit) = Arc::clone(&self.at_a_time).acquire_owned().await else { return Value::Nil };
-        let inner = Arc::clone(&self.inner);
+        let inner = self.inner.load_full();
         let work = move || {
             let answer = inner.answer(what, &load);
             drop(permit);
@@ -116,7 +127,7 @@ impl FileServer {
     /// Takes a chunk of a file that a minion pushes (§6.6). Whether it was stored.
     pub(crate) async fn receive(&self, id: MinionId, load: Value) -> bool {
         let Ok(permit) = Arc::clone(&self.at_a_time).acquire_owned().await else { return false };
-        let inner = Arc::clone(&self.inner);
+        let inner = self.inner.load_full();
         let work = move || {
             let stored = inner.received.store(&id, &load);
             drop(permit);

@@ -33,7 +33,7 @@ fn fixture() -> Fixture {
         recv: true,
         recv_max: 10,
     };
-    let inner = Arc::into_inner(FileServer::new(&opts, &top.join("cache")).unwrap().inner).unwrap();
+    let inner = Arc::into_inner(FileServer::new(&opts, &top.join("cache")).unwrap().inner.into_inner()).unwrap();
     Fixture { dir, inner }
 }
 

@@ -16,6 +16,17 @@ pub enum MasterKeyError {
              (every minion will then refuse this master until its minion_master.pub is removed)"
     )]
     Unusable(keys::KeyError),
+    /// The key is there, and this user may not read it.
+    #[error(
+        "the master's key {path} cannot be read by {user}: chown it to {user}, or run salt-master as the user it belongs to (user)",
+        path = path.display()
+    )]
+    Unreadable {
+        /// The key.
+        path: PathBuf,
+        /// Who runs the master.
+        user: String,
+    },
     /// `master.pem` is a symlink to nowhere.
     #[error("{path} is a symlink to a file that does not exist: restore the key it named")]
     Dangling {
@@ -60,6 +71,9 @@ impl MasterKey {
             public = pki_dir.join(format!("{id}.pub"));
         }
         let key = match std::fs::metadata(&private) {
+            Ok(_) if rustix::fs::access(&private, rustix::fs::Access::READ_OK) == Err(rustix::io::Errno::ACCESS) => {
+                return Err(MasterKeyError::Unreadable { path: private, user: brine_daemon::user::current() });
+            }
             Ok(_) => PrivateKey::load(&private).map_err(MasterKeyError::Unusable)?,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 if std::fs::symlink_metadata(&private).is_ok() {

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use brine_protocol::args::yamlify;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::{join_kwargs, split_kwargs};
@@ -43,10 +44,24 @@ const RUNNER_TIME: Duration = Duration::from_secs(50);
 /// Bytes of a returner's name.
 const RET_MAX: usize = 256;
 
-/// Who may, and who did.
-pub(crate) struct Peer {
+/// Who may.
+pub(crate) struct PeerRules {
     publish: Rules,
     run: Rules,
+}
+
+impl PeerRules {
+    /// Reads `peer` and `peer_run`. The error is for the operator.
+    pub(crate) fn read(opts: &MasterOpts) -> Result<Self, String> {
+        let publish = Rules::read(opts.peer.as_ref()).map_err(|why| format!("peer: {why}"))?;
+        let run = Rules::read(opts.peer_run.as_ref()).map_err(|why| format!("peer_run: {why}"))?;
+        Ok(Self { publish, run })
+    }
+}
+
+/// Who may, and who did.
+pub(crate) struct Peer {
+    rules: ArcSwap<PeerRules>,
     started: Started,
     publishing: Semaphore,
     reading: Semaphore,
@@ -57,17 +72,19 @@ pub(crate) struct Peer {
 impl Peer {
     /// Reads `peer` and `peer_run`. The error is for the operator.
     pub(crate) fn new(opts: &MasterOpts) -> Result<Self, String> {
-        let publish = Rules::read(opts.peer.as_ref()).map_err(|why| format!("peer: {why}"))?;
-        let run = Rules::read(opts.peer_run.as_ref()).map_err(|why| format!("peer_run: {why}"))?;
         Ok(Self {
-            publish,
-            run,
+            rules: ArcSwap::from_pointee(PeerRules::read(opts)?),
             started: Started::default(),
             publishing: Semaphore::new(PUBLISHING_MAX),
             reading: Semaphore::new(READING_MAX),
             running: Semaphore::new(RUNNERS_MAX),
             running_by: Mutex::default(),
         })
+    }
+
+    /// From now on these may.
+    pub(crate) fn replace(&self, rules: PeerRules) {
+        self.rules.store(rules.into());
     }
 
     /// Forgets minions that have no key any more.
@@ -129,7 +146,8 @@ async fn judged(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Res
         Ok(asked) => asked,
         Err(why) => return Ok(Err(why)),
     };
-    let rules = master.peer.publish.of(id);
+    let rules = master.peer.rules.load_full();
+    let rules = rules.publish.of(id);
     if rules.is_empty() {
         return Ok(Err("peer permits nothing to this minion".to_owned()));
     }
@@ -270,7 +288,7 @@ pub(crate) async fn runner(master: &Arc<Master>, id: &MinionId, load: &Value) ->
         refuse(master, id, load, "it names no runner or has no list of arguments");
         return Ok(empty_map());
     };
-    if !master.peer.run.allow_runner(id, fun) {
+    if !master.peer.rules.load().run.allow_runner(id, fun) {
         refuse(master, id, load, "peer_run does not permit this runner");
         return Ok(empty_map());
     }

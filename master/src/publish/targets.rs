@@ -15,7 +15,7 @@ use crate::requests::Fault;
 /// The target of a request.
 pub(super) fn parse(master: &Master, tgt_type: &str, load: &Value, delimiter: &str) -> Result<Target, TargetError> {
     let tgt = load.get("tgt").unwrap_or(&Value::Nil);
-    Target::parse_with(tgt_type.parse::<TargetType>()?, tgt, delimiter, &master.opts.nodegroups)
+    Target::parse_with(tgt_type.parse::<TargetType>()?, tgt, delimiter, &master.live.load().nodegroups)
 }
 
 /// The accepted minions that are meant. What is no target means nobody; why is in the log.

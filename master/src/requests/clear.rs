@@ -37,6 +37,18 @@ impl Command {
             _ => return None,
         })
     }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "_auth",
+            Self::Ping => "ping",
+            Self::Publish => "publish",
+            Self::Runner => "runner",
+            Self::Wheel => "wheel",
+            Self::GetToken => "get_token",
+            Self::MkToken => "mk_token",
+        }
+    }
 }
 
 pub(super) async fn answer(
@@ -52,6 +64,7 @@ pub(super) async fn answer(
     let Some(command) = load.get_text("cmd").and_then(Command::parse) else {
         return Ok(clear_reply(&empty_map()));
     };
+    let _timed = master.timings.during(command.name());
     let answer = match command {
         Command::Auth => {
             let Some(_turn) = lanes.auth().await else {

@@ -17,7 +17,7 @@ const LARGE_MAX: usize = 8;
 const MANY_ITEMS_MAX: usize = 32;
 
 #[derive(Debug)]
-pub(super) struct Lanes {
+pub(crate) struct Lanes {
     in_work: Arc<Semaphore>,
     auth: Semaphore,
     auth_waiting: Semaphore,
@@ -38,6 +38,19 @@ impl Default for Lanes {
 }
 
 impl Lanes {
+    /// What is taken, for the log.
+    pub(crate) fn line(&self) -> String {
+        format!(
+            "{} in work of {IN_WORK_MAX}, {} that authenticate and {} that wait to, {} large ones, {} with many values",
+            IN_WORK_MAX - self.in_work.available_permits(),
+            AUTH_MAX - self.auth.available_permits(),
+            (AUTH_WAITING_MAX - self.auth_waiting.available_permits())
+                .saturating_sub(AUTH_MAX - self.auth.available_permits()),
+            LARGE_MAX - self.large.available_permits(),
+            MANY_ITEMS_MAX - self.many_items.available_permits()
+        )
+    }
+
     /// A place among the requests in work.
     pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
         // The semaphores are never closed.

@@ -13,6 +13,7 @@ use super::{Fault, events, pillar, returns};
 use crate::config::MasterOpts;
 use crate::fileserver::FileRequest;
 use crate::keys::{KeyState, MinionKey};
+use crate::live::Live;
 use crate::master::Master;
 use crate::mine::MineRequest;
 use crate::peer;
@@ -67,6 +68,31 @@ impl Command {
             "verify_minion" => Self::VerifyMinion,
             other => Self::Files(FileRequest::parse(other)?),
         })
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Return => "_return",
+            Self::MinionEvent => "_minion_event",
+            Self::Pillar => "_pillar",
+            Self::MasterOpts => "_master_opts",
+            Self::MasterTops => "_master_tops",
+            Self::Mine => "_mine",
+            Self::MineGet => "_mine_get",
+            Self::MineDelete => "_mine_delete",
+            Self::MineFlush => "_mine_flush",
+            Self::RegisterResources => "_register_resources",
+            Self::Files(FileRequest::Serve) => "_serve_file",
+            Self::Files(FileRequest::Hash | FileRequest::HashAndStat) => "_file_hash",
+            Self::Files(_) => "lists of files",
+            Self::FileRecv => "_file_recv",
+            Self::MinionPub => "minion_pub",
+            Self::PubRet => "pub_ret",
+            Self::MinionRunner => "minion_runner",
+            Self::NotAllowed => "not allowed",
+            Self::RevokeAuth => "revoke_auth",
+            Self::VerifyMinion => "verify_minion",
+        }
     }
 }
 
@@ -125,10 +151,11 @@ fn replayed(master: &Master, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8>
 
 async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &MinionKey) -> Result<Value, Fault> {
     let Request { id, load, .. } = request;
+    let _timed = master.timings.during(command.name());
     Ok(match command {
         Command::Return => returns::accept(master, request, key).await?,
         Command::MinionEvent => events::accept(master, id, load),
-        Command::MasterOpts => master_opts(&master.opts, load),
+        Command::MasterOpts => master_opts(&master.live.load(), load),
         Command::RegisterResources => Value::from(true),
         Command::Files(what) => master.files.answer(what, load.clone()).await,
         Command::FileRecv => Value::from(master.files.receive(id.clone(), load.clone()).await),
@@ -167,12 +194,12 @@ fn refuse_mine(master: &Master, id: &MinionId, why: &str) {
     master.refusals.tell(&master.bus, &said, format!("brine/refused/mine/{id}"), data);
 }
 
-fn master_opts(opts: &MasterOpts, load: &Value) -> Value {
+fn master_opts(live: &Live, load: &Value) -> Value {
     let env_only = load.get("env_only").is_some_and(ValueExt::truthy);
     // Environments, and no paths of this host.
-    let envs = opts.files.roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
+    let envs = live.envs.iter().map(|env| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
     let mut told = vec![(Value::from("file_roots"), Value::Map(envs))];
-    for (key, value) in opts.told_to_minions.entries().unwrap_or_default() {
+    for (key, value) in live.told_to_minions.entries().unwrap_or_default() {
         if !env_only || key.text().is_some_and(MasterOpts::is_env_only) {
             told.push((key.clone(), value.clone()));
         }

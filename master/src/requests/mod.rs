@@ -29,7 +29,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::master::Master;
 pub(crate) use clear::strip_secrets;
-use lanes::Lanes;
+pub(crate) use lanes::Lanes;
 pub(crate) use returns::{all_true, fun_text, worst_retcode};
 pub(crate) use sent::SentTo;
 
@@ -69,7 +69,7 @@ impl From<crate::jobs::StoreError> for Fault {
 
 /// Receives until `stop`, then lets what is in work finish within `grace`.
 pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: CancellationToken, grace: Duration) {
-    let lanes = Arc::new(Lanes::default());
+    let lanes = Arc::clone(&master.lanes);
     let tasks = TaskTracker::new();
     loop {
         // The place first: when all are taken, senders wait in their sockets and not in our memory.

@@ -26,7 +26,7 @@ const FUNCTIONS: [&str; 10] = [
 
 pub(super) async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
     match fun {
-        "config.values" => Ok(master.opts.shown.clone()),
+        "config.values" => Ok(master.live.load().shown.clone()),
         "minions.connected" => super::connected::alived(master, true).await,
         "key.list_all" => list_all(master),
         "key.list" => list(master, call),

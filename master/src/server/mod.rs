@@ -1,13 +1,19 @@
 //! Starting a master, and ending it: checks, folders, keys, sockets, tasks, in the order in which a failure costs least.
 
-mod dirs;
-mod pidfile;
-pub mod process;
+mod dump;
+pub mod preflight;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use brine_daemon::ProcessError;
+use brine_daemon::folders::Folder;
+use brine_daemon::pidfile::PidFile;
+use brine_daemon::profile::Timings;
+use brine_daemon::user;
 use brine_zmtp::{BindError, Endpoint, Limits, PubConfig, Publisher, Router, RouterConfig};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +26,7 @@ use crate::facts::KnownFacts;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, StoreError};
 use crate::keys::{KeyError, KeyStore, MasterKey, MasterKeyError};
+use crate::live::Live;
 use crate::master::Master;
 use crate::mine::Mine;
 use crate::peer::Peer;
@@ -27,12 +34,9 @@ use crate::presence;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
-use crate::requests::SentTo;
+use crate::requests::{Lanes, SentTo};
 use crate::sessions::Sessions;
 use crate::{maintenance, requests};
-pub use dirs::DirError;
-pub use pidfile::PidError;
-use pidfile::PidFile;
 
 /// What is in work when the master is told to stop has so long to finish.
 const GRACE: Duration = Duration::from_secs(5);
@@ -44,12 +48,9 @@ const EXIT_PORT: i32 = 4;
 /// Why the master does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A folder cannot be made or used.
+    /// A folder cannot be made or used, or another master of this configuration runs.
     #[error("{0}")]
-    Dir(#[from] DirError),
-    /// Another master of this configuration runs.
-    #[error("{0}")]
-    Pid(#[from] PidError),
+    Process(#[from] ProcessError),
     /// The master's key.
     #[error("{0}")]
     MasterKey(#[from] MasterKeyError),
@@ -93,6 +94,7 @@ impl StartError {
     pub const fn exit_code(&self) -> i32 {
         match self {
             Self::Bind { .. } => EXIT_PORT,
+            Self::Process(error) => error.exit_code(),
             Self::Files(_) => brine_protocol::exit::USAGE,
             _ => brine_protocol::exit::GENERIC,
         }
@@ -109,6 +111,8 @@ pub struct Server {
     serving: JoinHandle<()>,
     publishing: JoinHandle<()>,
     maintaining: JoinHandle<()>,
+    /// Held while a profile is made.
+    profiling: Arc<Semaphore>,
     _pid: Option<PidFile>,
 }
 
@@ -118,14 +122,15 @@ impl Server {
     /// # Errors
     /// When anything it needs is missing or taken. What was started until then is gone with the runtime.
     pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
-        process::raise_file_limit();
         // Mistakes in the settings first, before anything is made.
         let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Files)?;
         let mine = Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref(), &opts.nodegroups)
             .map_err(StartError::Files)?;
         let peer = Peer::new(&opts).map_err(StartError::Files)?;
-        dirs::prepare(&opts)?;
-        let pid = PidFile::take(&opts.pidfile)?;
+        for folder in folders(&opts) {
+            folder.prepare("salt-master")?;
+        }
+        let pid = PidFile::take("salt-master", &opts.pidfile)?;
         let cache = |what| {
             let path = opts.cachedir.clone();
             move |why| StartError::Cache { what, path, why }
@@ -142,7 +147,7 @@ impl Server {
             false => None,
         };
         let keys = Arc::new(KeyStore::open(&opts.pki_dir)?);
-        let users = ["root".to_owned(), opts.user.clone(), process::current_user()];
+        let users = ["root".to_owned(), opts.user.clone(), user::current()];
         let access = Access::open(opts.access.clone(), &opts.cachedir, &users).map_err(cache("the local keys"))?;
         let sessions =
             Sessions::open(opts.cachedir.join("sessions"), opts.publish_session).map_err(cache("the session keys"))?;
@@ -166,9 +171,12 @@ impl Server {
             python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.python_job_files),
             publish_port: publish.port().unwrap_or(opts.publish_port),
             publisher: handle,
+            lanes: Arc::new(Lanes::default()),
             sent_to: SentTo::default(),
             refusals: Refusals::default(),
             rotate: tokio::sync::Notify::new(),
+            timings: Timings::default(),
+            live: ArcSwap::from_pointee(Live::new(&opts)),
             opts,
             keys,
             access,
@@ -196,8 +204,11 @@ impl Server {
             tokio::spawn(all)
         };
         let serving = tokio::spawn(requests::serve(Arc::clone(&master), router, stop.clone(), GRACE));
-        tracing::info!("salt-master {} answers on {requests} and publishes on {publish}", env!("CARGO_PKG_VERSION"));
-        Ok(Self { requests, publish, master, publisher, stop, serving, publishing, maintaining, _pid: pid })
+        let profiling = Arc::new(Semaphore::new(1));
+        let server =
+            Self { requests, publish, master, publisher, stop, serving, publishing, maintaining, profiling, _pid: pid };
+        tracing::info!("salt-master {} {}", env!("CARGO_PKG_VERSION"), server.status());
+        Ok(server)
     }
 
     /// Where requests are answered, with the real port.
@@ -228,6 +239,19 @@ impl Server {
         self.publisher.wait_for_subscribers(count).await;
     }
 
+    /// What it does, in one line.
+    pub fn status(&self) -> String {
+        format!("answers on {} and publishes on {}", self.requests, self.publish)
+    }
+
+    /// Takes up those of the settings that can change while it runs.
+    ///
+    /// # Errors
+    /// When one cannot be used: nothing has changed then.
+    pub fn reload(&self, opts: &MasterOpts) -> Result<(), String> {
+        self.master.reload(opts)
+    }
+
     /// Stops taking requests, finishes what is in work within a few seconds, and ends. Everything acknowledged is on disk.
     pub async fn stop(self) {
         self.stop.cancel();
@@ -239,6 +263,17 @@ impl Server {
         self.publishing.abort();
         tracing::info!("salt-master has stopped");
     }
+}
+
+/// The folders a master works in. Those that are there keep the mode their owner gave them, but that of the keys.
+pub fn folders(opts: &MasterOpts) -> Vec<Folder> {
+    vec![
+        Folder { private: !opts.auth.permissive_pki_access, ..Folder::private("pki_dir", &opts.pki_dir) },
+        Folder::new("cachedir", &opts.cachedir, 0o750),
+        Folder::new("cachedir", opts.cachedir.join("jobs"), 0o750),
+        Folder::new("cachedir", opts.cachedir.join("proc"), 0o750),
+        Folder::new("sock_dir", &opts.sock_dir, 0o755),
+    ]
 }
 
 async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {

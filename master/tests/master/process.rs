@@ -19,7 +19,7 @@ fn config(dir: &Path, lines: &str) {
     let user = "root";
     let text = format!(
         "interface: 127.0.0.1\npublish_port: 0\nret_port: 0\npki_dir: {top}/pki\ncachedir: {top}/cache\nsock_dir: {top}/sock\n\
-         pidfile: {top}/pid\nlog_file: {top}/log\nuser: {user}\n{lines}\n"
+         pidfile: {top}/pid\nmax_open_files: 64\nlog_file: {top}/log\nuser: {user}\n{lines}\n"
     );
     std::fs::write(dir.join("master"), text).unwrap();
 }

@@ -67,7 +67,10 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     cli::check_conf_dir(flags.config_dir.as_deref()).map_err(misuse)?;
     let opts = conf(flags)?;
     if let Some(user) = &flags.user {
-        process::become_user(user).map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
+        let failed = |e: brine_daemon::ProcessError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
+        if let Some(other) = brine_daemon::user::other("salt-call", user, true).map_err(failed)? {
+            other.become_it().map_err(failed)?;
+        }
     }
     let mut printer =
         Printer::new(&flags.output, &opts.config).map_err(|e| Failure::new(exit::USAGE, format!("salt-call: {e}")))?;

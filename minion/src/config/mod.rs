@@ -3,7 +3,6 @@
 //! What belongs together is a struct of its own, owned by the part it configures.
 
 mod id;
-pub mod ownership;
 mod package;
 mod read;
 
@@ -39,7 +38,7 @@ pub enum OptsError {
     },
     /// What somebody else may change.
     #[error(transparent)]
-    Untrusted(#[from] ownership::Untrusted),
+    Untrusted(#[from] brine_daemon::trust::Untrusted),
     /// The minion's id.
     #[error("{why}; set `id` in {file}")]
     Id {
@@ -139,6 +138,8 @@ pub struct AuthOpts {
     pub timeout: Duration,
     /// `auth_tries`
     pub tries: u32,
+    /// `random_reauth_delay`: at most so long a minion waits before it authenticates again because the master's key changed.
+    pub reauth_delay: Duration,
     /// `rejected_retry`
     pub rejected_retry: bool,
     /// `master_finger`

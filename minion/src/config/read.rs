@@ -3,14 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brine_daemon::trust;
 use brine_protocol::config::{Config, ConfigError, Role};
 use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, ValueExt};
 use brine_zmtp::{Backoff, Heartbeat, Keepalive};
 
-use super::{
-    AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id, ownership,
-};
+use super::{AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id};
 use crate::returns::SpoolLimits;
 
 impl MinionOpts {
@@ -23,9 +22,9 @@ impl MinionOpts {
     pub fn load_with(conf_dir: &Path, id: Option<&str>, overrides: &[(&str, Value)]) -> Result<Self, OptsError> {
         // Also the folders that hold nothing yet, and the files that are read later.
         for beside in ["minion.d", "minion_id", "grains", "module_keys"] {
-            ownership::check(&conf_dir.join(beside))?;
+            trust::check(&conf_dir.join(beside))?;
         }
-        let trust = |file: &Path| ownership::check(file).map_err(|e| e.to_string());
+        let trust = |file: &Path| trust::check(file).map_err(|e| e.to_string());
         let mut config = Config::load_trusted(&conf_dir.join("minion"), Role::Minion, &trust)?;
         for (key, value) in overrides {
             config.set(key, value.clone());
@@ -63,6 +62,7 @@ impl MinionOpts {
             wait_max: config.get_duration("acceptance_wait_time_max")?,
             timeout: config.get_duration("auth_timeout")?,
             tries: u32::try_from(config.get_u64("auth_tries")?).unwrap_or(u32::MAX).max(1),
+            reauth_delay: config.get_duration("random_reauth_delay")?,
             rejected_retry: config.get_bool("rejected_retry")?,
             master_finger: config.opt_str("master_finger")?.unwrap_or_default(),
             open_mode: config.get_bool("open_mode")?,

@@ -107,7 +107,8 @@ impl Channel {
                 e if e.is_permanent() && patience == Patience::Start => return Err(error),
                 e => error!("cannot sign in: {e}. Trying again in {wait:?}"),
             }
-            tokio::time::sleep(wait.mul_f64(rand::random_range(1.0..1.1))).await;
+            // Not in step with the rest of the fleet.
+            tokio::time::sleep(wait.mul_f64(rand::random_range(0.75..1.25))).await;
             if !opts.wait_max.is_zero() {
                 wait = (wait * 2).min(opts.wait_max.max(opts.wait));
             }

@@ -57,6 +57,9 @@ pub struct Publications {
     dropped: u64,
 }
 
+/// After a rotation of the publish key, minions come back over so much time. No more: the job that told them of it waits.
+const REAUTH_SPREAD: Duration = Duration::from_secs(1);
+
 impl Publications {
     /// Subscribes with what the last authentication gave.
     pub fn subscribe(channel: Arc<Channel>, live: Arc<Live>) -> Self {
@@ -147,6 +150,9 @@ impl Publications {
                 return Ok(None);
             }
         }
+        // The whole fleet got this publication, and none of it can read it.
+        let spread = self.channel.opts.auth.reauth_delay.min(REAUTH_SPREAD);
+        tokio::time::sleep(spread.mul_f64(rand::random())).await;
         let live = match self.channel.renew(self.live.generation).await {
             Ok(live) => live,
             Err(e) if e.is_permanent() => {

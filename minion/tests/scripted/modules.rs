@@ -10,7 +10,7 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{
     Broker, Caller, Function, Grants, Held, HostOp, Installed, JobContext, JobOutcome, JobsOp, MineOp, Module,
-    ModuleInfo, ModulesOp, Param, PolicyOp, Rest, Sha256Hex, Usage,
+    ModuleInfo, ModulesOp, Param, PolicyOp, Reloaded, Rest, Settings, Sha256Hex, Usage,
 };
 use futures_util::future::BoxFuture;
 use sha2::{Digest, Sha256};
@@ -218,6 +218,14 @@ impl Runtime for Modules {
     fn synced(&self, environments: &[&str], _master: &str, _changed: bool) -> std::io::Result<()> {
         self.synced.lock().unwrap().extend(environments.iter().map(|it| (*it).to_owned()));
         Ok(())
+    }
+
+    fn reload(&self, _settings: Settings) -> BoxFuture<'_, Reloaded> {
+        Box::pin(async { Reloaded::default() })
+    }
+
+    fn load(&self) -> (usize, Vec<u32>) {
+        (*self.waiting.borrow(), Vec::new())
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {

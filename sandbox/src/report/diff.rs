@@ -23,7 +23,7 @@ pub(super) fn of(store: &Store, name: &str) -> Result<Value, String> {
     };
     let in_use = store.get(name).filter(|entry| !entry.standard);
     let now = in_use.as_deref().map(|entry| (&*entry.module, entry.signers.as_slice(), entry.signed_time));
-    Ok(diff(store.policy(), &held, now))
+    Ok(diff(&store.policy(), &held, now))
 }
 
 /// A version: what it is, who signed it and when.

@@ -20,7 +20,7 @@ pub(super) fn of(store: &Store) -> Vec<String> {
     let table = store.table();
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let groups = fs::read_to_string("/etc/group").unwrap_or_default();
-    let mut findings = of_policy(store.policy(), &table, &Accounts { users: &users, groups: &groups });
+    let mut findings = of_policy(&store.policy(), &table, &Accounts { users: &users, groups: &groups });
     let left_out = store.all_left_out();
     findings.extend(left_out.iter().map(|(name, left_out)| format!("module {name} is left out: {}", left_out.why)));
     let refused = store.refused();

@@ -88,7 +88,7 @@ pub(crate) fn approved(store: &Store, entry: &Entry) -> Value {
         ("has", words(has)),
         ("to_be_named", words(to_name)),
         ("lines", optional(lines)),
-        ("missing", texts(missing(store.policy(), entry))),
+        ("missing", texts(missing(&store.policy(), entry))),
     ])
 }
 

@@ -163,8 +163,8 @@ impl Inner {
     }
 
     /// Has the executors forget a module that was replaced, when the last job that was to call it has ended.
-    async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
-        let longest = Duration::from_millis(self.limits.wall_ms) + LATE;
+    pub(super) async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
+        let longest = Duration::from_millis(self.limits.load().wall_ms) + LATE;
         let unused = async {
             while Arc::strong_count(&entry) > 1 {
                 tokio::time::sleep(RETIRE_TICK).await;

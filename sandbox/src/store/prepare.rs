@@ -57,6 +57,8 @@ impl Store {
         rules: &Rules<'_>,
         decided: &Decided,
     ) -> Result<Prepared, InstallError> {
+        // One word for all of it, whatever is read again meanwhile.
+        let policy = self.policy();
         let size = files.wasm.len() as u64;
         let limit = self.compiler.limits.module;
         if size > limit {
@@ -66,10 +68,10 @@ impl Store {
         if rules.standard {
             self.standard_key.check(name, &files.wasm, files.signature.as_deref())?;
         }
-        let signed = self.signed(name, &files.wasm, files.signature.as_ref()).await?;
+        let signed = signed(&policy, name, &files.wasm, files.signature.as_ref()).await?;
         let subject = Subject { name, standard: rules.standard, sha256, signers: &signed.keys };
         // What is not signed as it has to be is not even compiled.
-        self.policy.decide::<&str>(&subject, &[], &[])?;
+        policy.decide::<&str>(&subject, &[], &[])?;
         let info = self.compiled(name, sha256, &files.wasm).await?.info;
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
         let seen = is_signed(&signed.keys).then(|| Seen::new(&module.info, signed.time, sha256));
@@ -79,18 +81,18 @@ impl Store {
         if rules.fresh && !approved {
             why.rolled_back = decided.was_rolled_back(sha256);
             let older = seen.as_ref().zip(decided.newest()).filter(|(seen, newest)| seen.is_older_than(newest));
-            why.older = older.map(|(_, newest)| newest.clone()).filter(|_| !self.policy.may_be_older(&subject));
+            why.older = older.map(|(_, newest)| newest.clone()).filter(|_| !policy.may_be_older(&subject));
         }
         // A standard module whose place is taken is no version before it.
         let before = rules.before.filter(|before| !before.standard);
         if let (Some(before), false) = (before, approved) {
-            why.more = self.policy.newly_asked(&subject, &before.module.info.imports, &module.info.imports);
+            why.more = policy.newly_asked(&subject, &before.module.info.imports, &module.info.imports);
         }
         // What asks for no more than an approved version is approved with it.
         let carried =
             !approved && why.more.is_empty() && before.is_some_and(|before| decided.approves(before.module.sha256));
         let functions: Vec<&str> = module.info.functions.iter().map(|function| function.name.as_str()).collect();
-        let decide = |approved| self.policy.decide_on(&subject, &module.info.imports, &functions, approved);
+        let decide = |approved| policy.decide_on(&subject, &module.info.imports, &functions, approved);
         let (grants, carried) = match decide(approved) {
             Ok(grants) => (Ok(grants), false),
             Err(_) if carried => (decide(true), true),
@@ -99,7 +101,7 @@ impl Store {
         match grants {
             Ok(grants) if why.is_empty() => {
                 let entry = Entry {
-                    key: executor_key(name, sha256),
+                    key: executor_key(name, sha256, &grants),
                     name: name.clone(),
                     module: Arc::new(module),
                     grants,
@@ -115,7 +117,7 @@ impl Store {
             Err(refused) if !rules.fresh || decide(true).is_err() => return Err(refused.into()),
             Err(refused) => why.more.extend(refused.missing),
         }
-        let lines = granting(&self.policy, &subject, &why);
+        let lines = granting(&policy, &subject, &why);
         Err(InstallError::Held(Box::new(Held {
             module: Arc::new(module),
             name: name.clone(),
@@ -148,13 +150,18 @@ impl Store {
             }
         }
     }
+}
 
-    async fn signed(&self, name: &ModuleName, wasm: &Bytes, signature: Option<&Bytes>) -> Result<Signed, InstallError> {
-        let (Some(signature), false) = (signature, self.policy.keys.is_empty()) else { return Ok(Signed::default()) };
-        let (name, wasm, signature) = (name.clone(), wasm.clone(), signature.clone());
-        let (keys, revoked) = (self.policy.keys.clone(), self.policy.revoked.keys.clone());
-        Ok(off_thread(move || signature::signed(&name, &wasm, Some(&signature), &keys, &revoked)).await?)
-    }
+async fn signed(
+    policy: &Policy,
+    name: &ModuleName,
+    wasm: &Bytes,
+    signature: Option<&Bytes>,
+) -> Result<Signed, InstallError> {
+    let (Some(signature), false) = (signature, policy.keys.is_empty()) else { return Ok(Signed::default()) };
+    let (name, wasm, signature) = (name.clone(), wasm.clone(), signature.clone());
+    let (keys, revoked) = (policy.keys.clone(), policy.revoked.keys.clone());
+    Ok(off_thread(move || signature::signed(&name, &wasm, Some(&signature), &keys, &revoked)).await?)
 }
 
 /// Whether a key of the policy's is among them.

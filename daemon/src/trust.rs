@@ -1,6 +1,6 @@
-//! Who may write the configuration decides who the master is and what modules may do on this host. So nobody but root and the
-//! user that the minion runs as may: no file of it, no folder on the way to it, and no link that leads there (the class of
-//! CVE-2021-22004). There is no setting that switches this off; a setting would lie in the file itself.
+//! Who may write a minion's configuration decides who its master is and what modules may do on this host; who may write a master's decides
+//! what all its minions run. So nobody but root and the user who reads it may: no file of it, no folder on the way to it, and no link that
+//! leads there (the class of CVE-2021-22004). There is no setting that switches this off; a setting would lie in the file itself.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ const OTHERS_WRITE: u32 = 0o022;
 /// Somebody else may change what is read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{wanted} is not read, because {whose} may be changed by others than root and the minion's user (mode {mode:04o}, owner {owner}); \
+    "{wanted} is not read, because {whose} may be changed by others than root and the user who reads it (mode {mode:04o}, owner {owner}); \
      mend that with: {mend}",
     whose = Whose { path, wanted },
     mend = self.mend()
@@ -49,7 +49,7 @@ impl Untrusted {
     fn mend(&self) -> String {
         let path = quoted(&self.path);
         let chown = self.wrong_owner.then(|| {
-            let user = crate::process::user_name(self.user).unwrap_or_else(|| self.user.to_string());
+            let user = crate::user::name_of(self.user).unwrap_or_else(|| self.user.to_string());
             format!("chown -h {user} {path}")
         });
         let chmod = (self.mode & OTHERS_WRITE != 0).then(|| format!("chmod go-w {path}"));

@@ -1,0 +1,137 @@
+//! The options of both daemons, with Salt's names and words.
+
+use std::path::{Path, PathBuf};
+
+use brine_protocol::config::Config;
+use brine_protocol::value::Value;
+use brine_protocol::{exit, logging};
+use clap::Args;
+
+use crate::ProcessError;
+
+/// Salt's folder of configuration files.
+const CONFIG_DIR: &str = "/etc/salt";
+
+/// The options of a daemon.
+#[derive(Debug, Clone, Args)]
+pub struct DaemonArgs {
+    /// Pass in an alternative configuration directory. Default: '/etc/salt'.
+    #[arg(short, long, value_name = "CONFIG_DIR")]
+    pub config_dir: Option<PathBuf>,
+    /// Run as this user; only root can.
+    #[arg(short, long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Run as a daemon: in the background, once it answers.
+    #[arg(short, long)]
+    pub daemon: bool,
+    /// Specify the location of the pidfile.
+    #[arg(long, value_name = "PIDFILE")]
+    pub pid_file: Option<PathBuf>,
+    /// Accepted for Salt's sake: the service manager starts a daemon again that ended, nothing here does.
+    #[arg(long)]
+    pub disable_keepalive: bool,
+    /// Set by -d for the process it starts.
+    #[arg(long, hide = true)]
+    pub background: bool,
+    /// Logs.
+    #[command(flatten)]
+    pub log: LogArgs,
+}
+
+/// What is logged where.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Logging Options")]
+pub struct LogArgs {
+    /// Console logging log level. Default: 'warning'. The following log levels are INSECURE and may log sensitive data: all, debug, garbage,
+    /// profile, trace
+    #[arg(short = 'l', long, value_name = "LOG_LEVEL", value_parser = logging::LEVELS, ignore_case = true)]
+    pub log_level: Option<String>,
+    /// Log file path.
+    #[arg(long, value_name = "LOG_FILE")]
+    pub log_file: Option<PathBuf>,
+    /// Logfile logging log level. Default: that of the console.
+    #[arg(long, value_name = "LOG_LEVEL_LOGFILE", value_parser = logging::LEVELS, ignore_case = true)]
+    pub log_file_level: Option<String>,
+}
+
+impl DaemonArgs {
+    /// The folder of the configuration: `-c`, else `SALT_CONFIG_DIR`, else Salt's. `-c` may also name the file in it.
+    ///
+    /// # Errors
+    /// When a folder was named that is not there: with a mistyped one a daemon would start as somebody else.
+    pub fn conf_dir(&self) -> Result<PathBuf, ProcessError> {
+        let from_env = || std::env::var_os("SALT_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let Some(dir) = self.config_dir.clone().or_else(from_env) else { return Ok(CONFIG_DIR.into()) };
+        if dir.is_file() {
+            return Ok(dir.parent().unwrap_or(Path::new("/")).to_owned());
+        }
+        // Salt starts with its defaults where its own folder is not there.
+        if dir == Path::new(CONFIG_DIR) || dir.try_exists().unwrap_or(true) {
+            return Ok(dir);
+        }
+        let why =
+            format!("the configuration folder {} does not exist: make it, or name another with -c", dir.display());
+        Err(ProcessError::new(exit::USAGE, why))
+    }
+
+    /// Lays what the command line says over the configuration.
+    pub fn overrule(&self, config: &mut Config) {
+        for (key, value) in self.overrides() {
+            config.set(key, value);
+        }
+    }
+
+    /// The settings that the command line overrules.
+    pub fn overrides(&self) -> Vec<(&'static str, Value)> {
+        // Relative to where the daemon was started, not to the configuration.
+        let path = |path: &Option<PathBuf>| {
+            let path = path.as_deref()?;
+            Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string())
+        };
+        let given = [
+            ("user", self.user.clone()),
+            ("pidfile", path(&self.pid_file)),
+            ("log_level", self.log.log_level.clone()),
+            ("log_file", path(&self.log.log_file)),
+            ("log_level_logfile", self.log.log_file_level.clone()),
+        ];
+        given.into_iter().filter_map(|(key, value)| Some((key, Value::from(value?)))).collect()
+    }
+
+    /// Starts logging as configuration and command line say. A file that is only Salt's default need not open.
+    ///
+    /// # Errors
+    /// When a level is unknown, or a file that was asked for cannot be opened.
+    pub fn start_log(&self, config: &Config) -> Result<(), ProcessError> {
+        let usage = |why: String| ProcessError::new(exit::USAGE, why);
+        let levels = levels(config).map_err(usage)?;
+        let file = match config.opt_str("log_file").map_err(|e| usage(e.to_string()))? {
+            Some(_) => Some(config.get_path("log_file").map_err(|e| usage(e.to_string()))?),
+            None => None,
+        };
+        let both = |file| logging::init(&levels.0, Some((file, levels.1.as_str())));
+        match file.as_deref() {
+            Some(file) if self.log.log_file.is_some() => both(file).map_err(usage),
+            Some(file) => both(file).or_else(|why| {
+                logging::init(&levels.0, None).map_err(usage)?;
+                tracing::warn!("{why}; what is logged goes to standard error only");
+                Ok(())
+            }),
+            None => logging::init(&levels.0, None).map_err(usage),
+        }
+    }
+}
+
+/// The levels of console and log file that a configuration has.
+///
+/// # Errors
+/// When one is unknown, as one line.
+pub fn levels(config: &Config) -> Result<(String, String), String> {
+    let level = |key| config.opt_str(key).map_err(|error| error.to_string());
+    let console = level("log_level")?.unwrap_or_else(|| "warning".to_owned());
+    let file = level("log_level_logfile")?.unwrap_or_else(|| console.clone());
+    for (key, level) in [("log_level", &console), ("log_level_logfile", &file)] {
+        logging::parse_level(level).map_err(|why| format!("the option {key} in {}: {why}", config.path().display()))?;
+    }
+    Ok((console, file))
+}

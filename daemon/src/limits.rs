@@ -1,0 +1,135 @@
+//! The limit on open files.
+
+use std::path::Path;
+
+use brine_protocol::config::Config;
+use rustix::process::{Resource, Rlimit};
+
+/// How many files a process may have open; none: any number.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenFiles {
+    limit: Option<u64>,
+    wanted: u64,
+}
+
+/// Raises the limit on open files to what the system allows: root's to `max_open_files` at least.
+pub fn raise_open_files(config: &Config) -> OpenFiles {
+    let wanted = config.get_u64("max_open_files").unwrap_or(100_000);
+    let mut limit = rustix::process::getrlimit(Resource::Nofile);
+    let below = |a: Option<u64>, b: Option<u64>| match (a, b) {
+        (None, _) => false,
+        (Some(_), None) => true,
+        (Some(a), Some(b)) => a < b,
+    };
+    // Root may raise its hard limit too.
+    let most = if below(limit.maximum, Some(wanted)) { Some(wanted) } else { limit.maximum };
+    let set = |current, maximum| rustix::process::setrlimit(Resource::Nofile, Rlimit { current, maximum });
+    if below(limit.current, most) && set(most, most).is_ok() {
+        limit.current = most;
+    } else if below(limit.current, limit.maximum) && set(limit.maximum, limit.maximum).is_ok() {
+        limit.current = limit.maximum;
+    }
+    OpenFiles { limit: limit.current, wanted }
+}
+
+/// How bad it is to have this many accepted keys with this many open files; none: good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tight {
+    Info,
+    Warning,
+    Critical,
+}
+
+/// Salt's measure: the keys should be fewer than a quarter of the files.
+fn tight(accepted: u64, files: u64) -> Option<Tight> {
+    let times = |n: u64| accepted.saturating_mul(n);
+    if times(4) <= files {
+        None
+    } else if times(2) >= files {
+        Some(Tight::Critical)
+    } else if times(3) >= files {
+        Some(Tight::Warning)
+    } else {
+        Some(Tight::Info)
+    }
+}
+
+impl OpenFiles {
+    /// Says so where there are fewer than `max_open_files`.
+    pub fn say(self) {
+        if let Some(line) = self.line() {
+            tracing::warn!("{line}");
+        }
+    }
+
+    fn line(self) -> Option<String> {
+        let (have, wanted) = (self.limit.filter(|have| *have < self.wanted)?, self.wanted);
+        Some(format!(
+            "this process may have {have} open files, fewer than max_open_files ({wanted}): raise its hard limit (LimitNOFILE= of its \
+             unit, or `ulimit -Hn`), or set max_open_files to what it has"
+        ))
+    }
+
+    /// Says, as Salt does, when the limit is low for the keys in the folder.
+    pub fn judge(self, accepted_dir: &Path) {
+        judge(self.limit, accepted_dir);
+    }
+}
+
+fn judge(limit: Option<u64>, accepted_dir: &Path) {
+    let accepted = std::fs::read_dir(accepted_dir).map_or(0, |entries| {
+        entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")).count()
+    });
+    let accepted = u64::try_from(accepted).unwrap_or(u64::MAX);
+    let Some(files) = limit else { return };
+    let Some(tight) = tight(accepted, files) else { return };
+    let soon = if accepted >= files { "salt-master will run out of them pretty soon! " } else { "" };
+    let said = format!(
+        "The number of accepted minion keys({accepted}) should be lower than 1/4 of the max open files soft setting({files}). \
+         {soon}Please consider raising this value."
+    );
+    match tight {
+        Tight::Info => tracing::info!("{said}"),
+        Tight::Warning => tracing::warn!("{said}"),
+        Tight::Critical => tracing::error!("{said}"),
+    }
+}
+
+/// Descriptors that are open now.
+pub fn open_files() -> usize {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_than_wanted_are_said() {
+        let line = |limit| OpenFiles { limit, wanted: 1_000 }.line();
+        assert!(line(None).is_none() && line(Some(1_000)).is_none());
+        let line = line(Some(999)).unwrap();
+        assert!(line.contains("999") && line.contains("max_open_files (1000)") && !line.contains('\n'), "{line}");
+        let config =
+            Config::from_yaml("max_open_files: 1", Path::new("/etc/salt/master"), brine_protocol::config::Role::Master);
+        let raised = raise_open_files(&config.unwrap());
+        let now = rustix::process::getrlimit(Resource::Nofile);
+        assert_eq!((raised.limit, now.current), (now.current, now.maximum), "soft is hard now");
+    }
+
+    #[test]
+    fn keys_are_measured_as_salt_does() {
+        for (accepted, expected) in [
+            (0, None),
+            (250, None),
+            (251, Some(Tight::Info)),
+            (333, Some(Tight::Info)),
+            (334, Some(Tight::Warning)),
+            (499, Some(Tight::Warning)),
+            (500, Some(Tight::Critical)),
+            (5_000, Some(Tight::Critical)),
+        ] {
+            assert_eq!(tight(accepted, 1_000), expected, "{accepted}");
+        }
+    }
+}

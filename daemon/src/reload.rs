@@ -1,0 +1,66 @@
+//! What a configuration that changed means to a daemon that runs: some of it counts at once, the rest is named.
+
+use brine_protocol::config::Config;
+use brine_protocol::logging;
+use brine_protocol::value::{Value, ValueExt};
+
+use crate::args;
+
+/// The settings of both daemons that count at once.
+const LOGGING: [&str; 2] = ["log_level", "log_level_logfile"];
+
+/// Takes up the log levels and opens the log file anew, so that who rotates logs only has to send SIGHUP.
+///
+/// # Errors
+/// When a level is unknown: nothing has changed then.
+pub fn logs(config: &Config) -> Result<(), String> {
+    let (console, file) = args::levels(config)?;
+    logging::set_levels(logging::parse_level(&console)?, logging::parse_level(&file)?);
+    if let Err(error) = logging::reopen() {
+        tracing::error!("{error}; the log goes on into the file that was open");
+    }
+    Ok(())
+}
+
+/// The settings that are different in two configurations; sorted.
+fn changed(before: &Config, now: &Config) -> Vec<String> {
+    let entries = |config: &Config| config.opts().entries().unwrap_or_default().to_vec();
+    let (before, now) = (entries(before), entries(now));
+    let differs = |one: &[(Value, Value)], other: &[(Value, Value)]| -> Vec<String> {
+        let differing = one.iter().filter(|entry| !other.contains(entry));
+        differing.filter_map(|(key, _)| key.text().map(str::to_owned)).collect()
+    };
+    let mut changed = differs(&now, &before);
+    changed.extend(differs(&before, &now));
+    changed.sort();
+    changed.dedup();
+    changed
+}
+
+/// Says what of a new configuration counts now, and what from the next start. `live` are the daemon's own settings that count at once.
+pub fn report(before: &Config, now: &Config, live: &[&str]) {
+    let (at_once, later): (Vec<String>, Vec<String>) = changed(before, now)
+        .into_iter()
+        .partition(|key| live.contains(&key.as_str()) || LOGGING.contains(&key.as_str()));
+    let words = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
+    // At a level that is seen: who reloads wants to know.
+    tracing::warn!("configuration read again: {} changed", words(&at_once));
+    if !later.is_empty() {
+        tracing::warn!("these settings changed too and count from the next start: {}", words(&later));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::config::Role;
+    use std::path::Path;
+
+    #[test]
+    fn what_changed_is_named() {
+        let config = |text| Config::from_yaml(text, Path::new("/etc/salt/master"), Role::Master).unwrap();
+        let (before, now) = (config("log_level: info\nid: m\ngone: 1"), config("log_level: debug\nid: m\nnew: {a: 1}"));
+        assert_eq!(changed(&before, &now), ["gone", "log_level", "new"]);
+        assert!(changed(&before, &before).is_empty());
+    }
+}

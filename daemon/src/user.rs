@@ -1,0 +1,108 @@
+//! Users as the system looks them up (nsswitch), and becoming one.
+
+use std::ffi::CString;
+
+use brine_protocol::exit;
+use nix::unistd::{self, Uid, User};
+
+use crate::ProcessError;
+
+/// The name of a user; none if it has none.
+pub fn name_of(uid: u32) -> Option<String> {
+    User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name)
+}
+
+/// The name of the user this process runs as; its number if it has none.
+pub fn current() -> String {
+    let uid = rustix::process::geteuid().as_raw();
+    name_of(uid).unwrap_or_else(|| uid.to_string())
+}
+
+/// Whom to become.
+#[derive(Debug)]
+pub struct Other(User);
+
+impl Other {
+    /// Its number.
+    pub fn uid(&self) -> u32 {
+        self.0.uid.as_raw()
+    }
+
+    /// The number of its first group.
+    pub fn gid(&self) -> u32 {
+        self.0.gid.as_raw()
+    }
+}
+
+/// Whom this process has to become to run as `wanted`; none if it is that user already. One that is not root and was not told on the
+/// command line (`told`) to become root stays who it is: `root` is only Salt's default.
+///
+/// # Errors
+/// When there is no such user, or only root could become it.
+pub fn other(program: &str, wanted: &str, told: bool) -> Result<Option<Other>, ProcessError> {
+    let unknown = || ProcessError::new(exit::NO_USER, format!("there is no user {wanted} to run as (user)"));
+    let failed = |e: nix::Error| {
+        ProcessError::new(exit::NO_USER, format!("the user {wanted} to run as (user) cannot be looked up: {e}"))
+    };
+    let me = rustix::process::geteuid();
+    if wanted.is_empty() || (wanted == "root" && (me.is_root() || !told)) {
+        return Ok(None);
+    }
+    let user = User::from_name(wanted).map_err(failed)?.ok_or_else(unknown)?;
+    if user.uid.as_raw() == me.as_raw() {
+        return Ok(None);
+    }
+    if !me.is_root() {
+        let why = format!(
+            "{program} cannot run as {wanted} (user): only root can change to another user, this is {}; start it as root, or set user to \
+             who starts it",
+            current()
+        );
+        return Err(ProcessError::new(exit::NO_PERMISSION, why));
+    }
+    Ok(Some(Other(user)))
+}
+
+impl Other {
+    /// Becomes this user, with all its groups, for good. To be called before there is a second thread that has root's files open.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn become_it(&self) -> Result<(), ProcessError> {
+        let Self(user) = self;
+        // The user last: where a group is refused, what was root's groups would stay.
+        let taken = || -> Result<(), Box<dyn std::error::Error>> {
+            unistd::initgroups(&CString::new(user.name.as_str())?, user.gid)?;
+            unistd::setresgid(user.gid, user.gid, user.gid)?;
+            unistd::setresuid(user.uid, user.uid, user.uid)?;
+            Ok(())
+        };
+        taken().map_err(|error| {
+            ProcessError::new(exit::NO_PERMISSION, format!("cannot run as {} (user): {error}", user.name))
+        })?;
+        // The kernel takes a process that changed its user for one that has secrets of the first, and closes its /proc to itself.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whom_to_become() {
+        let code = |wanted, told| other("salt-master", wanted, told).err().map(|e| e.exit_code());
+        assert_eq!(code("no-such-user-here", false), Some(67));
+        assert!(other("salt-master", "", false).unwrap().is_none());
+        assert!(other("salt-master", "root", false).unwrap().is_none());
+        assert!(other("salt-master", &current(), true).unwrap().is_none());
+        match rustix::process::geteuid().is_root() {
+            true => assert_eq!(other("salt-master", "nobody", false).unwrap().unwrap().0.name, "nobody"),
+            false => {
+                assert_eq!(code("root", true), Some(77));
+                assert_eq!(code("nobody", false), Some(77).filter(|_| current() != "nobody"));
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! What the master is at, for the log (SIGUSR1) and for a file (SIGUSR2).
+
+use std::sync::Arc;
+
+use brine_daemon::profile;
+
+use super::Server;
+
+impl Server {
+    /// Writes tasks and queues to the log, at a level that is seen: somebody asked.
+    pub fn dump(&self) {
+        for line in self.lines() {
+            tracing::warn!("{line}");
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let (master, sockets) = (&self.master, self.publisher.stats());
+        let (events, behind) = (master.bus.subscribers(), master.bus.furthest_behind());
+        vec![
+            format!("state of salt-master: {}", profile::runtime_line()),
+            format!("requests: {}", master.lanes.line()),
+            format!("publishing: {} jobs wait to be signed; {}", master.publisher.waiting(), master.private.line()),
+            format!(
+                "subscribers: {} of {} connections; {} messages given out, {} written, {} lost by slow ones",
+                sockets.subscribers, sockets.connections, sockets.sent, sockets.delivered, sockets.dropped
+            ),
+            format!("event bus: {events} subscribers, {behind} events wait for the slowest"),
+            format!("sessions: {} minions since the start", master.sessions.live()),
+        ]
+    }
+
+    /// Writes a profile of the next seconds into `cachedir/profiles/`; the log says when it is there.
+    pub fn profile(&self) {
+        let master = Arc::clone(&self.master);
+        let Ok(alone) = Arc::clone(&self.profiling).try_acquire_owned() else {
+            tracing::warn!("a profile is being made already");
+            return;
+        };
+        tracing::warn!("making a profile of the next {} s", profile::WINDOW.as_secs());
+        // Owned by nobody: it ends by itself, or with the process.
+        tokio::spawn(async move {
+            let dir = master.opts.cachedir.join("profiles");
+            match profile::write("salt-master", &dir, profile::WINDOW, &master.timings).await {
+                Ok(path) => tracing::warn!("the profile is in {}", path.display()),
+                Err(error) => tracing::error!("no profile: {} cannot be written: {error}", dir.display()),
+            }
+            drop(alone);
+        });
+    }
+}

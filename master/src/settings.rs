@@ -1,0 +1,58 @@
+//! The configuration of the program salt-master: read with who may write it, laid under the command line, and read again at SIGHUP.
+
+use std::path::PathBuf;
+
+use brine_daemon::args::DaemonArgs;
+use brine_daemon::{ProcessError, reload, trust};
+use brine_protocol::config::{Config, Role};
+use brine_protocol::exit;
+
+use crate::{MasterOpts, Server, live};
+
+/// Reads and checks the configuration.
+///
+/// # Errors
+/// When it cannot be used, or others may write it; one line.
+pub fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessError> {
+    let usage = |why: String| ProcessError::new(exit::USAGE, why);
+    let dir = args.conf_dir()?;
+    // Also the folder that holds nothing yet.
+    trust::check(&dir.join("master.d")).map_err(|error| usage(error.to_string()))?;
+    let trust = |file: &std::path::Path| trust::check(file).map_err(|error| error.to_string());
+    let config = Config::load_trusted(&dir.join("master"), Role::Master, &trust);
+    let mut config = config.map_err(|error| usage(error.to_string()))?;
+    args.overrule(&mut config);
+    let opts = MasterOpts::from_config(&config).map_err(|error| usage(error.to_string()))?;
+    Ok((config, opts))
+}
+
+/// The single files that the master's user has to be able to write, in folders that are not its own.
+pub fn files(config: &Config, opts: &MasterOpts) -> Vec<PathBuf> {
+    let log = config.get_path("log_file").ok().filter(|path| !path.to_string_lossy().contains("://"));
+    log.into_iter().chain([opts.pidfile.clone()]).chain(opts.audit.path.clone()).collect()
+}
+
+/// Reads the configuration again and lets the master take up what can change while it runs. Answers the configuration that counts from
+/// now on: the one before, if the new one cannot be used.
+pub fn reload(args: &DaemonArgs, before: Config, server: &Server) -> Config {
+    let taken = load(args).map_err(|error| error.to_string()).and_then(|(config, opts)| {
+        brine_daemon::args::levels(&config)?;
+        server.reload(&opts)?;
+        reload::logs(&config)?;
+        // Whoever moves logs away moves this one too.
+        if let Err(error) = server.reopen_audit_log() {
+            tracing::error!("the audit log cannot be opened anew, it goes on into the file that was open: {error}");
+        }
+        Ok((config, opts))
+    });
+    match taken {
+        Ok((config, opts)) => {
+            reload::report(&before, &config, &live::settings(&opts));
+            config
+        }
+        Err(why) => {
+            tracing::error!("the configuration is not taken up, the one before stays: {why}");
+            before
+        }
+    }
+}
