@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use brine_minion::config::MinionOpts;
 use brine_minion::minion::{Called, Local, sandbox_of};
 use brine_protocol::args::parse_input;
+use brine_protocol::commandline::user_cache;
 use brine_protocol::config::{Config, Role};
 use brine_protocol::output::{self, Outputter, Style};
 use brine_protocol::value::{Value, ValueExt, map};
@@ -21,7 +22,6 @@ use crate::cli::Run;
 use crate::failure::{self, Failure};
 use crate::file;
 use crate::grants::{self, Merged};
-use crate::tool;
 
 /// Who the module is told that it runs on: there is no minion.
 const ID: &str = "local";
@@ -110,7 +110,7 @@ struct Work {
 impl Work {
     fn new() -> Result<Self, Failure> {
         let none = |error: std::io::Error| Failure::failed(format!("no folder to work in: {error}"));
-        let kept = tool::cache().map(|cache| cache.join("run"));
+        let kept = user_cache().map(|cache| cache.join("run"));
         let kept = kept.filter(|dir| DirBuilder::new().recursive(true).mode(0o700).create(dir).is_ok());
         let (folder, kept) = match kept.and_then(|dir| Some((tempfile::tempdir_in(&dir).ok()?, dir.join("compiled")))) {
             Some((folder, kept)) => (folder, Some(kept)),

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use brine_protocol::commandline::user_cache;
+
 use crate::failure::Failure;
 
 /// Bytes of what a program prints that are kept: cargo's messages are the longest.
@@ -107,7 +109,7 @@ pub(crate) fn installed(
     size: &str,
     install: impl FnOnce(&Path) -> Result<(), Failure>,
 ) -> Result<PathBuf, Failure> {
-    let tools = cache().map(|cache| cache.join("tools")).ok_or_else(|| {
+    let tools = user_cache().map(|cache| cache.join("tools")).ok_or_else(|| {
         Failure::usage("no folder for tools: set HOME or XDG_CACHE_HOME, and they go into brine/tools/ there")
     })?;
     let dir = tools.join(format!("{name}-{version}"));
@@ -150,13 +152,6 @@ pub(crate) fn pip(dir: &Path, requirements: &str) -> Result<(), Failure> {
         Failure::failed(format!("{failure}\n  is pypi.org, or the index that pip.conf names, within reach?"))
     })?;
     std::fs::remove_dir_all(&environment).map_err(|error| Failure::unwritable(&environment, error))
-}
-
-/// The user's folder for what can be made again, `${XDG_CACHE_HOME:-~/.cache}/brine`.
-pub(crate) fn cache() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("brine"))
 }
 
 #[cfg(test)]

@@ -170,6 +170,14 @@ fn plain(c: char) -> bool {
     c.is_alphanumeric() || "._-,:@=/+".contains(c)
 }
 
+/// The user's folder for what can be made again, `${XDG_CACHE_HOME:-~/.cache}/brine`.
+#[must_use]
+pub fn user_cache() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    Some(cache.join("brine"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

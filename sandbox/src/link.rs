@@ -280,7 +280,12 @@ impl Link {
                     Admitted::Broken(why) => return why,
                     Admitted::Asks { caller, over, op } => {
                         let (link, broker) = (Arc::clone(self), Arc::clone(broker));
-                        answers.spawn(async move { link.answer(&*broker, call, request, &caller, over, op).await });
+                        let answer = async move { link.answer(&*broker, call, request, &caller, over, op).await };
+                        let mut answer = Box::pin(answer);
+                        // Most are known at once; those need no task of their own, which another thread would be woken for.
+                        if futures_util::poll!(&mut answer).is_pending() {
+                            answers.spawn(answer);
+                        }
                     }
                 },
                 FromExecutor::Log { call, level, message } => self.log(&**broker, call, level, &message),

@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use brine_protocol::commandline::user_cache;
 use brine_protocol::target::Glob;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -70,11 +71,8 @@ fn names(functions: &Value) -> Vec<String> {
 
 /// A file for what the master of this configuration has; none where the user has no folder for such.
 fn file(opts: &ClientOpts, what: &str) -> Option<PathBuf> {
-    let absolute = |dir: PathBuf| dir.is_absolute().then_some(dir);
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).and_then(absolute);
-    let cache = cache.or_else(|| Some(absolute(std::env::var_os("HOME")?.into())?.join(".cache")))?;
     let master = opts.pki_dir.to_string_lossy().replace('%', "%25").replace('/', "%");
-    Some(cache.join("brine/completion").join(format!("{what}{master}")))
+    Some(user_cache()?.join("completion").join(format!("{what}{master}")))
 }
 
 /// What the file has if it is fresh, or else what is found now. Nothing found is not kept.

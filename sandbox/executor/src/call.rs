@@ -31,6 +31,9 @@ const MAX_ERROR: usize = 4_000;
 /// Characters of a function's name in a message.
 const MAX_NAME: usize = 100;
 
+/// CPU time of a short call: an interpreter's instance takes one or two milliseconds.
+const SHORT: Duration = Duration::from_millis(4);
+
 /// What all calls share.
 pub struct Host {
     /// The engine.
@@ -260,6 +263,9 @@ async fn drive(
                 Err(_) => return Poll::Ready(Some(End::Panicked)),
                 Ok(Poll::Ready(result)) => return Poll::Ready(Some(End::Returned(result))),
                 Ok(Poll::Pending) => {}
+            }
+            if meter.cpu >= SHORT {
+                line.set_long();
             }
             if meter.cpu >= cpu {
                 return Poll::Ready(Some(End::Cpu));

@@ -1,5 +1,6 @@
 //! What one instance has: its budget, its context, its way to the minion.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, LogLevel, NetworkRule, Run};
@@ -137,6 +138,7 @@ pub struct Line {
     call: u64,
     /// Something in `state` changed that the call has to see to.
     pub changed: Notify,
+    long: AtomicBool,
     state: Mutex<LineState>,
 }
 
@@ -159,7 +161,7 @@ impl Line {
     #[must_use]
     pub fn new(call: u64, log: u64, lines: u32) -> Self {
         let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
-        Self { call, changed: Notify::new(), state: Mutex::new(state) }
+        Self { call, changed: Notify::new(), long: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, LineState> {
@@ -176,6 +178,17 @@ impl Line {
     #[must_use]
     pub fn killed(&self) -> Option<String> {
         self.state().killed.as_ref().map(|(reason, _)| reason.clone())
+    }
+
+    /// The call has used more CPU than short ones do.
+    pub fn set_long(&self) {
+        self.long.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.long.load(Ordering::Relaxed)
     }
 
     /// The minion answered. What nobody waits for (the call ended, or never asked) is dropped.

@@ -1,10 +1,13 @@
 //! The socket's loop: modules come and go, calls start, are killed, get replies.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use brine_sandbox_walls::Walls;
 use brine_sandbox_wire::{
@@ -101,6 +104,7 @@ pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), S
         guests: guests.handle().clone(),
         modules: HashMap::new(),
         calls: Arc::default(),
+        here: None,
     };
     let result = main.block_on(executor.serve(receiver, walls));
     // Guests that still run have nobody to answer to; the process ends with them.
@@ -141,6 +145,14 @@ struct Executor {
     guests: Handle,
     modules: HashMap<Sha256Hex, Arc<Module>>,
     calls: Calls,
+    here: Option<Here>,
+}
+
+/// A call that runs on the socket's own thread: one that comes alone, while it is short. To hand it to another thread, and each answer
+/// of the broker after it, would cost more than all that most calls do.
+struct Here {
+    call: Pin<Box<dyn Future<Output = ()> + Send>>,
+    line: Arc<Line>,
 }
 
 impl Executor {
@@ -151,7 +163,12 @@ impl Executor {
             return error;
         }
         loop {
-            let result = match receiver.recv().await {
+            let received = tokio::select! {
+                biased;
+                () = std::future::poll_fn(|context| self.poll_here(context)) => continue,
+                received = receiver.recv() => received,
+            };
+            let result = match received {
                 Ok(received) => self.on_message(received).await,
                 Err(error) => return error,
             };
@@ -159,6 +176,24 @@ impl Executor {
                 return error;
             }
         }
+    }
+
+    /// Runs the call that is here, until it waits for something, has run for a tick, or has ended, for which it is ready.
+    fn poll_here(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(here) = &mut self.here else { return Poll::Pending };
+        // Its timers, and what blocks, are those threads' in any case.
+        let _guests = self.guests.enter();
+        match catch_unwind(AssertUnwindSafe(|| here.call.as_mut().poll(context))) {
+            Ok(Poll::Pending) if !here.line.is_long() => return Poll::Pending,
+            Ok(Poll::Pending) => {
+                if let Some(here) = self.here.take() {
+                    drop(self.guests.spawn(here.call));
+                }
+            }
+            // As in a task: who panics is gone, and nobody else.
+            Ok(Poll::Ready(())) | Err(_) => self.here = None,
+        }
+        Poll::Ready(())
     }
 
     async fn send(&self, message: FromExecutor) -> Result<(), WireError> {
@@ -236,27 +271,34 @@ impl Executor {
             return self.send(refuse(FailKind::Unknown, format!("no module {} is loaded", run.module))).await;
         };
         let line = Arc::new(Line::new(call, run.limits.log, run.limits.log_lines));
-        let full = {
+        let (full, alone) = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             if calls.contains_key(&call) {
                 return Err(WireError::Malformed(format!("call {call} runs already")));
             }
             let full = calls.len() >= MAX_CALLS;
+            let alone = calls.is_empty();
             if !full {
                 calls.insert(call, Arc::clone(&line));
             }
-            full
+            (full, alone)
         };
         if full {
             return self.send(refuse(FailKind::Internal, format!("{MAX_CALLS} calls run or wait already"))).await;
         }
         let registered = Registered { calls: Arc::clone(&self.calls), call };
         let host = Arc::clone(&self.host);
-        drop(self.guests.spawn(async move {
+        let long = Arc::clone(&line);
+        let call = async move {
             let _registered = registered;
             // Where the socket fails the loop comes to know by itself.
             let _ = call::run(&host, &module, run, line).await;
-        }));
+        };
+        if alone {
+            self.here = Some(Here { call: Box::pin(call), line: long });
+        } else {
+            drop(self.guests.spawn(call));
+        }
         Ok(())
     }
 }

@@ -103,7 +103,7 @@ impl Inner {
         self.store.switch_in(&entry);
         drop(switching);
         tracing::info!(module = %name, sha256 = %entry.module.sha256, origin, "installed");
-        self.switch(&entry, before.as_ref()).await;
+        self.settle(before.as_ref()).await;
         Ok(if before.is_some() { Installed::Updated } else { Installed::New })
     }
 
@@ -118,6 +118,11 @@ impl Inner {
     /// From now on jobs call this one; those that run the one before it end on that.
     pub(super) async fn switch(self: &Arc<Self>, entry: &Arc<Entry>, before: Option<&Arc<Entry>>) {
         self.store.switch_in(entry);
+        self.settle(before).await;
+    }
+
+    /// What another one took the place of goes, when its jobs have ended.
+    async fn settle(self: &Arc<Self>, before: Option<&Arc<Entry>>) {
         self.store.prune().await;
         if let Some(before) = before {
             // Owned by nobody, but it ends within a job's longest life.

@@ -1,0 +1,224 @@
+//! The mount table of this process's namespace, read again where the kernel says that it changed.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::makedev;
+
+pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
+/// Bytes of that file: ten thousand mounts of a host of containers.
+const MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Mounts that are told.
+const MAX_MOUNTS: usize = 10_000;
+/// How long a table is believed that the kernel calls unchanged. What is mounted comes at once; that a file system made
+/// itself read-only after an error is written in the table too, and the kernel wakes nobody for it.
+const MAX_AGE: Duration = Duration::from_secs(1);
+
+/// File systems that tell their usage from memory: asking them waits for no disk and no server. Others may, or ask those
+/// they lie on.
+const IN_MEMORY: [&str; 16] = [
+    "bpf",
+    "cgroup",
+    "cgroup2",
+    "debugfs",
+    "devpts",
+    "devtmpfs",
+    "ext3",
+    "ext4",
+    "hugetlbfs",
+    "mqueue",
+    "proc",
+    "ramfs",
+    "sysfs",
+    "tmpfs",
+    "tracefs",
+    "xfs",
+];
+
+/// A mounted file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mount {
+    pub(super) device: String,
+    pub(super) mount_point: String,
+    pub(super) fstype: String,
+    pub(super) options: Vec<String>,
+    pub(super) device_number: u64,
+}
+
+/// The table as it was read last.
+#[derive(Default)]
+pub(super) struct Table(Mutex<Option<Known>>);
+
+struct Known {
+    file: File,
+    mounts: Arc<[Mount]>,
+    read: Instant,
+    /// The kernel said so: it says it once.
+    changed: bool,
+}
+
+impl Table {
+    /// The mounts there are, in the order of the kernel: one that hides another comes after it.
+    pub(super) async fn now(self: &Arc<Self>) -> io::Result<Arc<[Mount]>> {
+        if let Some(known) = self.unchanged() {
+            return Ok(known);
+        }
+        let this = Arc::clone(self);
+        // With thousands of mounts it takes milliseconds.
+        tokio::task::spawn_blocking(move || this.read()).await?
+    }
+
+    fn unchanged(&self) -> Option<Arc<[Mount]>> {
+        let mut known = self.lock();
+        let known = known.as_mut()?;
+        known.changed |= changed(&known.file);
+        (!known.changed && known.read.elapsed() < MAX_AGE).then(|| Arc::clone(&known.mounts))
+    }
+
+    fn read(&self) -> io::Result<Arc<[Mount]>> {
+        let known = self.lock().take();
+        let (mut file, read) = (known.map_or_else(|| File::open(MOUNTS), |known| Ok(known.file))?, Instant::now());
+        // What changes from here on is seen by the next who asks.
+        changed(&file);
+        file.rewind()?;
+        let mut text = Vec::new();
+        (&mut file).take(MAX_BYTES).read_to_end(&mut text)?;
+        let lines = text.split(|byte| *byte == b'\n');
+        let mounts = lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).take(MAX_MOUNTS);
+        let mounts: Arc<[Mount]> = mounts.collect();
+        *self.lock() = Some(Known { file, mounts: Arc::clone(&mounts), read, changed: false });
+        Ok(mounts)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether mounts came or went since this was asked last of this file, or since it was opened (proc_pid_mounts(5)).
+fn changed(file: &File) -> bool {
+    let mut asked = [PollFd::new(file, PollFlags::PRI)];
+    // One that cannot be asked is read again.
+    poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
+}
+
+/// Whether the file system that is seen at this mount point, and those on the way to it, tell their usage without waiting.
+/// The names on the way are in memory too: a mount point and the folders above it stay in the kernel's cache.
+pub(super) fn answers_at_once(mounts: &[Mount], mount_point: &str) -> bool {
+    let on_the_way = |mount: &&Mount| {
+        let rest = mount_point.strip_prefix(mount.mount_point.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let mut on_the_way = mounts.iter().filter(on_the_way).peekable();
+    on_the_way.peek().is_some() && on_the_way.all(|mount| IN_MEMORY.contains(&mount.fstype.as_str()))
+}
+
+/// One line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt/point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
+fn parse(line: &str) -> Option<Mount> {
+    let mut fields = line.split(' ');
+    let (major, minor) = fields.nth(2)?.split_once(':')?;
+    let device_number = makedev(major.parse().ok()?, minor.parse().ok()?);
+    let mount_point = plain(fields.nth(1)?);
+    let mut options: Vec<String> = fields.next()?.split(',').map(plain).collect();
+    fields.find(|field| *field == "-")?;
+    let (fstype, device) = (plain(fields.next()?), plain(fields.next()?));
+    // The file system's own; whether it can be written is said by both, and is so where both say it.
+    for option in fields.next().unwrap_or_default().split(',').filter(|option| !option.is_empty()).map(plain) {
+        match option.as_str() {
+            "rw" => {}
+            "ro" => options.iter_mut().filter(|known| *known == "rw").for_each(|known| *known = "ro".to_owned()),
+            _ if options.contains(&option) => {}
+            _ => options.push(option),
+        }
+    }
+    Some(Mount { device, mount_point, fstype, options, device_number })
+}
+
+/// The kernel writes blank, tab, newline and backslash as three octal digits.
+fn plain(field: &str) -> String {
+    let mut out = Vec::with_capacity(field.len());
+    let mut left = field.as_bytes();
+    while let [first, rest @ ..] = left {
+        left = rest;
+        match rest {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
+                out.push((a - b'0') << 6 | (b - b'0') << 3 | (c - b'0'));
+                left = after;
+            }
+            _ => out.push(*first),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_mountinfo() {
+        let mount =
+            parse("36 35 98:1 /root /mnt/a\\040b\\134 rw,noatime master:1 - ext3 /dev/a\\011b rw,errors=continue");
+        let expected = Mount {
+            device: "/dev/a\tb".to_owned(),
+            mount_point: "/mnt/a b\\".to_owned(),
+            fstype: "ext3".to_owned(),
+            options: vec!["rw".to_owned(), "noatime".to_owned(), "errors=continue".to_owned()],
+            device_number: 98 << 8 | 1,
+        };
+        assert_eq!(mount, Some(expected));
+        let read_only = parse("1 0 0:1 / / rw - tmpfs tmpfs ro,size=1k").unwrap();
+        assert_eq!(read_only.options, ["ro", "size=1k"]);
+        assert_eq!(parse("1 0 0:1 / / rw shared:1 master:2 - proc proc rw").unwrap().fstype, "proc");
+        for bad in
+            ["", "1 0", "1 0 0:1 / / rw shared:1", "1 0 01 / / rw - a b c", "1 0 x:1 / / rw - a b c", "- - - - - -"]
+        {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+        for (field, expected) in
+            [("\\04", "\\04"), ("\\", "\\"), ("\\400", "\\400"), ("\\0401", " 1"), ("é\\040", "é ")]
+        {
+            assert_eq!(plain(field), expected);
+        }
+    }
+
+    #[test]
+    fn one_that_may_hang_is_not_asked_at_once_nor_what_lies_on_it() {
+        let mount = |mount_point: &str, fstype: &str| Mount {
+            device: "none".to_owned(),
+            mount_point: mount_point.to_owned(),
+            fstype: fstype.to_owned(),
+            options: Vec::new(),
+            device_number: 0,
+        };
+        let mut mounts = vec![mount("/", "ext4"), mount("/srv", "nfs4"), mount("/srv/own", "ext4")];
+        mounts.extend([
+            mount("/srvs", "xfs"),
+            mount("/mnt", "fuse.sshfs"),
+            mount("/tmp", "tmpfs"),
+            mount("/tmp", "cifs"),
+        ]);
+        let at_once = |point| answers_at_once(&mounts, point);
+        assert!(at_once("/") && at_once("/srvs"));
+        for waits in ["/srv", "/srv/own", "/mnt", "/tmp"] {
+            assert!(!at_once(waits), "{waits}");
+        }
+        assert!(!answers_at_once(&[mount("/", "overlay")], "/") && !answers_at_once(&[], "/"));
+    }
+
+    #[tokio::test]
+    async fn a_table_is_read_again_when_it_is_old() {
+        let table = Arc::new(Table::default());
+        let first = table.now().await.unwrap();
+        assert!(first.iter().any(|mount| mount.mount_point == "/proc"));
+        table.lock().as_mut().unwrap().mounts = Arc::from([]);
+        // The table of other tests' processes may change meanwhile; then it is read, which is right too.
+        let again = table.now().await.unwrap();
+        assert!(again.is_empty() || again == first);
+        table.lock().as_mut().unwrap().read -= MAX_AGE;
+        assert!(!table.now().await.unwrap().is_empty());
+    }
+}
