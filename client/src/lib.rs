@@ -28,4 +28,4 @@ pub use local::{
 };
 pub use login::LogIn;
 pub use opts::ClientOpts;
-pub use runner::RunnerClient;
+pub use runner::{RunnerClient, RunnerEvent};

@@ -21,6 +21,15 @@ pub struct Started {
     pub jid: String,
 }
 
+/// What happens while a runner runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RunnerEvent<'a> {
+    /// An event of its own: what its tag ends with, and its data.
+    Progress(&'a str, &'a Value),
+    /// Lines that Salt's runner of this name prints.
+    Print(&'a str),
+}
+
 /// What a runner returned.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerReturn {
@@ -39,7 +48,8 @@ impl RunnerReturn {
     fn from_event(data: &Value) -> Self {
         let ret = data.get("return").cloned().unwrap_or(Value::Nil);
         let success = data.get_bool("success").unwrap_or(true);
-        let retcode = data.get_i64("retcode").or_else(|| ret.get_i64("retcode"));
+        let inner = || ret.get("data").and_then(|data| data.get_i64("retcode"));
+        let retcode = data.get_i64("retcode").or_else(|| ret.get_i64("retcode")).or_else(inner);
         match (ret.entries().map(<[_]>::len), ret.get_text("outputter"), ret.get("data")) {
             (Some(2), Some(out), Some(data)) => Self { out: Some(out.to_owned()), ret: data.clone(), success, retcode },
             _ => Self { out: data.get_text("outputter").map(str::to_owned), ret, success, retcode },
@@ -86,17 +96,41 @@ impl RunnerClient {
         kwargs: Vec<(String, Value)>,
         timeout: Option<Duration>,
     ) -> Result<RunnerReturn, ClientError> {
+        self.follow(fun, args, kwargs, timeout, |_| ()).await
+    }
+
+    /// As [`RunnerClient::cmd`], and tells what happens meanwhile.
+    ///
+    /// # Errors
+    /// As [`RunnerClient::cmd`].
+    pub async fn follow(
+        &self,
+        fun: &str,
+        args: Vec<Value>,
+        kwargs: Vec<(String, Value)>,
+        timeout: Option<Duration>,
+        mut tell: impl FnMut(RunnerEvent<'_>),
+    ) -> Result<RunnerReturn, ClientError> {
         let mut bus = Bus::connect(self.opts.bus_socket()).await?;
         let started = self.start(fun, args, kwargs).await?;
-        let wanted = format!("{}/ret", started.tag);
-        let event = bus.next(|tag| tag == wanted);
-        let event = match timeout {
-            None => event.await,
-            Some(timeout) => tokio::time::timeout(timeout, event)
+        let prefix = format!("{}/", started.tag);
+        let run = async {
+            loop {
+                let event = bus.next(|tag| tag.starts_with(&prefix)).await.ok_or(ClientError::BusClosed)?;
+                match &event.tag[prefix.len()..] {
+                    "ret" => return Ok(RunnerReturn::from_event(&event.data)),
+                    "new" => {}
+                    "print" => tell(RunnerEvent::Print(event.data.get_text("data").unwrap_or_default())),
+                    suffix => tell(RunnerEvent::Progress(suffix, &event.data)),
+                }
+            }
+        };
+        match timeout {
+            None => run.await,
+            Some(timeout) => tokio::time::timeout(timeout, run)
                 .await
                 .map_err(|_| ClientError::NoResult(timeout.as_secs(), started.jid.clone()))?,
-        };
-        Ok(RunnerReturn::from_event(&event.ok_or(ClientError::BusClosed)?.data))
+        }
     }
 
     async fn start(&self, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Result<Started, ClientError> {

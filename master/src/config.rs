@@ -8,7 +8,7 @@ use brine_protocol::event::Framing;
 use brine_protocol::ids::Saltenv;
 use brine_protocol::keys::SignAlg;
 use brine_protocol::target::Nodegroups;
-use brine_protocol::value::{Value, map};
+use brine_protocol::value::{Value, ValueExt as _, map};
 use brine_zmtp::{Heartbeat, Keepalive};
 
 pub use crate::access::AccessOpts;
@@ -81,6 +81,14 @@ pub struct MasterOpts {
     /// `allow_minion_key_revoke`.
     pub allow_minion_key_revoke: bool,
 
+    /// `timeout`: how long the master's own jobs wait for minions.
+    pub timeout: Duration,
+    /// `gather_job_timeout`: how long it then waits to hear who still works on them.
+    pub gather_job_timeout: Duration,
+    /// `runner_returns`: what runners return is kept with the jobs.
+    pub runner_returns: bool,
+    /// `pillar_roots`, for the wheel.
+    pub pillar_roots: Vec<(Saltenv, Vec<PathBuf>)>,
     /// `loop_interval`.
     pub loop_interval: Duration,
     /// `presence_events`.
@@ -242,6 +250,10 @@ impl MasterOpts {
             master_sign_pubkey: bool_or(c, "master_sign_pubkey", false)?,
             master_sign_key_name: c.opt_str("master_sign_key_name")?.unwrap_or_else(|| "master_sign".to_owned()),
             allow_minion_key_revoke: bool_or(c, "allow_minion_key_revoke", true)?,
+            timeout: duration_or(c, "timeout", 5)?,
+            gather_job_timeout: duration_or(c, "gather_job_timeout", 10)?,
+            runner_returns: bool_or(c, "runner_returns", true)?,
+            pillar_roots: roots(c, "pillar_roots")?,
             loop_interval: duration_or(c, "loop_interval", 60)?.max(Duration::from_secs(1)),
             presence_events: bool_or(c, "presence_events", false)?,
             keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
@@ -264,7 +276,7 @@ impl MasterOpts {
             },
             max_event_size: to_usize(c, "max_event_size", u64_or(c, "max_event_size", 1_048_576)?)?,
             files: files(c)?,
-            shown: c.shown(),
+            shown: shown(c),
             told_to_minions: told(c),
         })
     }
@@ -273,6 +285,13 @@ impl MasterOpts {
     pub(crate) fn is_env_only(key: &str) -> bool {
         ENV_ONLY.contains(&key)
     }
+}
+
+/// What of the configuration is told: Salt's own options, and the master's name.
+fn shown(c: &Config) -> Value {
+    let mut shown = c.shown();
+    shown.insert("id", c.value("id").cloned().unwrap_or(Value::Nil));
+    shown
 }
 
 fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
@@ -291,15 +310,8 @@ fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
 }
 
 fn files(c: &Config) -> Result<FileOpts, ConfigError> {
-    let mut roots = Vec::new();
-    for (env, paths) in c.get_map_of_lists("file_roots")? {
-        let env =
-            Saltenv::try_from(env.as_str()).map_err(|_| c.wrong("file_roots", "a map of environments to folders"))?;
-        let dir = c.dir().to_owned();
-        roots.push((env, paths.into_iter().map(|path| dir.join(path)).collect()));
-    }
     Ok(FileOpts {
-        roots,
+        roots: roots(c, "file_roots")?,
         buffer_size: match u64_or(c, "file_buffer_size", 1_048_576)? {
             // Above, a chunk would not fit into a peer's message limit.
             bytes @ 1..=16_777_216 => to_usize(c, "file_buffer_size", bytes)?,
@@ -317,6 +329,17 @@ fn files(c: &Config) -> Result<FileOpts, ConfigError> {
         recv: bool_or(c, "file_recv", false)?,
         recv_max: u64_or(c, "file_recv_max_size", 100)?.saturating_mul(1 << 20),
     })
+}
+
+/// Environments and their folders.
+fn roots(c: &Config, key: &'static str) -> Result<Vec<(Saltenv, Vec<PathBuf>)>, ConfigError> {
+    let mut roots = Vec::new();
+    for (env, paths) in c.get_map_of_lists(key)? {
+        let env = Saltenv::try_from(env.as_str()).map_err(|_| c.wrong(key, "a map of environments to folders"))?;
+        let dir = c.dir().to_owned();
+        roots.push((env, paths.into_iter().map(|path| dir.join(path)).collect()));
+    }
+    Ok(roots)
 }
 
 fn heartbeat(c: &Config) -> Result<Heartbeat, ConfigError> {

@@ -2,6 +2,7 @@
 //!
 //! What is not here counts from the next start: ports, folders, keys and sizes, which tasks and files were made with.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_protocol::ids::Saltenv;
@@ -15,8 +16,9 @@ use crate::mine::MineRules;
 use crate::peer::PeerRules;
 
 /// The settings that count at once, besides those of logs and those that minions are told.
-const SETTINGS: [&str; 28] = [
+const SETTINGS: [&str; 29] = [
     "file_roots",
+    "pillar_roots",
     "file_ignore_glob",
     "file_ignore_regex",
     "fileserver_followsymlinks",
@@ -58,8 +60,9 @@ pub(crate) struct Live {
     pub(crate) nodegroups: Nodegroups,
     /// `keep_jobs_seconds`; none keeps jobs for ever.
     pub(crate) keep_jobs: Option<Duration>,
-    /// The environments of `file_roots`.
-    pub(crate) envs: Vec<Saltenv>,
+    /// `file_roots` and `pillar_roots`: each environment's folders.
+    pub(crate) file_roots: Vec<(Saltenv, Vec<PathBuf>)>,
+    pub(crate) pillar_roots: Vec<(Saltenv, Vec<PathBuf>)>,
     pub(crate) told_to_minions: Value,
     pub(crate) shown: Value,
 }
@@ -69,7 +72,8 @@ impl Live {
         Self {
             nodegroups: opts.nodegroups.clone(),
             keep_jobs: opts.keep_jobs,
-            envs: opts.files.roots.iter().map(|(env, _)| env.clone()).collect(),
+            file_roots: opts.files.roots.clone(),
+            pillar_roots: opts.pillar_roots.clone(),
             told_to_minions: opts.told_to_minions.clone(),
             shown: opts.shown.clone(),
         }

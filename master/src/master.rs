@@ -22,6 +22,7 @@ use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
 use crate::requests::{Lanes, SentTo};
+use crate::runners::Runs;
 use crate::sessions::Sessions;
 
 /// A running master's parts. Every request handler gets this and nothing else.
@@ -53,6 +54,8 @@ pub(crate) struct Master {
     pub(crate) refusals: Refusals,
     /// What requests take, by command.
     pub(crate) timings: Timings,
+    /// The runners that run now.
+    pub(crate) runs: Runs,
     /// Wakes the maintenance: something may have to be rotated.
     pub(crate) rotate: tokio::sync::Notify,
 }

@@ -1,11 +1,11 @@
 //! Who is connected, by the addresses in the minions' grains (§8.3), and the events that tell of it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::presence::Connected;
-use brine_protocol::target::Keys;
+use brine_protocol::target::{Keys, read_entries};
 use brine_protocol::value::{Value, map};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,21 @@ pub(crate) async fn partition(master: &Arc<Master>) -> Result<(Vec<MinionId>, Ve
         ids.into_iter().partition(|id| there.contains(id))
     };
     Ok(tokio::task::spawn_blocking(look).await.unwrap_or_default())
+}
+
+/// From which address these minions are connected, as far as that is known.
+pub(crate) async fn addresses(master: &Arc<Master>, ids: &[MinionId]) -> BTreeMap<MinionId, String> {
+    let (cachedir, port, ids) = (master.opts.cachedir.clone(), master.publish_port, ids.to_vec());
+    let look = move || {
+        let connected = Connected::to(port);
+        let keys = Keys::These(["ipv4", "ipv6"].map(str::to_owned).into());
+        let address = |id: &MinionId| {
+            let grains = read_entries(&cachedir.join("grains").join(format!("{id}.p")), &keys)?;
+            Some(connected.address_of(&grains)?.to_string())
+        };
+        ids.into_iter().filter_map(|id| address(&id).map(|address| (id, address))).collect()
+    };
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 
 /// With `presence_events`: tells each `loop_interval` who is connected, and who came and went since the last time.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_protocol::keys::{KeyError, PrivateKey, PrivateOps};
+use brine_protocol::keys::{KeyError, PrivateKey, PrivateOps, PublicKey};
 use tokio::sync::Semaphore;
 
 #[cfg(feature = "openssl")]
@@ -48,6 +48,11 @@ impl PrivatePool {
             self.processors - self.permits.available_permits(),
             self.processors
         )
+    }
+
+    /// The public half of the key.
+    pub(crate) fn public(&self) -> &PublicKey {
+        self.ops.public()
     }
 
     /// Runs `work` with the key on a thread that may take its time.

@@ -28,7 +28,12 @@ impl Connected {
 
     /// Whether a minion with these grains is among them.
     pub fn has(&self, grains: &Value) -> bool {
-        addresses(grains).any(|address| self.0.contains(&address))
+        self.address_of(grains).is_some()
+    }
+
+    /// The address by which a minion with these grains is among them.
+    pub fn address_of(&self, grains: &Value) -> Option<IpAddr> {
+        addresses(grains).find(|address| self.0.contains(address))
     }
 }
 

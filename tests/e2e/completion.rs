@@ -42,7 +42,7 @@ fn targets_functions_runners_and_options() {
         (&["salt-cp", "we"], &["web1"]),
         (&["salt-cp", "*", "/etc/os-rel"], &["/etc/os-release"]),
         (&["salt-run", "jobs.loo"], &["jobs.lookup_jid"]),
-        (&["salt-run", "doc."], &["doc.runner"]),
+        (&["salt-run", "doc."], &["doc.execution", "doc.runner", "doc.wheel"]),
         (&["salt-key", "-d", ""], &["web1"]),
         (&["salt-key", "-a", ""], &[]),
         (&["salt-key", "-l", "den"], &["denied"]),

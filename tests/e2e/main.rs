@@ -11,6 +11,7 @@ mod modules;
 mod ping;
 mod presence;
 mod returners;
+mod runners;
 mod sandbox;
 mod signatures;
 mod slow_link;

@@ -5,16 +5,21 @@ mod watch;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use brine_protocol::args::split_input;
+use brine_protocol::args::{parse_kwarg, split_input};
 use brine_protocol::commandline::{self, Line};
 use brine_protocol::exit;
-use brine_protocol::value::Value;
+use brine_protocol::output::visible;
+use brine_protocol::target::fnmatch;
+use brine_protocol::value::{Value, ValueExt as _, map};
 use clap::Parser;
 
 use super::options::{ConfigArgs, LogArgs, OutputArgs};
 use super::print::{Printer, stdout};
 use super::{Failure, Outcome, block_on, complete, usage};
-use crate::RunnerClient;
+use crate::{ClientError, RunnerClient, RunnerEvent};
+
+/// How long the master has to tell its runners' documentation.
+const DOC_TIME: Duration = Duration::from_secs(30);
 
 /// The command line of `salt-run`.
 #[derive(Debug, Clone, Parser)]
@@ -33,7 +38,17 @@ pub struct SaltRunArgs {
     /// Seconds to wait for the runner. Default: until it ends.
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     timeout: Option<i64>,
-    /// Start the runner and do not wait for its result.
+    /// Comma-separated list of named CLI arguments (i.e. argname=value) which should not be parsed as Python data types
+    #[arg(long = "no-parse", value_name = "argname1,argname2,...", value_delimiter = ',')]
+    no_parse: Vec<String>,
+    /// Display documentation for runners, pass a runner or runner.function to see documentation on only that runner or
+    /// function.
+    #[arg(short = 'd', long, alias = "documentation")]
+    doc: bool,
+    /// Do not load grains. Runners load none; taken for scripts that say it.
+    #[arg(long = "skip-grains")]
+    skip_grains: bool,
+    /// Start the runner operation and immediately return control.
     #[arg(long = "async")]
     asynchronous: bool,
     /// Do not display the results of the run.
@@ -66,13 +81,21 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     commandline::answer(&SaltRunArgs::command(), &[("words", candidates)]);
     let args: SaltRunArgs = usage::parse(argv)?;
     args.log.start()?;
+    if args.doc {
+        return docs(&args);
+    }
     let Some((fun, words)) = args.words.split_first() else {
         stdout(SaltRunArgs::command().render_help().to_string().trim_end());
         return Err(Failure::new(exit::USAGE, "\nsalt-run: error: no runner was named, such as jobs.list_jobs"));
     };
     let (config, opts) = args.config.load()?;
     let mut printer = Printer::new(&args.output, &config)?;
-    let (positional, named) = split_input(words);
+    let (positional, mut named) = split_input(words);
+    for (name, text) in words.iter().filter_map(|word| parse_kwarg(word)) {
+        if args.no_parse.iter().any(|kept| kept == name) {
+            named.iter_mut().filter(|(known, _)| known == name).for_each(|(_, value)| *value = Value::from(text));
+        }
+    }
     let timeout = args.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     if fun == "state.event" {
         let watch = watch::Watch::parse(&positional, &named)
@@ -96,7 +119,15 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
                 exit::OK
             })
         } else {
-            let running = client.cmd(fun, positional, named, timeout.map(Duration::from_secs));
+            let running =
+                client.follow(fun, positional, named, timeout.map(Duration::from_secs), |event| match event {
+                    RunnerEvent::Progress(suffix, data) if !args.quiet => {
+                        let shown = map([("suffix", Value::from(suffix)), ("event", data.clone())]);
+                        printer.show(&shown, data.get_text("outputter").unwrap_or_default(), 0);
+                    }
+                    RunnerEvent::Print(text) if !args.quiet => printer.line(text),
+                    _ => {}
+                });
             running.await.map(|ret| {
                 let code = ret.retcode.unwrap_or_else(|| i64::from(if ret.success { exit::OK } else { exit::GENERIC }));
                 if !args.quiet {
@@ -105,12 +136,65 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
                 i32::try_from(code).unwrap_or(exit::GENERIC)
             })
         };
-        result.map_err(|error| {
-            let text = match error.hint() {
-                Some(hint) => format!("{error} {hint}"),
-                None => error.to_string(),
-            };
-            Failure::new(exit::GENERIC, brine_protocol::output::visible(&text))
-        })
+        result.map_err(|error| failed(&error))
     })?
+}
+
+fn failed(error: &ClientError) -> Failure {
+    let text = match error.hint() {
+        Some(hint) => format!("{error} {hint}"),
+        None => error.to_string(),
+    };
+    Failure::new(exit::GENERIC, visible(&text))
+}
+
+/// `-d`: the documentation of all runners, of a module, of a function, or of those that a glob names.
+fn docs(args: &SaltRunArgs) -> Outcome {
+    if args.words.len() > 1 {
+        return Err(usage::wrong::<SaltRunArgs>("You can only get documentation for one method at one time"));
+    }
+    let (_, opts) = args.config.load()?;
+    let asked =
+        block_on(async { RunnerClient::new(opts).cmd("doc.runner", Vec::new(), Vec::new(), Some(DOC_TIME)).await })?;
+    let docs = asked.map_err(|error| failed(&error))?.ret;
+    let mut found: Vec<(&str, String)> = docs
+        .entries()
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|(name, doc)| Some((name.text()?, doc.python_str())))
+        .filter(|(name, _)| args.words.first().is_none_or(|wanted| is_wanted(name, wanted)))
+        .collect();
+    found.sort_by_key(|(name, _)| *name);
+    for (name, doc) in found {
+        stdout(&format!("{name}:\n{doc}"));
+    }
+    Ok(exit::OK)
+}
+
+/// As Salt reads it: a glob, a function, or a module.
+fn is_wanted(name: &str, wanted: &str) -> bool {
+    if wanted.contains('*') {
+        return fnmatch(wanted, name);
+    }
+    name == wanted || name.starts_with(&format!("{}.", wanted.trim_end_matches('.')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documentation_is_found_by_function_module_and_glob() {
+        for (name, wanted, yes) in [
+            ("jobs.list_job", "jobs.list_job", true),
+            ("jobs.list_jobs", "jobs.list_job", false),
+            ("jobs.list_jobs", "jobs", true),
+            ("jobs.list_jobs", "jobs.", true),
+            ("jobs.list_jobs", "job", false),
+            ("jobs.list_jobs", "jobs.l*", true),
+            ("manage.up", "jobs*", false),
+        ] {
+            assert_eq!(is_wanted(name, wanted), yes, "{name} {wanted}");
+        }
+    }
 }

@@ -21,6 +21,7 @@ use tokio_util::task::TaskTracker;
 pub use ipc::SocketError;
 use queue::Queue;
 pub use queue::{Next, Subscription};
+pub(crate) use trim::TRIMMED;
 
 /// Subscribers of all kinds together. Each `salt` command is one while it waits.
 const SUBSCRIBERS_MAX: usize = 1_024;
@@ -48,6 +49,13 @@ pub struct BusEvent {
     pub origin: Origin,
     /// The event as it goes over the pub socket.
     frame: Bytes,
+}
+
+impl BusEvent {
+    /// Bytes that it takes on the bus.
+    pub(crate) fn size(&self) -> usize {
+        self.frame.len()
+    }
 }
 
 /// The bus. Clones share it.

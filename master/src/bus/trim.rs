@@ -4,7 +4,7 @@ use brine_protocol::msgpack;
 use brine_protocol::value::Value;
 
 /// What stands in place of a value that was too large, as in Salt.
-const TRIMMED: &str = "VALUE_TRIMMED";
+pub(crate) const TRIMMED: &str = "VALUE_TRIMMED";
 
 /// Makes `data`'s encoding fit into `max` bytes, as far as replacing its values can.
 pub(super) fn to_size(data: &mut Value, max: usize) {

@@ -54,6 +54,11 @@ pub(super) struct Lister {
 }
 
 impl Lister {
+    /// Forgets the list that was made; whether there was one.
+    pub(super) fn forget(&self) -> bool {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
+    }
+
     /// What is there now: a walk that began after the request arrived. Who waited while another walked shares the next walk.
     pub(super) fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
         let asked = Instant::now();

@@ -23,7 +23,8 @@ use tokio::sync::Semaphore;
 use hash::HashCache;
 pub use hash::HashType;
 use listing::{Ignore, Lister, Listing};
-use root::{Found, Root};
+use root::Found;
+pub(crate) use root::Root;
 
 use crate::config::FileOpts;
 
@@ -122,6 +123,13 @@ impl FileServer {
         };
         // A panic in there becomes one here, which the request's guard answers.
         tokio::task::spawn_blocking(work).await.unwrap_or(Value::Nil)
+    }
+
+    /// Forgets the lists that were made of the environments that are meant; their names.
+    pub(crate) fn forget_lists(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+        let inner = self.inner.load();
+        let meant = inner.envs.iter().filter(|(name, _)| is_meant(name.as_str()));
+        meant.filter(|(_, env)| env.lister.forget()).map(|(name, _)| name.as_str().to_owned()).collect()
     }
 
     /// Takes a chunk of a file that a minion pushes (§6.6). Whether it was stored.

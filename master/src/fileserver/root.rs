@@ -10,32 +10,32 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// An open file with what was found out about it, by the same descriptor.
-pub(super) struct Found {
+pub(crate) struct Found {
     pub(super) path: SafePath,
-    pub(super) file: File,
+    pub(crate) file: File,
     pub(super) metadata: Metadata,
 }
 
 /// A root folder. It may come and go while the master runs.
 #[derive(Debug)]
-pub(super) struct Root {
+pub(crate) struct Root {
     path: PathBuf,
     follow: bool,
 }
 
 impl Root {
-    pub(super) const fn new(path: PathBuf, follow: bool) -> Self {
+    pub(crate) const fn new(path: PathBuf, follow: bool) -> Self {
         Self { path, follow }
     }
 
     /// The root itself; it is the operator's, so it may be a symlink.
-    pub(super) fn open(&self) -> Option<OwnedFd> {
+    pub(crate) fn open(&self) -> Option<OwnedFd> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         rustix::fs::open(&self.path, flags, Mode::empty()).ok()
     }
 
     /// A regular file below the root.
-    pub(super) fn open_file(&self, path: &SafePath) -> Option<Found> {
+    pub(crate) fn open_file(&self, path: &SafePath) -> Option<Found> {
         let root = self.open()?;
         // NONBLOCK: a FIFO under the root must not hold a thread.
         let fd =

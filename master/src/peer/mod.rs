@@ -306,7 +306,7 @@ pub(crate) async fn runner(master: &Arc<Master>, id: &MinionId, load: &Value) ->
     let user = format!("minion {id}");
     let work = runners::run_for(master, fun, &call, &user);
     Ok(match tokio::time::timeout(RUNNER_TIME, work).await {
-        Ok(outcome) => outcome.unwrap_or_else(Value::from),
+        Ok(outcome) => outcome.unwrap_or_else(|failure| failure.0),
         Err(_) => Value::from(format!("'{fun}' took longer than {} s", RUNNER_TIME.as_secs())),
     })
 }

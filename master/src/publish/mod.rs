@@ -107,27 +107,18 @@ enum Asker<'a> {
     Minion(&'a MinionId),
 }
 
-/// A job of the master's own, for every accepted minion.
-pub(crate) async fn own_job(master: &Arc<Master>, fun: &str) -> Result<Published, Fault> {
-    let load = map([
-        ("tgt", Value::from("*")),
-        ("tgt_type", Value::from("glob")),
-        ("fun", Value::from(fun)),
-        ("arg", Value::Array(Vec::new())),
-        ("user", Value::from(master.opts.user.as_str())),
-    ]);
-    match dispatch(master, &load, Asker::Master).await? {
-        Dispatched::Job(published) => Ok(published),
-        Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed | Dispatched::NotAudited(_) => {
-            Err(Fault::new("there are no minions"))
-        }
-        Dispatched::NotStored(error) => Err(error.into()),
-    }
+/// A job of the master's own, for a runner that was allowed and written down; none if it is for nobody.
+pub(crate) async fn own_job(master: &Arc<Master>, load: &Value) -> Result<Option<Published>, Fault> {
+    own(dispatch(master, load, Asker::Master).await?)
 }
 
 /// A job that minion `id` may have published, as `peer` judged it; none if it is for nobody.
 pub(crate) async fn peer_job(master: &Arc<Master>, id: &MinionId, load: &Value) -> Result<Option<Published>, Fault> {
-    match dispatch(master, load, Asker::Minion(id)).await? {
+    own(dispatch(master, load, Asker::Minion(id)).await?)
+}
+
+fn own(dispatched: Dispatched) -> Result<Option<Published>, Fault> {
+    match dispatched {
         Dispatched::Job(published) => Ok(Some(published)),
         Dispatched::Nobody(_) | Dispatched::BadJid | Dispatched::NotAllowed | Dispatched::NotAudited(_) => Ok(None),
         Dispatched::NotStored(error) => Err(error.into()),

@@ -197,7 +197,7 @@ fn refuse_mine(master: &Master, id: &MinionId, why: &str) {
 fn master_opts(live: &Live, load: &Value) -> Value {
     let env_only = load.get("env_only").is_some_and(ValueExt::truthy);
     // Environments, and no paths of this host.
-    let envs = live.envs.iter().map(|env| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
+    let envs = live.file_roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
     let mut told = vec![(Value::from("file_roots"), Value::Map(envs))];
     for (key, value) in live.told_to_minions.entries().unwrap_or_default() {
         if !env_only || key.text().is_some_and(MasterOpts::is_env_only) {

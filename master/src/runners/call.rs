@@ -1,6 +1,5 @@
 //! The arguments of a runner or wheel function, as its caller sent them.
 
-use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, map};
 
 /// What stands in a flat request besides the function's own arguments.
@@ -48,24 +47,6 @@ impl Call {
         &self.kwargs
     }
 
-    /// The argument with this name, or at this place.
-    pub(super) fn get(&self, place: usize, name: &str) -> Option<&Value> {
-        self.named(name).or_else(|| self.args.get(place)).filter(|value| !value.is_nil())
-    }
-
-    pub(super) fn named(&self, name: &str) -> Option<&Value> {
-        self.kwargs.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value)
-    }
-
-    pub(super) fn jid(&self, runner: &str) -> Result<Jid, String> {
-        let given = self
-            .get(0, "jid")
-            .ok_or_else(|| format!("Passed invalid arguments to {runner}: no jid. Usage: {runner} JID"))?;
-        // A jid has only digits; a command line may have made a number of them.
-        let text = given.python_str();
-        Jid::try_from(text.as_str()).map_err(|e| format!("Passed invalid arguments to {runner}: {e}"))
-    }
-
     pub(super) fn shown(&self) -> Vec<Value> {
         let mut shown = self.args.clone();
         if !self.kwargs.is_empty() {
@@ -88,7 +69,7 @@ mod tests {
         for load in [plain, packed] {
             let call = Call::from_load(&load);
             assert_eq!(call.args(), [Value::from("a")]);
-            assert_eq!((call.named("n"), call.named("m")), (Some(&Value::from(1)), Some(&Value::from(2))));
+            assert_eq!(call.kwargs(), [("n".to_owned(), Value::from(1)), ("m".to_owned(), Value::from(2))]);
         }
         let flat = map([("cmd", "wheel"), ("fun", "key.accept"), ("match", "m1"), ("token", "t"), ("__jid__", "1")]);
         let call = Call::from_load(&flat);

@@ -1,15 +1,141 @@
-//! `fileserver.*`: what the file server offers.
+//! `fileserver.*`: what the file server offers. Its one backend is `roots`, which reads the folders anew for each question: there is
+//! nothing to update, to clear or to lock, and the answers are those of a Salt master that has this backend only.
 
-use std::sync::Arc;
+use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 
-use brine_protocol::value::{Value, ValueExt, map};
-
-use super::{Call, Outcome};
+use super::function::{Function, Outcome, Run};
 use crate::fileserver::FileRequest;
-use crate::master::Master;
 
-/// Answers as a minion would be answered; `saltenv` is `base` unless the caller says.
-pub(super) async fn ask(master: &Arc<Master>, what: FileRequest, call: &Call) -> Outcome {
-    let saltenv = call.get(0, "saltenv").and_then(ValueExt::text).unwrap_or("base").to_owned();
-    Ok(master.files.answer(what, map([("saltenv", Value::from(saltenv)), ("prefix", Value::from(""))])).await)
+/// The only backend.
+const BACKEND: &str = "roots";
+
+const OF_ENVIRONMENT: &[&str] = &["saltenv='base'", "backend=None"];
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: [Function; 10] = [
+    Function {
+        name: "fileserver.clear_cache",
+        parameters: &["backend=None"],
+        doc: "Clears the caches of backends that have one; the backend roots has none.",
+        run: |_| Box::pin(async { Ok(Value::from("No cache was cleared")) }),
+    },
+    Function {
+        name: "fileserver.clear_file_list_cache",
+        parameters: &["saltenv=None", "backend=None"],
+        doc: "Forgets the lists of files that were made, and returns their environments. They are made anew for each question anyway.",
+        run: |run| Box::pin(async move { Ok(clear_file_list_cache(&run)) }),
+    },
+    Function {
+        name: "fileserver.clear_lock",
+        parameters: &["backend=None", "remote=None"],
+        doc: "Removes the update locks of backends that have them; the backend roots has none.",
+        run: |_| Box::pin(async { Ok(Value::from("No locks were removed")) }),
+    },
+    Function {
+        name: "fileserver.dir_list",
+        parameters: OF_ENVIRONMENT,
+        doc: "Lists the folders of an environment.",
+        run: |run| Box::pin(ask(run, FileRequest::DirList)),
+    },
+    Function {
+        name: "fileserver.empty_dir_list",
+        parameters: OF_ENVIRONMENT,
+        doc: "Lists the empty folders of an environment.",
+        run: |run| Box::pin(ask(run, FileRequest::EmptyDirs)),
+    },
+    Function {
+        name: "fileserver.envs",
+        parameters: &["backend=None", "sources=False"],
+        doc: "Lists the environments of the file server.",
+        run: |run| Box::pin(envs(run)),
+    },
+    Function {
+        name: "fileserver.file_list",
+        parameters: OF_ENVIRONMENT,
+        doc: "Lists the files of an environment.",
+        run: |run| Box::pin(ask(run, FileRequest::List)),
+    },
+    Function {
+        name: "fileserver.lock",
+        parameters: &["backend=None", "remote=None"],
+        doc: "Sets the update locks of backends that have them; the backend roots has none.",
+        run: |_| Box::pin(async { Ok(Value::from("No locks were set")) }),
+    },
+    Function {
+        name: "fileserver.symlink_list",
+        parameters: OF_ENVIRONMENT,
+        doc: "Lists the symbolic links of an environment, and where they lead.",
+        run: |run| Box::pin(ask(run, FileRequest::Symlinks)),
+    },
+    Function {
+        name: "fileserver.update",
+        parameters: &["backend=None", "**kwargs"],
+        doc: "Updates the caches of backends that have one; the backend roots is always as its folders are.",
+        run: |_| Box::pin(async { Ok(Value::from(true)) }),
+    },
+];
+
+/// Whether `backend` means `roots`: a list or text with commas of backends, or of backends to leave out (`-roots`).
+fn meant(backend: Option<&Value>) -> bool {
+    let names: Vec<String> = match backend.filter(|backend| backend.truthy()) {
+        None => return true,
+        Some(Value::Array(names)) => names.iter().map(ValueExt::python_str).collect(),
+        Some(text) => text.python_str().split(',').map(str::to_owned).collect(),
+    };
+    if names.iter().all(|name| name.starts_with('-')) {
+        return !names.iter().any(|name| &name[1..] == BACKEND);
+    }
+    names.iter().any(|name| name == BACKEND)
+}
+
+/// Answers as a minion would be answered.
+async fn ask(run: Run, what: FileRequest) -> Outcome {
+    if !meant(run.get("backend")) {
+        return Ok(if what == FileRequest::Symlinks { empty_map() } else { Value::Array(Vec::new()) });
+    }
+    let saltenv = run.text("saltenv").unwrap_or_else(|| "base".to_owned());
+    let load = map([("saltenv", saltenv.as_str()), ("prefix", "")]);
+    Ok(run.master.files.answer(what, load).await)
+}
+
+fn clear_file_list_cache(run: &Run) -> Value {
+    if !meant(run.get("backend")) {
+        return empty_map();
+    }
+    let wanted = run.get("saltenv").map(|given| match given.list() {
+        Some(names) => names.iter().map(ValueExt::python_str).collect(),
+        None => given.python_str().split(',').map(str::to_owned).collect::<Vec<_>>(),
+    });
+    let forgotten =
+        run.master.files.forget_lists(|name| wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name)));
+    if forgotten.is_empty() { empty_map() } else { map([(BACKEND, list(forgotten))]) }
+}
+
+async fn envs(run: Run) -> Outcome {
+    if !meant(run.get("backend")) {
+        return Ok(Value::Array(Vec::new()));
+    }
+    // Salt sorts the map of backends, which leaves their names.
+    if run.is("sources") {
+        return Ok(list([BACKEND]));
+    }
+    Ok(run.master.files.answer(FileRequest::Envs, Value::Nil).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::value::text;
+
+    use super::*;
+
+    #[test]
+    fn backends() {
+        for yes in ["roots", "git,roots", "-git", ""] {
+            assert!(meant(Some(&text(yes))), "{yes}");
+        }
+        for no in ["git", "-roots", "-git,-roots", "-roots,git"] {
+            assert!(!meant(Some(&text(no))), "{no}");
+        }
+        assert!(meant(None) && meant(Some(&list(["roots"]))) && !meant(Some(&list(["hg"]))));
+    }
 }

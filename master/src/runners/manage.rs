@@ -1,51 +1,251 @@
-//! `manage.*`: who answers a `test.ping` now.
+//! `manage.*`: who answers now, who is connected, which versions run.
 
-use std::collections::HashSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use brine_protocol::value::{Value, ValueExt, map};
+use brine_protocol::ids::MinionId;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use super::{Call, Outcome};
-use crate::bus::Next;
+use super::ask::{self, Question, TIMEOUT_MAX_SECONDS};
+use super::function::{Failure, Function, Outcome, Run};
 use crate::keys::KeyState;
 use crate::master::Master;
+use crate::presence;
 
-/// How long minions have to answer, unless the caller says.
-const TIMEOUT: Duration = Duration::from_secs(5);
-const TIMEOUT_MAX_SECONDS: f64 = 300.0;
+/// The functions of this module.
+pub(super) const FUNCTIONS: [Function; 16] = [
+    Function {
+        name: "manage.alived",
+        parameters: CONNECTED,
+        doc: "Lists the minions that are connected; no job is sent to them.",
+        run: |run| Box::pin(there(run)),
+    },
+    Function {
+        name: "manage.allowed",
+        parameters: CONNECTED,
+        doc: "Lists the minions that are connected; no job is sent to them.",
+        run: |run| Box::pin(there(run)),
+    },
+    Function {
+        name: "manage.down",
+        parameters: &["removekeys=False", "tgt='*'", "tgt_type='glob'", "timeout=None", "gather_job_timeout=None"],
+        doc: "Asks minions, and lists those that do not answer; with removekeys=True their keys are deleted.",
+        run: |run| Box::pin(down(run)),
+    },
+    Function {
+        name: "manage.joined",
+        parameters: CONNECTED,
+        doc: "Lists the minions that are connected; no job is sent to them.",
+        run: |run| Box::pin(there(run)),
+    },
+    Function {
+        name: "manage.list_not_state",
+        parameters: CONNECTED,
+        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
+        run: |run| Box::pin(not_there(run)),
+    },
+    Function {
+        name: "manage.list_state",
+        parameters: CONNECTED,
+        doc: "Lists the minions that are connected; no job is sent to them.",
+        run: |run| Box::pin(there(run)),
+    },
+    Function {
+        name: "manage.not_alived",
+        parameters: CONNECTED,
+        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
+        run: |run| Box::pin(not_there(run)),
+    },
+    Function {
+        name: "manage.not_allowed",
+        parameters: CONNECTED,
+        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
+        run: |run| Box::pin(not_there(run)),
+    },
+    Function {
+        name: "manage.not_joined",
+        parameters: CONNECTED,
+        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
+        run: |run| Box::pin(not_there(run)),
+    },
+    Function {
+        name: "manage.not_present",
+        parameters: CONNECTED,
+        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
+        run: |run| Box::pin(not_there(run)),
+    },
+    Function {
+        name: "manage.not_reaped",
+        parameters: CONNECTED,
+        doc: "Lists the accepted minions that are not connected; no job is sent to them.",
+        run: |run| Box::pin(not_there(run)),
+    },
+    Function {
+        name: "manage.present",
+        parameters: CONNECTED,
+        doc: "Lists the minions that are connected; no job is sent to them.",
+        run: |run| Box::pin(there(run)),
+    },
+    Function {
+        name: "manage.reaped",
+        parameters: CONNECTED,
+        doc: "Lists the minions that are connected; no job is sent to them.",
+        run: |run| Box::pin(there(run)),
+    },
+    Function {
+        name: "manage.status",
+        parameters: &["output=True", "tgt='*'", "tgt_type='glob'", "timeout=None", "gather_job_timeout=None"],
+        doc: "Asks minions, and lists who answers (up) and who does not (down).",
+        run: |run| {
+            Box::pin(async move { status(&run).await.map(|(up, down)| map([("up", list(up)), ("down", list(down))])) })
+        },
+    },
+    Function {
+        name: "manage.up",
+        parameters: &["tgt='*'", "tgt_type='glob'", "timeout=None", "gather_job_timeout=None"],
+        doc: "Asks minions, and lists those that answer.",
+        run: |run| Box::pin(async move { status(&run).await.map(|(up, _)| list(up)) }),
+    },
+    Function {
+        name: "manage.versions",
+        parameters: &[],
+        doc: "Asks all minions for their version, and sorts them by how it compares to the master's.",
+        run: |run| Box::pin(versions(run)),
+    },
+];
 
-/// `{"up": […], "down": […]}` of all accepted minions.
-pub(super) async fn status(master: &Arc<Master>, call: &Call) -> Outcome {
-    let timeout = match call.named("timeout").and_then(Value::as_f64) {
-        Some(seconds) => Duration::from_secs_f64(seconds.clamp(0.0, TIMEOUT_MAX_SECONDS)),
-        None => TIMEOUT,
+const CONNECTED: &[&str] = &["subset=None", "show_ip=False"];
+
+/// Who answers a `test.ping`, and who does not.
+async fn status(run: &Run) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let question = Question {
+        tgt: run.get("tgt").cloned().unwrap_or_else(|| Value::from("*")),
+        tgt_type: run.text("tgt_type").unwrap_or_else(|| "glob".to_owned()),
+        timeout: run.seconds("timeout", TIMEOUT_MAX_SECONDS)?,
+        gather: run.seconds("gather_job_timeout", TIMEOUT_MAX_SECONDS)?,
+        ..Question::all("test.ping")
     };
-    let ids = master.keys.list(KeyState::Accepted).map_err(|e| e.to_string())?;
-    if ids.is_empty() {
-        return Ok(map([("up", Value::Array(Vec::new())), ("down", Value::Array(Vec::new()))]));
-    }
-    let events = master.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
-    let published = crate::publish::own_job(master, "test.ping").await.map_err(|e| e.to_string())?;
-    let prefix = format!("salt/job/{}/ret/", published.jid);
-    let mut waiting: HashSet<String> = published.minions.iter().map(ToString::to_string).collect();
-    let collect = async {
-        while !waiting.is_empty() {
-            match events.next().await {
-                Some(Next::Event(event)) => {
-                    if let Some(id) = event.event.tag.strip_prefix(&prefix) {
-                        waiting.remove(id);
-                    }
-                }
-                Some(Next::Lost(_)) => {}
-                None => return,
+    let answers = ask::minions(&run.master, question).await?;
+    Ok(answers.minions.iter().cloned().partition(|id| answers.returns.contains_key(id)))
+}
+
+async fn down(run: Run) -> Outcome {
+    let (_, down) = status(&run).await?;
+    if run.is("removekeys") {
+        for id in &down {
+            let Ok(id) = MinionId::try_from(id.as_str()) else { continue };
+            if run.master.keys.remove(KeyState::Accepted, &id).map_err(|e| e.to_string())? {
+                super::key_deleted(&run.master, &id);
             }
         }
-    };
-    let _ = tokio::time::timeout(timeout, collect).await;
-    let (down, up): (Vec<_>, Vec<_>) = ids.iter().partition(|id| waiting.contains(id.as_str()));
-    let list = |ids: Vec<_>| Value::Array(ids.into_iter().map(Value::from).collect());
-    let mut shown = map([("up", list(up))]);
-    shown.insert("down", list(down));
+    }
+    Ok(list(down))
+}
+
+fn list(ids: Vec<String>) -> Value {
+    Value::Array(ids.into_iter().map(Value::from).collect())
+}
+
+/// The ids that `subset` names; none: all.
+fn subset(run: &Run) -> Option<BTreeSet<String>> {
+    let given = run.get("subset").filter(|subset| subset.truthy())?;
+    Some(match given.list() {
+        Some(ids) => ids.iter().map(ValueExt::python_str).collect(),
+        None => given.python_str().split(',').map(|id| id.trim().to_owned()).collect(),
+    })
+}
+
+async fn there(run: Run) -> Outcome {
+    let subset = subset(&run);
+    let (mut there, _) = presence::partition(&run.master).await.map_err(|error| error.to_string())?;
+    there.retain(|id| subset.as_ref().is_none_or(|subset| subset.contains(id.as_str())));
+    if !run.is("show_ip") {
+        return Ok(Value::Array(there.iter().map(Value::from).collect()));
+    }
+    let addresses = presence::addresses(&run.master, &there).await;
+    Ok(map(there.iter().filter_map(|id| Some((id.as_str(), addresses.get(id)?.as_str())))))
+}
+
+async fn not_there(run: Run) -> Outcome {
+    let subset = subset(&run);
+    let (_, mut not) = presence::partition(&run.master).await.map_err(|error| error.to_string())?;
+    not.retain(|id| subset.as_ref().is_none_or(|subset| subset.contains(id.as_str())));
+    Ok(Value::Array(not.iter().map(Value::from).collect()))
+}
+
+/// Who is connected, for the wheel.
+pub(super) async fn connected(master: &Arc<Master>) -> Outcome {
+    let (there, _) = presence::partition(master).await.map_err(|error| error.to_string())?;
+    Ok(Value::Array(there.iter().map(Value::from).collect()))
+}
+
+async fn versions(run: Run) -> Outcome {
+    let own = env!("CARGO_PKG_VERSION");
+    let answers = ask::minions(&run.master, Question::all("test.version")).await?;
+    let mut found: BTreeMap<u8, Vec<(String, Value)>> = BTreeMap::new();
+    for id in &answers.minions {
+        let version = answers.returns.get(id).filter(|data| data.get_i64("retcode").unwrap_or(0) == 0);
+        let version = version.and_then(|data| data.get_text("return"));
+        let (place, shown) = match version {
+            None => (0, Value::from(false)),
+            Some(version) => (
+                match compare(version, own) {
+                    Ordering::Less => 1,
+                    Ordering::Equal => 2,
+                    Ordering::Greater => 3,
+                },
+                Value::from(version),
+            ),
+        };
+        found.entry(place).or_default().push((id.clone(), shown));
+    }
+    let mut shown = empty_map();
+    shown.insert("Master", own);
+    for (place, minions) in found {
+        let label = ["Minion offline", "Minion requires update", "Up to date", "Minion newer than master"];
+        let minions = map(minions.iter().map(|(id, version)| (id.as_str(), version.clone())));
+        shown.insert(label[usize::from(place.min(3))], minions);
+    }
     Ok(shown)
+}
+
+/// By their numbers; what is behind these (`rc1`, `+12.gabc`) is older or newer as with Salt.
+fn compare(a: &str, b: &str) -> Ordering {
+    let numbers = |text: &str| -> Vec<u64> {
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let mut numbers: Vec<u64> = text[..end].split('.').map_while(|part| part.parse().ok()).collect();
+        while numbers.last() == Some(&0) {
+            numbers.pop();
+        }
+        numbers
+    };
+    let behind = |text: &str| -> i8 {
+        let tail = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        match tail.chars().next() {
+            None => 0,
+            Some('+') => 1,
+            Some(_) => -1,
+        }
+    };
+    numbers(a).cmp(&numbers(b)).then_with(|| behind(a).cmp(&behind(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare_by_numbers() {
+        for (a, b, how) in [
+            ("3008.0", "3008", Ordering::Equal),
+            ("3007.9", "3008.0", Ordering::Less),
+            ("3008.10", "3008.9", Ordering::Greater),
+            ("3008.0rc1", "3008.0", Ordering::Less),
+            ("3008.0+12.gabc", "3008.0", Ordering::Greater),
+            ("0.1.0", "0.1.0", Ordering::Equal),
+        ] {
+            assert_eq!(compare(a, b), how, "{a} {b}");
+        }
+    }
 }

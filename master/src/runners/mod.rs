@@ -1,90 +1,77 @@
-//! Runners and the key wheel (§7.3): functions that run in the master, for local callers.
+//! Runners and the wheel (§7.3): functions that run in the master, for local callers.
+//!
+//! - `function.rs`  a function: name, parameters, documentation, what it does
+//! - `signature.rs` how the arguments of a call fit
+//! - `call.rs`      the arguments as callers send them
+//! - `running.rs`   what runs now
+//! - `ask.rs`       jobs that runners publish and wait for
+//! - one file for each module of functions, `wheel/` for the wheel's
 
+mod ask;
 mod cache;
 mod call;
-mod connected;
 mod event;
 mod fileserver;
+mod function;
 mod jobs;
 mod manage;
+mod running;
+mod salt;
+mod signature;
+mod small;
+mod survey;
 mod wheel;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 use futures_util::FutureExt;
 
 use crate::access::{self, Caller, Denied, From};
 use crate::audit::Record;
-use crate::fileserver::FileRequest;
-use crate::master::Master;
+use crate::jobs::{Job, NewReturn};
+use crate::master::{Master, now_ms};
 use call::Call;
+pub(crate) use function::Outcome;
+use function::{Failure, Function, RunJob};
+pub(crate) use running::Runs;
 
-/// What a runner returns, or the one line that says why not.
-pub(crate) type Outcome = Result<Value, String>;
+/// Every runner there is, by module.
+const RUNNERS: &[&[Function]] = &[
+    &cache::FUNCTIONS,
+    &event::FUNCTIONS,
+    &fileserver::FUNCTIONS,
+    &jobs::FUNCTIONS,
+    &manage::FUNCTIONS,
+    &salt::FUNCTIONS,
+    &small::FUNCTIONS,
+    &survey::FUNCTIONS,
+];
 
-/// Every runner there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Runner {
-    /// `cache.*`, by the folder below `cachedir`.
-    Cache(&'static str),
-    /// `doc.runner`: what this table says.
-    Doc,
-    EventSend,
-    Files(FileRequest),
-    JobsActive,
-    JobsExitSuccess,
-    JobsLastRun,
-    JobsListJob,
-    JobsListJobs,
-    JobsLookupJid,
-    JobsPrintJob,
-    ManageAlived(bool),
-    ManageDown,
-    ManageStatus,
-    ManageUp,
+/// The documentation of the functions whose names begin so; `command` is what they are called with.
+fn documentation(functions: &[&[Function]], command: &str, begins: &str) -> Value {
+    let mut all: Vec<&Function> = functions.iter().copied().flatten().collect();
+    all.sort_by_key(|function| function.name);
+    let wanted = all.into_iter().filter(|function| function.name.starts_with(begins));
+    map(wanted.map(|function| (function.name, function.documentation(command))))
 }
 
-/// By name, each with what it does.
-const RUNNERS: [(&str, Runner, &str); 23] = [
-    ("cache.grains", Runner::Cache("grains"), "Returns the cached grains of the minions of a target (tgt, tgt_type)."),
-    ("cache.mine", Runner::Cache("mine"), "Returns the cached mine data of the minions of a target (tgt, tgt_type)."),
-    ("cache.pillar", Runner::Cache("pillar"), "Returns the cached pillar of the minions of a target (tgt, tgt_type)."),
-    ("doc.runner", Runner::Doc, "Returns the documentation of the runners."),
-    ("event.send", Runner::EventSend, "Fires an event on the master's bus: a tag, and data as a dict."),
-    (
-        "fileserver.dir_list",
-        Runner::Files(FileRequest::DirList),
-        "Lists the folders of the file server (saltenv=base).",
-    ),
-    (
-        "fileserver.empty_dir_list",
-        Runner::Files(FileRequest::EmptyDirs),
-        "Lists the empty folders of the file server (saltenv=base).",
-    ),
-    ("fileserver.envs", Runner::Files(FileRequest::Envs), "Lists the environments of the file server."),
-    ("fileserver.file_list", Runner::Files(FileRequest::List), "Lists the files of the file server (saltenv=base)."),
-    (
-        "fileserver.symlink_list",
-        Runner::Files(FileRequest::Symlinks),
-        "Lists the symbolic links of the file server and where they lead (saltenv=base).",
-    ),
-    ("jobs.active", Runner::JobsActive, "Returns the jobs that minions still run."),
-    ("jobs.exit_success", Runner::JobsExitSuccess, "Returns for each minion whether a job ended well there (jid)."),
-    ("jobs.last_run", Runner::JobsLastRun, "Returns the last job, or the last one of a function or target."),
-    ("jobs.list_job", Runner::JobsListJob, "Returns all about one job (jid)."),
-    ("jobs.list_jobs", Runner::JobsListJobs, "Lists the jobs that are kept."),
-    ("jobs.lookup_jid", Runner::JobsLookupJid, "Returns what the minions returned to a job (jid)."),
-    ("jobs.print_job", Runner::JobsPrintJob, "Prints one job with its returns (jid)."),
-    ("manage.alived", Runner::ManageAlived(true), "Lists the minions that are connected."),
-    ("manage.down", Runner::ManageDown, "Lists the minions that do not answer."),
-    ("manage.not_alived", Runner::ManageAlived(false), "Lists the minions that are not connected."),
-    ("manage.present", Runner::ManageAlived(true), "Lists the minions that are connected."),
-    ("manage.status", Runner::ManageStatus, "Asks all minions and lists who answers (up) and who does not (down)."),
-    ("manage.up", Runner::ManageUp, "Lists the minions that answer."),
-];
+/// The function of this name; or as Salt says that there is none: the documentation of those whose names begin like it, if any do.
+fn find(functions: &'static [&'static [Function]], fun: &str) -> Result<&'static Function, Failure> {
+    if let Some(function) = functions.iter().copied().flatten().find(|function| function.name == fun) {
+        return Ok(function);
+    }
+    match documentation(functions, "", fun) {
+        docs if !fun.is_empty() && docs.truthy() => Err(Failure(docs)),
+        _ => {
+            let shown: String = fun.chars().filter(|c| !c.is_control()).take(128).collect();
+            Err(Failure::from(format!("'{shown}' is not available.")))
+        }
+    }
+}
 
 /// Who asks, and for what, if it may.
 async fn admit(
@@ -110,6 +97,16 @@ fn begun(master: &Master, record: &Record) -> Result<(), Value> {
     master.audit.write(record.clone()).map_err(|why| map([("error", Denied::invocation(why.to_owned()).value())]))
 }
 
+/// The first event of a run, to which its result is added.
+fn announcement(form: &str, fun: &str, job: &RunJob, call: &Call) -> Value {
+    map([
+        ("fun", Value::from(format!("{form}.{fun}"))),
+        ("jid", Value::from(&job.jid)),
+        ("user", Value::from(job.user.as_str())),
+        ("fun_args", Value::Array(call.shown())),
+    ])
+}
+
 /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
 pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, from: From) -> Value {
     let (caller, fun, call) = match admit(master, "runner", load, from).await {
@@ -117,75 +114,112 @@ pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, from: From
         Err(denied) => return map([("error", denied.value())]),
     };
     let jid = Jid::now();
-    let tag = format!("salt/run/{jid}");
-    let mut data = map([
-        ("fun", Value::from(format!("runner.{fun}"))),
-        ("jid", Value::from(&jid)),
-        ("user", Value::from(caller.name.as_str())),
-        ("fun_args", Value::Array(call.shown())),
-    ]);
+    let job = Arc::new(RunJob { tag: format!("salt/run/{jid}"), jid, user: caller.name.clone() });
     let record =
-        |outcome| Record::new("runner", outcome).by(&caller).call(&fun, &call.shown()).put("jid", jid.as_str());
+        |outcome| Record::new("runner", outcome).by(&caller).call(&fun, &call.shown()).put("jid", job.jid.as_str());
     if let Err(refused) = begun(master, &record("allowed")) {
         return refused;
     }
     let (succeeded, failed) = (record("succeeded"), record("failed"));
+    let started = map([("tag", Value::from(job.tag.as_str())), ("jid", Value::from(&job.jid))]);
     master.bus.settle();
-    master.bus.fire(format!("{tag}/new"), data.clone());
-    let (running, ret) = (Arc::clone(master), format!("{tag}/ret"));
+    let master = Arc::clone(master);
     tokio::spawn(async move {
-        // Whoever waits for the result waits without an end, so there is one whatever happens.
-        let work = AssertUnwindSafe(run(&running, &fun, &call)).catch_unwind();
-        let outcome = work
-            .await
-            .unwrap_or_else(|_panic| Err(format!("{fun} failed: this is a bug in salt-master, please report it")));
-        running.audit.note(if outcome.is_ok() { succeeded } else { failed });
-        data.insert("success", outcome.is_ok());
-        data.insert("return", outcome.unwrap_or_else(Value::from));
-        running.bus.fire_result(ret, data);
+        let outcome = run(&master, &fun, &call, &job).await;
+        master.audit.note(if outcome.is_ok() { succeeded } else { failed });
     });
-    map([("tag", Value::from(tag)), ("jid", Value::from(&jid))])
+    started
 }
 
 /// Runs a runner for somebody who was found to be allowed to, with the events of a run; `load` has its `arg`.
 pub(crate) async fn run_for(master: &Arc<Master>, fun: &str, load: &Value, user: &str) -> Outcome {
     let jid = Jid::now();
-    let call = Call::from_load(load);
-    let mut data = map([
-        ("fun", Value::from(format!("runner.{fun}"))),
-        ("jid", Value::from(&jid)),
-        ("user", Value::from(user)),
-        ("fun_args", Value::Array(call.shown())),
-    ]);
-    master.bus.fire(format!("salt/run/{jid}/new"), data.clone());
-    let outcome = run(master, fun, &call).await;
-    data.insert("success", outcome.is_ok());
-    data.insert("return", outcome.clone().unwrap_or_else(Value::from));
-    master.bus.fire_result(format!("salt/run/{jid}/ret"), data);
+    let job = Arc::new(RunJob { tag: format!("salt/run/{jid}"), jid, user: user.to_owned() });
+    run(master, fun, &Call::from_load(load), &job).await
+}
+
+/// Runs a runner, with its events; what it returned is kept with the jobs.
+async fn run(master: &Arc<Master>, fun: &str, call: &Call, job: &Arc<RunJob>) -> Outcome {
+    let mut data = announcement("runner", fun, job, call);
+    master.bus.fire(format!("{}/new", job.tag), data.clone());
+    let work = async {
+        let _running = master.runs.begin(&job.jid, &data).ok_or("too many runners are running: try again later")?;
+        find(RUNNERS, fun)?.call(master, job, call).await
+    };
+    // Whoever waits for the result waits without an end, so there is one whatever happens.
+    let outcome = AssertUnwindSafe(work)
+        .catch_unwind()
+        .await
+        .unwrap_or_else(|_panic| Err(format!("{fun} failed: this is a bug in salt-master, please report it").into()));
+    conclude(&mut data, &outcome);
+    keep(master, job, &data).await;
+    master.bus.fire_result(format!("{}/ret", job.tag), data);
     outcome
 }
 
-async fn run(master: &Arc<Master>, fun: &str, call: &Call) -> Outcome {
-    let Some((_, runner, _)) = RUNNERS.iter().find(|(name, ..)| *name == fun) else {
-        let names: Vec<_> = RUNNERS.iter().map(|(name, ..)| *name).collect();
-        return Err(format!("'{fun}' is not available. Runners of this master: {}", names.join(", ")));
+fn conclude(data: &mut Value, outcome: &Outcome) {
+    data.insert(
+        "return",
+        match outcome {
+            Ok(value) | Err(Failure(value)) => value.clone(),
+        },
+    );
+    data.insert("success", outcome.is_ok());
+    if outcome.is_err() {
+        data.insert("retcode", 1);
+    }
+}
+
+/// `runner_returns`: a run is a job of the master's own, to be looked up by its jid as any other.
+async fn keep(master: &Arc<Master>, job: &RunJob, data: &Value) {
+    if !(master.opts.runner_returns && master.opts.job_cache.keep) {
+        return;
+    }
+    let Ok(id) = MinionId::try_from(master.opts.id.as_str()) else { return };
+    let fun = data.get_text("fun").unwrap_or_default().to_owned();
+    let success = data.get_bool("success").unwrap_or(false);
+    let load = map([
+        ("id", Value::from(&id)),
+        ("tgt", Value::from(&id)),
+        ("jid", Value::from(&job.jid)),
+        ("fun", Value::from(fun.as_str())),
+        ("user", Value::from(job.user.as_str())),
+    ]);
+    let mut returned = load.clone();
+    returned.insert("return", data.clone());
+    let mut packed = msgpack::encode_disk(&returned);
+    if packed.len() > master.opts.max_return_size {
+        let mut short = data.clone();
+        short.insert("return", crate::bus::TRIMMED);
+        returned.insert("return", short);
+        packed = msgpack::encode_disk(&returned);
+    }
+    let now = now_ms();
+    let of_run = Job {
+        jid: job.jid.clone(),
+        fun: fun.clone(),
+        user: job.user.chars().take(64).collect(),
+        tgt: id.to_string(),
+        tgt_type: "list".to_owned(),
+        started_ms: now,
+        minions: Vec::new(),
+        load: msgpack::encode_disk(&load),
     };
-    match *runner {
-        Runner::Cache(bank) => cache::of_minions(master, bank, call).await,
-        Runner::Doc => Ok(map(RUNNERS.iter().map(|(name, _, doc)| (*name, Value::from(*doc))))),
-        Runner::EventSend => event::send(master, call),
-        Runner::Files(what) => fileserver::ask(master, what, call).await,
-        Runner::JobsActive => jobs::active(master).await,
-        Runner::JobsExitSuccess => jobs::exit_success(master, call).await,
-        Runner::JobsLastRun => jobs::last_run(master, call).await,
-        Runner::JobsListJob => jobs::list_job(master, call).await,
-        Runner::JobsListJobs => jobs::list_jobs(master, call).await,
-        Runner::JobsLookupJid => jobs::lookup_jid(master, call).await,
-        Runner::JobsPrintJob => jobs::print_job(master, call).await,
-        Runner::ManageAlived(yes) => connected::alived(master, yes).await,
-        Runner::ManageDown => Ok(manage::status(master, call).await?.get("down").cloned().unwrap_or(Value::Nil)),
-        Runner::ManageStatus => manage::status(master, call).await,
-        Runner::ManageUp => Ok(manage::status(master, call).await?.get("up").cloned().unwrap_or(Value::Nil)),
+    let new = NewReturn {
+        jid: job.jid.clone(),
+        minion: id,
+        fun,
+        at_ms: now,
+        retcode: i64::from(!success),
+        success,
+        load: packed,
+    };
+    let kept = match master.jobs.add_job(of_run).await {
+        Ok(()) => master.jobs.add_return(new, &[]).await.map(drop),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = kept {
+        tracing::warn!("what {} returned is not kept: {error}", job.tag);
     }
 }
 
@@ -196,26 +230,26 @@ pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, from: From)
         Err(denied) => return map([("error", denied.value())]),
     };
     let jid = Jid::now();
-    let tag = format!("salt/wheel/{jid}");
-    let mut data = map([
-        ("fun", Value::from(format!("wheel.{fun}"))),
-        ("jid", Value::from(&jid)),
-        ("tag", Value::from(tag.as_str())),
-        ("user", Value::from(caller.name.as_str())),
-        ("fun_args", Value::Array(call.shown())),
-    ]);
-    let record = |outcome| Record::new("wheel", outcome).by(&caller).call(&fun, &call.shown()).put("jid", jid.as_str());
+    let job = Arc::new(RunJob { tag: format!("salt/wheel/{jid}"), jid, user: caller.name.clone() });
+    let record =
+        |outcome| Record::new("wheel", outcome).by(&caller).call(&fun, &call.shown()).put("jid", job.jid.as_str());
     if let Err(refused) = begun(master, &record("allowed")) {
         return refused;
     }
+    let mut data = announcement("wheel", &fun, &job, &call);
+    data.insert("tag", job.tag.as_str());
     master.bus.settle();
-    master.bus.fire(format!("{tag}/new"), data.clone());
-    let outcome = wheel::run(master, &fun, &call).await;
+    master.bus.fire(format!("{}/new", job.tag), data.clone());
+    let outcome = match find(wheel::FUNCTIONS, &fun) {
+        Ok(function) => function.call(master, &job, &call).await,
+        Err(unknown) => Err(unknown),
+    };
     master.audit.note(record(if outcome.is_ok() { "succeeded" } else { "failed" }));
-    data.insert("success", outcome.is_ok());
-    data.insert("return", outcome.unwrap_or_else(Value::from));
-    master.bus.fire_result(format!("{tag}/ret"), data.clone());
-    map([("tag", Value::from(tag)), ("data", data)])
+    conclude(&mut data, &outcome);
+    let mut told = data.clone();
+    told.insert("return", wheel::told(&fun, data.get("return").unwrap_or(&Value::Nil)));
+    master.bus.fire_result(format!("{}/ret", job.tag), told);
+    map([("tag", Value::from(job.tag.as_str())), ("data", data)])
 }
 
 /// What follows from a key's removal: its session ends, and the publish key that its minion knows is replaced.
@@ -225,5 +259,36 @@ pub(crate) fn key_deleted(master: &Master, id: &MinionId) {
     master.bus.fire("salt/key", data);
     if master.opts.rotate_aes_key {
         master.rotate.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_has_one_name_and_a_sentence() {
+        for functions in [RUNNERS, wheel::FUNCTIONS] {
+            let mut names: Vec<&str> = functions.iter().copied().flatten().map(|function| function.name).collect();
+            let all = names.len();
+            names.sort_unstable();
+            names.dedup();
+            assert_eq!(names.len(), all);
+            for function in functions.iter().copied().flatten() {
+                assert!(function.doc.ends_with('.') && function.doc.is_ascii(), "{}", function.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_said_as_salt_says_it() {
+        let said = |fun: &str| find(RUNNERS, fun).map(|function| function.name).unwrap_err().0;
+        assert_eq!(said("nobody.knows"), Value::from("'nobody.knows' is not available."));
+        assert_eq!(said(""), Value::from("'' is not available."));
+        assert_eq!(said("a\n\u{1b}[0m"), Value::from("'a[0m' is not available."));
+        let docs = said("jobs.list");
+        let names: Vec<_> = docs.entries().unwrap().iter().filter_map(|(name, _)| name.text()).collect();
+        assert_eq!(names, ["jobs.list_job", "jobs.list_jobs", "jobs.list_jobs_filter"]);
+        assert_eq!(find(RUNNERS, "jobs.list_job").unwrap().name, "jobs.list_job");
     }
 }

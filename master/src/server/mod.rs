@@ -174,6 +174,7 @@ impl Server {
             lanes: Arc::new(Lanes::default()),
             sent_to: SentTo::default(),
             refusals: Refusals::default(),
+            runs: crate::runners::Runs::default(),
             rotate: tokio::sync::Notify::new(),
             timings: Timings::default(),
             live: ArcSwap::from_pointee(Live::new(&opts)),

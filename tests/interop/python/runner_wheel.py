@@ -63,10 +63,10 @@ with bus() as events:
     same("its first event", (new["fun"], new["jid"], new["user"]), ("runner.jobs.list_jobs", started["jid"], "root"))
     ret = events.get_event(tag=f"{started['tag']}/ret", wait=30)
     true("its result", ret["success"] and jid in ret["return"])
-    called = runner.master_call(fun="manage.versions", kwarg={"arg": [], "kwarg": {}}, **KEY)
+    called = runner.master_call(fun="nope.nope", kwarg={"arg": [], "kwarg": {}}, **KEY)
     ret = events.get_event(tag=f"{called['tag']}/ret", wait=30)
     same("a runner that this master has not", ret["success"], False)
-    true("says which it has", "jobs.lookup_jid" in ret["return"])
+    same("and how that is said", ret["return"], "'nope.nope' is not available.")
 
     # --- wheel
 
@@ -92,5 +92,14 @@ with bus() as events:
     values = turn("config.values")
     same("config.values", (values["ret_port"], values["timeout"]), (opts()["ret_port"], 15))
     true("config.values has no secrets", "front-end-secret" not in repr(values))
-    bad = wheel.cmd_sync(dict(fun="key.gen_accept", id_="x", **KEY))
+    made = turn("key.gen_accept", id_="made")
+    true("key.gen_accept", "PRIVATE KEY" in made["priv"] and "BEGIN PUBLIC KEY" in made["pub"])
+    # The caller has the private key; who listens to the bus has not.
+    told = events.get_event(wait=30, match_type="fnmatch", tag="salt/wheel/*/ret", full=False)
+    while told["fun"] != "wheel.key.gen_accept":
+        told = events.get_event(wait=30, match_type="fnmatch", tag="salt/wheel/*/ret")
+    same("its event", list(told["return"]), ["pub"])
+    same("key.list", turn("key.list", match="accepted"), {"minions": ["made", "one", "two"]})
+    turn("key.delete", match="made")
+    bad = wheel.cmd_sync(dict(fun="config.apply", arg=["x", "y"], **KEY))
     same("a function that this master has not", bad["data"]["success"], False)

@@ -1,0 +1,204 @@
+//! Jobs that a runner publishes and waits for, as Salt's `LocalClient` in its runners does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::args::condition_input;
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt, map};
+use tokio::time::Instant;
+
+use super::Failure;
+use crate::bus::{Next, Subscription};
+use crate::master::Master;
+
+/// The longest wait for minions that a runner's caller can ask for.
+pub(super) const TIMEOUT_MAX_SECONDS: f64 = 3_600.0;
+/// Bytes of all returns together that a runner holds.
+const RETURNS_BYTES_MAX: usize = 256 << 20;
+
+/// What to ask whom.
+#[derive(Debug, Clone)]
+pub(super) struct Question {
+    pub(super) tgt: Value,
+    pub(super) tgt_type: String,
+    pub(super) fun: String,
+    pub(super) args: Vec<Value>,
+    pub(super) kwargs: Vec<(String, Value)>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) gather: Option<Duration>,
+}
+
+impl Question {
+    /// A function without arguments, for all.
+    pub(super) fn all(fun: &str) -> Self {
+        Self {
+            tgt: Value::from("*"),
+            tgt_type: "glob".to_owned(),
+            fun: fun.to_owned(),
+            args: Vec::new(),
+            kwargs: Vec::new(),
+            timeout: None,
+            gather: None,
+        }
+    }
+}
+
+/// What minions said.
+#[derive(Debug, Default)]
+pub(super) struct Answers {
+    /// Who was asked.
+    pub(super) minions: BTreeSet<String>,
+    /// By id, the data of each return.
+    pub(super) returns: BTreeMap<String, Value>,
+}
+
+impl Answers {
+    /// `{id: return}`.
+    pub(super) fn results(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.returns.iter().map(|(id, data)| (id.as_str(), data.get("return").unwrap_or(&Value::Nil)))
+    }
+}
+
+/// Publishes and waits: until all have answered, or the timeout has passed and nobody says any more that it still works on it. Where
+/// the target means nobody, nobody answers.
+pub(super) async fn minions(master: &Arc<Master>, question: Question) -> Result<Answers, Failure> {
+    let events = master.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
+    let timeout = question.timeout.unwrap_or(master.opts.timeout);
+    let gather = question.gather.unwrap_or(master.opts.gather_job_timeout);
+    let (tgt, tgt_type) = without_groups(master, &question)?;
+    let load = map([
+        ("tgt", tgt),
+        ("tgt_type", Value::from(tgt_type)),
+        ("fun", Value::from(question.fun.as_str())),
+        ("arg", Value::Array(condition_input(question.args, question.kwargs))),
+        ("user", Value::from(master.opts.user.as_str())),
+    ]);
+    let published = crate::publish::own_job(master, &load).await.map_err(|fault| fault.to_string())?;
+    let Some(published) = published else { return Ok(Answers::default()) };
+    let minions: BTreeSet<String> = published.minions.iter().map(ToString::to_string).collect();
+    let mut wait =
+        Wait { events, prefix: prefix(&published.jid), answers: Answers { minions, ..Answers::default() }, bytes: 0 };
+    loop {
+        wait.until(Instant::now() + timeout).await?;
+        let open = wait.open();
+        if open.is_empty() || !still_working(master, &published.jid, open, gather).await? {
+            break;
+        }
+    }
+    whole(master, &published.jid, &mut wait.answers).await?;
+    Ok(wait.answers)
+}
+
+/// Node groups are the master's: minions get a compound target without them.
+fn without_groups(master: &Master, question: &Question) -> Result<(Value, String), Failure> {
+    let words: Vec<String> = match question.tgt_type.as_str() {
+        "nodegroup" => vec![format!("N@{}", question.tgt.python_str())],
+        "compound" => question.tgt.python_str().split_whitespace().map(str::to_owned).collect(),
+        _ => return Ok((question.tgt.clone(), question.tgt_type.clone())),
+    };
+    let groups = &master.opts.nodegroups;
+    let mut expanded = Vec::with_capacity(words.len());
+    for word in words {
+        match word.strip_prefix("N@").filter(|name| !name.is_empty()) {
+            Some(name) if groups.has(name) => expanded.extend(groups.expand(name)),
+            Some(name) => return Err(format!("Node group {name} unavailable in the master's configuration").into()),
+            None => expanded.push(word),
+        }
+    }
+    Ok((Value::from(expanded.join(" ")), "compound".to_owned()))
+}
+
+fn prefix(jid: &Jid) -> String {
+    format!("salt/job/{jid}/ret/")
+}
+
+/// Whether one of these says that it still runs the job.
+async fn still_working(
+    master: &Arc<Master>,
+    jid: &Jid,
+    open: BTreeSet<String>,
+    gather: Duration,
+) -> Result<bool, Failure> {
+    let events = master.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
+    let load = map([
+        ("tgt", Value::Array(open.iter().map(|id| Value::from(id.as_str())).collect())),
+        ("tgt_type", Value::from("list")),
+        ("fun", Value::from("saltutil.find_job")),
+        ("arg", Value::Array(vec![Value::from(jid)])),
+        ("user", Value::from(master.opts.user.as_str())),
+    ]);
+    let published = crate::publish::own_job(master, &load).await.map_err(|fault| fault.to_string())?;
+    let Some(published) = published else { return Ok(false) };
+    let mut wait = Wait {
+        events,
+        prefix: prefix(&published.jid),
+        answers: Answers { minions: open, ..Answers::default() },
+        bytes: 0,
+    };
+    wait.until(Instant::now() + gather).await?;
+    let working = wait.answers.results().any(|(_, job)| job.entries().is_some_and(|job| !job.is_empty()));
+    Ok(working)
+}
+
+/// Collects returns.
+struct Wait {
+    events: Subscription,
+    prefix: String,
+    answers: Answers,
+    bytes: usize,
+}
+
+impl Wait {
+    fn open(&self) -> BTreeSet<String> {
+        self.answers.minions.iter().filter(|id| !self.answers.returns.contains_key(*id)).cloned().collect()
+    }
+
+    async fn until(&mut self, end: Instant) -> Result<(), Failure> {
+        while self.answers.minions.iter().any(|id| !self.answers.returns.contains_key(id)) {
+            let Ok(next) = tokio::time::timeout_at(end, self.events.next()).await else { return Ok(()) };
+            match next {
+                Some(Next::Event(event)) => {
+                    let Some(id) = event.event.tag.strip_prefix(&self.prefix) else { continue };
+                    self.bytes += event.size();
+                    if self.bytes > RETURNS_BYTES_MAX {
+                        return Err(format!(
+                            "the minions returned more than {} MiB: ask fewer at once",
+                            RETURNS_BYTES_MAX >> 20
+                        )
+                        .into());
+                    }
+                    self.answers.returns.insert(id.to_owned(), event.event.data.clone());
+                }
+                // Who is missing now is found by `saltutil.find_job`, or in the store.
+                Some(Next::Lost(_)) => {}
+                None => return Err("the master is stopping".into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A return that was too large for the bus is in the store.
+async fn whole(master: &Arc<Master>, jid: &Jid, answers: &mut Answers) -> Result<(), Failure> {
+    let cut = |data: &Value| data.get("return").is_some_and(is_cut);
+    let missing = answers.returns.len() < answers.minions.len();
+    if !master.opts.job_cache.keep || !(missing || answers.returns.values().any(cut)) {
+        return Ok(());
+    }
+    for stored in master.jobs.returns(jid).await.map_err(|e| e.to_string())? {
+        let id = stored.minion.as_str();
+        if answers.minions.contains(id) && answers.returns.get(id).is_none_or(cut) {
+            answers.returns.insert(id.to_owned(), stored.load());
+        }
+    }
+    Ok(())
+}
+
+fn is_cut(value: &Value) -> bool {
+    match value {
+        Value::Map(entries) => entries.iter().any(|(_, value)| is_cut(value)),
+        other => other.text() == Some(crate::bus::TRIMMED),
+    }
+}

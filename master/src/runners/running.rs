@@ -1,0 +1,71 @@
+//! The runners that run now, which `jobs.master` lists.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt as _};
+
+/// Runners at a time, those of operators, programs and minions together. Each may wait for minions for long.
+const RUNS_MAX: usize = 512;
+
+/// By jid, what their first event said.
+#[derive(Debug, Default)]
+pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, Value>>>);
+
+impl Runs {
+    /// Counts a run in until its guard goes; none if there are too many.
+    pub(super) fn begin(&self, jid: &Jid, data: &Value) -> Option<Running> {
+        let mut runs = lock(&self.0);
+        if runs.len() >= RUNS_MAX {
+            return None;
+        }
+        let mut shown = data.clone();
+        shown.insert("_stamp", brine_protocol::event::stamp());
+        shown.insert("pid", std::process::id());
+        runs.insert(jid.as_str().to_owned(), shown);
+        Some(Running { runs: Arc::clone(&self.0), jid: jid.as_str().to_owned() })
+    }
+
+    /// What runs, the oldest first.
+    pub(super) fn list(&self) -> Vec<Value> {
+        lock(&self.0).values().cloned().collect()
+    }
+}
+
+/// A run that is counted in.
+#[derive(Debug)]
+pub(super) struct Running {
+    runs: Arc<Mutex<BTreeMap<String, Value>>>,
+    jid: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        lock(&self.runs).remove(&self.jid);
+    }
+}
+
+fn lock<T>(runs: &Mutex<T>) -> MutexGuard<'_, T> {
+    runs.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::value::map;
+
+    use super::*;
+
+    #[test]
+    fn runs_are_counted_while_they_run() {
+        let runs = Runs::default();
+        let mut all: Vec<Running> =
+            (0..RUNS_MAX).filter_map(|_| runs.begin(&Jid::now(), &map([("fun", "x")]))).collect();
+        assert_eq!((all.len(), runs.list().len()), (RUNS_MAX, RUNS_MAX));
+        assert!(runs.begin(&Jid::now(), &Value::Nil).is_none(), "too many");
+        all.pop();
+        assert!(runs.begin(&Jid::now(), &Value::Nil).is_some());
+        drop(all);
+        assert!(runs.list().is_empty());
+    }
+}

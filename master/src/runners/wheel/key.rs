@@ -1,0 +1,406 @@
+//! `key.*`: what `salt-key` does, for programs.
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys::{PrivateKey, PublicKey, clean_pem};
+use brine_protocol::target::fnmatch;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use crate::fileserver::HashType;
+use crate::keys::{KeyError, KeyState};
+use crate::runners::function::{Failure, Function, Outcome, Run};
+
+/// Globs and ids in one request.
+const WORDS_MAX: usize = 65_536;
+/// Bits of a key that is made on request: more take minutes.
+const BITS_MAX: u64 = 8_192;
+
+const INTO_ACCEPTED: &[&str] = &["match", "include_rejected=False", "include_denied=False"];
+const INTO_REJECTED: &[&str] = &["match", "include_accepted=False", "include_denied=False"];
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: [Function; 17] = [
+    Function {
+        name: "key.accept",
+        parameters: INTO_ACCEPTED,
+        doc: "Accepts pending keys by a glob of ids.",
+        run: |run| Box::pin(async move { change(&run, KeyState::Accepted, &globs(&run)?) }),
+    },
+    Function {
+        name: "key.accept_dict",
+        parameters: INTO_ACCEPTED,
+        doc: "Accepts keys by a dict of states and ids: {minions_pre: [a, b]}.",
+        run: |run| Box::pin(async move { change(&run, KeyState::Accepted, &listed(&run)) }),
+    },
+    Function {
+        name: "key.delete",
+        parameters: &["match"],
+        doc: "Deletes keys by a glob of ids, in whatever state.",
+        run: |run| Box::pin(async move { delete(&run, &globs(&run)?) }),
+    },
+    Function {
+        name: "key.delete_dict",
+        parameters: &["match"],
+        doc: "Deletes keys by a dict of states and ids: {minions: [a], minions_pre: [b]}.",
+        run: |run| Box::pin(async move { delete(&run, &listed(&run)) }),
+    },
+    Function {
+        name: "key.finger",
+        parameters: &["match", "hash_type=None"],
+        doc: "Returns the fingerprints of keys by a glob of ids, as the minions show them.",
+        run: |run| Box::pin(async move { finger(&run) }),
+    },
+    Function {
+        name: "key.finger_master",
+        parameters: &["hash_type=None"],
+        doc: "Returns the fingerprint of the master's key, as minions show it.",
+        run: |run| Box::pin(async move { finger_master(&run) }),
+    },
+    Function {
+        name: "key.gen",
+        parameters: &["id_=None", "keysize=2048"],
+        doc: "Makes a key pair and returns it; nothing of it is kept.",
+        run: |run| Box::pin(async move { Ok(pair(&run).await?.value()) }),
+    },
+    Function {
+        name: "key.gen_accept",
+        parameters: &["id_", "keysize=2048", "force=False"],
+        doc: "Makes a key pair for a minion, accepts it, and returns it; of its private half nothing is kept.",
+        run: |run| Box::pin(gen_accept(run)),
+    },
+    Function {
+        name: "key.glob_match",
+        parameters: &["match"],
+        doc: "Lists ids by a glob, each under its state.",
+        run: |run| Box::pin(async move { Ok(shown(&matching(&run, &globs(&run)?)?)) }),
+    },
+    Function {
+        name: "key.key_str",
+        parameters: &["match"],
+        doc: "Returns public keys by a glob of ids; Salt's name for it is key.print.",
+        run: |run| Box::pin(async move { key_str(&run) }),
+    },
+    Function {
+        name: "key.list",
+        parameters: &["match"],
+        doc: "Lists the ids in one state: accepted, pre, rejected, denied; or all.",
+        run: |run| Box::pin(async move { list(&run) }),
+    },
+    Function {
+        name: "key.list_all",
+        parameters: &[],
+        doc: "Lists all ids by their state, and the master's own keys.",
+        run: |run| Box::pin(async move { list_all(&run) }),
+    },
+    Function {
+        name: "key.master_key_str",
+        parameters: &[],
+        doc: "Returns the master's public key.",
+        run: |run| Box::pin(async move { Ok(map([("local", map([("master.pub", master_pem(&run))]))])) }),
+    },
+    Function {
+        name: "key.name_match",
+        parameters: &["match"],
+        doc: "Salt's earlier name of key.glob_match.",
+        run: |run| Box::pin(async move { Ok(shown(&matching(&run, &globs(&run)?)?)) }),
+    },
+    Function {
+        name: "key.print",
+        parameters: &["match"],
+        doc: "Returns public keys by a glob of ids.",
+        run: |run| Box::pin(async move { key_str(&run) }),
+    },
+    Function {
+        name: "key.reject",
+        parameters: INTO_REJECTED,
+        doc: "Rejects pending keys by a glob of ids.",
+        run: |run| Box::pin(async move { change(&run, KeyState::Rejected, &globs(&run)?) }),
+    },
+    Function {
+        name: "key.reject_dict",
+        parameters: INTO_REJECTED,
+        doc: "Rejects keys by a dict of states and ids: {minions_pre: [a, b]}.",
+        run: |run| Box::pin(async move { change(&run, KeyState::Rejected, &listed(&run)) }),
+    },
+];
+
+/// Which keys are meant.
+enum Meant {
+    Globs(Vec<String>),
+    Ids(Vec<(KeyState, Vec<MinionId>)>),
+}
+
+/// A glob, several with commas, or a list of them.
+fn globs(run: &Run) -> Result<Meant, Failure> {
+    let given = run.get("match").ok_or_else(|| run.wrong("match must be a glob of minion ids"))?;
+    let globs: Vec<String> = match given.list() {
+        Some(globs) => globs.iter().map(ValueExt::python_str).collect(),
+        None => given.python_str().split(',').map(str::to_owned).collect(),
+    };
+    if globs.iter().all(String::is_empty) || globs.len() > WORDS_MAX {
+        return Err(run.wrong("match must be a glob of minion ids"));
+    }
+    Ok(Meant::Globs(globs))
+}
+
+/// Ids by state. What is no id, or no state, is nobody's key.
+fn listed(run: &Run) -> Meant {
+    let state = |name: &str| KeyState::ALL.into_iter().find(|state| state.dir() == name);
+    let ids = |value: &Value| -> Vec<MinionId> {
+        let ids = value.list().unwrap_or_default().iter().take(WORDS_MAX);
+        ids.filter_map(|id| MinionId::try_from(id.python_str().as_str()).ok()).collect()
+    };
+    let entries = run.get("match").and_then(ValueExt::entries).unwrap_or_default();
+    Meant::Ids(entries.iter().filter_map(|(name, value)| Some((state(name.text()?)?, ids(value)))).collect())
+}
+
+type Found = Vec<(KeyState, Vec<MinionId>)>;
+
+/// In the order in which Salt lists the states.
+const ORDER: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
+
+/// The keys that are meant and there are, by state.
+fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
+    let mut found = Vec::new();
+    for state in ORDER {
+        let ids = run.master.keys.list(state).map_err(text)?;
+        let is_meant = |id: &&MinionId| match meant {
+            Meant::Globs(globs) => globs.iter().any(|glob| fnmatch(glob, id.as_str())),
+            Meant::Ids(listed) => listed.iter().any(|(of, ids)| *of == state && ids.contains(id)),
+        };
+        let ids: Vec<MinionId> = ids.iter().filter(is_meant).cloned().collect();
+        if !ids.is_empty() {
+            found.push((state, ids));
+        }
+    }
+    Ok(found)
+}
+
+fn shown(found: &Found) -> Value {
+    map(found.iter().map(|(state, ids)| (state.dir(), ids_of(ids))))
+}
+
+fn ids_of(ids: &[MinionId]) -> Value {
+    Value::Array(ids.iter().map(Value::from).collect())
+}
+
+fn list_all(run: &Run) -> Outcome {
+    let mut shown = empty_map();
+    for state in ORDER {
+        shown.insert(state.dir(), ids_of(&run.master.keys.list(state).map_err(text)?));
+    }
+    shown.insert("local", Value::Array(vec!["master.pem".into(), "master.pub".into()]));
+    Ok(shown)
+}
+
+fn list(run: &Run) -> Outcome {
+    let which = run.text("match").unwrap_or_default();
+    // By their first letters, as Salt does.
+    let begins = |word: &str| which.starts_with(word);
+    let state = if begins("acc") {
+        KeyState::Accepted
+    } else if begins("pre") || begins("un") {
+        KeyState::Pending
+    } else if begins("rej") {
+        KeyState::Rejected
+    } else if begins("den") {
+        KeyState::Denied
+    } else if begins("all") {
+        return list_all(run);
+    } else {
+        return Ok(empty_map());
+    };
+    Ok(map([(state.dir(), ids_of(&run.master.keys.list(state).map_err(text)?))]))
+}
+
+/// Where the keys that are meant are now, which is what Salt returns of a change.
+fn now(run: &Run, meant: &Meant) -> Outcome {
+    let anywhere = match meant {
+        Meant::Globs(globs) => Meant::Globs(globs.clone()),
+        Meant::Ids(listed) => {
+            let all: Vec<MinionId> = listed.iter().flat_map(|(_, ids)| ids).cloned().collect();
+            Meant::Ids(KeyState::ALL.into_iter().map(|state| (state, all.clone())).collect())
+        }
+    };
+    Ok(shown(&matching(run, &anywhere)?))
+}
+
+/// Moves keys. As in Salt, only pending ones, unless the call includes others too.
+fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
+    let act = if to == KeyState::Accepted { "accepted" } else { "rejected" };
+    for (from, ids) in matching(run, meant)? {
+        let wanted = from != to
+            && match from {
+                KeyState::Pending => true,
+                KeyState::Accepted => run.is("include_accepted"),
+                KeyState::Rejected => run.is("include_rejected"),
+                KeyState::Denied => run.is("include_denied"),
+            };
+        for id in ids.into_iter().filter(|_| wanted) {
+            if run.master.keys.move_to(from, to, &id).map_err(text)? {
+                if from == KeyState::Accepted {
+                    crate::runners::key_deleted(&run.master, &id);
+                }
+                let data = map([("result", Value::from(true)), ("act", Value::from(act)), ("id", Value::from(&id))]);
+                run.master.bus.fire("salt/key", data);
+            }
+        }
+    }
+    now(run, meant)
+}
+
+fn delete(run: &Run, meant: &Meant) -> Outcome {
+    for (state, ids) in matching(run, meant)? {
+        for id in ids {
+            if run.master.keys.remove(state, &id).map_err(text)? {
+                crate::runners::key_deleted(&run.master, &id);
+            }
+        }
+    }
+    now(run, meant)
+}
+
+/// `{state: {id: …}}` of the keys that are meant.
+fn each(run: &Run, of: impl Fn(&str) -> String) -> Result<Value, Failure> {
+    let mut shown = empty_map();
+    for (state, ids) in matching(run, &globs(run)?)? {
+        let mut keys = empty_map();
+        for id in &ids {
+            // One that has gone since it was listed is left out.
+            if let Some(key) = run.master.keys.find(state, id).map_err(text)? {
+                keys.insert(id.as_str(), of(&key.pem));
+            }
+        }
+        shown.insert(state.dir(), keys);
+    }
+    Ok(shown)
+}
+
+fn key_str(run: &Run) -> Outcome {
+    each(run, str::to_owned)
+}
+
+fn hash_type(run: &Run) -> Result<HashType, Failure> {
+    match run.text("hash_type") {
+        None => Ok(run.master.opts.files.hash_type),
+        Some(name) => HashType::parse(&name.to_lowercase())
+            .ok_or_else(|| run.wrong("hash_type must be sha224, sha256, sha384 or sha512")),
+    }
+}
+
+fn finger(run: &Run) -> Outcome {
+    let kind = hash_type(run)?;
+    let mut shown = each(run, |pem| fingerprint(pem, kind))?;
+    // Salt counts the master's own keys in. Its private one is no key of a minion, and nothing of it is shown.
+    let Meant::Globs(globs) = globs(run)? else { return Ok(shown) };
+    if globs.iter().any(|glob| fnmatch(glob, "master.pub")) {
+        shown.insert("local", map([("master.pub", fingerprint(&master_pem(run), kind))]));
+    }
+    Ok(shown)
+}
+
+fn finger_master(run: &Run) -> Outcome {
+    let finger = fingerprint(&master_pem(run), hash_type(run)?);
+    Ok(map([("local", map([("master.pub", finger)]))]))
+}
+
+/// As `salt-call --local key.finger` shows it: over the text between the first and the last line.
+fn fingerprint(pem: &str, kind: HashType) -> String {
+    let pem = clean_pem(pem);
+    let lines: Vec<&str> = pem.lines().collect();
+    let body = lines.get(1..lines.len().saturating_sub(1)).unwrap_or_default();
+    let digest = kind.digest(body.iter().flat_map(|line| [*line, "\n"]).collect::<String>().as_bytes());
+    let pairs: Vec<&str> = (0..digest.len()).step_by(2).filter_map(|at| digest.get(at..at + 2)).collect();
+    pairs.join(":")
+}
+
+fn master_pem(run: &Run) -> String {
+    run.master.private.public().clean_pem().to_owned()
+}
+
+/// A new key pair; its private half does not print.
+struct Pair {
+    key: PrivateKey,
+    public: PublicKey,
+}
+
+impl Pair {
+    fn value(&self) -> Value {
+        map([("priv", self.key.to_pem().expose().as_str()), ("pub", self.public.clean_pem())])
+    }
+}
+
+async fn pair(run: &Run) -> Result<Pair, Failure> {
+    let bits = match run.get("keysize") {
+        None => 2_048,
+        // Salt: fewer than 2048 are 2048.
+        Some(bits) => match bits.as_u64() {
+            Some(bits) if bits <= BITS_MAX => bits.max(2_048),
+            _ => return Err(run.wrong("keysize must be a number of bits up to 8192")),
+        },
+    };
+    let bits = usize::try_from(bits).unwrap_or(2_048);
+    let made = tokio::task::spawn_blocking(move || crate::private_ops::generate(bits)).await;
+    let key = made.map_err(|_| "no key could be made".to_owned())?.map_err(|error| error.to_string())?;
+    let public = key.public().clone();
+    Ok(Pair { key, public })
+}
+
+async fn gen_accept(run: Run) -> Outcome {
+    let id = run.text("id_").unwrap_or_default();
+    let id = MinionId::try_from(id.as_str()).map_err(|error| run.wrong(&error.to_string()))?;
+    let known = |state| run.master.keys.find(state, &id).map(|key| key.is_some()).map_err(text);
+    let mut taken = Vec::new();
+    for state in [KeyState::Accepted, KeyState::Pending, KeyState::Rejected] {
+        if known(state)? {
+            taken.push(state);
+        }
+    }
+    if !taken.is_empty() && !run.is("force") {
+        return Ok(empty_map());
+    }
+    let pair = pair(&run).await?;
+    for state in taken {
+        if run.master.keys.remove(state, &id).map_err(text)? && state == KeyState::Accepted {
+            crate::runners::key_deleted(&run.master, &id);
+        }
+    }
+    run.master.keys.put(KeyState::Accepted, &id, pair.public.clean_pem()).map_err(text)?;
+    Ok(pair.value())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the form map_err takes")]
+fn text(error: KeyError) -> Failure {
+    error.to_string().into()
+}
+
+/// What of a result may stand in an event: no private key, which the caller gets and nobody else.
+pub(in crate::runners) fn without_private_key(result: &Value) -> Value {
+    let mut told = result.clone();
+    if told.has("priv") && told.has("pub") {
+        told.remove("priv");
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_what_minions_show() {
+        let pem = "-----BEGIN PUBLIC KEY-----\nAAAA\nBBBB\n-----END PUBLIC KEY-----\n";
+        assert_eq!(fingerprint(pem, HashType::Sha256), brine_protocol::keys::fingerprint(pem));
+        assert_eq!(fingerprint(pem, HashType::Sha512).split(':').count(), 64);
+        for none in ["", "x", "x\ny"] {
+            assert_eq!(fingerprint(none, HashType::Sha256), brine_protocol::keys::fingerprint(none), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn an_event_has_no_private_key() {
+        let made = map([("priv", "secret"), ("pub", "known")]);
+        assert_eq!(without_private_key(&made), map([("pub", "known")]));
+        let other = map([("priv", "x")]);
+        assert_eq!(without_private_key(&other), other);
+    }
+}

@@ -1,0 +1,362 @@
+//! `file_roots.*` and `pillar_roots.*`: files under the roots, for programs that edit them. Nothing here leads out of a root: paths are
+//! checked, and the kernel holds every step below the root.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use brine_protocol::ids::{SafePath, Saltenv};
+use brine_protocol::value::{Value, ValueExt as _, empty_map, map};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::fileserver::Root;
+use crate::runners::function::{Function, Outcome, Run};
+
+/// Entries that a list of an environment has at most.
+const ENTRIES_MAX: usize = 100_000;
+/// Folders in folders.
+const DEPTH_MAX: usize = 64;
+/// Bytes of a file that is read.
+const FILE_MAX: u64 = 16 << 20;
+/// Bytes of its beginning by which a file is told to be text.
+const BLOCK: usize = 512;
+
+const OF_PATH: &[&str] = &["path", "saltenv='base'"];
+const WRITE: &[&str] = &["data", "path", "saltenv='base'", "index=0"];
+
+/// The functions of these modules.
+pub(super) const FUNCTIONS: [Function; 10] = [
+    Function {
+        name: "file_roots.find",
+        parameters: OF_PATH,
+        doc: "Finds a file in the roots of an environment, and says whether it is text (txt) or not (bin).",
+        run: |run| Box::pin(work(run, Kind::Files, find)),
+    },
+    Function {
+        name: "file_roots.list_env",
+        parameters: &["saltenv='base'"],
+        doc: "Returns the tree of files under each root of an environment.",
+        run: |run| Box::pin(work(run, Kind::Files, list_env)),
+    },
+    Function {
+        name: "file_roots.list_roots",
+        parameters: &[],
+        doc: "Returns the trees of all environments.",
+        run: |run| Box::pin(work(run, Kind::Files, list_roots)),
+    },
+    Function {
+        name: "file_roots.read",
+        parameters: OF_PATH,
+        doc: "Returns the content of a text file, from each root of an environment that has it.",
+        run: |run| Box::pin(work(run, Kind::Files, read)),
+    },
+    Function {
+        name: "file_roots.write",
+        parameters: WRITE,
+        doc: "Writes a file into one of an environment's roots, the first unless index says which.",
+        run: |run| Box::pin(work(run, Kind::Files, write)),
+    },
+    Function {
+        name: "pillar_roots.find",
+        parameters: OF_PATH,
+        doc: "Finds a file in the pillar roots of an environment, and says whether it is text (txt) or not (bin).",
+        run: |run| Box::pin(work(run, Kind::Pillar, find)),
+    },
+    Function {
+        name: "pillar_roots.list_env",
+        parameters: &["saltenv='base'"],
+        doc: "Returns the tree of files under each pillar root of an environment.",
+        run: |run| Box::pin(work(run, Kind::Pillar, list_env)),
+    },
+    Function {
+        name: "pillar_roots.list_roots",
+        parameters: &[],
+        doc: "Returns the trees of all environments of the pillar.",
+        run: |run| Box::pin(work(run, Kind::Pillar, list_roots)),
+    },
+    Function {
+        name: "pillar_roots.read",
+        parameters: OF_PATH,
+        doc: "Returns the content of a text file, from each pillar root of an environment that has it.",
+        run: |run| Box::pin(work(run, Kind::Pillar, read)),
+    },
+    Function {
+        name: "pillar_roots.write",
+        parameters: WRITE,
+        doc: "Writes a file into one of an environment's pillar roots, the first unless index says which.",
+        run: |run| Box::pin(work(run, Kind::Pillar, write)),
+    },
+];
+
+/// Which roots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Files,
+    Pillar,
+}
+
+/// The roots by environment.
+type Roots = Vec<(Saltenv, Vec<PathBuf>)>;
+
+/// Does something with files, on a thread that may wait for them.
+async fn work(run: Run, kind: Kind, act: fn(&Run, &Roots, Kind) -> Outcome) -> Outcome {
+    let master = Arc::clone(&run.master);
+    let work = move || {
+        let live = master.live.load();
+        let roots = match kind {
+            Kind::Files => &live.file_roots,
+            Kind::Pillar => &live.pillar_roots,
+        };
+        act(&run, roots, kind)
+    };
+    tokio::task::spawn_blocking(work).await.map_err(|_| "the roots could not be read")?
+}
+
+fn saltenv(run: &Run) -> String {
+    run.text("saltenv").unwrap_or_else(|| "base".to_owned())
+}
+
+fn of<'a>(roots: &'a Roots, saltenv: &str) -> Option<&'a [PathBuf]> {
+    roots.iter().find(|(name, _)| name.as_str() == saltenv).map(|(_, paths)| paths.as_slice())
+}
+
+/// A path below a root; none for one that leads elsewhere.
+fn below(path: &str) -> Option<SafePath> {
+    if path.starts_with('/') {
+        return None;
+    }
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    SafePath::try_from(parts.join("/")).ok()
+}
+
+/// The files that a path names, each with its root's path and its own.
+fn found(run: &Run, roots: &Roots) -> Vec<(String, File)> {
+    let path = run.text("path").unwrap_or_default();
+    let Some(safe) = below(&path) else { return Vec::new() };
+    let roots = of(roots, &saltenv(run)).unwrap_or_default();
+    let open = |root: &PathBuf| {
+        let found = Root::new(root.clone(), true).open_file(&safe)?;
+        Some((root.join(&path).to_string_lossy().into_owned(), found.file))
+    };
+    roots.iter().filter_map(open).collect()
+}
+
+fn find(run: &Run, roots: &Roots, _: Kind) -> Outcome {
+    let shown = found(run, roots).into_iter().map(|(path, file)| {
+        let form = if is_text(&file) { "txt" } else { "bin" };
+        map([(path.as_str(), form)])
+    });
+    Ok(Value::Array(shown.collect()))
+}
+
+fn read(run: &Run, roots: &Roots, _: Kind) -> Outcome {
+    let mut shown = Vec::new();
+    for (path, file) in found(run, roots) {
+        if !is_text(&file) {
+            continue;
+        }
+        let failed = |error: std::io::Error| format!("{path} cannot be read: {error}");
+        let mut content = Vec::new();
+        (&file).take(FILE_MAX + 1).read_to_end(&mut content).map_err(failed)?;
+        if content.len() as u64 > FILE_MAX {
+            return Err(format!("{path} has more than the {} MiB that are read", FILE_MAX >> 20).into());
+        }
+        shown.push(map([(path.as_str(), String::from_utf8_lossy(&content).into_owned())]));
+    }
+    Ok(Value::Array(shown))
+}
+
+/// Salt's guess by the first block: no NUL, and at most 30 % of it other than plain text.
+fn is_text(file: &File) -> bool {
+    use std::os::unix::fs::FileExt as _;
+    let mut block = [0; BLOCK];
+    let Ok(filled) = file.read_at(&mut block, 0) else { return false };
+    let block = &block[..filled];
+    let odd = block.iter().filter(|byte| !matches!(byte, 32..=126 | b'\n' | b'\r' | b'\t' | 8)).count();
+    !block.contains(&0) && odd * 10 <= block.len() * 3
+}
+
+fn list_env(run: &Run, roots: &Roots, _: Kind) -> Outcome {
+    tree(of(roots, &saltenv(run)).unwrap_or_default())
+}
+
+fn list_roots(_: &Run, roots: &Roots, _: Kind) -> Outcome {
+    let mut shown = empty_map();
+    for (name, paths) in roots {
+        shown.insert(name.as_str(), Value::Array(vec![tree(paths)?]));
+    }
+    Ok(shown)
+}
+
+fn tree(roots: &[PathBuf]) -> Outcome {
+    let mut shown = empty_map();
+    let mut left = ENTRIES_MAX;
+    for path in roots {
+        let listed = match Root::new(path.clone(), false).open() {
+            Some(dir) => list(&dir, DEPTH_MAX, &mut left)
+                .ok_or_else(|| format!("{} has more than {ENTRIES_MAX} entries", path.display()))?,
+            None => empty_map(),
+        };
+        shown.insert(&path.to_string_lossy(), listed);
+    }
+    Ok(shown)
+}
+
+/// `{folder: {…}, file: "f"}`, sorted by name; none if there are too many. Links are not followed.
+fn list(dir: &OwnedFd, depth: usize, left: &mut usize) -> Option<Value> {
+    let Ok(entries) = Dir::read_from(dir) else { return Some(empty_map()) };
+    let mut names: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned)).collect();
+    names.retain(|name| !matches!(name.as_str(), "." | ".."));
+    names.sort();
+    let mut shown = Vec::new();
+    for name in names {
+        *left = left.checked_sub(1)?;
+        let Ok(stat) = rustix::fs::statat(dir, name.as_str(), AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let value = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory if depth > 0 => {
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                match rustix::fs::openat(dir, name.as_str(), flags, Mode::empty()) {
+                    Ok(inner) => list(&inner, depth - 1, left)?,
+                    Err(_) => empty_map(),
+                }
+            }
+            FileType::Directory => empty_map(),
+            // A link to a folder is shown as one; what is in it is not.
+            FileType::Symlink if is_folder(dir, &name) => empty_map(),
+            _ => Value::from("f"),
+        };
+        shown.push((Value::from(name), value));
+    }
+    Some(Value::Map(shown))
+}
+
+fn is_folder(dir: &OwnedFd, name: &str) -> bool {
+    let stat = rustix::fs::statat(dir, name, AtFlags::empty());
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+}
+
+/// What cannot be done is told as Salt tells it, in place of a result.
+fn write(run: &Run, roots: &Roots, kind: Kind) -> Outcome {
+    let (path, saltenv) = (run.text("path").unwrap_or_default(), saltenv(run));
+    let Some(roots) = of(roots, &saltenv) else {
+        return Ok(Value::from(format!("Named environment {saltenv} is not present")));
+    };
+    let index = run.get("index").cloned().unwrap_or_else(|| Value::from(0));
+    let root = index.as_u64().and_then(|at| roots.get(usize::try_from(at).ok()?));
+    let Some(root) = root else {
+        let index = index.python_str();
+        return Ok(Value::from(format!("Specified index {index} in environment {saltenv} is not present")));
+    };
+    if path.starts_with('/') {
+        return Ok(Value::from(format!("The path passed in {path} is not relative to the environment {saltenv}")));
+    }
+    let Some(safe) = below(&path) else {
+        return Ok(Value::from(match kind {
+            Kind::Files => format!("Invalid path: {path}"),
+            Kind::Pillar => "Invalid path".to_owned(),
+        }));
+    };
+    let data = match run.get("data") {
+        Some(Value::Binary(bytes)) => bytes.clone(),
+        Some(data) => data.python_str().into_bytes(),
+        None => return Err(run.wrong("data must be the content of the file")),
+    };
+    let dest = root.join(&path);
+    put(root, &safe, &data).map_err(|error| format!("{} cannot be written: {error}", dest.display()))?;
+    Ok(Value::from(format!("Wrote data to file {}", dest.display())))
+}
+
+/// Puts a file into the place of what is there, whole; folders are made. No step goes through a link.
+fn put(root: &Path, path: &SafePath, data: &[u8]) -> std::io::Result<()> {
+    std::fs::create_dir_all(root)?;
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    let mut dir = rustix::fs::open(root, flags, Mode::empty())?;
+    let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+    for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
+        match rustix::fs::mkdirat(&dir, folder, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        dir = rustix::fs::openat2(dir.as_fd(), folder, flags, Mode::empty(), resolve)?;
+    }
+    let mode = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => stat.st_mode & 0o777,
+        _ => 0o644,
+    };
+    let draft = format!(".brine-{:016x}", rand::random::<u64>());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&dir, draft.as_str(), flags, Mode::from_raw_mode(0o600))?;
+    let mut file = File::from(file);
+    let written = file
+        .write_all(data)
+        .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?))
+        .and_then(|()| Ok(rustix::fs::renameat(&dir, draft.as_str(), &dir, name)?));
+    if written.is_err() {
+        let _ = rustix::fs::unlinkat(&dir, draft.as_str(), AtFlags::empty());
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn paths_stay_below() {
+        for bad in ["/etc/passwd", "../x", "a/../../x", "", ".", "a/\0", "..", "a/.."] {
+            assert!(below(bad).is_none(), "{bad:?}");
+        }
+        for (good, path) in [("a", "a"), ("./a//b", "a/b")] {
+            assert_eq!(below(good).unwrap().as_str(), path);
+        }
+    }
+
+    #[test]
+    fn what_is_written_stays_below_its_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, outside) = (dir.path().join("root"), dir.path().join("outside"));
+        std::fs::create_dir_all(&root).unwrap();
+        std::fs::create_dir_all(&outside).unwrap();
+        std::fs::write(outside.join("file"), "kept").unwrap();
+        symlink(&outside, root.join("folder")).unwrap();
+        symlink(outside.join("file"), root.join("link")).unwrap();
+        let safe = |path: &str| SafePath::try_from(path).unwrap();
+
+        assert!(put(&root, &safe("folder/file"), b"lost").is_err());
+        put(&root, &safe("link"), b"new").unwrap();
+        assert_eq!(std::fs::read_to_string(outside.join("file")).unwrap(), "kept");
+        assert!(std::fs::symlink_metadata(root.join("link")).unwrap().is_file());
+
+        put(&root, &safe("a/b/c.sls"), b"one").unwrap();
+        std::fs::set_permissions(root.join("a/b/c.sls"), PermissionsExt::from_mode(0o600)).unwrap();
+        put(&root, &safe("a/b/c.sls"), b"two").unwrap();
+        assert_eq!(std::fs::read_to_string(root.join("a/b/c.sls")).unwrap(), "two");
+        let mode = |path: &str| std::fs::metadata(root.join(path)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("a/b/c.sls"), mode("link")), (0o600, 0o644));
+        assert!(put(&root, &safe("a/b"), b"x").is_err(), "a folder is no file");
+        assert_eq!(std::fs::read_dir(root.join("a")).unwrap().count(), 1, "no draft is left");
+
+        let listed = tree(std::slice::from_ref(&root)).unwrap();
+        let expect =
+            map([("a", map([("b", map([("c.sls", "f")]))])), ("folder", empty_map()), ("link", Value::from("f"))]);
+        assert_eq!(listed, map([(root.to_string_lossy().into_owned(), expect)]));
+    }
+
+    #[test]
+    fn text_is_told_from_the_rest() {
+        let is_text = |content: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(content).unwrap();
+            is_text(&file)
+        };
+        assert!(is_text(b"") && is_text(b"a\tb\n") && is_text("größere Texte".as_bytes()));
+        assert!(!is_text(b"a\0b") && !is_text(&[200; 20]));
+    }
+}

@@ -1,0 +1,77 @@
+//! Runners and the wheel, as an operator uses them.
+
+use brine_tests::salt::Master;
+use brine_tests::wait_for;
+use serde_json::json;
+
+/// The command ends at once, the events tell, the jid finds what came back.
+#[test]
+fn an_asynchronous_run_is_found_by_its_jid() {
+    let master = Master::start("");
+    let events = master.events();
+    let started = master.command("salt-run", &["--async", "test.metasyntactic", "uk"]).exits(0);
+    assert_eq!(started.stdout, "");
+    let tag = started.stderr.trim().rsplit(' ').next().expect("a tag").to_owned();
+    let jid = tag.strip_prefix("salt/run/").expect("a run's tag");
+    let new = events.wait_tag(&format!("{tag}/new"));
+    assert_eq!((&new["fun"], &new["jid"]), (&json!("runner.test.metasyntactic"), &json!(jid)));
+    let ret = events.wait_tag(&format!("{tag}/ret"));
+    let names = json!(["wibble", "wobble", "wubble", "flob"]);
+    assert_eq!((&ret["success"], &ret["return"]), (&json!(true), &names));
+    let found = wait_for("the run among the jobs", || {
+        let found = master.command("salt-run", &["--out=json", "jobs.lookup_jid", jid]).exits(0).json();
+        found.as_object()?.values().next().cloned()
+    });
+    assert_eq!(found["return"], names);
+    let listed = master.command("salt-run", &["--out=json", "jobs.list_jobs", "search_function=runner.test.*"]);
+    assert_eq!(listed.exits(0).json()[jid]["User"], json!("root"));
+}
+
+/// What is asked of minions by runners, and which runners run meanwhile.
+#[test]
+fn runners_ask_minions_and_are_seen_while_they_do() {
+    let master = Master::start("timeout: 15");
+    let _minion = master.minion("web1");
+    let run = |words: &[&str]| {
+        let mut all = vec!["--out=json"];
+        all.extend(words);
+        master.command("salt-run", &all).exits(0).json()
+    };
+    let jid = master.start_job(&["web1", "test.sleep", "100"]);
+    let job = wait_for("the job among the active ones", || run(&["jobs.active"]).get(&jid).cloned());
+    assert_eq!((&job["Function"], &job["Returned"]), (&json!("test.sleep"), &json!([])));
+    assert!(job["Running"][0]["web1"].is_u64(), "{job}");
+    assert_eq!(run(&["survey.hash", "*", "test.echo", "x"]), json!([{"pool": ["web1"], "result": "x"}]));
+    assert_eq!(run(&["manage.versions"])["Up to date"]["web1"], run(&["manage.versions"])["Master"]);
+    master.command("salt-run", &["--async", "test.sleep", "100"]).exits(0);
+    let running = run(&["jobs.master"]);
+    let names: Vec<_> = running.as_array().expect("a list").iter().map(|run| run["fun"].clone()).collect();
+    assert_eq!(names, [json!("runner.test.sleep"), json!("runner.jobs.master")]);
+    master.salt(&["web1", "saltutil.kill_job", &jid]).exits(0);
+}
+
+/// Modules on the master's own host: in the sandbox, with nothing granted.
+#[test]
+fn salt_cmd_runs_without_grants() {
+    let master = Master::start("");
+    let answer = master.command("salt-run", &["--out=json", "salt.cmd", "test.arg", "a b", "c=[1, x]"]).exits(0);
+    assert_eq!(answer.json(), json!({"args": ["a b"], "kwargs": {"c": [1, "x"]}}));
+    let refused = master.command("salt-run", &["salt.cmd", "cmd.run", "/usr/bin/id"]).exits(1);
+    assert!(refused.stdout.contains("a sandbox to which nothing is granted"), "{refused:?}");
+    assert!(!refused.stdout.contains("uid="), "{refused:?}");
+    let option = master.command("salt-run", &["salt.cmd", "--config-dir=/etc/x.y"]).exits(64);
+    assert_eq!(option.stdout, "", "{option:?}");
+}
+
+#[test]
+fn what_is_wrong_is_said_as_salt_says_it() {
+    let master = Master::start("");
+    let run = |words: &[&str]| master.command("salt-run", words).exits(1).stdout;
+    assert_eq!(run(&["nobody.knows"]), "'nobody.knows' is not available.\n");
+    let wrong = run(&["jobs.list_job", "1", "x=2"]);
+    assert!(wrong.contains("Passed invalid arguments: list_job() got an unexpected keyword argument 'x'"), "{wrong}");
+    assert!(wrong.contains("jobs.list_job jid [ext_source=None]"), "{wrong}");
+    let docs = master.command("salt-run", &["-d", "survey"]).exits(0).stdout;
+    assert!(docs.starts_with("survey.diff:\n\n    As survey.hash,") && docs.contains("\nsurvey.hash:\n"), "{docs}");
+    assert!(!docs.contains("jobs."), "{docs}");
+}

@@ -1,0 +1,144 @@
+//! `salt-run` and the wheel, of a Brine master and of a Python master, beside each other: two masters with the same configuration, the same
+//! files and the same (Brine's) minions get the same commands in the same order. What they print has to be the same but for jids, times
+//! and folders; each row that is to differ says how.
+
+mod rows;
+mod wheel;
+
+use brine_tests::process::{Output, run_with};
+use brine_tests::salt::{Kind, Master, Minion, line, python};
+use rows::{Row, rows};
+
+const CONFIG: &str = "id: the_master\ntimeout: 15\ngather_job_timeout: 15\nworker_threads: 3\nauto_accept: True\n\
+                      fileserver_list_cache_time: 0\nnodegroups: {web: 'L@one'}";
+
+/// A master with what the commands are about.
+struct World {
+    master: Master,
+    _minions: [Minion; 2],
+    /// Jids by the names that the rows have for them.
+    jids: Vec<(&'static str, String)>,
+}
+
+impl World {
+    fn new(kind: Kind) -> Self {
+        let mut master = Master::prepare(kind, CONFIG);
+        let dir = master.folder.path();
+        let folders = ["srv/salt/folder/deep", "srv/salt/empty", "srv/dev", "srv/pillar"];
+        folders.iter().for_each(|folder| std::fs::create_dir_all(dir.join(folder)).expect("our own folder"));
+        std::fs::remove_dir(dir.join("srv/salt/_modules")).expect("our own folder");
+        for (path, content) in
+            [("srv/salt/folder/served.txt", "content"), ("srv/salt/top.sls", "x: 1\n"), ("srv/dev/d.txt", "d\n")]
+        {
+            std::fs::write(dir.join(path), content).expect("our own folder");
+        }
+        std::os::unix::fs::symlink("folder/served.txt", dir.join("srv/salt/link")).expect("our own folder");
+        let more = format!(
+            "file_roots: {{base: [{0}/srv/salt], dev: [{0}/srv/dev]}}\npillar_roots: {{base: [{0}/srv/pillar]}}\n",
+            dir.display()
+        );
+        std::fs::create_dir_all(dir.join("conf/master.d")).expect("our own folder");
+        std::fs::write(dir.join("conf/master.d/roots.conf"), more).expect("our own folder");
+        master.up();
+        let minions = [("one", "web"), ("two", "db")]
+            .map(|(id, role)| master.minion_kind(Kind::Brine, id, &format!("grains: {{role: {role}}}")));
+        let mut world = Self { master, _minions: minions, jids: Vec::new() };
+        for (name, words, ids) in [
+            ("ECHO", &["one", "test.echo", "hello"][..], &["one"][..]),
+            ("PING", &["*", "test.ping"], &["one", "two"]),
+            ("ARG", &["--metadata", "{ticket: 7}", "two", "test.arg", "1", "a=b"], &["two"]),
+            ("NOPE", &["one", "test.nope"], &["one"]),
+        ] {
+            let events = world.master.events();
+            let jid = world.master.start_job(words);
+            ids.iter().for_each(|id| drop(events.wait_return(&jid, id)));
+            world.jids.push((name, jid));
+        }
+        world
+    }
+
+    /// The words of a row in this world.
+    fn words(&self, row: &Row) -> Vec<String> {
+        let mut words: Vec<String> = row.words.iter().map(|word| (*word).to_owned()).collect();
+        for (name, jid) in &self.jids {
+            words.iter_mut().filter(|word| *word == name).for_each(|word| word.clone_from(jid));
+        }
+        words
+    }
+
+    /// What is left when jids, times and places are taken out.
+    fn normal(&self, text: &str) -> String {
+        normal(&text.replace(&self.master.folder.path().display().to_string(), "ROOT"))
+    }
+}
+
+/// Digits of jids and times become `#`, so that texts of two runs can be equal.
+fn normal(text: &str) -> String {
+    let shapes = [
+        "dddddddddddddddddddd",
+        "dddd-dd-ddTdd:dd:dd.dddddd+00:00",
+        "dddd-dd-ddTdd:dd:dd.dddddd",
+        "dddd, www dd dd:dd:dd.dddddd",
+    ];
+    let fits = |text: &str, shape: &str| {
+        text.len() >= shape.len()
+            && text.bytes().zip(shape.bytes()).all(|(byte, of)| match of {
+                b'd' => byte.is_ascii_digit(),
+                b'w' => byte.is_ascii_alphabetic(),
+                other => byte == other,
+            })
+    };
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = shapes.iter().find(|shape| fits(rest, shape)).map_or(first.len_utf8(), |shape| {
+            out.push('#');
+            shape.len()
+        });
+        if length == first.len_utf8() {
+            out.push(first);
+        }
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// What Python's `salt-run` printed to each of many calls, with its exit code.
+fn pythons(world: &World, calls: &[Vec<String>]) -> Vec<(String, i32)> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python/salt_run.py");
+    let calls = serde_json::to_string(calls).expect("lists of texts");
+    let args = ["-W", "ignore", script, &world.master.conf(), &calls];
+    let output = run_with(&python(), &args, &[("PYTHONDONTWRITEBYTECODE", "1")]).exits(0);
+    let last = output.stdout.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"))
+}
+
+#[test]
+fn commands() {
+    if line() != 3008 {
+        // Their texts are those of 3008, whatever peers there are.
+        return;
+    }
+    let (brine, salt) = (World::new(Kind::Brine), World::new(Kind::Python));
+    let rows = rows();
+    let calls: Vec<Vec<String>> = rows.iter().map(|row| salt.words(row)).collect();
+    let expected = pythons(&salt, &calls);
+    let mut wrong = String::new();
+    for (row, (text, code)) in rows.iter().zip(expected) {
+        let words = brine.words(row);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let Output { stdout, stderr, code: own, .. } = brine.master.command("salt-run", &words);
+        if let Err(why) = row.compare((&brine.normal(&stdout), own), (&salt.normal(&text), code)) {
+            wrong.push_str(&format!("---- {:?}: {why}\n{stderr}", row.words));
+        }
+    }
+    wrong.push_str(&wheel::compare(&brine.master, &salt.master));
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn digits_of_jids_and_times_are_taken_out() {
+    assert_eq!(normal("a 20261120134740245008 b"), "a # b");
+    assert_eq!(normal("2026, Nov 20 13:47:40.245008"), "#");
+    assert_eq!(normal("x: 2026-11-20T13:47:40.245008+00:00, 2026"), "x: #, 2026");
+}
