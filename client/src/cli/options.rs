@@ -22,14 +22,7 @@ pub const LEVELS: [&str; 10] =
 
 /// `-c`, and what all commands say about themselves.
 #[derive(Debug, Clone, Args)]
-#[command(disable_version_flag = true)]
 pub struct ConfigArgs {
-    /// Show program's version number and exit.
-    #[arg(long = "version", action = clap::ArgAction::Version)]
-    _version: Option<bool>,
-    /// Show the versions of the program and the system and exit.
-    #[arg(short = 'V', long = "versions-report")]
-    pub(super) versions_report: bool,
     /// Changes nothing: errors are always told as they are.
     #[arg(long = "hard-crash", hide = true)]
     _hard_crash: bool,
