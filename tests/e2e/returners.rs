@@ -112,7 +112,9 @@ fn a_server_that_is_away_holds_up_nobody_and_gets_all_of_it() {
     assert_eq!(rows(&server, "jsonb", &third), "web1|test.echo|\"third\"|true|0");
     assert_eq!(rows(&server, "jsonb", &second), "web1|test.echo|\"nul \u{fffd} here\"|true|0", "JSONB has no NUL");
     assert_eq!(server.sql("jsonb", "select count(*) from salt_returns"), "3");
-    let jobs = server.sql("jsonb", "select jid, load->>'fun', load->>'tgt', load->'Minions' from jids order by jid");
+    // The runner's own run is a job, too.
+    let all = "select jid, load->>'fun', load->>'tgt', load->'Minions' from jids where load->>'fun' = 'test.echo' order by jid";
+    let jobs = server.sql("jsonb", all);
     let expect = [&first, &second, &third].map(|jid| format!("{jid}|test.echo|*|[\"web1\"]")).join("\n");
     assert_eq!(jobs, expect);
 }
