@@ -76,6 +76,8 @@ fn salt_key() {
     let pem = golden["pems"][0].as_str().expect("a key");
     let folder = |kind: Kind| {
         let master = Master::prepare(kind, "");
+        // Python's leaves word there for a master that runs, and does not make it.
+        std::fs::create_dir_all(master.path("cache")).expect("our own folder");
         for (state, ids) in KEYS {
             std::fs::create_dir_all(master.path("pki").join(state)).expect("our own folder");
             for id in *ids {
