@@ -56,6 +56,7 @@ lint: setup
 # The executor's own tests link a compiler, to make what they run; so they come first, and `build` puts the shipped
 # executor back in its place. In one call with the compiler, so that Cranelift is built once for both.
 test-executor: setup
+	cargo build --locked --bins --tests -p brine-executor -p brine-compiler
 	$(RUN_TESTS) --locked -p brine-executor -p brine-compiler
 	$(MAKE) build HAVE_COMPILER=yes
 	tools/check-executor.sh $(BIN)
