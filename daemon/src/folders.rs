@@ -87,7 +87,10 @@ impl Folder {
 }
 
 /// Makes a folder with exactly `mode`, and its parents as any other folder. One that is there is left as it is.
-fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the file system.
+pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
     }

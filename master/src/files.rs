@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+pub(crate) use brine_daemon::folders::make_dir;
 use rustix::fs::OFlags;
 
 /// Writes the whole file or nothing: a reader sees the old content or the new one, with exactly `mode`.
@@ -60,22 +61,6 @@ pub(crate) fn read_regular(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>,
 /// Makes a folder and its parents; new ones get mode 0700.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Makes a folder with exactly `mode`, and its parents as any other folder, if need be. One that is there is left as it is.
-pub(crate) fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
-    }
-    // Its own mode from the start: it may be one for secrets.
-    match DirBuilder::new().mode(mode).create(path) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-        made => made?,
-    }
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Makes an empty file of mode 0600 if there is none.

@@ -87,12 +87,6 @@ pub(super) struct Flags {
     /// Username to run salt-call as.
     #[arg(long = "priv", short = 'u', value_name = "USER")]
     pub(super) user: Option<String>,
-    /// Show program's version number and exit.
-    #[arg(long, action = clap::ArgAction::Version)]
-    version: (),
-    /// Show the versions of the program and the system and exit.
-    #[arg(short = 'V', long = "versions-report")]
-    pub(super) versions_report: bool,
     /// Changes nothing: errors are always told as they are.
     #[arg(long = "hard-crash", hide = true)]
     _hard_crash: bool,

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_protocol::args::parse_input_but;
-use brine_protocol::commandline::output::{Printer, stdout};
+use brine_protocol::commandline::output::Printer;
+use brine_protocol::exit;
 use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
-use brine_protocol::{exit, versions};
 use brine_sandbox::JobOutcome;
 use tracing::{debug, warn};
 
@@ -48,10 +48,6 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
         Ok(flags) => flags,
         Err(code) => return code,
     };
-    if flags.versions_report {
-        stdout(&versions::report());
-        return exit::OK;
-    }
     match start(&flags) {
         Ok(code) => code,
         Err(failure) => {
