@@ -19,7 +19,7 @@ RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fa
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e interop bench install audit clean
+.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e interop bench bench-scale bench-parts bench-guard install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -50,7 +50,7 @@ test: lint test-unit ## all tests
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --locked --all-targets -- -D warnings
-	cargo clippy --locked --all-targets -p brine-tests -- -D warnings
+	cargo clippy --locked --all-targets -p brine-tests -p brine-swarm -- -D warnings
 	cargo clippy --locked --all-targets -p brine-engine -p brine-executor -p brine-compiler -- -D warnings
 
 # The executor's own tests link a compiler, to make what they run; so they come first, and `build` puts the shipped
@@ -66,7 +66,7 @@ test-unit: test-executor venv ## unit and integration tests of each crate
 	tools/check-modules.sh $(MODULES)
 
 test-e2e: build venv ## across processes: end to end, and interop with Python Salt
-	$(RUN_TESTS) --locked -p brine-tests
+	$(RUN_TESTS) --locked -p brine-tests -p brine-swarm
 
 # `make test` runs the same against the newest line only.
 interop: build ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
@@ -76,9 +76,22 @@ interop: build ## interop with Python Salt 3008, 3007 and 3006, as masters, mini
 	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked -p brine-tests --test interop || exit 1; \
 	done
 
-bench: ## measure: job through the executor, `salt` cold, memory
+# BENCH are options of brine-bench: --quick, --no-python, --drift JOBS, --write docs/benchmarks.md.
+bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fewer runs
 	$(MAKE) build PROFILE=release
-	BRINE_BIN=$(TARGET)/release tools/bench.sh
+	BRINE_BIN=$(TARGET)/release tools/bench.sh $(BENCH)
+
+bench-parts: setup ## measure the parts, with criterion
+	cargo bench --locked -p brine-protocol -p brine-master -p brine-zmtp
+
+bench-guard: setup ## count the instructions of hot paths; RECORD=yes writes the counts down
+	@tools/setup.sh guard
+	cargo build --release --locked --features brine-master/guard --bin brine-guard
+	$(TARGET)/release/brine-guard $(if $(RECORD),--record)
+
+bench-scale: ## measure a master with 100, 1,000 and 10,000 simulated minions (docs/scale.md); the first time makes their keys
+	cargo build --locked --release -p brine-master -p brine-client -p brine-swarm
+	BRINE_BIN=$(TARGET)/release tools/bench-scale.sh
 
 install: ## build for release and install under PREFIX (default /usr/local)
 	$(MAKE) build PROFILE=release

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs from Debian's packages what the build and the tests need and this machine lacks. Says what to do where it may not.
 #
-# Usage: setup.sh [peers]          peers: also other people's programs that tests compare with, and pass without.
+# Usage: setup.sh [peers|guard]    peers: also other people's programs that tests compare with, and pass without;
+#                                  guard: also what `make bench-guard` counts with.
 set -eu
 missing=""
 need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
@@ -14,6 +15,9 @@ need node nodejs
 need npm npm
 pkg-config --exists openssl 2>/dev/null || missing="$missing libssl-dev"
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing="$missing python3-venv"
+if [ "${1:-}" = guard ]; then
+  need valgrind valgrind
+fi
 if [ "${1:-}" = peers ]; then
   need minisign minisign
   # Its programs are in no PATH.

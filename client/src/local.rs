@@ -5,7 +5,7 @@ mod slots;
 mod trimmed;
 mod waiter;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use brine_protocol::secret::Secret;
@@ -14,7 +14,8 @@ use brine_protocol::value::{self, Value, ValueExt};
 use crate::bus::Bus;
 use crate::local_key::LocalKey;
 use crate::presence::Presence;
-use crate::{ClientError, ClientOpts, LogIn, keys, request};
+use crate::request::Requests;
+use crate::{ClientError, ClientOpts, LogIn, keys};
 use waiter::{News, Step, Waiter};
 
 pub use batch::{Batch, BatchEvent};
@@ -114,12 +115,13 @@ pub enum JobEvent {
     },
 }
 
-/// The client.
+/// The client. One that is kept keeps its connections to the master.
 pub struct LocalClient {
     opts: ClientOpts,
     log_in: LogIn,
     key: Secret<String>,
     key_problem: Option<String>,
+    requests: Requests,
 }
 
 impl LocalClient {
@@ -130,11 +132,8 @@ impl LocalClient {
 
     /// A client whom the master is to know by this.
     pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
-        let LocalKey { key, problem } = match &log_in {
-            LogIn::Key => LocalKey::read(&opts),
-            LogIn::Token(_) | LogIn::External { .. } => LocalKey { key: Secret::new(String::new()), problem: None },
-        };
-        Self { opts, log_in, key, key_problem: problem }
+        let LocalKey { key, problem } = LocalKey::of(&log_in, &opts);
+        Self { opts, log_in, key, key_problem: problem, requests: Requests::default() }
     }
 
     /// The options it works with.
@@ -200,7 +199,7 @@ impl LocalClient {
         }
         load.insert("user", self.opts.user.as_str());
         let timeout = self.timeout(job).max(PUBLISH_MIN);
-        let reply = request::clear(&self.opts, load, timeout, self.key_problem.as_deref()).await?;
+        let reply = self.requests.clear(&self.opts, load, timeout, self.key_problem.as_deref()).await?;
         published(&reply)
     }
 
@@ -208,6 +207,7 @@ impl LocalClient {
     async fn find_job(&self, jid: &str, ids: Vec<String>) -> Option<String> {
         // an id that is not an accepted minion (a syndic's) cannot be asked
         let accepted = keys::KeyStore::new(&self.opts.pki_dir).list(keys::Status::Accepted).unwrap_or_default();
+        let accepted: HashSet<String> = accepted.into_iter().collect();
         let ids: Vec<Value> =
             ids.into_iter().filter(|id| accepted.is_empty() || accepted.contains(id)).map(Value::from).collect();
         if ids.is_empty() {

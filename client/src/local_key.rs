@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use brine_protocol::secret::Secret;
 
-use crate::ClientOpts;
+use crate::{ClientOpts, LogIn};
 
 /// The longest key file that is read; Salt's keys have 76 characters.
 const MAX_KEY: u64 = 4096;
@@ -40,6 +40,14 @@ impl LocalKey {
                 };
                 Self::none(format!("cannot read the master's key {}: {error}; {advice}", path.display()))
             }
+        }
+    }
+
+    /// The key of a caller who is known by this; whoever has logged in needs none.
+    pub(crate) fn of(log_in: &LogIn, opts: &ClientOpts) -> Self {
+        match log_in {
+            LogIn::Key => Self::read(opts),
+            LogIn::Token(_) | LogIn::External { .. } => Self { key: Secret::new(String::new()), problem: None },
         }
     }
 

@@ -1,5 +1,6 @@
 //! Clear requests to the master (§7).
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use brine_protocol::envelope::Envelope;
@@ -9,6 +10,9 @@ use brine_zmtp::{ReqConfig, Requester};
 
 use crate::{ClientError, ClientOpts};
 
+/// Connections that are kept between requests, each for one request at a time. More are opened when needed, and closed after it.
+const MAX_IDLE: usize = 4;
+
 /// Sends one clear request and gives its reply, errors in the reply made errors. It is never repeated: a second `publish`
 /// would be a second job.
 pub(crate) async fn clear(
@@ -17,11 +21,53 @@ pub(crate) async fn clear(
     timeout: Duration,
     key_problem: Option<&str>,
 ) -> Result<Value, ClientError> {
-    let mut requester = Requester::new(opts.request_endpoint()?, ReqConfig::default());
-    let request = Envelope::clear(load).encode();
-    let reply = requester.request(request.into(), timeout).await.map_err(ClientError::Timeout)?;
-    let reply = msgpack::decode(&reply, &Limits::REQUEST).map_err(|error| ClientError::Reply(error.to_string()))?;
-    refused(&reply, key_problem).map_or(Ok(reply), Err)
+    Requests::default().clear(opts, load, timeout, key_problem).await
+}
+
+/// Connections to the master that a client keeps.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    idle: Mutex<Vec<Requester>>,
+}
+
+impl Requests {
+    /// As [`clear`], on a connection that is there already if one is.
+    pub(crate) async fn clear(
+        &self,
+        opts: &ClientOpts,
+        load: Value,
+        timeout: Duration,
+        key_problem: Option<&str>,
+    ) -> Result<Value, ClientError> {
+        let kept = self.take();
+        let mut requester = match kept {
+            Some(requester) => requester,
+            None => Requester::new(opts.request_endpoint()?, ReqConfig::default()),
+        };
+        let request = Envelope::clear(load).encode();
+        let reply = requester.request(request.into(), timeout).await.map_err(ClientError::Timeout)?;
+        self.keep(requester);
+        let reply = msgpack::decode(&reply, &Limits::REQUEST).map_err(|error| ClientError::Reply(error.to_string()))?;
+        refused(&reply, key_problem).map_or(Ok(reply), Err)
+    }
+
+    /// One whose connection is there; others, and those of a runtime that has ended, are forgotten.
+    fn take(&self) -> Option<Requester> {
+        let mut idle = self.idle();
+        idle.retain(Requester::is_connected);
+        idle.pop()
+    }
+
+    fn keep(&self, requester: Requester) {
+        let mut idle = self.idle();
+        if idle.len() < MAX_IDLE {
+            idle.push(requester);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Requester>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The error in a reply: a map with `error` (a map of name and message, or text), a bare text, or nothing at all.

@@ -7,7 +7,7 @@ use brine_protocol::value::{self, Value, ValueExt};
 
 use crate::bus::Bus;
 use crate::local_key::LocalKey;
-use crate::{ClientError, ClientOpts, request};
+use crate::{ClientError, ClientOpts, LogIn, request};
 
 /// How long the master has to start a runner; it answers at once.
 const START: Duration = Duration::from_secs(15);
@@ -60,6 +60,7 @@ impl RunnerReturn {
 /// The client.
 pub struct RunnerClient {
     opts: ClientOpts,
+    log_in: LogIn,
     key: Secret<String>,
     key_problem: Option<String>,
 }
@@ -67,8 +68,13 @@ pub struct RunnerClient {
 impl RunnerClient {
     /// A client of the master with this configuration. Nothing is contacted yet.
     pub fn new(opts: ClientOpts) -> Self {
-        let LocalKey { key, problem } = LocalKey::read(&opts);
-        Self { opts, key, key_problem: problem }
+        Self::logged_in(opts, LogIn::Key)
+    }
+
+    /// A client whom the master is to know by this.
+    pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
+        let LocalKey { key, problem } = LocalKey::of(&log_in, &opts);
+        Self { opts, log_in, key, key_problem: problem }
     }
 
     /// Starts a runner and does not wait for it.
@@ -135,7 +141,7 @@ impl RunnerClient {
 
     async fn start(&self, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Result<Started, ClientError> {
         let packed = value::map([("arg", Value::Array(args)), ("kwarg", value::map(kwargs))]);
-        let load = value::map([
+        let mut load = value::map([
             ("cmd", Value::from("runner")),
             ("fun", Value::from(fun)),
             // as Python's own RunnerClient packs them
@@ -143,6 +149,9 @@ impl RunnerClient {
             ("user", Value::from(self.opts.user.as_str())),
             ("key", Value::from(self.key.expose().as_str())),
         ]);
+        for (name, item) in self.log_in.fields() {
+            load.insert(name, item);
+        }
         let reply = request::clear(&self.opts, load, START, self.key_problem.as_deref()).await?;
         match (reply.get_text("tag"), reply.get("jid")) {
             (Some(tag), Some(jid)) => Ok(Started { tag: tag.to_owned(), jid: jid.python_str() }),

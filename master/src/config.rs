@@ -13,6 +13,7 @@ use brine_zmtp::{Heartbeat, Keepalive};
 
 pub use crate::access::AccessOpts;
 pub use crate::audit::AuditOpts;
+pub use crate::event_return::EventReturnOpts;
 pub use crate::fileserver::HashType;
 pub use crate::jobs::JobCacheOpts;
 
@@ -70,6 +71,8 @@ pub struct MasterOpts {
     pub publish_session: Duration,
     /// `rotate_aes_key`.
     pub rotate_aes_key: bool,
+    /// `ping_on_rotate`.
+    pub ping_on_rotate: bool,
     /// `publish_signing_algorithm`.
     pub publish_signing_algorithm: SignAlg,
     /// `request_server_ttl`, seconds; 0 is off.
@@ -97,6 +100,10 @@ pub struct MasterOpts {
     pub keep_jobs: Option<Duration>,
     /// `job_cache`, `ext_job_cache`, `master_job_cache` and the settings of returners.
     pub job_cache: JobCacheOpts,
+    /// `job_cache_store_endtime`: jobs are shown with the time of their last return.
+    pub job_cache_store_endtime: bool,
+    /// `event_return` and what goes with it.
+    pub event_return: EventReturnOpts,
     /// `python_job_files`: whether each job leaves the two files that Python's LocalClient looks for. Brine's own key.
     pub python_job_files: bool,
     /// `minion_data_cache`.
@@ -240,6 +247,7 @@ impl MasterOpts {
             },
             publish_session: duration_or(c, "publish_session", 86_400)?,
             rotate_aes_key: bool_or(c, "rotate_aes_key", true)?,
+            ping_on_rotate: bool_or(c, "ping_on_rotate", false)?,
             publish_signing_algorithm: match c.opt_str("publish_signing_algorithm")? {
                 Some(name) => name
                     .parse()
@@ -258,6 +266,8 @@ impl MasterOpts {
             presence_events: bool_or(c, "presence_events", false)?,
             keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
             job_cache: JobCacheOpts::from_config(c)?,
+            job_cache_store_endtime: bool_or(c, "job_cache_store_endtime", false)?,
+            event_return: EventReturnOpts::from_config(c)?,
             python_job_files: bool_or(c, "python_job_files", true)?,
             minion_data_cache: bool_or(c, "minion_data_cache", true)?,
             nodegroups: c.value("nodegroups").map(Nodegroups::new).unwrap_or_default(),

@@ -19,6 +19,7 @@ mod audit;
 mod auth;
 pub mod bus;
 pub mod config;
+mod event_return;
 mod facts;
 mod files;
 mod fileserver;

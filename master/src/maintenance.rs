@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_protocol::value::map;
+use brine_protocol::value::{Value, map};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -15,6 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::bus::{BusEvent, Next, Origin, Subscription};
 use crate::files;
 use crate::master::{Master, now_ms};
+use crate::presence;
 
 /// The dropfile is looked for this often, or each `loop_interval` if that is shorter: Python's salt-key writes it some time after it has said
 /// that a key is gone, and until the key is replaced its minion can read what is published.
@@ -77,7 +78,7 @@ fn asks_to_look(event: &BusEvent) -> bool {
     event.origin == Origin::Pushed && matches!(event.event.tag.as_str(), "salt/key" | "key")
 }
 
-async fn look_for_dropfile(master: &Master) {
+async fn look_for_dropfile(master: &Arc<Master>) {
     let path = master.opts.cachedir.join(".dfn");
     match take_dropfile(&path, &master.opts.id) {
         Ok(false) => {}
@@ -105,7 +106,7 @@ fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-async fn rotate(master: &Master, why: &str) {
+async fn rotate(master: &Arc<Master>, why: &str) {
     if let Err(error) = master.publish_key.rotate().await {
         tracing::error!("the publish key was not replaced: {error}");
         return;
@@ -113,6 +114,29 @@ async fn rotate(master: &Master, why: &str) {
     tracing::info!("the publish key was replaced: {why}");
     forget_sessions_without_keys(master);
     master.bus.fire("key", map([("rotate_aes_key", true)]));
+    if master.opts.ping_on_rotate
+        && let Err(error) = ping(master).await
+    {
+        tracing::error!("ping_on_rotate: nobody was told of the new key: {error}");
+    }
+}
+
+/// `ping_on_rotate`: whoever is connected gets a job that only the new key opens, and so fetches it now.
+async fn ping(master: &Arc<Master>) -> Result<(), String> {
+    let (tgt, tgt_type) = if master.opts.minion_data_cache {
+        let (there, _) = presence::partition(master).await.map_err(|error| error.to_string())?;
+        (Value::Array(there.iter().map(Value::from).collect()), "list")
+    } else {
+        (Value::from("*"), "glob")
+    };
+    let load = map([
+        ("tgt", tgt),
+        ("tgt_type", Value::from(tgt_type)),
+        ("fun", Value::from("test.ping")),
+        ("arg", Value::Array(Vec::new())),
+        ("user", Value::from(master.opts.user.as_str())),
+    ]);
+    crate::publish::own_job(master, &load).await.map(drop).map_err(|fault| fault.to_string())
 }
 
 /// Nor what their minions showed or asked for.

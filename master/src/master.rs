@@ -21,7 +21,7 @@ use crate::peer::Peer;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
-use crate::requests::{Lanes, SentTo};
+use crate::requests::{Auths, Lanes, SentTo};
 use crate::runners::Runs;
 use crate::sessions::Sessions;
 
@@ -50,6 +50,7 @@ pub(crate) struct Master {
     pub(crate) mine: Mine,
     pub(crate) peer: Peer,
     pub(crate) lanes: Arc<Lanes>,
+    pub(crate) auths: Auths,
     pub(crate) sent_to: SentTo,
     pub(crate) refusals: Refusals,
     /// What requests take, by command.

@@ -5,13 +5,10 @@ use std::sync::Arc;
 use brine_protocol::keys::{KeyError, PrivateKey, PrivateOps, PublicKey};
 use tokio::sync::Semaphore;
 
-#[cfg(feature = "openssl")]
-mod with_openssl;
-
 /// The fastest implementation built in for this key. OpenSSL takes 0.32 ms for 2048 bits where the portable one takes 1.4 ms.
 pub(crate) fn accelerate(key: PrivateKey) -> Arc<dyn PrivateOps> {
     #[cfg(feature = "openssl")]
-    match with_openssl::OpensslKey::new(&key) {
+    match brine_openssl::OpensslKey::new(&key) {
         Ok(fast) => return Arc::new(fast),
         Err(error) => tracing::warn!("OpenSSL does not take the master's key ({error}); working without it"),
     }
@@ -21,7 +18,7 @@ pub(crate) fn accelerate(key: PrivateKey) -> Arc<dyn PrivateOps> {
 /// A new key, by the fastest implementation built in.
 pub(crate) fn generate(bits: usize) -> Result<PrivateKey, KeyError> {
     #[cfg(feature = "openssl")]
-    if let Some(key) = with_openssl::generate(bits) {
+    if let Some(key) = brine_openssl::generate(bits) {
         return Ok(key);
     }
     PrivateKey::generate(bits)

@@ -12,6 +12,7 @@ use brine_protocol::secret::Secret;
 use sha2::{Digest, Sha256};
 
 use crate::files;
+use crate::keys::MinionKey;
 use crate::replay::{Freshness, ReplayGuard};
 
 /// Bytes of a session file; ours have 76.
@@ -30,13 +31,30 @@ pub(crate) struct Session {
     /// From 0 to 1, the session's own and the same after a restart.
     earlier: f64,
     replay: Mutex<ReplayGuard>,
+    /// The token that proved a request last: its digest, and the key that it was made with.
+    token: Mutex<Option<([u8; 32], Arc<MinionKey>)>>,
 }
 
 impl Session {
     fn new(key: AesKey, made: SystemTime) -> Self {
         let hash: [u8; 32] = Sha256::digest(key.text().expose().as_bytes()).into();
         let earlier = f64::from(hash[0]) / f64::from(u8::MAX);
-        Self { crypticle: Crypticle::new(&key), key, made, earlier, replay: Mutex::default() }
+        Self { crypticle: Crypticle::new(&key), key, made, earlier, replay: Mutex::default(), token: Mutex::default() }
+    }
+
+    /// Whether this is a token of the minion's accepted key. `verify` is asked, which takes an RSA operation, unless the very same token was
+    /// good for the very same key before.
+    pub(crate) fn is_token(&self, token: &[u8], key: &Arc<MinionKey>, verify: impl FnOnce() -> bool) -> bool {
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        let lock = || self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock().as_ref().is_some_and(|(known, with)| *known == digest && Arc::ptr_eq(with, key)) {
+            return true;
+        }
+        let good = verify();
+        if good {
+            *lock() = Some((digest, Arc::clone(key)));
+        }
+        good
     }
 
     /// Judges a request of this session, which must have been opened with its key.
@@ -219,6 +237,30 @@ mod tests {
         let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
         sessions.forget_others(|id| id.as_str() == "a").unwrap();
         assert!(dir.path().join("a").exists() && !dir.path().join("b").exists());
+    }
+
+    /// The RSA operation of every request is one of the first request only; and what was good for one key proves nothing for another.
+    #[test]
+    fn a_token_is_verified_once_for_each_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
+        let session = sessions.for_auth(&id("a"), SystemTime::UNIX_EPOCH).unwrap();
+        let key = |pem: &str| Arc::new(MinionKey { pem: pem.to_owned(), public: None });
+        let (old, new) = (key("old"), key("new"));
+        let verified = std::cell::Cell::new(0);
+        let ask = |token: &[u8], key: &Arc<MinionKey>, good: bool| {
+            session.is_token(token, key, || {
+                verified.set(verified.get() + 1);
+                good
+            })
+        };
+        assert!(!ask(b"forged", &old, false) && !ask(b"forged", &old, false));
+        assert_eq!(verified.take(), 2, "what was refused is asked again");
+        assert!(ask(b"token", &old, true) && ask(b"token", &old, false) && ask(b"token", &old, false));
+        assert_eq!(verified.take(), 1);
+        assert!(!ask(b"forged", &old, false) && !ask(b"token", &new, false));
+        assert_eq!(verified.take(), 2);
+        assert!(ask(b"token", &old, false), "a refusal in between forgets nothing");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -28,6 +28,8 @@ const MAX_BYTES: u64 = 4 * MAX_FILE;
 /// More files than are looked at to find the oldest.
 const MAX_WALK: usize = 100_000;
 const MAX_DEPTH: usize = 64;
+/// How long what was counted counts: `salt-call` puts files here too.
+const COUNTED_FOR: Duration = Duration::from_secs(60);
 /// Fetches at once: each takes one of the channel's connections.
 const FETCHES: usize = 2;
 /// Files whose hash is remembered, each with an open file.
@@ -42,6 +44,9 @@ pub(crate) struct FileCache {
     parts: PathBuf,
     fetches: Semaphore,
     kept: Mutex<Kept>,
+    /// Bytes for which there is room at least, and when that was counted: looking at all files for each of thousands takes longer
+    /// than fetching them.
+    room: Mutex<Option<(u64, Instant)>>,
 }
 
 /// A file of the cache.
@@ -89,7 +94,7 @@ impl FileCache {
     /// Below `cachedir`.
     pub(crate) fn new(client: FileClient, cachedir: &Path) -> Self {
         let (root, parts) = (cachedir.join("files"), cachedir.join("files.part"));
-        Self { client, root, parts, fetches: Semaphore::new(FETCHES), kept: Mutex::default() }
+        Self { client, root, parts, fetches: Semaphore::new(FETCHES), kept: Mutex::default(), room: Mutex::default() }
     }
 
     /// The file server.
@@ -180,22 +185,39 @@ impl FileCache {
 
     /// Removes the oldest files until so many bytes more have room.
     async fn make_room(&self, bytes: u64) {
+        if self.takes_room(bytes) {
+            return;
+        }
         let root = self.root.clone();
-        let _ = tokio::task::spawn_blocking(move || {
+        let work = tokio::task::spawn_blocking(move || {
             let mut files = Vec::new();
             walk(&root, 0, &mut files);
             let mut sum: u64 = files.iter().map(|(_, _, size)| size).sum();
             files.sort();
             for (_, path, size) in files {
                 if sum.saturating_add(bytes) <= MAX_BYTES {
-                    return;
+                    break;
                 }
                 warn!("the cache of files is full: {} goes", path.display());
                 let _ = std::fs::remove_file(&path);
                 sum = sum.saturating_sub(size);
             }
-        })
-        .await;
+            MAX_BYTES.saturating_sub(sum.saturating_add(bytes))
+        });
+        let left = work.await.ok().map(|left| (left, Instant::now()));
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = left;
+    }
+
+    /// Takes so many bytes of the room that is known, if there is so much. A file that replaces another counts as one more.
+    fn takes_room(&self, bytes: u64) -> bool {
+        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
+        match room.as_mut().filter(|(left, counted)| *left >= bytes && counted.elapsed() < COUNTED_FOR) {
+            Some((left, _)) => {
+                *left -= bytes;
+                true
+            }
+            None => false,
+        }
     }
 }
 

@@ -30,5 +30,6 @@ pub mod modules;
 pub mod pillar;
 pub mod pki;
 pub mod process;
+mod recycled;
 pub mod returns;
 pub mod runtime;

@@ -168,6 +168,12 @@ pub struct PrivateKey {
     public: PublicKey,
 }
 
+impl fmt::Debug for dyn PrivateOps + '_ {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PrivateOps(<secret>)")
+    }
+}
+
 impl fmt::Debug for PrivateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PrivateKey(<secret>)")

@@ -14,6 +14,8 @@ use brine_sandbox_wire::{
 };
 use brine_tests::process::{program, program_folder, testing};
 
+use crate::usage::mib;
+
 /// Calls before counting begins, and calls that count.
 const WARM_UP: usize = 1_000;
 const CALLS: usize = 10_000;
@@ -23,8 +25,40 @@ const LARGE_CALLS: usize = 30;
 /// Bytes of a large return.
 const LARGE: u32 = 1_000_000;
 
+/// What is measured of the sandbox alone, a line each: median, minimum, goal.
+pub(crate) fn report() -> Vec<String> {
+    let line = |what: &str, median: f64, minimum: f64, goal: &str| {
+        format!("{what:<58} {median:>10.1} {minimum:>10.1} {goal:>10}")
+    };
+    let of = |what: &str, times: &[Duration], factor: f64, goal: &str| {
+        line(what, times[times.len() / 2].as_secs_f64() * factor, times[0].as_secs_f64() * factor, goal)
+    };
+    let (us, ms) = (1e6, 1e3);
+    let mut lines = vec![format!("{:<58} {:>10} {:>10} {:>10}", "", "median", "minimum", "goal")];
+    lines.push(of("warm test.ping through the executor (µs)", &warm_ping(), us, "100"));
+    for (kind, times, peak) in large_returns() {
+        lines.push(of(&format!("a return of 1 MB, {kind}, through the executor (ms)"), &times, ms, "30"));
+        lines.push(line("  the executor's memory at its highest (MiB)", mib(peak), mib(peak), "64"));
+    }
+    let folder = std::env::var_os("BRINE_LANGUAGES");
+    for cost in folder.iter().flat_map(|folder| languages(Path::new(folder))) {
+        let goal = match cost.language {
+            "rust" | "c" => "60",
+            "js" => "1000",
+            _ => "1500",
+        };
+        lines.push(of(&format!("disk_report in {}, warm (µs)", cost.language), &cost.jobs, us, goal));
+        lines.push(of("  its load (µs)", &[cost.load], us, "-"));
+        lines.push(of("  its compile (ms)", &[cost.compile], ms, "-"));
+        lines.push(line("  the compiler's memory (MiB)", mib(cost.compile_peak), mib(cost.compile_peak), "-"));
+        let kib = |bytes: u64| mib(bytes);
+        lines.push(line("  its size and that of its code (KiB)", kib(cost.size), kib(cost.code), "-"));
+    }
+    lines
+}
+
 /// Sorted times of [`CALLS`] calls of the standard `test.ping`, one after the other.
-pub(crate) fn warm_ping() -> Vec<Duration> {
+fn warm_ping() -> Vec<Duration> {
     runtime().block_on(async {
         let mut executor = Executor::start(&program_folder().join("../modules/test.wasm")).await;
         executor.measure("ping", &[], WARM_UP, CALLS).await
@@ -32,7 +66,7 @@ pub(crate) fn warm_ping() -> Vec<Duration> {
 }
 
 /// For each kind of return of a megabyte: its name, sorted times, and the most memory that the executor had, in KiB.
-pub(crate) fn large_returns() -> Vec<(&'static str, Vec<Duration>, u64)> {
+fn large_returns() -> Vec<(&'static str, Vec<Duration>, u64)> {
     let kinds = ["text", "bytes", "texts", "entries"];
     let measure = |kind: &'static str| {
         runtime().block_on(async {
@@ -51,22 +85,22 @@ const LANGUAGE_WARM_UP: usize = 200;
 const LANGUAGE_CALLS: usize = 2_000;
 
 /// What the same module costs in a language.
-pub(crate) struct Cost {
-    pub(crate) language: &'static str,
+struct Cost {
+    language: &'static str,
     /// Bytes.
-    pub(crate) size: u64,
-    pub(crate) code: u64,
-    pub(crate) compile: Duration,
+    size: u64,
+    code: u64,
+    compile: Duration,
     /// The compiler's memory at its highest, KiB.
-    pub(crate) compile_peak: u64,
+    compile_peak: u64,
     /// From the message to the executor's answer.
-    pub(crate) load: Duration,
+    load: Duration,
     /// Sorted. Each job asks the host twice.
-    pub(crate) jobs: Vec<Duration>,
+    jobs: Vec<Duration>,
 }
 
 /// What `examples/disk_report` costs in each language that is built in `folder`, as `LANGUAGE.wasm`.
-pub(crate) fn languages(folder: &Path) -> Vec<Cost> {
+fn languages(folder: &Path) -> Vec<Cost> {
     let measure = |language: &'static str| {
         let wasm = folder.join(format!("{language}.wasm"));
         let size = wasm.metadata().ok()?.len();

@@ -1,5 +1,6 @@
 //! Who may be a minion: the states of a key.
 
+use brine_tests::events::Events;
 use brine_tests::salt::{Kind, Master, Minion};
 
 #[test]
@@ -44,16 +45,33 @@ fn a_minion_refuses_a_master_whose_key_changed() {
     minion.running().wait_log("minion_master.pub");
 }
 
+/// Two minions, of which the key of one is deleted: the publish key was replaced.
+fn web1_after_web2_left(master: &Master) -> (Events, Minion) {
+    let events = master.events();
+    let minion = master.minion("web1");
+    master.minion("web2").stop();
+    master.command("salt-key", &["-y", "-d", "web2"]).exits(0);
+    events.wait("the rotation", |tag, data| tag == "key" && data["rotate_aes_key"] == true);
+    (events, minion)
+}
+
 #[test]
 fn deleting_a_minion_rotates_the_key_and_others_follow() {
     let master = Master::start("loop_interval: 1");
-    let events = master.events();
-    let _minion = master.minion("web1");
-    let mut leaver = master.minion("web2");
-    leaver.stop();
-    master.command("salt-key", &["-y", "-d", "web2"]).exits(0);
-    events.wait("the rotation", |tag, data| tag == "key" && data["rotate_aes_key"] == true);
+    let (_events, _minion) = web1_after_web2_left(&master);
     assert_eq!(master.salt(&["*", "test.ping"]).exits(0).stdout, "web1:\n    True\n");
+}
+
+#[test]
+fn ping_on_rotate_has_others_fetch_the_key_at_once() {
+    let master = Master::start("ping_on_rotate: True");
+    let (events, _minion) = web1_after_web2_left(&master);
+    let job = events.wait("the ping", |tag, data| {
+        tag.starts_with("salt/job/") && tag.ends_with("/new") && data["fun"] == "test.ping"
+    });
+    // By the addresses of connections.
+    assert_eq!(job["minions"], serde_json::json!(["web1"]), "{job}");
+    events.wait_return(job["jid"].as_str().expect("a jid"), "web1");
 }
 
 #[test]

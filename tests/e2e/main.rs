@@ -15,5 +15,6 @@ mod runners;
 mod sandbox;
 mod signatures;
 mod slow_link;
+mod swarm;
 mod targets;
 mod updates;

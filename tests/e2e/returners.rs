@@ -155,3 +155,64 @@ fn lookups_come_from_the_master_job_cache() {
         assert_eq!(look(&["jobs.lookup_jid", &jid]), serde_json::json!({"web1": true}));
     }
 }
+
+#[test]
+fn events_are_kept() {
+    let Some(mut server) = Server::start("events_are_kept") else { return };
+    let both = settings(&server, "postgres", "plain") + &settings(&server, "pgjsonb", "jsonb");
+    let lists = "event_return_whitelist: ['deploy/*', 'salt/job/*/new']\nevent_return_blacklist: ['deploy/no.*']";
+    let mut master = Master::start(&format!(
+        "id: m1\nevent_return: [postgres, pgjsonb]\nevent_return_queue_max_seconds: 1\n{lists}\n{both}"
+    ));
+    let _minion = master.minion("web1");
+    let send = |master: &Master, tag: &str, data: &str| {
+        master.command("salt-run", &["event.send", tag, data]).exits(0);
+    };
+    let kept = |server: &Server, database: &str, what: &str, expect: &str| {
+        let sql = format!("select {what} from salt_events where tag like 'deploy/%' order by id");
+        wait_for(&format!("{expect} in {database}"), || (server.sql(database, &sql) == expect).then_some(()));
+    };
+    let columns = "tag, data::jsonb->>'n', master_id, abs(extract(epoch from now() - alter_time)) < 600, \
+                   data::jsonb ? '_stamp'";
+    let jid = publish(&master, "test.ping", &[], "", &[]);
+    send(&master, "deploy/not", "data={n: 0}");
+    send(&master, "deploy/1", "data={n: \u{fc}}");
+    for database in ["plain", "jsonb"] {
+        kept(&server, database, columns, "deploy/1|\u{fc}|m1|t|t");
+        let job = format!("select data::jsonb->>'fun' from salt_events where tag = 'salt/job/{jid}/new'");
+        wait_for("the job's event", || (server.sql(database, &job) == "test.ping").then_some(()));
+        let others = "select count(*) from salt_events where tag not like 'deploy/%' and tag not like 'salt/job/%/new'";
+        assert_eq!(server.sql(database, others), "0");
+    }
+
+    // A server that is away gets them when it is back, in their order, as far as the master lives.
+    server.kill();
+    for n in ["2", "3", "4"] {
+        send(&master, &format!("deploy/{n}"), "data={n: 1}");
+    }
+    master.daemon.as_ref().expect("it runs").wait_log("event_return: the returner pgjsonb failed");
+    server.up();
+    let all = "deploy/1\ndeploy/2\ndeploy/3\ndeploy/4";
+    kept(&server, "plain", "tag", all);
+    kept(&server, "jsonb", "tag", all);
+    // What waits is written when the master ends.
+    send(&master, "deploy/5", "data={n: 1}");
+    master.stop();
+    kept(&server, "plain", "tag", &format!("{all}\ndeploy/5"));
+}
+
+#[test]
+fn many_events_are_kept_together() {
+    let Some(server) = Server::start("many_events_are_kept_together") else { return };
+    let config = settings(&server, "pgjsonb", "jsonb");
+    let mut master = Master::start(&format!("event_return: pgjsonb\nevent_return_queue: 500\n{config}"));
+    master.command("salt-run", &["event.send", "deploy/x", "data={n: 1}"]).exits(0);
+    let count = "select count(*) from salt_events where tag = 'deploy/x'";
+    // Nothing is written before there are enough; it is when the master ends.
+    assert_eq!(server.sql("jsonb", count), "0");
+    master.stop();
+    assert_eq!(server.sql("jsonb", count), "1");
+    let refused = Master::prepare(brine_tests::salt::Kind::Brine, "event_return: mysql");
+    let said = refused.command("salt-master", &[]).exits(64);
+    assert!(said.stderr.contains("event_return") && said.stderr.contains("pgjsonb"), "{said:?}");
+}

@@ -1,13 +1,13 @@
 //! Runners and the wheel, as an operator uses them.
 
-use brine_tests::salt::Master;
+use brine_tests::salt::{Kind, Master};
 use brine_tests::wait_for;
 use serde_json::json;
 
 /// The command ends at once, the events tell, the jid finds what came back.
 #[test]
 fn an_asynchronous_run_is_found_by_its_jid() {
-    let master = Master::start("");
+    let master = Master::start("job_cache_store_endtime: True");
     let events = master.events();
     let started = master.command("salt-run", &["--async", "test.metasyntactic", "uk"]).exits(0);
     assert_eq!(started.stdout, "");
@@ -23,6 +23,9 @@ fn an_asynchronous_run_is_found_by_its_jid() {
         found.as_object()?.values().next().cloned()
     });
     assert_eq!(found["return"], names);
+    let job = master.command("salt-run", &["--out=json", "jobs.list_job", jid]).exits(0).json();
+    let (start, end) = (job["StartTime"].as_str().expect("a time"), job["EndTime"].as_str().expect("a time"));
+    assert!(start.len() == end.len() && start[..23] <= end[..23], "{job}");
     let listed = master.command("salt-run", &["--out=json", "jobs.list_jobs", "search_function=runner.test.*"]);
     assert_eq!(listed.exits(0).json()[jid]["User"], json!("root"));
 }
@@ -74,4 +77,35 @@ fn what_is_wrong_is_said_as_salt_says_it() {
     let docs = master.command("salt-run", &["-d", "survey"]).exits(0).stdout;
     assert!(docs.starts_with("survey.diff:\n\n    As survey.hash,") && docs.contains("\nsurvey.hash:\n"), "{docs}");
     assert!(!docs.contains("jobs."), "{docs}");
+}
+
+/// Who is no user of this host runs runners by a name and a password, or by a token that stands for them.
+#[test]
+fn salt_run_logs_in() {
+    let mut master = Master::prepare(Kind::Brine, "");
+    let (users, token) = (master.path("users"), master.path("token"));
+    std::fs::write(&users, "fred:fred-secret\n").expect("our own folder");
+    let conf = std::fs::read_to_string(master.path("conf/master")).expect("just written");
+    let more = format!(
+        "external_auth: {{file: {{^filename: {}, fred: ['@runner': [test.arg]]}}}}\ntoken_file: {}\n",
+        users.display(),
+        token.display()
+    );
+    std::fs::write(master.path("conf/master"), conf + &more).expect("our own folder");
+    master.up();
+    let run = |password: &str, fun: &str| {
+        master.command("salt-run", &["-a", "file", "--username=fred", "--password", password, "--out=json", fun])
+    };
+    assert_eq!(run("fred-secret", "test.arg").exits(0).json(), json!({"args": [], "kwargs": {}}));
+    let wrong = run("wrong", "test.arg").exits(1);
+    assert!(wrong.stderr.contains("Authentication failure of type \"eauth\" occurred for user fred."), "{wrong:?}");
+    let not_his = run("fred-secret", "test.metasyntactic").exits(1);
+    assert!(not_his.stderr.contains("Authorization failure") || not_his.stderr.contains("fred"), "{not_his:?}");
+    // A token counts where there is no key.
+    let log_in = ["-a", "file", "-T", "--username=fred", "--password=fred-secret", "test.arg"];
+    master.command("salt-run", &log_in).exits(0);
+    std::fs::remove_file(master.path("cache/.root_key")).expect("the master's key");
+    master.command("salt-run", &["test.arg"]).exits(0);
+    std::fs::remove_file(&token).expect("his token");
+    master.command("salt-run", &["test.arg"]).exits(1);
 }

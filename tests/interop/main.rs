@@ -9,3 +9,22 @@ mod python_minion;
 mod runners;
 mod standard_modules;
 mod targets;
+
+use std::time::Duration;
+
+use brine_tests::process::{Output, run_with};
+use brine_tests::salt::{Master, python};
+
+/// What Python's commands made of many calls on this master's host, each a list of words that begins with the command's name; so many run at
+/// a time. All in one interpreter, for to start it takes most of the time of a call.
+fn pythons(master: &Master, calls: &[Vec<String>], at_a_time: usize) -> Vec<Output> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python/commands.py");
+    let (calls, at_a_time) = (serde_json::to_string(calls).expect("lists of texts"), at_a_time.to_string());
+    let args = ["-W", "ignore", script, &master.conf(), &calls, &at_a_time];
+    let output = run_with(&python(), &args, &[("PYTHONDONTWRITEBYTECODE", "1")]).exits(0);
+    let last = output.stdout.lines().last().unwrap_or_default();
+    let all: Vec<(String, i32, String)> =
+        serde_json::from_str(last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"));
+    let output = |(stdout, code, stderr)| Output { stdout, stderr, code, elapsed: Duration::ZERO };
+    all.into_iter().map(output).collect()
+}

@@ -5,9 +5,11 @@
 mod rows;
 mod wheel;
 
-use brine_tests::process::{Output, run_with};
-use brine_tests::salt::{Kind, Master, Minion, line, python};
+use brine_tests::process::Output;
+use brine_tests::salt::{Kind, Master, Minion, line};
 use rows::{Row, rows};
+
+use crate::pythons;
 
 const CONFIG: &str = "id: the_master\ntimeout: 15\ngather_job_timeout: 15\nworker_threads: 3\nauto_accept: True\n\
                       fileserver_list_cache_time: 0\nnodegroups: {web: 'L@one'}";
@@ -103,16 +105,6 @@ fn normal(text: &str) -> String {
     out
 }
 
-/// What Python's `salt-run` printed to each of many calls, with its exit code.
-fn pythons(world: &World, calls: &[Vec<String>]) -> Vec<(String, i32)> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/interop/python/salt_run.py");
-    let calls = serde_json::to_string(calls).expect("lists of texts");
-    let args = ["-W", "ignore", script, &world.master.conf(), &calls];
-    let output = run_with(&python(), &args, &[("PYTHONDONTWRITEBYTECODE", "1")]).exits(0);
-    let last = output.stdout.lines().last().unwrap_or_default();
-    serde_json::from_str(last).unwrap_or_else(|e| panic!("no list ({e}): {output:?}"))
-}
-
 #[test]
 fn commands() {
     if line() != 3008 {
@@ -121,10 +113,11 @@ fn commands() {
     }
     let (brine, salt) = (World::new(Kind::Brine), World::new(Kind::Python));
     let rows = rows();
-    let calls: Vec<Vec<String>> = rows.iter().map(|row| salt.words(row)).collect();
-    let expected = pythons(&salt, &calls);
+    let words = |row| [vec!["salt-run".to_owned()], salt.words(row)].concat();
+    let calls: Vec<Vec<String>> = rows.iter().map(words).collect();
+    let expected = pythons(&salt.master, &calls, 1);
     let mut wrong = String::new();
-    for (row, (text, code)) in rows.iter().zip(expected) {
+    for (row, Output { stdout: text, code, .. }) in rows.iter().zip(expected) {
         let words = brine.words(row);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let Output { stdout, stderr, code: own, .. } = brine.master.command("salt-run", &words);

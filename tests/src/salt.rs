@@ -73,6 +73,8 @@ pub struct Master {
     pub publish_port: u16,
     /// Request port.
     pub ret_port: u16,
+    /// What the daemon logs (`-l`). A test that fails shows it; what is measured logs as in production.
+    pub log_level: &'static str,
     kind: Kind,
 }
 
@@ -110,7 +112,7 @@ impl Master {
              pidfile: {dir}/master.pid\nfile_roots:\n  base: [{dir}/srv/salt]\n{config}\n"
         );
         std::fs::write(folder.path().join("conf/master"), text).expect("our own folder");
-        Self { folder, publish_port, ret_port, kind, daemon: None }
+        Self { folder, publish_port, ret_port, log_level: "debug", kind, daemon: None }
     }
 
     /// Starts the daemon and waits until it listens.
@@ -119,7 +121,8 @@ impl Master {
     /// Where it does not come up.
     pub fn up(&mut self) {
         let log = self.path("master.out");
-        let daemon = Daemon::start(&self.kind.program("salt-master"), &["-c", &self.conf(), "-l", "debug"], &log);
+        let words = ["-c", &self.conf(), "-l", self.log_level];
+        let daemon = Daemon::start(&self.kind.program("salt-master"), &words, &log);
         self.daemon = Some(daemon);
         let daemon = self.daemon.as_mut().expect("just started");
         for port in [self.ret_port, self.publish_port] {
@@ -253,6 +256,8 @@ pub struct Minion {
     pub daemon: Option<Daemon>,
     /// Its root_dir.
     pub folder: tempfile::TempDir,
+    /// What the daemon logs (`-l`).
+    pub log_level: &'static str,
     kind: Kind,
 }
 
@@ -272,7 +277,7 @@ impl Minion {
              recon_default: 100\nrecon_max: 500\nmine_enabled: False\n{config}\n"
         );
         std::fs::write(folder.path().join("conf/minion"), text).expect("our own folder");
-        Self { id: id.to_owned(), folder, kind, daemon: None }
+        Self { id: id.to_owned(), folder, log_level: "debug", kind, daemon: None }
     }
 
     /// Whose programs it is made of.
@@ -284,7 +289,8 @@ impl Minion {
     pub fn up(&mut self) {
         let conf = self.conf();
         let log = self.path("minion.out");
-        self.daemon = Some(Daemon::start(&self.kind.program("salt-minion"), &["-c", &conf, "-l", "debug"], &log));
+        self.daemon =
+            Some(Daemon::start(&self.kind.program("salt-minion"), &["-c", &conf, "-l", self.log_level], &log));
     }
 
     /// Ends it as a crash does.

@@ -3,6 +3,8 @@
 //! A task owns the connection, so that PINGs are answered, and the end of the connection seen, between requests. A
 //! reply that does not come in time ends the connection: there is no way it could be taken for the next one's.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -79,6 +81,7 @@ pub enum RequestError {
 pub struct Requester {
     endpoint: Endpoint,
     calls: mpsc::Sender<Call>,
+    connected: Arc<AtomicBool>,
     _task: AbortOnDrop,
 }
 
@@ -110,8 +113,14 @@ impl Requester {
             keepalive: config.keepalive,
             connect_timeout: config.connect_timeout,
         };
-        let task = Requests { connector, backoff: config.backoff, connection: None }.run(incoming);
-        Requester { endpoint, calls, _task: AbortOnDrop(tokio::spawn(task)) }
+        let connected = Arc::new(AtomicBool::new(false));
+        let task = Requests { connector, backoff: config.backoff, connection: None, connected: Arc::clone(&connected) };
+        Requester { endpoint, calls, connected, _task: AbortOnDrop(tokio::spawn(task.run(incoming))) }
+    }
+
+    /// Whether it has a connection on which nothing is owed, as far as is known: the peer may have gone in this moment.
+    pub fn is_connected(&self) -> bool {
+        self.connected.load(Ordering::Relaxed) && !self.calls.is_closed()
     }
 
     /// Who is asked.
@@ -142,6 +151,8 @@ struct Requests {
     backoff: Backoff,
     /// Kept only while nothing is owed on it.
     connection: Option<Connection>,
+    /// Tells whether there is one.
+    connected: Arc<AtomicBool>,
 }
 
 impl Requests {
@@ -156,6 +167,7 @@ impl Requests {
                         if !matches!(event, Ok(Event::Wrote(_))) {
                             // It ended, or says what nobody asked.
                             self.connection = None;
+                            self.connected.store(false, Ordering::Relaxed);
                         }
                         continue;
                     }
@@ -163,6 +175,7 @@ impl Requests {
                 },
             };
             let Some(Call { payload, deadline, mut outcome }) = call else { return };
+            self.connected.store(false, Ordering::Relaxed);
             let mut progress = String::from("not connected");
             let result = tokio::select! {
                 result = timeout_at(deadline, self.exchange(payload, &mut progress)) => Some(result),
@@ -171,6 +184,7 @@ impl Requests {
             let result = match result {
                 Some(Ok(Ok((reply, connection)))) => {
                     self.connection = Some(connection);
+                    self.connected.store(true, Ordering::Relaxed);
                     Ok(reply)
                 }
                 Some(Ok(Err(closed))) => Err(Failure::Closed(closed.to_string())),

@@ -6,7 +6,7 @@ use std::{
     collections::VecDeque,
     net::SocketAddr,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -14,7 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::{Notify, mpsc, watch},
     time::{Instant, timeout_at},
 };
 use tracing::debug;
@@ -122,8 +122,6 @@ pub struct PeerInfo {
 #[derive(Debug)]
 pub struct Reply {
     peer: Arc<ConnectedPeer>,
-    /// Has room for one answer to each request that is out.
-    answers: mpsc::Sender<Answer>,
     request_len: usize,
     answered: bool,
 }
@@ -133,6 +131,62 @@ pub struct Reply {
 struct ConnectedPeer {
     info: PeerInfo,
     authenticated: AtomicBool,
+    answers: Mutex<Answers>,
+    answered: Notify,
+}
+
+/// What an application gave a connection. At most one for each request that is out; a channel would cost every idle connection its blocks.
+#[derive(Debug, Default)]
+struct Answers {
+    waiting: VecDeque<Answer>,
+    /// The connection has ended.
+    gone: bool,
+}
+
+impl ConnectedPeer {
+    fn answers(&self) -> MutexGuard<'_, Answers> {
+        // Nothing in here panics half-way.
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, answer: Answer) -> Result<(), Gone> {
+        let mut answers = self.answers();
+        if answers.gone {
+            return Err(Gone);
+        }
+        answers.waiting.push_back(answer);
+        drop(answers);
+        self.answered.notify_one();
+        Ok(())
+    }
+
+    /// The next answer. Cancel-safe.
+    async fn next_answer(&self) -> Answer {
+        loop {
+            if let Some(answer) = self.take_answer() {
+                return answer;
+            }
+            // An answer given in between leaves its permit.
+            self.answered.notified().await;
+        }
+    }
+
+    fn take_answer(&self) -> Option<Answer> {
+        let mut answers = self.answers();
+        let answer = answers.waiting.pop_front();
+        if answers.waiting.is_empty() {
+            // Ten thousand idle connections keep no queues.
+            answers.waiting = VecDeque::new();
+        }
+        answer
+    }
+
+    /// From now on nobody takes answers.
+    fn end(&self) {
+        let mut answers = self.answers();
+        answers.gone = true;
+        answers.waiting = VecDeque::new();
+    }
 }
 
 /// The end of one request; without a payload if its [`Reply`] was dropped.
@@ -222,6 +276,11 @@ impl Reply {
         &self.peer.info
     }
 
+    /// Whether the connection has ended, so that nobody waits for the reply.
+    pub fn is_gone(&self) -> bool {
+        self.peer.answers().gone
+    }
+
     /// The layer above knows who this is: raises the connection's limit on messages to
     /// [`Limits::max_message`], from the next message on.
     pub fn authenticated(&self) {
@@ -232,7 +291,7 @@ impl Reply {
     pub async fn send(mut self, payload: Bytes) -> Result<(), Gone> {
         self.answered = true;
         let answer = Answer { payload: Some(payload), request_len: self.request_len };
-        self.answers.try_send(answer).map_err(|_| Gone)
+        self.peer.answer(answer)
     }
 }
 
@@ -240,7 +299,7 @@ impl Drop for Reply {
     fn drop(&mut self) {
         if !self.answered {
             // A closed connection needs no answer.
-            let _ = self.answers.try_send(Answer { payload: None, request_len: self.request_len });
+            let _ = self.peer.answer(Answer { payload: None, request_len: self.request_len });
         }
     }
 }
@@ -256,22 +315,31 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
     };
     let config = ConnectionConfig { decoder, heartbeat: core.config.heartbeat, write_stall: limits.write_stall };
     let info = PeerInfo { connection: peer.connection, address: peer.address };
-    let (answers, answered) = mpsc::channel(limits.max_pipeline.max(1));
     let requests = Requests {
         core: &core,
         connection: Connection::new(peer.established, config),
-        peer: Arc::new(ConnectedPeer { info, authenticated: AtomicBool::new(false) }),
+        peer: Arc::new(ConnectedPeer {
+            info,
+            authenticated: AtomicBool::new(false),
+            answers: Mutex::default(),
+            answered: Notify::new(),
+        }),
         raised: false,
-        answers,
         pending: VecDeque::new(),
         out: 0,
         writing: 0,
     };
-    let Err(closed) = requests.run(answered, queue, stop).await else { return };
+    let Err(closed) = requests.run(queue, stop).await else { return };
     if closed.is_violation() {
         core.counters.violations.fetch_add(1, Ordering::Relaxed);
     }
     debug!("{name} left: {closed}");
+}
+
+impl Drop for Requests<'_> {
+    fn drop(&mut self) {
+        self.peer.end();
+    }
 }
 
 /// One peer. A request is first pending, then out with the application, then its reply is being written; the three
@@ -282,21 +350,16 @@ struct Requests<'a> {
     peer: Arc<ConnectedPeer>,
     /// Whether the limits are those of an authenticated peer.
     raised: bool,
-    answers: mpsc::Sender<Answer>,
     pending: VecDeque<Bytes>,
     out: usize,
     writing: usize,
 }
 
 impl Requests<'_> {
-    async fn run(
-        mut self,
-        mut answered: mpsc::Receiver<Answer>,
-        queue: mpsc::Sender<Incoming>,
-        mut stop: watch::Receiver<bool>,
-    ) -> Result<(), Closed> {
+    async fn run(mut self, queue: mpsc::Sender<Incoming>, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let max_pipeline = self.core.config.limits.max_pipeline.max(1);
         let mut stopping = *stop.borrow();
+        let peer = Arc::clone(&self.peer);
         if !self.connection.set_share(self.core.unauthenticated.share()) {
             return Err(Closed::Budget);
         }
@@ -312,7 +375,7 @@ impl Requests<'_> {
             }
             let read = !stopping && self.pending.len() + self.out + self.writing < max_pipeline;
             tokio::select! {
-                Some(answer) = answered.recv() => self.answer(answer),
+                answer = peer.next_answer() => self.answer(answer),
                 permit = queue.reserve(), if !self.pending.is_empty() => match permit {
                     Ok(permit) => {
                         if let Some(payload) = self.pending.pop_front() {
@@ -373,12 +436,7 @@ impl Requests<'_> {
     }
 
     fn incoming(&self, payload: Bytes) -> Incoming {
-        let reply = Reply {
-            peer: Arc::clone(&self.peer),
-            answers: self.answers.clone(),
-            request_len: payload.len(),
-            answered: false,
-        };
+        let reply = Reply { peer: Arc::clone(&self.peer), request_len: payload.len(), answered: false };
         Incoming { payload, reply }
     }
 

@@ -262,11 +262,12 @@ impl Session<'_> {
         std::process::exit(exit::GENERIC)
     }
 
-    /// An error of the master is printed where returns are, and the command ends well, as scripts around Salt expect.
+    /// An error of the master is printed where returns are. The command ends well all the same, as scripts around Salt expect, but where
+    /// the master could not do what was asked and allowed: its disk is full.
     fn failed(&mut self, error: &ClientError) -> i32 {
         hint(error);
         self.printer.show(&Value::from(error.to_string()), "", 1);
-        exit::OK
+        if matches!(error, ClientError::Refused(_)) { exit::GENERIC } else { exit::OK }
     }
 }
 
@@ -288,17 +289,18 @@ async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, Cl
     Ok(Job { tgt: value::list(ids), tgt_type: "list".to_owned(), ..job.clone() })
 }
 
+/// What is said of a minion that did not return.
+pub(super) fn no_response(jid: &str) -> String {
+    format!(
+        "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining minions will \
+         return upon completion. To look up the return data for this job later, run the following command:\n\nsalt-run \
+         jobs.lookup_jid {jid}"
+    )
+}
+
 /// The row of a minion that did not return.
 fn no_return(id: String, disconnected: bool, jid: &str) -> MinionReturn {
-    let text = if disconnected {
-        "Minion did not return. [Not connected]".to_owned()
-    } else {
-        format!(
-            "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining \
-             minions will return upon completion. To look up the return data for this job later, run the following \
-             command:\n\nsalt-run jobs.lookup_jid {jid}"
-        )
-    };
+    let text = if disconnected { "Minion did not return. [Not connected]".to_owned() } else { no_response(jid) };
     let out = Some("no_return".to_owned());
     MinionReturn { id, ret: text.into(), retcode: i64::from(exit::GENERIC), out, load: Value::Nil }
 }

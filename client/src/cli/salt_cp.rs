@@ -17,6 +17,7 @@ pub use args::SaltCpArgs;
 use sources::{Source, Sources};
 
 use super::print::{Printer, stdout};
+use super::salt::no_response;
 use super::target::without_groups;
 use super::{Failure, Outcome, block_on, complete, hint, usage};
 use crate::keys::Status;
@@ -181,11 +182,12 @@ impl Copy {
     async fn call(&mut self, fun: &str, arg: Vec<Value>) -> Result<Said, ClientError> {
         (self.job.fun, self.job.arg) = (Value::from(fun), arg);
         let mut returns = self.client.cmd_iter(&self.job).await?;
+        let jid = returns.published().jid.clone();
         let mut said = Vec::new();
         while let Some(event) = returns.next().await? {
             match event {
                 JobEvent::Return(ret) => said.push((ret.id, ret.ret)),
-                JobEvent::Missing { id, .. } => said.push((id, "Minion did not return. [No response]".into())),
+                JobEvent::Missing { id, .. } => said.push((id, no_response(&jid).into())),
             }
         }
         Ok(said)

@@ -13,7 +13,7 @@ use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt as _, map};
 use clap::Parser;
 
-use super::options::{ConfigArgs, LogArgs, OutputArgs};
+use super::options::{ConfigArgs, LogArgs, LogInArgs, OutputArgs};
 use super::print::{Printer, stdout};
 use super::{Failure, Outcome, block_on, complete, usage};
 use crate::{ClientError, RunnerClient, RunnerEvent};
@@ -38,6 +38,9 @@ pub struct SaltRunArgs {
     /// Seconds to wait for the runner. Default: until it ends.
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     timeout: Option<i64>,
+    /// Read additional options and/or arguments from stdin. Each entry is newline separated.
+    #[arg(long = "args-stdin")]
+    args_stdin: bool,
     /// Comma-separated list of named CLI arguments (i.e. argname=value) which should not be parsed as Python data types
     #[arg(long = "no-parse", value_name = "argname1,argname2,...", value_delimiter = ',')]
     no_parse: Vec<String>,
@@ -54,9 +57,18 @@ pub struct SaltRunArgs {
     /// Do not display the results of the run.
     #[arg(short = 'q', long)]
     quiet: bool,
+    /// Options of Salt's that are not offered, so that it can be said why.
+    #[arg(long, hide = true, value_name = "JID")]
+    jid: Option<String>,
+    #[arg(long = "enable-profiling", hide = true)]
+    enable_profiling: bool,
+    #[arg(long = "profiling-path", hide = true, value_name = "PROFILING_PATH")]
+    profiling_path: Option<String>,
     /// The runner and its arguments.
     #[arg(value_name = "ARGUMENTS", hide = true, allow_negative_numbers = true)]
     words: Vec<String>,
+    #[command(flatten)]
+    log_in: LogInArgs,
     #[command(flatten)]
     output: OutputArgs,
     #[command(flatten)]
@@ -79,8 +91,15 @@ fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     use clap::CommandFactory as _;
     commandline::answer(&SaltRunArgs::command(), &[("words", candidates)]);
-    let args: SaltRunArgs = usage::parse(argv)?;
+    let args: SaltRunArgs = usage::parse_with_stdin(argv, |args: &SaltRunArgs| args.args_stdin)?;
     args.log.start()?;
+    if args.jid.is_some() {
+        return Err(usage::wrong::<SaltRunArgs>("--jid is not offered: the master gives each run a jid of its own"));
+    }
+    if args.enable_profiling || args.profiling_path.is_some() {
+        let text = "--enable-profiling is not offered: SIGUSR2 makes salt-master write a profile";
+        return Err(usage::wrong::<SaltRunArgs>(text));
+    }
     if args.doc {
         return docs(&args);
     }
@@ -108,7 +127,8 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         });
     }
     block_on(async {
-        let client = RunnerClient::new(opts);
+        let log_in = args.log_in.resolve(&config, &opts).await?;
+        let client = RunnerClient::logged_in(opts, log_in);
         let result = if args.asynchronous {
             client.cmd_async(fun, positional, named).await.map(|started| {
                 tracing::warn!(
@@ -153,9 +173,12 @@ fn docs(args: &SaltRunArgs) -> Outcome {
     if args.words.len() > 1 {
         return Err(usage::wrong::<SaltRunArgs>("You can only get documentation for one method at one time"));
     }
-    let (_, opts) = args.config.load()?;
-    let asked =
-        block_on(async { RunnerClient::new(opts).cmd("doc.runner", Vec::new(), Vec::new(), Some(DOC_TIME)).await })?;
+    let (config, opts) = args.config.load()?;
+    let asked = block_on(async {
+        let log_in = args.log_in.resolve(&config, &opts).await?;
+        let client = RunnerClient::logged_in(opts, log_in);
+        Ok::<_, Failure>(client.cmd("doc.runner", Vec::new(), Vec::new(), Some(DOC_TIME)).await)
+    })??;
     let docs = asked.map_err(|error| failed(&error))?.ret;
     let mut found: Vec<(&str, String)> = docs
         .entries()

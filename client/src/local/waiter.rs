@@ -36,6 +36,12 @@ pub(super) struct Waiter {
     prefix: String,
     probe_prefix: Option<String>,
     minions: BTreeSet<String>,
+    /// Of those, who has not returned. Kept, and not worked out, because it is looked at with every event of ten thousand.
+    pending: BTreeSet<String>,
+    /// Who came to be pending and has no deadline yet.
+    without_deadline: Vec<String>,
+    /// The last deadline of all, and whose it is, while that one is pending.
+    last: Option<(Instant, String)>,
     /// Ids that the target names and no minion has. Nobody waits for them, they are only reported.
     unknown: Vec<String>,
     found: HashSet<String>,
@@ -51,10 +57,14 @@ pub(super) struct Waiter {
 
 impl Waiter {
     pub(super) fn new(job: &Published, timeout: Duration, gather: Duration, now: Instant) -> Self {
+        let minions: BTreeSet<String> = job.minions.iter().cloned().collect();
         Self {
             prefix: format!("salt/job/{}/", job.jid),
             probe_prefix: None,
-            minions: job.minions.iter().cloned().collect(),
+            pending: minions.clone(),
+            without_deadline: job.minions.clone(),
+            last: None,
+            minions,
             unknown: job.missing.clone(),
             found: HashSet::new(),
             deadlines: HashMap::new(),
@@ -96,6 +106,7 @@ impl Waiter {
             if !is_ours || !data.has("return") || !self.found.insert(id.to_owned()) {
                 return None;
             }
+            self.pending.remove(id);
             return Some(News::Return(MinionReturn::from_event(id, data)));
         }
         if rest == "error" {
@@ -106,41 +117,57 @@ impl Waiter {
         }
         // syndics tell whom they passed the job to
         for id in data.get_list("minions").unwrap_or_default() {
-            self.minions.extend(id.text().map(str::to_owned));
+            if let Some(id) = id.text() {
+                self.expect(id);
+            }
         }
         None
+    }
+
+    /// Waits for this one too.
+    fn expect(&mut self, id: &str) {
+        if self.minions.insert(id.to_owned()) && !self.found.contains(id) {
+            self.pending.insert(id.to_owned());
+            self.without_deadline.push(id.to_owned());
+        }
     }
 
     fn probe_return(&mut self, id: &str, data: &Value, now: Instant) {
         if data.get("retcode").and_then(Value::as_i64).is_some_and(|retcode| retcode > 0) {
             tracing::error!("saltutil returning errors on minion {id}");
             self.minions.remove(id);
+            self.pending.remove(id);
             return;
         }
         if data.get("return").and_then(ValueExt::entries).is_some_and(|job| !job.is_empty()) {
-            self.minions.insert(id.to_owned());
+            self.expect(id);
             self.deadlines.insert(id.to_owned(), now + self.timeout);
+            self.last = None;
             self.running = true;
         }
     }
 
     /// What to do at this time. Give it every event there is before.
     pub(super) fn step(&mut self, now: Instant) -> Step {
-        let pending = self.pending();
-        if pending.is_empty() {
+        if self.pending.is_empty() {
             return Step::Done;
         }
-        for id in &pending {
-            self.deadlines.entry(id.clone()).or_insert(now + self.timeout);
+        for id in std::mem::take(&mut self.without_deadline) {
+            self.deadlines.entry(id).or_insert(now + self.timeout);
+            self.last = None;
         }
         if now < self.check_at {
             return Step::Until(self.check_at);
         }
         if self.running {
-            return Step::Probe(pending);
+            return Step::Probe(self.pending.iter().cloned().collect());
         }
-        match pending.iter().filter_map(|id| self.deadlines.get(id)).max() {
-            Some(&last) if now < last => Step::Until(last),
+        if self.last.as_ref().is_none_or(|(_, id)| !self.pending.contains(id)) {
+            let deadlines = self.pending.iter().filter_map(|id| Some((*self.deadlines.get(id)?, id)));
+            self.last = deadlines.max().map(|(last, id)| (last, id.clone()));
+        }
+        match self.last {
+            Some((last, _)) if now < last => Step::Until(last),
             _ => Step::Done,
         }
     }
@@ -155,12 +182,7 @@ impl Waiter {
     /// Who did not return, when the wait is over.
     pub(super) fn missing(&self) -> Vec<String> {
         let unknown = self.unknown.iter().filter(|id| !self.found.contains(*id) && !self.minions.contains(*id));
-        self.pending().into_iter().chain(unknown.cloned()).collect()
-    }
-
-    /// Who has not returned.
-    fn pending(&self) -> Vec<String> {
-        self.minions.iter().filter(|id| !self.found.contains(*id)).cloned().collect()
+        self.pending.iter().chain(unknown).cloned().collect()
     }
 }
 
@@ -186,6 +208,10 @@ mod tests {
     fn ret(jid: &str, id: &str, value: impl Into<Value>) -> Event {
         let data = map([("id", Value::from(id)), ("return", value.into()), ("retcode", Value::from(0))]);
         Event { tag: format!("salt/job/{jid}/ret/{id}"), data }
+    }
+
+    fn pending(waiter: &Waiter) -> Vec<&str> {
+        waiter.pending.iter().map(String::as_str).collect()
     }
 
     fn returned(news: Option<News>) -> String {
@@ -250,7 +276,7 @@ mod tests {
         let data = map([("return", Value::from("no such function")), ("retcode", Value::from(254))]);
         waiter.event(Event { tag: "salt/job/P/ret/a".to_owned(), data }, at(start, 6));
         assert_eq!(waiter.step(at(start, 6)), Step::Done);
-        assert!(waiter.pending().is_empty());
+        assert!(waiter.pending.is_empty());
     }
 
     #[test]
@@ -270,9 +296,9 @@ mod tests {
         waiter.event(event("salt/job/J/prog/a/1"), start);
         waiter.event(event("salt/job/J/ret/a"), start);
         waiter.event(event("salt/job/J/start/a"), start);
-        assert_eq!(waiter.pending(), ["a"]);
+        assert_eq!(pending(&waiter), ["a"]);
         waiter.event(event("salt/job/J/new"), start);
-        assert_eq!(waiter.pending(), ["a", "x"]);
+        assert_eq!(pending(&waiter), ["a", "x"]);
     }
 
     #[test]
@@ -291,7 +317,7 @@ mod tests {
         let data = map([("minions", Value::Array(vec!["x".into()]))]);
         waiter.event(Event { tag: "salt/job/J/new".to_owned(), data }, start);
         assert!(waiter.event(ret("J", "x", true), start).is_none());
-        assert_eq!(waiter.pending(), ["a"]);
+        assert_eq!(pending(&waiter), ["a"]);
         assert_eq!(returned(waiter.event(ret("J", "a", true), start)), "a");
         assert_eq!(waiter.step(start), Step::Done);
     }

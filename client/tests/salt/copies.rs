@@ -61,6 +61,7 @@ async fn what_cannot_be_sent_is_said_before_anything_is() {
         (&["-H", "*", "/etc/passwd", "/tmp/x"], 64, "--hosts is not offered"),
     ] {
         let done = master.command(SALT_CP, args).await.unwrap();
-        assert!(done.code == code && done.stderr.contains(words), "{args:?}: {done:?}");
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(done.code == code && said.contains(words), "{args:?}: {done:?}");
     }
 }

@@ -81,6 +81,14 @@ impl AccessOpts {
                 "a map with lists of users and modules, names, globs or expressions",
             ))
         };
+        // Permissions that are kept elsewhere would be looked for in vain: better no master than one that refuses or allows what nobody meant.
+        let here = "nothing: permissions are those of external_auth, as they are when a token is used; leave it out";
+        if c.value("eauth_acl_module").is_some_and(ValueExt::truthy) {
+            return Err(c.wrong("eauth_acl_module", here));
+        }
+        if c.value("keep_acl_in_token").is_some_and(ValueExt::truthy) {
+            return Err(c.wrong("keep_acl_in_token", here));
+        }
         Ok(Self {
             systems: systems(c.value("external_auth").unwrap_or(&Value::Nil))
                 .map_err(wrong("external_auth", "a map of systems to users and what they may do"))?,

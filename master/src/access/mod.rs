@@ -32,6 +32,7 @@ pub use config::AccessOpts;
 use config::{OwnExpire, System, Who};
 pub(crate) use logins::From;
 use logins::Logins;
+pub(crate) use permission::Name;
 use permission::Permission;
 use tokens::Tokens;
 

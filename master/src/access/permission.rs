@@ -27,13 +27,13 @@ impl Pattern {
 /// Salt's `expr_match`: equal, or a glob, or an expression for the whole text. Blacklists are made of these, so none may ever give up:
 /// only what is matched in linear time.
 #[derive(Debug, Clone)]
-pub(super) struct Name {
+pub(crate) struct Name {
     text: String,
     whole: Option<Regex>,
 }
 
 impl Name {
-    pub(super) fn new(text: &str) -> Result<Self, String> {
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
         let whole = Regex::new(text).and_then(|_| Regex::new(&format!("^(?:{text})$"))).ok();
         // `*` and `web*` are globs and no expressions; what is neither can never have been meant.
         if whole.is_none() && !text.contains(['*', '?', '[']) || text.contains("(?!") || text.contains("(?<") {
@@ -48,7 +48,7 @@ impl Name {
         plain.then_some(self.text.as_str())
     }
 
-    pub(super) fn matches(&self, name: &str) -> bool {
+    pub(crate) fn matches(&self, name: &str) -> bool {
         self.text == name || fnmatch(&self.text, name) || self.whole.as_ref().is_some_and(|whole| whole.is_match(name))
     }
 }

@@ -121,6 +121,12 @@ impl HashCache {
         known.retain(|_, (_, asked)| std::mem::take(asked));
     }
 
+    /// How many are remembered.
+    #[cfg(test)]
+    pub(super) fn remembered(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn make(&self, found: &Found) -> Option<Arc<str>> {
         match self.kind {
             HashType::Sha224 => digest::<Sha224>(found),

@@ -163,6 +163,25 @@ fn hashes_follow_changes() {
 }
 
 #[test]
+fn hashes_that_nobody_asks_for_are_forgotten() {
+    let f = fixture();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
+    for path in ["one/a.txt", "two/c"] {
+        std::fs::File::open(f.dir.path().join(path)).unwrap().set_modified(long_ago).unwrap();
+    }
+    let ask = |path: &str| ask(&f, FileRequest::Hash, &[("path", path.into())]);
+    let (first, _) = (ask("a.txt"), ask("c"));
+    let upkeep = || {
+        f.inner.hashes.upkeep();
+        f.inner.hashes.remembered()
+    };
+    assert_eq!(upkeep(), 2, "both were asked for since the last time");
+    assert_eq!(ask("a.txt"), first);
+    assert_eq!((upkeep(), upkeep()), (1, 0));
+    assert_eq!(ask("a.txt"), first, "it is made again");
+}
+
+#[test]
 fn pushed_files_stay_in_their_minions_folder() {
     let f = fixture();
     let id = MinionId::try_from("web1").unwrap();

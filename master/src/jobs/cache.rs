@@ -16,6 +16,7 @@ use super::postgres::{Postgres, PostgresOpts};
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
 use super::returner::{Returner, ReturnerName};
 use super::store::{Added, Destination, JobStore, NewReturn};
+use crate::event_return::EventReturnOpts;
 
 /// Returners that one job names at most.
 const ASKED_MAX: usize = 16;
@@ -47,8 +48,9 @@ impl JobCacheOpts {
                     .ok_or_else(|| c.wrong("master_job_cache", "local_cache, brine, postgres or pgjsonb"))?,
             ),
         };
-        let named: Vec<ReturnerName> =
-            ext.as_deref().and_then(ReturnerName::parse).into_iter().chain(master.clone()).collect();
+        let ext_name = ext.as_deref().and_then(ReturnerName::parse);
+        let events = EventReturnOpts::returners(c)?;
+        let named: Vec<ReturnerName> = ext_name.into_iter().chain(master.clone()).chain(events).collect();
         let servers = PostgresOpts::all(c, &named)?;
         if let Some(ext) = ext.as_deref().filter(|ext| ReturnerName::parse(ext).is_none()) {
             tracing::warn!("ext_job_cache {ext} is for Python minions only: this master has postgres and pgjsonb");
@@ -115,6 +117,11 @@ impl JobCache {
     /// The embedded store alone.
     pub(crate) const fn local(&self) -> &JobStore {
         &self.local
+    }
+
+    /// A returner besides the embedded store that there are settings for.
+    pub(crate) fn returner(&self, name: &ReturnerName) -> Option<Arc<dyn Returner>> {
+        self.others.get(name).cloned()
     }
 
     /// The `ret` of a job as it is published: with `ext_job_cache`, which Python's clients have put there themselves.

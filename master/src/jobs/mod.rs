@@ -40,5 +40,5 @@ pub use error::StoreError;
 pub use postgres::PostgresOpts;
 pub use python_files::PythonJobFiles;
 pub use query::{Job, JobFilter, JobReturn};
-pub use returner::{Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
+pub use returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
 pub use store::{Added, Destination, JobStore, NewReturn};

@@ -32,6 +32,24 @@ pub trait Returner: Send + Sync {
 
     /// Forgets what is older; how many jobs went.
     fn clean(&self, before_ms: i64) -> BoxFuture<'_, Result<usize, StoreError>>;
+
+    /// Keeps events of the master with that id (`event_return`); why, for each that it will never take. After an error all may be tried again.
+    fn save_events<'a>(
+        &'a self,
+        master: &'a str,
+        events: &'a [KeptEvent],
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
+}
+
+/// An event that is kept.
+#[derive(Debug, Clone)]
+pub struct KeptEvent {
+    /// Its tag.
+    pub tag: String,
+    /// Its data.
+    pub data: Value,
+    /// When it was on the bus, unix ms.
+    pub at_ms: i64,
 }
 
 /// What is kept.
@@ -191,6 +209,15 @@ impl Returner for JobStore {
 
     fn clean(&self, before_ms: i64) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(JobStore::clean(self, before_ms))
+    }
+
+    fn save_events<'a>(
+        &'a self,
+        _master: &'a str,
+        events: &'a [KeptEvent],
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        // It has no table of events, and the configuration names it nowhere where one would be needed.
+        Box::pin(async { Ok(events.iter().map(|_| "the embedded store keeps no events".to_owned()).collect()) })
     }
 }
 

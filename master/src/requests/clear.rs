@@ -6,11 +6,10 @@ use brine_protocol::request::clear_reply;
 use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_zmtp::Reply;
 
-use super::Fault;
-use super::lanes::Lanes;
+use super::{Answer, Fault};
 use crate::access::{self, From};
 use crate::master::Master;
-use crate::{auth, publish, runners};
+use crate::{publish, runners};
 
 /// Every clear command there is (CVE-2020-11651).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,27 +50,17 @@ impl Command {
     }
 }
 
-pub(super) async fn answer(
-    master: &Arc<Master>,
-    lanes: &Lanes,
-    load: Value,
-    version: u64,
-    reply: &Reply,
-) -> Result<Vec<u8>, Fault> {
+pub(super) async fn answer(master: &Arc<Master>, load: Value, version: u64, reply: &Reply) -> Result<Answer, Fault> {
     if version < master.opts.auth.minimum_auth_version {
-        return Ok(clear_reply(&Value::from("bad load")));
+        return Ok(Answer::Now(clear_reply(&Value::from("bad load"))));
     }
     let Some(command) = load.get_text("cmd").and_then(Command::parse) else {
-        return Ok(clear_reply(&empty_map()));
+        return Ok(Answer::Now(clear_reply(&empty_map())));
     };
-    let _timed = master.timings.during(command.name());
+    // An `_auth` is timed where it is answered.
+    let _timed = (command != Command::Auth).then(|| master.timings.during(command.name()));
     let answer = match command {
-        Command::Auth => {
-            let Some(_turn) = lanes.auth().await else {
-                return Err(Fault::new("too many minions authenticate at once"));
-            };
-            return auth::answer(master, &load, version).await;
-        }
+        Command::Auth => return Ok(Answer::Auth { load, version }),
         Command::Ping => load,
         Command::Publish => publish::answer(master, load, origin(reply)).await?,
         Command::Runner => runners::answer_runner(master, &load, origin(reply)).await,
@@ -79,7 +68,7 @@ pub(super) async fn answer(
         Command::GetToken => master.access.get_token(&load),
         Command::MkToken => access::mk_token(master, &load, origin(reply)).await,
     };
-    Ok(clear_reply(&answer))
+    Ok(Answer::Now(clear_reply(&answer)))
 }
 
 /// Whether a request came from this host, or from where.

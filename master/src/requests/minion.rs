@@ -5,7 +5,9 @@ use std::sync::Arc;
 use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack::Limits;
-use brine_protocol::request::{Request, RequestError, RequestPolicy, clear_reply, open_request, seal_reply};
+use brine_protocol::request::{
+    Request, RequestError, RequestPolicy, clear_reply, is_token, open_request_with, seal_reply,
+};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
@@ -116,7 +118,9 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
         limits: Limits { max_bytes: master.opts.max_request_size, max_items: ITEMS_MAX, ..Limits::REQUEST },
         ..RequestPolicy::now()
     };
-    let request = match open_request(envelope, &session.crypticle, &policy, |_| key.public.clone()) {
+    let by_key = |token: &[u8]| key.public.as_ref().is_some_and(|public| is_token(public, token));
+    let known = |_: &MinionId, token: &[u8]| session.is_token(token, &key, || by_key(token));
+    let request = match open_request_with(envelope, &session.crypticle, &policy, known) {
         Ok(request) => request,
         Err(error) => return refused(error),
     };

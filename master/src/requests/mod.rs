@@ -1,8 +1,9 @@
 //! Requests on 4506 (§4.2, §6, §7): a closed choice of envelopes and of commands, and a reply to every one of them.
 //!
-//! `mod.rs` receives and answers; [`lanes`] bounds how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
+//! `mod.rs` receives and answers; [`lanes`] and [`auths`] bound how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
 //! commands; the rest is one file a command or family.
 
+mod auths;
 mod clear;
 mod events;
 mod failed_states;
@@ -28,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::master::Master;
+pub(crate) use auths::Auths;
+use auths::Waiting;
 pub(crate) use clear::strip_secrets;
 pub(crate) use lanes::Lanes;
 pub(crate) use returns::{all_true, fun_text, worst_retcode};
@@ -82,14 +85,21 @@ pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: Cancell
             () = stop.cancelled() => break,
         };
         let Some(Incoming { payload, reply }) = incoming else { break };
-        let (master, lanes) = (Arc::clone(&master), Arc::clone(&lanes));
+        let (master, lanes, tracker) = (Arc::clone(&master), Arc::clone(&lanes), tasks.clone());
         tasks.spawn(async move {
             let large = payload.len() > msgpack::Limits::UNAUTHENTICATED.max_bytes;
             let turn = if large { Lanes::large(&lanes).await } else { None };
             let work = async move {
-                let answer = guarded(&master, &lanes, payload, &reply).await;
-                // A peer that has gone needs no answer.
-                let _ = reply.send(answer).await;
+                let len = payload.len();
+                match guarded(&master, &reply, answer(&master, &lanes, payload, &reply)).await {
+                    Ok(Answer::Now(answer)) => drop(reply.send(answer.into()).await),
+                    // It waits without a place, so that others find one.
+                    Ok(Answer::Auth { load, version }) => {
+                        Auths::take(&master, &tracker, Waiting { load, version, len, reply }).await;
+                    }
+                    // A peer that has gone needs no answer.
+                    Err(refusal) => drop(reply.send(refusal).await),
+                }
                 drop((turn, place));
             };
             if large {
@@ -107,20 +117,32 @@ pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: Cancell
 }
 
 /// An answer, whatever happens: nothing that a request makes go wrong may leave its sender waiting (CVE-2023-20897).
-async fn guarded(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Bytes {
-    let work = AssertUnwindSafe(Box::pin(answer(master, lanes, payload, reply))).catch_unwind();
+async fn guarded<T>(
+    master: &Arc<Master>,
+    reply: &Reply,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Bytes> {
+    let work = AssertUnwindSafe(Box::pin(work)).catch_unwind();
     let fault = match tokio::time::timeout(DEADLINE, work).await {
-        Ok(Ok(Ok(answer))) => return answer.into(),
+        Ok(Ok(Ok(answer))) => return Ok(answer),
         Ok(Ok(Err(fault))) => fault,
         Ok(Err(_panic)) => Fault::new("its handler panicked: this is a bug in salt-master, please report it"),
         Err(_) => Fault::new(format!("its handler took longer than {} s", DEADLINE.as_secs())),
     };
     // Strangers can cause this as fast as the network goes.
     master.refusals.log(&format!("a request from {} failed: {fault}", sender(reply)));
-    clear_reply(&Value::from("Some exception handling minion payload")).into()
+    Err(clear_reply(&Value::from("Some exception handling minion payload")).into())
 }
 
-async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Result<Vec<u8>, Fault> {
+/// What becomes of a request.
+enum Answer {
+    /// This is sent back.
+    Now(Vec<u8>),
+    /// It is an `_auth`, which waits for its turn.
+    Auth { load: Value, version: u64 },
+}
+
+async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Result<Answer, Fault> {
     // What has many items waits for its turn: decoding multiplies its size. What is large has its turn already.
     let small = msgpack::Limits::UNAUTHENTICATED;
     let (envelope, _turn) = if payload.len() > small.max_bytes {
@@ -136,11 +158,11 @@ async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Rep
     };
     drop(payload);
     match envelope {
-        Ok(Envelope::Clear { load, version }) => clear::answer(master, lanes, load, version, reply).await,
-        Ok(Envelope::Aes(envelope)) => minion::answer(master, &envelope, reply).await,
+        Ok(Envelope::Clear { load, version }) => clear::answer(master, load, version, reply).await,
+        Ok(Envelope::Aes(envelope)) => minion::answer(master, &envelope, reply).await.map(Answer::Now),
         Err(error) => {
             tracing::debug!("a request from {} was refused: {error}", sender(reply));
-            Ok(clear_reply(&error.reply()))
+            Ok(Answer::Now(clear_reply(&error.reply())))
         }
     }
 }

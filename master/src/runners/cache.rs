@@ -1,5 +1,7 @@
 //! `cache.*`: what the master remembers of its minions, and how to make it forget.
 
+pub(super) mod banks;
+
 use std::path::{Path, PathBuf};
 
 use brine_protocol::ids::MinionId;
@@ -67,6 +69,11 @@ pub(super) const FUNCTIONS: [Function; 8] = [
         run: |run| Box::pin(show(run, "pillar")),
     },
 ];
+
+/// The banks that are of minions.
+const fn known_banks() -> [&'static str; 3] {
+    ["grains", "pillar", "mine"]
+}
 
 /// The minions that `tgt` of `tgt_type` names; none without one.
 async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {

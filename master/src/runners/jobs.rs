@@ -143,13 +143,16 @@ struct Shown {
     entries: Vec<(Value, Value)>,
     minions: Vec<String>,
     results: Vec<(String, Value)>,
+    /// With `job_cache_store_endtime`: when the last return came.
+    ended: Option<String>,
 }
 
 impl Shown {
     fn value(self, before: Option<Value>) -> Value {
         let jid = before.map(|jid| (Value::from("jid"), jid));
         let results = map(self.results.iter().map(|(id, result)| (id.as_str(), result.clone())));
-        Value::Map(jid.into_iter().chain(self.entries).chain([(Value::from("Result"), results)]).collect())
+        let ended = self.ended.map(|time| (Value::from("EndTime"), Value::from(time)));
+        Value::Map(jid.into_iter().chain(self.entries).chain([(Value::from("Result"), results)]).chain(ended).collect())
     }
 }
 
@@ -169,10 +172,12 @@ async fn show(master: &Arc<Master>, asked: &Asked) -> Result<Shown, Failure> {
     // Salt has it last.
     shown.remove("StartTime");
     let mut results = Vec::new();
+    let mut last_ms = None;
     if let Asked::Jid(jid) = asked {
         shown.insert("StartTime", jid.start_time());
         for ret in master.jobs.returns(jid).await.map_err(|e| e.to_string())? {
             let load = ret.load();
+            last_ms = last_ms.max(Some(ret.at_ms));
             let mut result = empty_map();
             for field in ["return", "retcode", "success", "out", "usage"] {
                 if let Some(value) = load.get(field) {
@@ -185,7 +190,8 @@ async fn show(master: &Arc<Master>, asked: &Asked) -> Result<Shown, Failure> {
         shown.insert("StartTime", "");
     }
     let Value::Map(entries) = shown else { return Err("a job is a map".into()) };
-    Ok(Shown { entries, minions, results })
+    let ended = last_ms.filter(|_| master.opts.job_cache_store_endtime).and_then(Jid::at).map(|jid| jid.start_time());
+    Ok(Shown { entries, minions, results, ended })
 }
 
 fn querying(run: &Run) {

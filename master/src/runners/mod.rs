@@ -42,6 +42,7 @@ pub(crate) use running::Runs;
 /// Every runner there is, by module.
 const RUNNERS: &[&[Function]] = &[
     &cache::FUNCTIONS,
+    &cache::banks::FUNCTIONS,
     &event::FUNCTIONS,
     &fileserver::FUNCTIONS,
     &jobs::FUNCTIONS,

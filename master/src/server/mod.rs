@@ -34,9 +34,9 @@ use crate::presence;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
-use crate::requests::{Lanes, SentTo};
+use crate::requests::{Auths, Lanes, SentTo};
 use crate::sessions::Sessions;
-use crate::{maintenance, requests};
+use crate::{event_return, maintenance, requests};
 
 /// What is in work when the master is told to stop has so long to finish.
 const GRACE: Duration = Duration::from_secs(5);
@@ -155,6 +155,7 @@ impl Server {
         let publish_key = CurrentKey::new(private.clone()).await?;
         let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.job_cache)?;
         let bus = Bus::new(opts.event_framing, opts.max_event_size);
+        let kept_events = event_return::subscribe(&opts.event_return, &bus);
         bus.listen(&opts.sock_dir)?;
         let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| StartError::Cache {
             what: "the audit log (audit_log)",
@@ -172,6 +173,7 @@ impl Server {
             publish_port: publish.port().unwrap_or(opts.publish_port),
             publisher: handle,
             lanes: Arc::new(Lanes::default()),
+            auths: Auths::default(),
             sent_to: SentTo::default(),
             refusals: Refusals::default(),
             runs: crate::runners::Runs::default(),
@@ -199,7 +201,8 @@ impl Server {
                 tokio::join!(
                     maintenance::run(Arc::clone(&master), stop.clone()),
                     audit::watch_keys(Arc::clone(&master.audit), stop.clone()),
-                    presence::run(Arc::clone(&master), stop),
+                    presence::run(Arc::clone(&master), stop.clone()),
+                    event_return::run(master, kept_events, stop),
                 );
             };
             tokio::spawn(all)

@@ -391,3 +391,35 @@ async fn many_returns_at_once() {
         assert_eq!(found, map([("web1", n % 250)]));
     }
 }
+
+/// `cache.*` by banks: what minions say of themselves is not written there, and no bank leads out of the folder of banks.
+#[tokio::test(flavor = "multi_thread")]
+async fn banks_of_the_cache_are_bounded() {
+    let master = TestMaster::start("minion_data_cache_events: False").await;
+    let minion = master.minion("web1", 1).await;
+    minion.pillar(&master).await;
+    let mut events = master.events().await;
+    let words = |words: &[&str]| words.iter().map(|word| Value::from(*word)).collect::<Vec<_>>();
+    let grains = run(&master, "cache.fetch", words(&["grains", "web1"]), &mut events).await;
+    assert_eq!(grains.get_text("os"), Some("Test"));
+    for bank in ["grains", "pillar", "mine", "../grains", "a/../../grains", "/", ".", "tokens/../..", "a/.b"] {
+        let said = run(&master, "cache.store", words(&[bank, "web1", "forged"]), &mut events).await;
+        assert!(said.text().is_some_and(|text| text.contains("bank")), "{bank}: {said}");
+    }
+    for key in ["../web1", "a/b", "", ".hidden", "."] {
+        let said = run(&master, "cache.store", words(&["mine2", key, "x"]), &mut events).await;
+        assert!(said.text().is_some_and(|text| text.contains("key must be a name")), "{key}: {said}");
+    }
+    assert_eq!(run(&master, "cache.fetch", words(&["grains", "web1"]), &mut events).await, grains);
+    // Folders of the master's own are banks of nobody: the names are free.
+    assert_eq!(run(&master, "cache.store", words(&["tokens", "k", "mine"]), &mut events).await, Value::Nil);
+    assert!(master.path("cache/banks/tokens/k.p").exists() && !master.path("cache/tokens/k.p").exists());
+    assert_eq!(mode(&master.path("cache/banks/tokens/k.p")), 0o600);
+    let key = run(&master, "cache.list", words(&["sessions"]), &mut events).await;
+    assert_eq!(key, Value::Array(Vec::new()), "the master's session keys are no bank");
+    let large = vec!["b".into(), "k".into(), Value::from("x".repeat(2 << 20))];
+    let said = run(&master, "cache.store", large, &mut events).await;
+    assert!(said.text().is_some_and(|text| text.contains("data has more than 1 MiB")), "{said}");
+    assert_eq!(run(&master, "cache.flush", words(&["grains"]), &mut events).await, Value::from(true));
+    assert!(!master.path("cache/grains/web1.p").exists());
+}

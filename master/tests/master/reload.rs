@@ -1,6 +1,7 @@
 //! What changes while a master runs (SIGHUP): all of it or nothing, and it counts for those who are there already.
 
 use brine_master::MasterOpts;
+use brine_protocol::auth::AuthOutcome;
 use brine_protocol::config::{Config, Role};
 use brine_protocol::value::{Value, ValueExt, empty_map, map, text};
 
@@ -16,7 +17,7 @@ fn reload(master: &TestMaster, from: &str, to: &str) -> Result<(), String> {
     let text = master.config();
     assert!(text.contains(from), "{from:?} in {text}");
     let config = Config::from_yaml(&text.replace(from, to), &master.path("master"), Role::Master).unwrap();
-    master.server().reload(&MasterOpts::from_config(&config).unwrap())
+    master.server().reload(&MasterOpts::from_config(&config).map_err(|error| error.to_string())?)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,4 +47,59 @@ async fn permissions_end_for_who_has_a_token_and_a_broken_setting_changes_nothin
     assert!(list().await);
     reload(&master, &access("'@runner'"), "").unwrap();
     assert!(!list().await, "nobody logs in any more");
+}
+
+/// What minions may ask of each other, and who is let in.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_minions_may_is_taken_up_and_a_mistake_loosens_nothing() {
+    let loose = "peer: {web1: [test.ping]}";
+    let master = TestMaster::start(loose).await;
+    let (web, db) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
+    db.ask(&master, map([("cmd", text("_mine")), ("data", map([("ip", 1)]))])).await;
+    // Whether web1 may publish, whether it may ask the mine.
+    let may = async || {
+        let publish = map([
+            ("cmd", text("minion_pub")),
+            ("fun", text("test.ping")),
+            ("arg", Value::Array(Vec::new())),
+            ("tgt", text("*")),
+            ("tgt_type", text("glob")),
+            ("ret", text("")),
+            ("tmo", 5.into()),
+            ("form", text("clean")),
+        ]);
+        let ask = map([("cmd", "_mine_get"), ("tgt", "*"), ("fun", "ip")]);
+        (web.ask(&master, publish).await.has("jid"), web.ask(&master, ask).await == map([("db1", 1)]))
+    };
+    // Whether somebody new is let in.
+    let comes = async |name: &str, key: usize| {
+        matches!(TestMinion::new(name, key).authenticate(&master).await, AuthOutcome::Accepted(_))
+    };
+    assert_eq!(may().await, (true, true));
+    assert!(!comes("auto1", 2).await);
+
+    let list = master.path("autosign.conf");
+    std::fs::write(&list, "auto*\n").unwrap();
+    std::fs::set_permissions(&list, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let strict = format!("peer: {{web1: [test.version]}}\nmine_get: {{db1: [ip]}}\nautosign_file: {}", list.display());
+    reload(&master, loose, &strict).unwrap();
+    assert_eq!(may().await, (false, false));
+    assert!(comes("auto1", 2).await && !comes("other", 1).await);
+
+    // One that is wrong: those beside it that would allow more do not count either.
+    let wide = "open_mode: True\nauto_accept: True";
+    for wrong in [
+        "peer: {'(': [test.*]}\nmine_get: {'.*': ['.*']}",
+        "mine_get: {web1: ['(']}\npeer: {'.*': ['.*']}",
+        "peer: {'.*': ['.*']}\nfile_ignore_regex: ['(']",
+        "peer: {'.*': ['.*']}\neauth_acl_module: rest",
+        "peer: {'.*': ['.*']}\nkeep_acl_in_token: True",
+    ] {
+        let error = reload(&master, loose, &format!("{wide}\n{wrong}")).unwrap_err();
+        assert!(!error.contains('\n'), "{error}");
+        assert_eq!(may().await, (false, false), "{wrong}");
+        assert!(!comes("other", 1).await, "{wrong}");
+    }
+    reload(&master, loose, loose).unwrap();
+    assert_eq!(may().await, (true, true));
 }

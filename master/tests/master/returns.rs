@@ -164,6 +164,17 @@ async fn a_minion_names_no_returner_that_its_job_did_not() {
         assert!(!events.wait("salt/job/").await.data.has("ret"), "{jid}: it is no field of Salt's");
     }
     assert_eq!(waiting(), [(asked.clone(), "postgres".to_owned())]);
+    // With options that the caller chose the master would send its password wherever that likes.
+    let mut load = master.publish_load("web1", "glob", "test.ping", vec![]);
+    load.insert("ret", "postgres");
+    load.insert("kwargs", map([("ret_kwargs", map([("host", "elsewhere")]))]));
+    let reply = master.clear(load).await;
+    let jid = reply.get("load").unwrap().get_text("jid").unwrap().to_owned();
+    let mut load = minion.return_load(&jid, true);
+    load.insert("ret", "postgres");
+    minion.ask(&master, load).await;
+    events.wait("salt/job/").await;
+    assert_eq!(waiting().len(), 1, "return_kwargs are not taken");
     // A Python minion, which sends no such field, has written there itself.
     let asked_of_python = publish("postgres").await;
     minion.ask(&master, minion.return_load(&asked_of_python, true)).await;

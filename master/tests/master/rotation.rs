@@ -85,3 +85,29 @@ async fn a_deleted_key_is_no_key_at_once() {
     let reply = master.publish("*", "glob", "test.ping", vec![]).await;
     assert_eq!(reply.get("load").unwrap().get("jid"), Some(&Value::Nil));
 }
+
+/// With `ping_on_rotate` there is a job at once that only the new key opens.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_there_is_told_of_the_new_key() {
+    for ping in [false, true] {
+        // Without data of minions it is not known who is connected: it is for all.
+        let master = TestMaster::start(&format!("ping_on_rotate: {ping}\nminion_data_cache: False")).await;
+        let mut minion = master.minion("web1", 1).await;
+        let mut publications = minion.subscribe(&master, &[""]).await;
+        let mut events = master.events().await;
+        let path = master.path("cache/.dfn");
+        std::fs::write(&path, "test_master").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
+        events.wait("key").await;
+        if !ping {
+            // What comes next is what is published next.
+            master.publish("*", "glob", "test.version", vec![]).await;
+        }
+        let frame = publications.frames().await.pop().unwrap();
+        assert!(publications.receiver.open(&frame).unwrap_err().wants_reauth());
+        let AuthOutcome::Accepted(credentials) = minion.authenticate(&master).await else { panic!() };
+        publications.receiver.rekey(credentials.master.clone(), credentials.publish_key.clone());
+        let fun = if ping { "test.ping" } else { "test.version" };
+        assert_eq!(publications.receiver.open(&frame).unwrap().get_text("fun"), Some(fun));
+    }
+}

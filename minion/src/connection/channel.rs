@@ -1,6 +1,6 @@
 //! The request channel: sealed requests on 4506, a few connections, authentication again where the master asks for it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,13 +18,17 @@ use crate::config::MinionOpts;
 use crate::facts::GrainsStore;
 use crate::pki::Pki;
 
-/// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the four senders of
+/// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the eight senders of
 /// returns, four for modules, the pillar, an event; and what jobs may have of it, which is bounded where it is asked for: four for
 /// files, two for events and the mine. So jobs do not keep their own returns waiting.
-const MAX_CONNECTIONS: usize = 17;
+const MAX_CONNECTIONS: usize = 21;
 
-/// Connections kept open between requests. Each costs the master one, and a heartbeat.
-const MAX_IDLE: usize = 2;
+/// Connections kept open between requests while there are many. Opening one costs more than a request.
+const MAX_IDLE: usize = 10;
+/// Connections kept open for long. Each costs the master one, and a heartbeat.
+const MAX_IDLE_LONG: usize = 2;
+/// How soon after many requests the rest is closed.
+const IDLE_SHORT: Duration = Duration::from_secs(5);
 /// The longest wait between attempts to connect while a request waits: a master that comes back is soon noticed.
 const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(2);
 
@@ -75,6 +79,8 @@ pub struct Channel {
     live: watch::Sender<Option<Arc<Live>>>,
     generations: AtomicU64,
     idle: Mutex<Vec<Requester>>,
+    /// Somebody will close what is idle beyond [`MAX_IDLE_LONG`].
+    trimming: AtomicBool,
     places: Semaphore,
 }
 
@@ -90,6 +96,7 @@ impl Channel {
             live: watch::Sender::new(None),
             generations: AtomicU64::new(0),
             idle: Mutex::new(Vec::new()),
+            trimming: AtomicBool::new(false),
             places: Semaphore::new(MAX_CONNECTIONS),
         })
     }
@@ -135,24 +142,24 @@ impl Channel {
     }
 
     /// Sends a load (a map with `cmd`) and returns the master's answer.
-    pub async fn request(&self, load: Value) -> Result<Value, ChannelError> {
+    pub async fn request(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
         self.call(load, self.opts.net.request_timeout, Session::open_reply).await
     }
 
     /// As [`Channel::request`] with the bytes of the answer left as bytes (`_serve_file`).
-    pub async fn request_raw(&self, load: Value) -> Result<Value, ChannelError> {
+    pub async fn request_raw(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
         self.call(load, self.opts.net.request_timeout, Session::open_raw_reply).await
     }
 
     /// Sends `_pillar` and returns the pillar.
-    pub async fn request_pillar(&self, load: Value) -> Result<Value, ChannelError> {
+    pub async fn request_pillar(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
         self.call(load, self.opts.net.request_timeout, Session::open_pillar_reply).await
     }
 
     /// Sends a load and opens the reply. A reply that is not for us or says `bad load` leads to one authentication and
     /// one more try (PROTOCOL §3.5).
     async fn call(
-        &self,
+        self: &Arc<Self>,
         load: Value,
         timeout: Duration,
         open: fn(&Session, &[u8], &str) -> Result<Value, ReplyError>,
@@ -177,7 +184,7 @@ impl Channel {
     }
 
     /// One request and its reply on a connection of its own while it lasts.
-    async fn exchange(&self, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
+    async fn exchange(self: &Arc<Self>, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
         let _place = self.places.acquire().await.expect("the semaphore is never closed");
         let idle = self.idle().pop();
         let reused = idle.is_some();
@@ -193,12 +200,27 @@ impl Channel {
             reply => reply,
         };
         if reply.is_ok() {
-            let mut idle = self.idle();
-            if idle.len() < MAX_IDLE {
-                idle.push(requester);
-            }
+            self.keep(requester);
         }
         reply
+    }
+
+    /// Keeps a connection for the next request.
+    fn keep(self: &Arc<Self>, requester: Requester) {
+        let mut idle = self.idle();
+        if idle.len() < MAX_IDLE {
+            idle.push(requester);
+        }
+        if idle.len() > MAX_IDLE_LONG && !self.trimming.swap(true, Ordering::Relaxed) {
+            let this = Arc::downgrade(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(IDLE_SHORT).await;
+                if let Some(this) = this.upgrade() {
+                    this.trimming.store(false, Ordering::Relaxed);
+                    this.idle().truncate(MAX_IDLE_LONG);
+                }
+            });
+        }
     }
 
     /// Forgets connections: the network or the master behind them is another one now.

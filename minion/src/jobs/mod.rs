@@ -221,7 +221,7 @@ impl Jobs {
             Err(why) => Outcomes::refused(&job, ordered, why),
         };
         let load = self.return_load(&job, outcomes);
-        match self.returns.keep(job.jid.as_str(), load).await {
+        match self.returns.keep(job.jid.as_str(), load) {
             Ok(kept) => {
                 drop(record); // before the return is sent: who asks after it then gets the right answer
                 self.returns.deliver(kept);
@@ -274,7 +274,7 @@ impl Jobs {
             warn!(%jid, "the minion ended while this job ran");
             let why = "The minion ended while this job ran; what it did until then is not known.";
             let load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, why));
-            match self.returns.keep(jid.as_str(), load).await {
+            match self.returns.keep(jid.as_str(), load) {
                 Ok(kept) => self.returns.deliver(kept),
                 Err((e, _)) => {
                     error!(%jid, "{e}; it is tried again at the next start");

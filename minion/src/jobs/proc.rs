@@ -4,9 +4,8 @@
 //! predecessor did not finish.
 
 use std::collections::HashMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +14,8 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 use tokio::sync::watch;
 use tracing::warn;
+
+use crate::recycled::Recycled;
 
 /// More jobs at once than any minion is let have; the folder is read at most so far.
 const MAX_RECORDS: usize = 10_000;
@@ -25,6 +26,7 @@ const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub struct ProcDir {
     dir: PathBuf,
+    files: Arc<Recycled>,
     /// Jobs of this process, by jid: where they are told to end.
     here: Arc<Mutex<HashMap<Jid, watch::Sender<bool>>>>,
 }
@@ -46,6 +48,8 @@ impl End {
 #[derive(Debug)]
 pub(crate) struct ProcRecord {
     path: PathBuf,
+    size: usize,
+    files: Arc<Recycled>,
     here: Option<Here>,
 }
 
@@ -82,7 +86,7 @@ impl ProcRecord {
 impl Drop for ProcRecord {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
-            let _ = fs::remove_file(&self.path);
+            let _ = self.files.remove(&self.path, self.size);
         }
     }
 }
@@ -91,7 +95,8 @@ impl ProcDir {
     /// Opens the folder, making it where there is none.
     pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
         crate::process::private_dir(dir)?;
-        Ok(Arc::new(Self { dir: dir.to_owned(), here: Arc::default() }))
+        let files = Arc::new(Recycled::open(dir)?);
+        Ok(Arc::new(Self { dir: dir.to_owned(), files, here: Arc::default() }))
     }
 
     /// Records a job that starts now. A record that cannot be written does not keep the job from running.
@@ -109,20 +114,13 @@ impl ProcDir {
             with_pid.insert("arg", Value::Array(arg));
             bytes = msgpack::encode_network(&with_pid);
         }
-        let written = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)
-            .and_then(|mut file| file.write_all(&bytes));
-        if let Err(e) = written {
+        if let Err(e) = self.files.create(&path, &bytes) {
             warn!(%jid, "cannot record the job in {}: {e}", path.display());
         }
         let (sender, told) = watch::channel(false);
         lock(&self.here).insert(jid.clone(), sender);
         let here = Here { jobs: Arc::clone(&self.here), jid: jid.clone(), end: End(told) };
-        ProcRecord { path, here: Some(here) }
+        ProcRecord { path, size: bytes.len(), files: Arc::clone(&self.files), here: Some(here) }
     }
 
     /// Tells a job of this process to end, whether it runs or waits; says whether there is one.
@@ -153,8 +151,9 @@ impl ProcDir {
             if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
                 continue;
             }
-            let record = ProcRecord { path, here: None };
-            if let Some(load) = load
+            let record = ProcRecord { path, size: 0, files: Arc::clone(&self.files), here: None };
+            // A power failure may have left the content of another job under this name.
+            if let Some(load) = load.filter(|load| load.get_text("jid").is_none_or(|own| own == jid.as_str()))
                 && load.get_text("tgt") != Some(SALT_CALL)
             {
                 left.push((jid, load, record));
@@ -202,10 +201,16 @@ mod tests {
     use brine_protocol::value::{list, map};
     use futures_util::FutureExt;
 
+    fn folder() -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("proc");
+        (folder, dir)
+    }
+
     #[test]
     fn a_record_lives_as_long_as_its_job() {
-        let dir = tempfile::tempdir().unwrap();
-        let procs = ProcDir::open(dir.path()).unwrap();
+        let (_folder, dir) = folder();
+        let procs = ProcDir::open(&dir).unwrap();
         let (one, two) = (Jid::now(), Jid::now());
         let load = map([("fun", "test.ping")]);
         let record = procs.record(&one, &load);
@@ -220,8 +225,8 @@ mod tests {
 
     #[test]
     fn a_job_is_told_to_end_while_it_is_there() {
-        let dir = tempfile::tempdir().unwrap();
-        let procs = ProcDir::open(dir.path()).unwrap();
+        let (_folder, dir) = folder();
+        let procs = ProcDir::open(&dir).unwrap();
         let (jid, other) = (Jid::now(), Jid::now());
         let (record, others) = (procs.record(&jid, &map([("fun", "a.b")])), procs.record(&other, &Value::Nil));
         let mut end = record.end().unwrap();
@@ -236,8 +241,8 @@ mod tests {
     /// Else nobody would answer for it when the minion dies.
     #[test]
     fn a_job_with_large_arguments_is_recorded_without_them() {
-        let dir = tempfile::tempdir().unwrap();
-        let procs = ProcDir::open(dir.path()).unwrap();
+        let (_folder, dir) = folder();
+        let procs = ProcDir::open(&dir).unwrap();
         let large = Value::from("x".repeat(5 << 20));
         for (fun, arg, kept) in [
             (Value::from("test.echo"), list([large.clone()]), list::<Value>([])),
@@ -259,15 +264,15 @@ mod tests {
 
     #[test]
     fn what_a_dead_minion_left_is_taken_once_and_strange_files_do_no_harm() {
-        let dir = tempfile::tempdir().unwrap();
-        let procs = ProcDir::open(dir.path()).unwrap();
+        let (_folder, dir) = folder();
+        let procs = ProcDir::open(&dir).unwrap();
         let jid = Jid::now();
-        let write = |name: &str, load: &Value| fs::write(dir.path().join(name), msgpack::encode_network(load)).unwrap();
+        let write = |name: &str, load: &Value| fs::write(dir.join(name), msgpack::encode_network(load)).unwrap();
         write(jid.as_str(), &map([("fun", Value::from("test.sleep")), ("pid", Value::from(u32::MAX))]));
         let call = map([("tgt", Value::from(SALT_CALL)), ("pid", Value::from(u32::MAX))]);
         write(Jid::now().as_str(), &call);
-        fs::write(dir.path().join(Jid::now().as_str()), b"\xc1").unwrap();
-        fs::write(dir.path().join("notes"), "x").unwrap();
+        fs::write(dir.join(Jid::now().as_str()), b"\xc1").unwrap();
+        fs::write(dir.join("notes"), "x").unwrap();
         assert!(procs.running("").is_empty());
         let left = procs.take_left();
         assert_eq!(left.len(), 1);
@@ -278,6 +283,6 @@ mod tests {
         }
         assert_eq!(procs.take_left().len(), 1);
         assert!(procs.take_left().is_empty());
-        assert!(dir.path().join("notes").exists());
+        assert!(dir.join("notes").exists());
     }
 }

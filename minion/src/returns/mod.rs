@@ -1,9 +1,9 @@
 //! Returns: from a finished job to the master's acknowledgement.
 //!
-//! A return is on disk ([`spool`]) before it is sent ([`sender`]) and stays there until the master answered it.
+//! A return is in the spool ([`spool`]) before it is sent ([`sender`]) and stays there until the master answered it.
 
 mod sender;
 mod spool;
 
 pub use sender::{Kept, Returns};
-pub use spool::{Entry, Spool, SpoolError, SpoolLimits};
+pub use spool::{Entry, Spool, SpoolError, SpoolLimits, Unsynced};

@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use brine_protocol::value::{Value, ValueExt};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
-use super::spool::{Entry, Spool, SpoolError};
+use super::spool::{Entry, Spool, SpoolError, Unsynced};
 use crate::connection::{Channel, ChannelError};
 
-/// Returns under way at once: enough to hide a round trip, few enough that a master coming back is not stormed.
-const SENDERS: usize = 4;
+/// Returns under way at once: enough that the master commits many at a time, few enough that one coming back is not stormed.
+const SENDERS: usize = 8;
 /// Loads kept in memory while they wait; more than these are read back from disk.
 const MAX_LOADS_IN_MEMORY: usize = 64;
 /// Refusals under way at once.
@@ -41,9 +41,11 @@ pub struct Returns {
     retry: (Duration, Duration),
     unkept: Arc<Semaphore>,
     tasks: TaskTracker,
+    /// Returns that were written and are to be synced.
+    unsynced: mpsc::UnboundedSender<Unsynced>,
 }
 
-/// A return on disk that is not sent yet.
+/// A return in the spool that is not sent yet.
 #[derive(Debug)]
 pub struct Kept {
     entry: Entry,
@@ -71,8 +73,11 @@ impl Returns {
             .into_iter()
             .map(|entry| Pending { entry, load: None, failures: 0, not_before: now, since: SystemTime::now() })
             .collect();
+        let spool = Arc::new(spool);
+        let unsynced = start_syncing(Arc::clone(&spool));
         Arc::new(Self {
-            spool: Arc::new(spool),
+            spool,
+            unsynced,
             channel,
             queue: Mutex::new(queue),
             work: Notify::new(),
@@ -88,18 +93,15 @@ impl Returns {
         self.spool.has_room(running)
     }
 
-    /// Puts a return on disk. When this returns `Ok`, the return will not be lost; [`Returns::deliver`] sends it.
-    pub async fn keep(&self, jid: &str, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
-        let spool = Arc::clone(&self.spool);
-        let name = jid.to_owned();
-        let (entry, load) = tokio::task::spawn_blocking(move || {
-            let entry = spool.put(&name, &mut load);
-            (entry, load)
-        })
-        .await
-        .expect("writing to the spool does not panic, and is not cancelled while the runtime lives");
-        match entry {
-            Ok(entry) => Ok(Kept { entry, load }),
+    /// Writes a return into the spool. When this returns `Ok`, the end of this process does not lose the return; the disk is told
+    /// to keep it against the end of the machine too, while [`Returns::deliver`] sends it.
+    pub fn keep(&self, jid: &str, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
+        match self.spool.put(jid, &mut load) {
+            Ok((entry, unsynced)) => {
+                // Bounded by the spool. Nobody takes it only while the process ends, which closes files as well.
+                let _ = self.unsynced.send(unsynced);
+                Ok(Kept { entry, load })
+            }
             Err(e) => Err((e, load)),
         }
     }
@@ -210,10 +212,10 @@ impl Returns {
         match self.channel.request(load).await {
             Ok(reply) if reply.is_nil() => {
                 debug!(jid, "the master has the return");
-                self.done(pending.entry).await;
+                self.done(&pending.entry);
             }
-            Ok(reply) => self.refused(pending, &format!("it answered {}", describe(&reply))).await,
-            Err(e @ ChannelError::Refused(_)) => self.refused(pending, &e.to_string()).await,
+            Ok(reply) => self.refused(pending, &format!("it answered {}", describe(&reply))),
+            Err(e @ ChannelError::Refused(_)) => self.refused(pending, &e.to_string()),
             Err(e) => {
                 warn!(jid, "the return could not be delivered and will be sent again: {e}");
                 self.again(pending);
@@ -221,20 +223,19 @@ impl Returns {
         }
     }
 
-    async fn refused(&self, pending: Pending, why: &str) {
+    fn refused(&self, pending: Pending, why: &str) {
         let jid = pending.entry.jid().to_owned();
         if pending.since.elapsed().unwrap_or_default() > MAX_REFUSED_AGE {
             error!(jid, "the master has refused the return for a day; it is given up: {why}");
-            self.done(pending.entry).await;
+            self.done(&pending.entry);
         } else {
             warn!(jid, "the master did not take the return; it will be sent again: {why}");
             self.again(pending);
         }
     }
 
-    async fn done(&self, entry: Entry) {
-        let spool = Arc::clone(&self.spool);
-        let _ = tokio::task::spawn_blocking(move || spool.remove(&entry)).await;
+    fn done(&self, entry: &Entry) {
+        self.spool.remove(entry);
         self.tell_if_empty();
     }
 
@@ -254,6 +255,18 @@ impl Returns {
     fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Pending>> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Has returns synced one after the other on a thread for that, which waits for nothing else. While a disk is slow, most are
+/// acknowledged and gone before their turn.
+fn start_syncing(spool: Arc<Spool>) -> mpsc::UnboundedSender<Unsynced> {
+    let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
+    tokio::task::spawn_blocking(move || {
+        while let Some(next) = unsynced.blocking_recv() {
+            next.sync(&spool);
+        }
+    });
+    sender
 }
 
 /// The wait after that many failures: doubling from the first bound, at most [`MAX_BACKOFF`] or the second bound,

@@ -6,7 +6,7 @@ use super::AuthRequest;
 use crate::crypticle::{AesKey, CryptError};
 use crate::envelope::{self, Envelope, into_bytes};
 use crate::ids::MinionId;
-use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps as _, PublicKey, SignAlg, clean_pem};
+use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps, PublicKey, SignAlg, clean_pem};
 use crate::msgpack::{self, Limits};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt};
@@ -17,7 +17,7 @@ pub struct MinionAuth<'a> {
     /// The minion's id.
     pub id: &'a MinionId,
     /// The minion's key.
-    pub key: &'a PrivateKey,
+    pub key: &'a dyn PrivateOps,
     /// The master's key as it was cached at first contact (`minion_master.pub`), if it was.
     pub master: Option<&'a PublicKey>,
     /// `master_finger`: the only fingerprint to be trusted; empty for any.
@@ -37,6 +37,11 @@ pub struct MinionAuth<'a> {
 impl<'a> MinionAuth<'a> {
     /// With Salt's default algorithms, nothing cached and nothing special.
     pub const fn new(id: &'a MinionId, key: &'a PrivateKey) -> Self {
+        Self::with(id, key)
+    }
+
+    /// The same with another implementation of the key's operations.
+    pub const fn with(id: &'a MinionId, key: &'a dyn PrivateOps) -> Self {
         Self {
             id,
             key,

@@ -129,6 +129,25 @@ pub fn open_request(
     policy: &RequestPolicy,
     accepted_key: impl FnOnce(&MinionId) -> Option<PublicKey>,
 ) -> Result<Request, RequestError> {
+    open_request_with(envelope, session, policy, |id, token| accepted_key(id).is_some_and(|key| is_token(&key, token)))
+}
+
+/// Whether this is the token of requests (§4.1) as the holder of this key makes it. One public operation; the token of a key is always the
+/// same, so who remembers which one was good need not ask again.
+pub fn is_token(key: &PublicKey, token: &[u8]) -> bool {
+    key.x931_recover(token).as_deref() == Some(TOKEN)
+}
+
+/// As [`open_request`], for who knows another way to tell whether a token is one of the minion's accepted key: `is_token` decides.
+///
+/// # Errors
+/// In the order of §4.2.
+pub fn open_request_with(
+    envelope: &AesEnvelope,
+    session: &Crypticle,
+    policy: &RequestPolicy,
+    is_token: impl FnOnce(&MinionId, &[u8]) -> bool,
+) -> Result<Request, RequestError> {
     if envelope.version < policy.minimum_version {
         return Err(RequestError::Version { version: envelope.version, minimum: policy.minimum_version });
     }
@@ -158,11 +177,7 @@ pub fn open_request(
         }
     }
     let token = load.remove("tok");
-    let key = accepted_key(&id);
-    let proved = match (token.as_ref().and_then(ValueExt::bytes), &key) {
-        (Some(token), Some(key)) => key.x931_recover(token).as_deref() == Some(TOKEN),
-        _ => false,
-    };
+    let proved = token.as_ref().and_then(ValueExt::bytes).is_some_and(|token| is_token(&id, token));
     if !proved {
         return Err(RequestError::Token { id });
     }

@@ -7,7 +7,7 @@ use crate::auth::Credentials;
 use crate::crypticle::{AesKey, CryptError, Crypticle};
 use crate::envelope::{AesEnvelope, Envelope, VERSION, into_bytes};
 use crate::ids::MinionId;
-use crate::keys::{EncAlg, KeyError, PrivateKey, PrivateOps as _, PublicKey, SignAlg};
+use crate::keys::{EncAlg, KeyError, PrivateOps, PublicKey, SignAlg};
 use crate::msgpack::{self, Limits};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt};
@@ -18,7 +18,7 @@ pub struct Session {
     id: MinionId,
     token: Secret<Vec<u8>>,
     crypticle: Crypticle,
-    key: Arc<PrivateKey>,
+    key: Arc<dyn PrivateOps>,
     master: PublicKey,
     enc_algo: EncAlg,
     sig_algo: SignAlg,
@@ -71,7 +71,7 @@ impl Session {
     /// When the private operation fails.
     pub fn new(
         id: &MinionId,
-        key: Arc<PrivateKey>,
+        key: Arc<impl PrivateOps + 'static>,
         credentials: &Credentials,
         enc_algo: EncAlg,
         sig_algo: SignAlg,

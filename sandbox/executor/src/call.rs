@@ -154,7 +154,6 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
             }
             call(&mut store, &pre, &function, &run).await
         });
-        let _running = host.ticker.running();
         drive(host, guest.as_mut(), line, started, limits, &mut meter).await?
     };
     store.data_mut().flush_stdio();
@@ -244,25 +243,23 @@ async fn drive(
 ) -> Result<End, WireError> {
     let deadline = started.checked_add(Duration::from_millis(limits.wall_ms));
     let cpu = Duration::from_millis(limits.cpu_ms);
-    let mut expired = pin!(async {
-        match deadline {
-            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
-            None => std::future::pending().await,
-        }
-    });
+    let _running = host.ticker.running(deadline, &line.changed);
+    let mut waits = false;
     loop {
         if let Some(reason) = line.killed() {
             return Ok(End::Killed(reason));
         }
         let mut changed = pin!(line.changed.notified());
         let step = std::future::poll_fn(|context| {
-            let before = thread_cpu();
-            let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(context)));
-            meter.cpu += thread_cpu().saturating_sub(before);
-            match polled {
-                Err(_) => return Poll::Ready(Some(End::Panicked)),
-                Ok(Poll::Ready(result)) => return Poll::Ready(Some(End::Returned(result))),
-                Ok(Poll::Pending) => {}
+            if !std::mem::take(&mut waits) {
+                let before = thread_cpu();
+                let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(context)));
+                meter.cpu += thread_cpu().saturating_sub(before);
+                match polled {
+                    Err(_) => return Poll::Ready(Some(End::Panicked)),
+                    Ok(Poll::Ready(result)) => return Poll::Ready(Some(End::Returned(result))),
+                    Ok(Poll::Pending) => {}
+                }
             }
             if meter.cpu >= SHORT {
                 line.set_long();
@@ -270,9 +267,8 @@ async fn drive(
             if meter.cpu >= cpu {
                 return Poll::Ready(Some(End::Cpu));
             }
-            // The timer alone would come late where all threads are busy.
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) || expired.as_mut().poll(context).is_ready()
-            {
+            // One that computes comes by here at each tick, one that waits is woken.
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Poll::Ready(Some(End::Wall));
             }
             ready!(changed.as_mut().poll(context));
@@ -280,7 +276,18 @@ async fn drive(
         });
         match step.await {
             Some(end) => return Ok(end),
-            None => send(host, &line.outgoing()).await?,
+            None => {
+                let outgoing = line.outgoing();
+                let mut send = pin!(send(host, &outgoing));
+                // What was sent at once has woken nobody meanwhile: the guest is not looked at again before it is.
+                match std::future::poll_fn(|context| Poll::Ready(send.as_mut().poll(context))).await {
+                    Poll::Ready(sent) => {
+                        sent?;
+                        waits = true;
+                    }
+                    Poll::Pending => send.await?,
+                }
+            }
         }
     }
 }

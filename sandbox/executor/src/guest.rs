@@ -137,7 +137,7 @@ impl ResourceLimiter for Memory {
 pub struct Line {
     call: u64,
     /// Something in `state` changed that the call has to see to.
-    pub changed: Notify,
+    pub changed: Arc<Notify>,
     long: AtomicBool,
     state: Mutex<LineState>,
 }
@@ -161,7 +161,7 @@ impl Line {
     #[must_use]
     pub fn new(call: u64, log: u64, lines: u32) -> Self {
         let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
-        Self { call, changed: Notify::new(), long: AtomicBool::new(false), state: Mutex::new(state) }
+        Self { call, changed: Arc::default(), long: AtomicBool::new(false), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, LineState> {

@@ -90,7 +90,7 @@ pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), S
     };
     let _too_large = too_large.map_err(|error| start(&error))?;
     let guests = guest_runtime(settings).map_err(|error| start(&error))?;
-    let engine = brine_engine::engine().map_err(|error| start(&error.root_cause()))?;
+    let engine = load::engine().map_err(|error| start(&error.root_cause()))?;
     let (sender, receiver) = connection.executor();
     let host = Host {
         links: Links::new(&engine),

@@ -1,11 +1,13 @@
 //! The clock by which running guests are interrupted: a thread that advances the engine's epoch while calls run and sleeps
-//! while none do, so that an idle minion wakes for nothing.
+//! while none do, so that an idle minion wakes for nothing. It wakes calls at their deadlines too: a timer of the runtime would
+//! have another thread woken for each call that asks the host for something.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use wasmtime::{Engine, EngineWeak};
 
 /// How long a guest runs before others get their turn, and how late a deadline can be noticed.
@@ -33,6 +35,19 @@ struct Counts {
     killed: AtomicUsize,
     /// 1 while the thread sleeps until it is woken.
     asleep: AtomicUsize,
+    /// Of the calls that run; few, so that looking through them costs less than an order of them.
+    deadlines: Mutex<Vec<(Instant, Arc<Notify>)>>,
+}
+
+impl Counts {
+    fn deadlines(&self) -> MutexGuard<'_, Vec<(Instant, Arc<Notify>)>> {
+        self.deadlines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_overdue(&self, now: Instant) {
+        // It stays overdue until it has ended: whoever was told while it computed is told again.
+        self.deadlines().iter().filter(|(deadline, _)| *deadline <= now).for_each(|(_, call)| call.notify_one());
+    }
 }
 
 impl Ticker {
@@ -47,14 +62,17 @@ impl Ticker {
         Ok(Self { counts, thread: handle.thread().clone() })
     }
 
-    /// A call runs until this is dropped.
+    /// A call runs until this is dropped. It is notified when its deadline is over, and may be up to a tick late.
     #[must_use]
-    pub fn running(&self) -> Running {
+    pub fn running(&self, deadline: Option<Instant>, call: &Arc<Notify>) -> Running {
+        if let Some(deadline) = deadline {
+            self.counts.deadlines().push((deadline, Arc::clone(call)));
+        }
         self.counts.running.fetch_add(1, Ordering::SeqCst);
         if self.counts.asleep.swap(0, Ordering::SeqCst) == 1 {
             self.thread.unpark();
         }
-        Running(Arc::clone(&self.counts))
+        Running { counts: Arc::clone(&self.counts), call: Arc::clone(call) }
     }
 
     /// Ticks fast until this is dropped.
@@ -69,7 +87,10 @@ impl Ticker {
 
 /// One running call.
 #[derive(Debug)]
-pub struct Running(Arc<Counts>);
+pub struct Running {
+    counts: Arc<Counts>,
+    call: Arc<Notify>,
+}
 
 /// A call that has to end now.
 #[derive(Debug)]
@@ -83,7 +104,11 @@ impl Drop for Hurry {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.fetch_sub(1, Ordering::SeqCst);
+        self.counts.running.fetch_sub(1, Ordering::SeqCst);
+        let mut deadlines = self.counts.deadlines();
+        if let Some(index) = deadlines.iter().position(|(_, call)| Arc::ptr_eq(call, &self.call)) {
+            deadlines.swap_remove(index);
+        }
     }
 }
 
@@ -100,6 +125,7 @@ fn tick(engine: &EngineWeak, counts: &Counts) {
         let Some(engine) = engine.upgrade() else { return };
         engine.increment_epoch();
         drop(engine);
+        counts.wake_overdue(Instant::now());
         idle = if counts.running.load(Ordering::SeqCst) > 0 { 0 } else { idle + 1 };
         if idle > LINGER {
             counts.asleep.store(1, Ordering::SeqCst);
@@ -122,5 +148,23 @@ mod tests {
         let ms = |running, killed| turn(running, killed).as_millis();
         assert_eq!([ms(0, 0), ms(1, 0), ms(4, 0), ms(8, 0), ms(40, 0), ms(4_000, 0)], [10, 10, 10, 5, 1, 1]);
         assert_eq!([ms(1, 1), ms(64, 2)], [1, 1]);
+    }
+
+    #[tokio::test]
+    async fn a_call_is_woken_at_its_deadline_and_forgotten_at_its_end() {
+        let engine = brine_engine::engine().unwrap();
+        let ticker = Ticker::start(&engine).unwrap();
+        let (soon, late) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let now = Instant::now();
+        let first = ticker.running(Some(now), &soon);
+        let second = ticker.running(now.checked_add(Duration::from_secs(3_600)), &late);
+        let _unbounded = ticker.running(None, &Arc::new(Notify::new()));
+        // Each tick again, for it may have missed one.
+        soon.notified().await;
+        soon.notified().await;
+        assert!(tokio::time::timeout(Duration::ZERO, late.notified()).await.is_err());
+        assert_eq!(ticker.counts.deadlines().len(), 2);
+        drop((first, second));
+        assert!(ticker.counts.deadlines().is_empty());
     }
 }

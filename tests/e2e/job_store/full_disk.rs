@@ -95,8 +95,10 @@ fn a_full_disk_is_named_and_minions_keep_their_returns() {
     daemon.wait_log(&disk);
     wait_for("the return on the minion's disk", || std::fs::read_dir(&spool).ok()?.next().map(drop));
     assert_eq!(events.count(&format!("salt/job/{jid}/ret/web1")), 0, "nobody hears of a return that is not stored");
-    let refused = command(&master, "salt", &["*", "test.ping"]);
-    assert!(format!("{}{}", refused.stdout, refused.stderr).contains(&disk), "{refused:?}");
+    for how in [&[][..], &["--async"], &["--static"], &["-b", "1"]] {
+        let refused = command(&master, "salt", &[how, &["*", "test.ping"]].concat()).exits(1);
+        assert!(refused.stdout.contains(&disk), "{refused:?}");
+    }
 
     std::fs::remove_file(inside(&master, "cache/fill")).expect("the file");
     events.wait_return(&jid, "web1");

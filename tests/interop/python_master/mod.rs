@@ -5,8 +5,10 @@
 //! - [`everyday`]: the defaults, two Brine minions beside a Python one
 //! - [`rotation`]: keys that change, masters that go and come back
 //! - [`signatures`]: everything signed and verified that Salt can sign, other algorithms, filtered publications
+//! - [`swarm`]: the load generator's minions, which it cannot tell from others
 
 mod client;
 mod everyday;
 mod rotation;
 mod signatures;
+mod swarm;

@@ -111,6 +111,16 @@ fn same_grains(brine: &str, salt: &str) -> bool {
     keys(brine).is_some() && keys(brine) == keys(salt)
 }
 
+/// In no order.
+fn same_list(brine: &str, salt: &str) -> bool {
+    let sorted = |text: &str| {
+        let mut all: Vec<String> = serde_json::from_str(text).ok()?;
+        all.sort();
+        Some(all)
+    };
+    sorted(brine).is_some() && sorted(brine) == sorted(salt)
+}
+
 /// All of them, in their order.
 pub(super) fn rows() -> Vec<Row> {
     let other = |words, compare, codes| Row { words, compare, codes };
@@ -150,6 +160,19 @@ pub(super) fn rows() -> Vec<Row> {
         same(&["cache.clear_grains", "one"]),
         same(&["cache.clear_all", "tgt=two"]),
         same(&["cache.grains", "*"]),
+        same(&["cache.store", "mine-not/sub", "web1:base", "{a: [1, ž], b: null}"]),
+        same(&["cache.store", "mine-not", "other", "The time has come"]),
+        same(&["cache.fetch", "mine-not/sub", "web1:base", "--out=json"]),
+        same(&["cache.fetch", "mine-not", "nosuch"]),
+        other(&["cache.list", "mine-not", "--out=json"], same_list, (0, 0)),
+        same(&["cache.list", "nosuch"]),
+        same(&["cache.flush", "mine-not", "other"]),
+        same(&["cache.flush", "mine-not", "other"]),
+        same(&["cache.list", "mine-not"]),
+        same(&["cache.flush", "mine-not"]),
+        same(&["cache.fetch", "mine-not/sub", "web1:base"]),
+        same(&["cache.flush", "nosuch"]),
+        misused(&["cache.store", "bank", "key"]),
         same(&["fileserver.file_list"]),
         same(&["fileserver.dir_list"]),
         same(&["fileserver.empty_dir_list"]),

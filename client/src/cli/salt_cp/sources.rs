@@ -7,6 +7,7 @@ use brine_protocol::exit;
 
 use super::chunks::unreadable;
 use crate::cli::Failure;
+use crate::cli::print::stdout;
 
 /// Directories within each other; links in circles end here.
 const MAX_DEPTH: usize = 64;
@@ -119,10 +120,12 @@ impl Sources {
         // Salt's exit code for this.
         let chunked = |why: String| Failure::new(exit::GENERIC, why);
         if let Some(dir) = self.named.iter().find(|named| named.is_dir()) {
-            return Err(chunked(format!(
+            // Salt says it on standard output.
+            stdout(&format!(
                 "{} is a directory, only files are supported in non-chunked mode. Use \"--chunked\" command line argument.",
                 dir.display()
-            )));
+            ));
+            return Err(Failure { message: None, code: exit::GENERIC });
         }
         let mut texts = Vec::new();
         let mut size = 0;
@@ -199,6 +202,6 @@ mod tests {
         std::fs::File::create(&path).unwrap().set_len(MAX_WHOLE + 1).unwrap();
         assert!(texts().unwrap_err().message.unwrap().contains("8 MiB"));
         let of_dir = Sources::find(&[dir.path().display().to_string()], false).unwrap().texts();
-        assert!(of_dir.unwrap_err().message.unwrap().contains("is a directory"));
+        assert_eq!(of_dir.unwrap_err().code, exit::GENERIC);
     }
 }

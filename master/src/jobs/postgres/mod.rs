@@ -16,7 +16,7 @@ use session::{Failure, Session};
 
 use super::error::StoreError;
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
-use super::returner::{Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
+use super::returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
 use super::store::Added;
 
 /// Returns of one job that are read at most: a fleet larger than any, times a few that returned twice.
@@ -114,6 +114,25 @@ impl Postgres {
         }
         found.truncate(limit);
         Ok(found)
+    }
+
+    async fn save_event_rows(&self, master: &str, rows: &[rows::EventRow]) -> Result<(), Failure> {
+        let sql = format!(
+            "insert into salt_events (tag, data, master_id, alter_time) values ($1::text, $2::{}, $3::text, to_timestamp($4))",
+            self.json()
+        );
+        self.writing
+            .with(async |client| {
+                let insert = client.prepare(&sql).await?;
+                let transaction = client.transaction().await?;
+                let each = rows.iter().map(async |row| {
+                    let values: [&(dyn ToSql + Sync); 4] = [&row.tag, &row.data, &master, &row.at];
+                    transaction.execute(&insert, &values).await
+                });
+                try_join_all(each).await?;
+                transaction.commit().await
+            })
+            .await
     }
 
     /// As Salt's pgjsonb does it, a part at a time: a job goes when its last return is old.
@@ -233,6 +252,32 @@ impl Returner for Postgres {
             }
             let gone = self.delete_before(before_ms).await.map_err(|failure| self.failed(failure))?;
             Ok(usize::try_from(gone).unwrap_or(usize::MAX))
+        })
+    }
+
+    fn save_events<'a>(
+        &'a self,
+        master: &'a str,
+        events: &'a [KeptEvent],
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(async move {
+            let rows: Vec<rows::EventRow> =
+                events.iter().map(|event| rows::EventRow::new(event, self.name.kind)).collect();
+            match self.save_event_rows(master, &rows).await {
+                Ok(()) => return Ok(Vec::new()),
+                Err(Failure::Refused(_)) => {}
+                Err(now) => return Err(self.failed(now)),
+            }
+            // Each alone: what will never be taken is told from the rest.
+            let mut refused = Vec::new();
+            for row in rows.chunks(1) {
+                match self.save_event_rows(master, row).await {
+                    Ok(()) => {}
+                    Err(Failure::Refused(why)) => refused.push(why),
+                    Err(now) => return Err(self.failed(now)),
+                }
+            }
+            Ok(refused)
         })
     }
 }

@@ -6,11 +6,13 @@ use tokio_postgres::{Error, Row as Sql};
 
 use crate::jobs::outbox;
 use crate::jobs::query::{Job, JobReturn};
-use crate::jobs::returner::{Record, ReturnerKind};
+use crate::jobs::returner::{KeptEvent, Record, ReturnerKind};
 use crate::jobs::store::NewReturn;
 
 /// Characters of `salt_returns.fun`. The whole is in `full_ret`.
 const FUN_MAX: usize = 50;
+/// Characters of `salt_events.tag`.
+const TAG_MAX: usize = 255;
 
 /// What is written.
 pub(super) enum Row {
@@ -39,6 +41,20 @@ impl Row {
                 }
             }
         }
+    }
+}
+
+/// An event.
+pub(super) struct EventRow {
+    pub(super) tag: String,
+    pub(super) data: String,
+    pub(super) at: f64,
+}
+
+impl EventRow {
+    pub(super) fn new(event: &KeptEvent, kind: ReturnerKind) -> Self {
+        let tag = event.tag.chars().filter(|c| *c != '\0').take(TAG_MAX).collect();
+        Self { tag, data: json(&event.data, kind), at: event.at_ms as f64 / 1_000.0 }
     }
 }
 

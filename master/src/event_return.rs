@@ -1,0 +1,282 @@
+//! `event_return`: events of the bus are kept by returners, in Salt's table `salt_events`.
+//!
+//! Each returner has a subscription of its own, whose bound is the bound of what waits for it: a server that is away costs the oldest
+//! events and nobody's time, and how many is told.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::value::{Value, ValueExt};
+use futures_util::FutureExt;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::access::Name;
+use crate::bus::{Bus, BusEvent, Next, Subscription};
+use crate::jobs::{KeptEvent, Returner, ReturnerName};
+use crate::master::{Master, now_ms};
+
+/// Events that are written at once, however many `event_return_queue` lets wait.
+const BATCH_MAX: usize = 1_000;
+/// The same in bytes, though always one.
+const BATCH_BYTES: usize = 8 << 20;
+/// The first wait after a failure; it doubles.
+const RETRY_FIRST: Duration = Duration::from_millis(500);
+/// The longest.
+const RETRY_LONGEST: Duration = Duration::from_secs(30);
+/// What goes on is told this often.
+const TELL_EVERY: Duration = Duration::from_secs(600);
+/// What waits when the master ends has so long to be written.
+const LAST: Duration = Duration::from_secs(3);
+
+/// Which events are kept where.
+#[derive(Debug, Clone, Default)]
+pub struct EventReturnOpts {
+    /// `event_return`; nobody: none are kept.
+    pub(crate) to: Vec<ReturnerName>,
+    /// `event_return_whitelist`: tags; none: all.
+    allow: Vec<Name>,
+    /// `event_return_blacklist`.
+    deny: Vec<Name>,
+    /// `event_return_queue`: so many are waited for before they are written.
+    queue: usize,
+    /// `event_return_queue_max_seconds`: though no longer than this; none: for ever.
+    longest: Option<Duration>,
+}
+
+impl EventReturnOpts {
+    /// # Errors
+    /// When a returner is none that keeps events here, or a setting has a wrong type.
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        let number = |key: &str| if c.value(key).is_some() { c.get_u64(key) } else { Ok(0) };
+        let queue = number("event_return_queue")?;
+        let seconds = number("event_return_queue_max_seconds")?;
+        Ok(Self {
+            to: Self::returners(c)?,
+            allow: names(c, "event_return_whitelist")?,
+            deny: names(c, "event_return_blacklist")?,
+            queue: usize::try_from(queue).unwrap_or(BATCH_MAX).clamp(1, BATCH_MAX),
+            longest: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        })
+    }
+
+    /// The returners alone, whose settings are read with those of the job cache.
+    pub(crate) fn returners(c: &Config) -> Result<Vec<ReturnerName>, ConfigError> {
+        let named: Vec<String> = match c.value("event_return") {
+            None | Some(Value::Nil) => Vec::new(),
+            Some(Value::Array(names)) => names.iter().map(ValueExt::python_str).collect(),
+            Some(name) => vec![name.python_str()],
+        };
+        let mut to = Vec::new();
+        for name in named.iter().filter(|name| !name.is_empty()) {
+            let name = ReturnerName::parse(name).filter(|name| name.config.is_none());
+            let name = name.ok_or_else(|| c.wrong("event_return", "postgres, pgjsonb or a list of both"))?;
+            if !to.contains(&name) {
+                to.push(name);
+            }
+        }
+        Ok(to)
+    }
+
+    /// Whether events with this tag are kept, as Salt's `check_whitelist_blacklist` decides.
+    fn wants(&self, tag: &str) -> bool {
+        let is_in = |names: &[Name]| names.iter().any(|name| name.matches(tag));
+        !is_in(&self.deny) && (self.allow.is_empty() || is_in(&self.allow))
+    }
+}
+
+/// Tags, globs or expressions: a list, or a single one.
+fn names(c: &Config, key: &str) -> Result<Vec<Name>, ConfigError> {
+    let wrong = |why: String| {
+        tracing::error!("{key}: {why}");
+        c.wrong(key, "a list of tags, globs or expressions")
+    };
+    match c.value(key) {
+        None | Some(Value::Nil) => Ok(Vec::new()),
+        Some(Value::Array(items)) => items.iter().map(|item| Name::new(&item.python_str()).map_err(wrong)).collect(),
+        Some(one) if one.text().is_some() => Ok(vec![Name::new(&one.python_str()).map_err(wrong)?]),
+        Some(other) => Err(wrong(format!("{} is not a list", other.python_repr()))),
+    }
+}
+
+/// Subscribes, so that no event from now on is missed.
+pub(crate) fn subscribe(opts: &EventReturnOpts, bus: &Bus) -> Vec<(ReturnerName, Subscription)> {
+    opts.to.iter().filter_map(|name| Some((name.clone(), bus.subscribe()?))).collect()
+}
+
+/// Keeps events until `stop`.
+pub(crate) async fn run(
+    master: Arc<Master>,
+    subscriptions: Vec<(ReturnerName, Subscription)>,
+    stop: CancellationToken,
+) {
+    let each = subscriptions.into_iter().filter_map(|(name, events)| {
+        let returner = master.jobs.returner(&name)?;
+        let opts = &master.opts.event_return;
+        let master = master.opts.id.clone();
+        Some(
+            Keeper { opts, master, name, returner, events, batch: Vec::new(), bytes: 0, since: None }.run(stop.clone()),
+        )
+    });
+    futures_util::future::join_all(each).await;
+}
+
+/// What one returner is told.
+struct Keeper<'a> {
+    opts: &'a EventReturnOpts,
+    /// The master's id, which each row has.
+    master: String,
+    name: ReturnerName,
+    returner: Arc<dyn Returner>,
+    events: Subscription,
+    batch: Vec<KeptEvent>,
+    bytes: usize,
+    /// When the first of the batch came.
+    since: Option<Instant>,
+}
+
+impl Keeper<'_> {
+    async fn run(mut self, stop: CancellationToken) {
+        loop {
+            let too_long = self.since.zip(self.opts.longest).map(|(since, longest)| since + longest);
+            let next = tokio::select! {
+                next = self.events.next() => next,
+                () = until(too_long) => {
+                    self.write(&stop).await;
+                    continue;
+                }
+                () = stop.cancelled() => break,
+            };
+            match next {
+                Some(next) => self.take(next),
+                None => break,
+            }
+            // One transaction for what has come meanwhile.
+            while !self.is_full()
+                && let Some(Some(next)) = self.events.next().now_or_never()
+            {
+                self.take(next);
+            }
+            if self.batch.len() >= self.opts.queue || self.is_full() {
+                self.write(&stop).await;
+            }
+        }
+        while !self.is_full()
+            && let Some(Some(next)) = self.events.next().now_or_never()
+        {
+            self.take(next);
+        }
+        let left = self.batch.len();
+        if left > 0 && !matches!(tokio::time::timeout(LAST, self.attempt()).await, Ok(Ok(()))) {
+            tracing::error!("event_return: {left} events are lost to {}: the master ends", self.name);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.len() >= BATCH_MAX || self.bytes >= BATCH_BYTES
+    }
+
+    fn take(&mut self, next: Next) {
+        match next {
+            Next::Event(event) if self.opts.wants(&event.event.tag) => self.push(&event),
+            Next::Event(_) => {}
+            Next::Lost(count) => {
+                tracing::error!("event_return: {count} events are lost to {}: it is too slow, or away", self.name);
+            }
+        }
+    }
+
+    fn push(&mut self, event: &BusEvent) {
+        self.since.get_or_insert_with(Instant::now);
+        self.bytes += event.size();
+        let (tag, data) = (event.event.tag.clone(), event.event.data.clone());
+        self.batch.push(KeptEvent { tag, data, at_ms: now_ms() });
+    }
+
+    async fn attempt(&mut self) -> Result<(), crate::jobs::StoreError> {
+        let refused = self.returner.save_events(&self.master, &self.batch).await?;
+        if let Some(why) = refused.first() {
+            tracing::error!("event_return: {} does not take {} events: {why}", self.name, refused.len());
+        }
+        self.batch.clear();
+        (self.bytes, self.since) = (0, None);
+        Ok(())
+    }
+
+    /// Until it is written; at `stop` it is left in the batch.
+    async fn write(&mut self, stop: &CancellationToken) {
+        let mut wait = RETRY_FIRST;
+        let mut told: Option<Instant> = None;
+        while let Err(error) = self.attempt().await {
+            if told.is_none_or(|at| at.elapsed() >= TELL_EVERY) {
+                tracing::error!("event_return: {error}; it is tried again, and events wait meanwhile");
+                told = Some(Instant::now());
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                () = stop.cancelled() => return,
+            }
+            wait = (wait * 2).min(RETRY_LONGEST);
+        }
+        if told.is_some() {
+            tracing::warn!("event_return: the returner {} works again", self.name);
+        }
+    }
+}
+
+/// For ever where there is no such time.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use brine_protocol::config::Role;
+
+    use super::*;
+
+    fn opts(yaml: &str) -> Result<EventReturnOpts, String> {
+        let config = Config::from_yaml(yaml, Path::new("/x/master"), Role::Master).unwrap();
+        EventReturnOpts::from_config(&config).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn which_tags_are_kept() {
+        for (lists, yes, no) in [
+            ("{}", &["salt/auth", "x"][..], &[][..]),
+            ("event_return_whitelist: [salt/auth, 'salt/job/*/ret/*']", &["salt/auth", "salt/job/1/ret/a"], &["x"]),
+            ("event_return_whitelist: salt/auth", &["salt/auth"], &["salt/key"]),
+            ("event_return_blacklist: ['salt/job/\\d+/new']", &["salt/auth", "salt/job/x/new"], &["salt/job/12/new"]),
+            (
+                "{event_return_whitelist: ['salt/*'], event_return_blacklist: ['*/new']}",
+                &["salt/auth"],
+                &["salt/job/1/new", "x"],
+            ),
+        ] {
+            let opts = opts(lists).unwrap();
+            assert!(yes.iter().all(|tag| opts.wants(tag)) && !no.iter().any(|tag| opts.wants(tag)), "{lists}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert!(opts("event_return: ''").unwrap().to.is_empty());
+        assert_eq!(opts("event_return: [postgres, pgjsonb, postgres]").unwrap().to.len(), 2);
+        for (yaml, key) in [
+            ("event_return: mysql", "event_return"),
+            ("event_return: local_cache", "event_return"),
+            ("event_return_queue: many", "event_return_queue"),
+            ("event_return_whitelist: {a: b}", "event_return_whitelist"),
+            ("event_return_blacklist: ['(?!a)b']", "event_return_blacklist"),
+        ] {
+            let error = opts(yaml).unwrap_err();
+            assert!(error.contains(key), "{yaml}: {error}");
+        }
+    }
+}

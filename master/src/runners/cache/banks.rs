@@ -1,0 +1,232 @@
+//! `cache.list`, `fetch`, `store`, `flush`: the cache bank by bank. `grains`, `pillar` and `mine` are what minions say of themselves: they
+//! are read and forgotten here, and not written. All others are whoever's they are, below `cachedir/banks`.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, empty_map};
+
+use super::{Failure, Function, Outcome, Run, known_banks, read, remove};
+use crate::files;
+use crate::mine::MineRequest;
+
+/// Where the banks are that are nobody's but the callers'.
+const FOLDER: &str = "banks";
+/// Banks within each other.
+const DEPTH_MAX: usize = 8;
+/// Characters of the name of a bank or a key.
+const NAME_MAX: usize = 128;
+/// Bytes of what one key holds.
+const DATA_MAX: usize = 1 << 20;
+/// Keys and banks in one bank.
+const KEYS_MAX: usize = 10_000;
+
+/// The functions of this module.
+pub(in crate::runners) const FUNCTIONS: [Function; 4] = [
+    Function {
+        name: "cache.fetch",
+        parameters: &["bank", "key", "cachedir=None"],
+        doc: "Returns what a key of a bank of the cache holds.",
+        run: |run| Box::pin(fetch(run)),
+    },
+    Function {
+        name: "cache.flush",
+        parameters: &["bank", "key=None", "cachedir=None"],
+        doc: "Forgets a key of a bank of the cache; without a key all of the bank, with the banks in it. Returns whether there was one.",
+        run: |run| Box::pin(flush(run)),
+    },
+    Function {
+        name: "cache.list",
+        parameters: &["bank", "cachedir=None"],
+        doc: "Lists the keys of a bank of the cache, and the banks in it.",
+        run: |run| Box::pin(list(run)),
+    },
+    Function {
+        name: "cache.store",
+        parameters: &["bank", "key", "data", "cachedir=None"],
+        doc: "Stores data under a key of a bank of the cache. The banks grains, pillar and mine are the minions' own.",
+        run: |run| Box::pin(store(run)),
+    },
+];
+
+/// A bank.
+enum Bank {
+    /// What minions say of themselves, by id.
+    Minions(&'static str),
+    /// A folder of ours.
+    Own(PathBuf),
+}
+
+impl Bank {
+    fn of(run: &Run) -> Result<Self, Failure> {
+        let cachedir = &run.master.opts.cachedir;
+        if run.text("cachedir").is_some_and(|other| Path::new(&other) != cachedir) {
+            return Err(run.wrong("cachedir is the master's own: leave it out"));
+        }
+        let text = run.text("bank").unwrap_or_default();
+        let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+        if let [name] = parts[..]
+            && let Some(name) = known_banks().into_iter().find(|known| *known == name)
+        {
+            return Ok(Self::Minions(name));
+        }
+        if parts.is_empty() || parts.len() > DEPTH_MAX || !parts.iter().all(|part| is_name(part)) {
+            return Err(run.wrong("bank must be names parted by /, which do not begin with a dot"));
+        }
+        let folder = cachedir.join(FOLDER);
+        Ok(Self::Own(parts.iter().fold(folder, |folder, part| folder.join(part))))
+    }
+
+    /// The file of a key.
+    fn file(&self, run: &Run) -> Result<PathBuf, Failure> {
+        let key = run.text("key").unwrap_or_default();
+        match self {
+            Self::Minions(bank) => {
+                let id = MinionId::try_from(key.as_str()).map_err(|_| run.wrong("key must be the id of a minion"))?;
+                Ok(super::path(&run.master.opts.cachedir, bank, &id))
+            }
+            Self::Own(folder) if is_name(&key) => Ok(folder.join(format!("{key}.p"))),
+            Self::Own(_) => Err(run.wrong("key must be a name that does not begin with a dot")),
+        }
+    }
+
+    fn folder(&self, cachedir: &Path) -> PathBuf {
+        match self {
+            Self::Minions(bank) => cachedir.join(bank),
+            Self::Own(folder) => folder.clone(),
+        }
+    }
+}
+
+/// What can be a file's name and nothing else.
+fn is_name(text: &str) -> bool {
+    let fine = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | ':' | '@' | '+' | '=' | ' ');
+    !text.is_empty() && !text.starts_with('.') && text.chars().count() <= NAME_MAX && text.chars().all(fine)
+}
+
+async fn fetch(run: Run) -> Outcome {
+    let file = Bank::of(&run)?.file(&run)?;
+    super::blocking(move || read(&file).unwrap_or_else(empty_map)).await
+}
+
+async fn list(run: Run) -> Outcome {
+    let folder = Bank::of(&run)?.folder(&run.master.opts.cachedir);
+    let names = blocking(move || names(&folder)).await?;
+    Ok(Value::Array(names.into_iter().map(Value::from).collect()))
+}
+
+/// Keys and banks, sorted.
+fn names(folder: &Path) -> Result<Vec<String>, String> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(format!("{} cannot be read: {error}", folder.display())),
+    };
+    let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
+    // What begins with a dot is being written.
+    let names = entries.filter_map(name).filter(|name| !name.starts_with('.'));
+    let mut names: Vec<String> = names.map(|name| name.strip_suffix(".p").unwrap_or(&name).to_owned()).collect();
+    names.sort();
+    Ok(names)
+}
+
+async fn store(run: Run) -> Outcome {
+    let bank = Bank::of(&run)?;
+    let Bank::Own(folder) = &bank else {
+        return Err(run.wrong("the banks grains, pillar and mine hold what minions say of themselves"));
+    };
+    let (folder, file) = (folder.clone(), bank.file(&run)?);
+    let data = msgpack::encode_disk(run.get("data").unwrap_or(&Value::Nil));
+    if data.len() > DATA_MAX {
+        return Err(run.wrong(&format!("data has more than {} MiB", DATA_MAX >> 20)));
+    }
+    blocking(move || {
+        let failed = |error: std::io::Error| format!("{} cannot be written: {error}", file.display());
+        files::make_private_dir(&folder).map_err(failed)?;
+        if !file.exists() && std::fs::read_dir(&folder).map_err(failed)?.count() >= KEYS_MAX {
+            return Err(format!("the bank has {KEYS_MAX} keys: flush what is not needed"));
+        }
+        files::write_atomic(&file, &data, 0o600).map_err(failed)
+    })
+    .await?;
+    Ok(Value::Nil)
+}
+
+async fn flush(run: Run) -> Outcome {
+    let bank = Bank::of(&run)?;
+    let cachedir = run.master.opts.cachedir.clone();
+    let one = run.get("key").is_some();
+    let there = match (&bank, one) {
+        (Bank::Minions(name), _) => {
+            let files = if one { vec![bank.file(&run)?] } else { of_minions(&run, name).await? };
+            let there: Vec<PathBuf> = files.into_iter().filter(|file| file.exists()).collect();
+            for file in &there {
+                forget(&run, name, file).await?;
+            }
+            !there.is_empty()
+        }
+        (Bank::Own(_), true) => {
+            let file = bank.file(&run)?;
+            blocking(move || {
+                let there = file.exists();
+                remove(&file).map(|()| there).map_err(|error| format!("{} cannot be removed: {error}", file.display()))
+            })
+            .await?
+        }
+        (Bank::Own(_), false) => {
+            let folder = bank.folder(&cachedir);
+            blocking(move || match std::fs::remove_dir_all(&folder) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(format!("{} cannot be removed: {error}", folder.display())),
+            })
+            .await?
+        }
+    };
+    Ok(Value::from(there))
+}
+
+/// Every file of such a bank.
+async fn of_minions(run: &Run, bank: &'static str) -> Result<Vec<PathBuf>, Failure> {
+    let folder = run.master.opts.cachedir.join(bank);
+    let listed = blocking({
+        let folder = folder.clone();
+        move || names(&folder)
+    });
+    let ids = listed.await?.into_iter().filter(|name| MinionId::try_from(name.as_str()).is_ok());
+    Ok(ids.map(|id| folder.join(format!("{id}.p"))).collect())
+}
+
+/// The mine has its files under a lock of its own.
+async fn forget(run: &Run, bank: &str, file: &Path) -> Result<(), Failure> {
+    if bank != "mine" {
+        return remove(file).map_err(|error| format!("{} cannot be removed: {error}", file.display()).into());
+    }
+    let id = file.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| MinionId::try_from(stem).ok());
+    if let Some(id) = id {
+        run.master.mine.change(&id, MineRequest::Flush, &empty_map()).await?;
+    }
+    Ok(())
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| "the cache could not be used")?.map_err(Failure::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for name in ["mybank", "web1:base", "a b", "ž-1", "a..b"] {
+            assert!(is_name(name), "{name}");
+        }
+        let long = "x".repeat(NAME_MAX + 1);
+        for name in ["", ".", "..", ".hidden", "a/b", "../x", "a\0b", "a\nb", "a\\b", long.as_str()] {
+            assert!(!is_name(name), "{name}");
+        }
+    }
+}

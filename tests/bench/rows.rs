@@ -1,0 +1,80 @@
+//! What is measured of both sides, in what unit, and what it is to be.
+
+use std::collections::BTreeMap;
+
+use crate::table::{Better, Figure, Row};
+
+/// A row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Key {
+    Cold,
+    Client,
+    PythonClient,
+    Rate1,
+    Rate10,
+    Rate100,
+    Cpu1,
+    Cpu100,
+    MinionIdle,
+    MasterIdle,
+    MinionAfter,
+    MasterAfter,
+    MinionBusy,
+    MasterBusy,
+    FirstStart,
+    Start,
+    LargeFile,
+    SmallFiles,
+    Events,
+    DriftMinion,
+    DriftExecutor,
+}
+
+/// What was measured of one side.
+pub(crate) type Figures = BTreeMap<Key, Figure>;
+
+use Better::{Less, More};
+
+/// Key, what, unit, which is better, Brine's own goal, the goal of the ratio.
+type Line = (Key, &'static str, &'static str, Better, Option<f64>, Option<f64>);
+
+const LINES: &[Line] = &[
+    (Key::Cold, "`salt '*' test.ping`, a new process each time", "ms", Less, Some(40.0), Some(15.0)),
+    (Key::Client, "`LocalClient` kept, `test.ping`: Rust's, Python's", "ms", Less, Some(1.5), Some(60.0)),
+    (Key::PythonClient, "Python's `LocalClient` against either master", "ms", Less, None, None),
+    (Key::Rate1, "jobs/s of one minion, 1 at a time", "1/s", More, None, None),
+    (Key::Rate10, "jobs/s of one minion, 10 at a time", "1/s", More, None, None),
+    (Key::Rate100, "jobs/s of one minion, 100 at a time", "1/s", More, Some(1500.0), Some(150.0)),
+    (Key::Cpu1, "CPU of minion and executor a job, 1 at a time", "ms", Less, Some(0.5), None),
+    (Key::Cpu100, "CPU of minion and executor a job, 100 at a time", "ms", Less, Some(0.5), None),
+    (Key::MinionIdle, "minion with executor, idle, PSS", "MiB", Less, Some(20.0), None),
+    (Key::MasterIdle, "master, idle, PSS", "MiB", Less, Some(25.0), None),
+    (Key::MinionAfter, "minion after 10,000 jobs, PSS (Python: after all its jobs above)", "MiB", Less, None, None),
+    (Key::MasterAfter, "master after 10,000 jobs, PSS (Python: the same)", "MiB", Less, None, None),
+    (Key::MinionBusy, "minion with 50 jobs at once, PSS", "MiB", Less, None, None),
+    (Key::MasterBusy, "master with 50 jobs at once, PSS", "MiB", Less, None, None),
+    (
+        Key::FirstStart,
+        "minion's first start to its start event: keys made, accepted by `salt-key`",
+        "s",
+        Less,
+        None,
+        None,
+    ),
+    (Key::Start, "minion's later starts to its start event", "s", Less, None, None),
+    (Key::LargeFile, "`cp.cache_file` of 100 MB", "s", Less, None, None),
+    (Key::SmallFiles, "`cp.cache_dir` of 5,000 files of 1 KB", "s", Less, None, None),
+    (Key::Events, "events/s to 8 subscribers, none lost", "1/s", More, None, None),
+    (Key::DriftMinion, "minion's RSS, growth over so many jobs as below", "MiB", Less, Some(2.0), None),
+    (Key::DriftExecutor, "executor's RSS, growth over the same", "MiB", Less, Some(2.0), None),
+];
+
+/// The table of both.
+pub(crate) fn rows(brine: &Figures, python: &Figures) -> Vec<Row> {
+    let row = |&(key, what, unit, better, goal, times): &Line| {
+        let (brine, python) = (brine.get(&key).copied(), python.get(&key).copied());
+        let row = Row { what, unit, better, goal, times, brine, python };
+        (brine.is_some() || python.is_some()).then_some(row)
+    };
+    LINES.iter().filter_map(row).collect()
+}

@@ -1,0 +1,76 @@
+//! What processes use, as the kernel tells it in /proc.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// A daemon and all that it started and that is still there.
+pub(crate) fn tree(root: u32) -> Vec<u32> {
+    let all: Vec<Stat> = std::fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(Stat::read)
+        .collect();
+    // Daemons of tests have a process group of their own; a process that left it is still a descendant.
+    let mut found: HashSet<u32> = all.iter().filter(|stat| stat.group == root).map(|stat| stat.pid).collect();
+    found.insert(root);
+    loop {
+        let before = found.len();
+        found.extend(all.iter().filter(|stat| found.contains(&stat.parent)).map(|stat| stat.pid).collect::<Vec<_>>());
+        if found.len() == before {
+            break;
+        }
+    }
+    all.iter().map(|stat| stat.pid).filter(|pid| found.contains(pid)).collect()
+}
+
+/// What the kernel counts processor time in for programs, a second (USER_HZ of proc_pid_stat(5)); the same on all of our machines.
+const TICKS: u64 = 100;
+
+/// Processor time of a daemon, of what it started, and of what those waited for.
+pub(crate) fn cpu(root: u32) -> Duration {
+    let ticks: u64 = tree(root).into_iter().filter_map(Stat::read).map(|stat| stat.ticks).sum();
+    Duration::from_millis(ticks * 1000 / TICKS)
+}
+
+/// Proportional set size of a daemon and of what it started, MiB: what they share counts once.
+pub(crate) fn pss(root: u32) -> f64 {
+    mib(tree(root).into_iter().map(|pid| field(pid, "smaps_rollup", "Pss:")).sum())
+}
+
+/// Resident set size of one process, MiB.
+pub(crate) fn rss(pid: u32) -> f64 {
+    mib(field(pid, "status", "VmRSS:"))
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a size for people")]
+pub(crate) fn mib(kib: u64) -> f64 {
+    kib as f64 / 1024.0
+}
+
+/// A number of KiB in one of a process's files; 0 where the process is over.
+fn field(pid: u32, file: &str, name: &str) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with(name));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or(0)
+}
+
+struct Stat {
+    pid: u32,
+    parent: u32,
+    group: u32,
+    /// User and system time of the process and of the children that it waited for.
+    ticks: u64,
+}
+
+impl Stat {
+    fn read(pid: u32) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name before may have blanks and brackets in it.
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        let ticks = (11..15).filter_map(number).sum();
+        let id = |at: usize| number(at).and_then(|n| u32::try_from(n).ok());
+        Some(Self { pid, parent: id(1)?, group: id(2)?, ticks })
+    }
+}

@@ -1,0 +1,124 @@
+//! The load generator against a Brine master: sixty minions, some of which never answer, through everything that happens to a fleet.
+
+use std::path::Path;
+use std::time::Duration;
+
+use brine_swarm::{Counts, Plan, Swarm, keys};
+use brine_tests::salt::Master;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+const ALL: u64 = 60;
+/// A tenth is silent.
+const ANSWER: u64 = 54;
+
+/// Waits for the counters, or shows them.
+async fn until(swarm: &Swarm, what: &str, enough: impl Fn(&Counts) -> bool) {
+    assert!(swarm.wait(DEADLINE, enough).await.is_some(), "{what}: {}", swarm.report());
+}
+
+/// A subscription that was sent may not have been read yet, and what is published before it was is lost. So a job for a silent minion goes
+/// out until all have received it.
+async fn settle(master: &Master, swarm: &Swarm) {
+    for _ in 0..10 {
+        let before = swarm.counts().publications;
+        tokio::task::block_in_place(|| master.start_job(&["swarm-00060", "test.ping"]));
+        if swarm.wait(Duration::from_secs(6), |now| now.publications >= before + ALL).await.is_some() {
+            return;
+        }
+    }
+    panic!("not all are subscribed: {}", swarm.report());
+}
+
+/// `test.ping` to all: those who answer have to be in the master's store, and nobody else.
+async fn ping(master: &Master, swarm: &Swarm) {
+    let before = swarm.counts();
+    let jid = tokio::task::block_in_place(|| master.start_job(&["*", "test.ping"]));
+    until(swarm, "returns", |now| {
+        now.jobs >= before.jobs + ALL && now.returns_acknowledged == before.returns_acknowledged + ANSWER
+    })
+    .await;
+    let stored = tokio::task::block_in_place(|| {
+        master.command("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).exits(0).json()
+    });
+    let stored = stored.as_object().expect("a map of returns");
+    assert_eq!(stored.len(), 54, "{stored:?}");
+    assert!(stored.iter().all(|(id, value)| id.starts_with("swarm-000") && *value == true), "{stored:?}");
+    // The last six by number are the silent ones.
+    assert!(stored.contains_key("swarm-00054") && !stored.contains_key("swarm-00055"), "{stored:?}");
+}
+
+fn all_ready(now: &Counts) -> bool {
+    now.authenticated == ALL && now.connected == ALL
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_minions_come_answer_and_come_back() {
+    let mut master = Master::start("auto_accept: True");
+    let keys = keys::prepare(Path::new(env!("CARGO_TARGET_TMPDIR")).join("swarm-keys").as_path(), 1024, 60, |_| ());
+    let plan = Plan {
+        port: master.ret_port,
+        silent: 0.1,
+        slow: 0.1,
+        slow_for: Duration::from_millis(300),
+        reauth_over: Duration::from_millis(200),
+        refused_wait: Duration::from_secs(1),
+        reconnect: (Duration::from_millis(100), Duration::from_secs(1)),
+        pillar: true,
+        ..Plan::default()
+    };
+    let swarm = Swarm::start(plan, &keys.expect("keys")).expect("ids");
+    until(&swarm, "first contact", all_ready).await;
+    settle(&master, &swarm).await;
+    ping(&master, &swarm).await;
+    let calm = swarm.counts();
+    assert_eq!((calm.auth_accepted, calm.auth_unanswered, calm.requests_unanswered), (ALL, 0, 0), "{}", swarm.report());
+    assert_eq!(calm.publications_bad, 0);
+
+    // What they said of themselves is what targets are resolved by.
+    let before = swarm.counts();
+    let jid = tokio::task::block_in_place(|| master.start_job(&["-G", "swarm_group:3", "test.ping"]));
+    until(&swarm, "a job for a tenth", |now| {
+        now.jobs >= before.jobs + 6 && now.publications >= before.publications + ALL
+    })
+    .await;
+    assert!(!jid.is_empty());
+
+    // A file of several pieces.
+    let content: Vec<u8> = (0..600_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+    master.serve("swarm.bin", &content);
+    tokio::task::block_in_place(|| {
+        master.start_job(&["-L", "swarm-00001,swarm-00002", "swarm.fetch", "salt://swarm.bin"])
+    });
+    until(&swarm, "files", |now| now.files_fetched == 2).await;
+    assert_eq!(swarm.counts().file_bytes, 1_200_000);
+
+    // The publish key is replaced: the next job reaches everybody all the same.
+    tokio::task::block_in_place(|| {
+        let minions = master.path("pki/minions");
+        std::fs::copy(minions.join("swarm-00001"), minions.join("gone")).expect("a key to delete");
+        master.command("salt-key", &["-y", "-d", "gone"]).exits(0);
+        master.daemon.as_ref().expect("it runs").wait_log("the publish key was replaced");
+    });
+    let before = swarm.counts();
+    ping(&master, &swarm).await;
+    assert_eq!(swarm.counts().auth_accepted, before.auth_accepted + ALL, "{}", swarm.report());
+
+    // All at once.
+    let before = swarm.counts();
+    swarm.storm();
+    until(&swarm, "the restart storm", |now| now.auth_accepted >= before.auth_accepted + ALL && all_ready(now)).await;
+    assert_eq!(swarm.counts().restarts, ALL);
+    settle(&master, &swarm).await;
+    ping(&master, &swarm).await;
+
+    let before = swarm.counts();
+    tokio::task::block_in_place(|| {
+        master.stop();
+        master.up();
+    });
+    until(&swarm, "the master's restart", |now| now.auth_accepted >= before.auth_accepted + ALL && all_ready(now))
+        .await;
+    settle(&master, &swarm).await;
+    ping(&master, &swarm).await;
+    assert!(swarm.report().json()["counts"]["losses"].as_u64().is_some_and(|losses| losses >= ALL));
+}
