@@ -83,6 +83,7 @@ bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fe
 
 bench-parts: setup ## measure the parts, with criterion
 	cargo bench --locked -p brine-protocol -p brine-master -p brine-zmtp
+	cargo bench --locked -p brine-executor --bench parts
 
 bench-guard: setup ## count the instructions of hot paths; RECORD=yes writes the counts down
 	@tools/setup.sh guard

@@ -2,6 +2,7 @@
 //!
 //! Jobs write to the socket themselves, under a lock: a writer task would be one more switch in each job's way.
 
+use std::collections::hash_map;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -73,6 +74,8 @@ struct State {
 struct Call {
     caller: Arc<Caller>,
     done: oneshot::Sender<CallEnd>,
+    /// Whether the executor will have heard of it.
+    sent: bool,
     requests: u32,
     open_requests: u32,
     max_requests: u32,
@@ -187,6 +190,7 @@ impl Link {
             let call_state = Call {
                 caller: Arc::clone(caller),
                 done,
+                sent: false,
                 requests: 0,
                 open_requests: 0,
                 max_requests: limits.host_calls,
@@ -221,7 +225,16 @@ impl Link {
             imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
             direct: caller.grants.direct.clone(),
         }));
-        match self.send(&run).await {
+        let sent = self.taken(async {
+            let mut sender = self.sender.lock().await;
+            // A call that is dropped until here was never sent; from here on its frame is, whoever finishes it.
+            sender.flush().await?;
+            if let Some(call) = self.state().calls.get_mut(&ticket.call) {
+                call.sent = true;
+            }
+            sender.send(&run).await
+        });
+        match sent.await {
             // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
             Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
                 self.state().calls.remove(&ticket.call);
@@ -237,6 +250,18 @@ impl Link {
 
     fn runs(&self, call: u64) -> bool {
         self.state().calls.contains_key(&call)
+    }
+
+    /// Whether the executor has to be told that nobody waits for the call any more. One that it never heard of is forgotten.
+    fn abandon(&self, call: u64) -> bool {
+        match self.state().calls.entry(call) {
+            hash_map::Entry::Occupied(known) if !known.get().sent => {
+                known.remove();
+                false
+            }
+            hash_map::Entry::Occupied(_) => true,
+            hash_map::Entry::Vacant(_) => false,
+        }
     }
 
     /// Has this executor ended: it does not do what executors do. All its calls die with it.
@@ -437,7 +462,7 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if !self.link.runs(self.call) {
+        if !self.link.abandon(self.call) {
             return;
         }
         let (link, call) = (Arc::clone(&self.link), self.call);

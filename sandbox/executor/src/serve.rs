@@ -159,7 +159,7 @@ impl Executor {
     /// Until the connection ends.
     async fn serve(mut self, mut receiver: Receiver<ToExecutor>, walls: Walls) -> WireError {
         let ready = FromExecutor::Ready { version: VERSION, pid: std::process::id(), walls };
-        if let Err(error) = self.send(ready).await {
+        if let Err(error) = self.host.sender.lock().await.send(&ready).await {
             return error;
         }
         loop {
@@ -168,12 +168,26 @@ impl Executor {
                 () = std::future::poll_fn(|context| self.poll_here(context)) => continue,
                 received = receiver.recv() => received,
             };
-            let result = match received {
-                Ok(received) => self.on_message(received).await,
-                Err(error) => return error,
+            let result = match received.and_then(|received| self.on_message(received)) {
+                Ok(None) => Ok(()),
+                Ok(Some(answer)) => self.send(answer).await,
+                Err(error) => Err(error),
             };
             if let Err(error) = result {
                 return error;
+            }
+        }
+    }
+
+    /// Sends an answer. The call that is here runs meanwhile: it may be before this in the queue for the socket.
+    async fn send(&mut self, message: FromExecutor) -> Result<(), WireError> {
+        let host = Arc::clone(&self.host);
+        let mut sent = std::pin::pin!(async { host.sender.lock().await.send(&message).await });
+        loop {
+            tokio::select! {
+                biased;
+                sent = &mut sent => return sent,
+                () = std::future::poll_fn(|context| self.poll_here(context)) => {}
             }
         }
     }
@@ -196,39 +210,36 @@ impl Executor {
         Poll::Ready(())
     }
 
-    async fn send(&self, message: FromExecutor) -> Result<(), WireError> {
-        self.host.sender.lock().await.send(&message).await
-    }
-
-    async fn on_message(&mut self, received: Received<ToExecutor>) -> Result<(), WireError> {
+    /// What is to be answered at once, if anything is.
+    fn on_message(&mut self, received: Received<ToExecutor>) -> Result<Option<FromExecutor>, WireError> {
         match received.message {
             ToExecutor::Load { module, name, imports_granted } => {
                 let answer = match self.load(module, &name, received.file, imports_granted.as_deref()) {
                     Ok(()) => FromExecutor::Loaded { module },
                     Err(error) => FromExecutor::LoadFailed { module, error: one_line(&error, MAX_ERROR) },
                 };
-                self.send(answer).await
+                Ok(Some(answer))
             }
             ToExecutor::Unload { module } => {
                 self.modules.remove(&module);
-                Ok(())
+                Ok(None)
             }
-            ToExecutor::Run(run) => self.start(*run).await,
+            ToExecutor::Run(run) => self.start(*run),
             ToExecutor::Kill { call, reason } => {
                 let line = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
                 if let Some(line) = line {
                     line.kill(reason, self.host.ticker.hurry());
                 }
-                Ok(())
+                Ok(None)
             }
             ToExecutor::HostReply { call, request, result } => {
                 let line = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
                 if let Some(line) = line {
                     line.reply(request, result);
                 }
-                Ok(())
+                Ok(None)
             }
-            ToExecutor::Ping { n } => self.send(FromExecutor::Pong { n }).await,
+            ToExecutor::Ping { n } => Ok(Some(FromExecutor::Pong { n })),
         }
     }
 
@@ -260,7 +271,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn start(&mut self, run: Run) -> Result<(), WireError> {
+    fn start(&mut self, run: Run) -> Result<Option<FromExecutor>, WireError> {
         let call = run.call;
         let refuse = |kind, message| FromExecutor::Done {
             call,
@@ -268,7 +279,7 @@ impl Executor {
             usage: Usage::default(),
         };
         let Some(module) = self.modules.get(&run.module).cloned() else {
-            return self.send(refuse(FailKind::Unknown, format!("no module {} is loaded", run.module))).await;
+            return Ok(Some(refuse(FailKind::Unknown, format!("no module {} is loaded", run.module))));
         };
         let line = Arc::new(Line::new(call, run.limits.log, run.limits.log_lines));
         let (full, alone) = {
@@ -284,7 +295,7 @@ impl Executor {
             (full, alone)
         };
         if full {
-            return self.send(refuse(FailKind::Internal, format!("{MAX_CALLS} calls run or wait already"))).await;
+            return Ok(Some(refuse(FailKind::Internal, format!("{MAX_CALLS} calls run or wait already"))));
         }
         let registered = Registered { calls: Arc::clone(&self.calls), call };
         let host = Arc::clone(&self.host);
@@ -299,7 +310,7 @@ impl Executor {
         } else {
             drop(self.guests.spawn(call));
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -312,5 +323,64 @@ struct Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.call);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use brine_sandbox_wire::LogLevel;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// The call on the loop's own thread waits for the socket, and the loop behind it: neither waits for ever.
+    #[tokio::test]
+    async fn an_answer_lets_the_call_that_is_here_send_first() {
+        let engine = brine_engine::engine().unwrap();
+        let (minion, executor) = Connection::pair().unwrap();
+        let (sender, receiver) = Connection::from_fd(executor).unwrap().executor();
+        let (mut say, mut hear) = minion.minion();
+        let host = Arc::new(Host {
+            links: Links::new(&engine),
+            ticker: Ticker::start(&engine).unwrap(),
+            running: Semaphore::new(1),
+            sender: tokio::sync::Mutex::new(sender),
+            engine,
+        });
+        let go = Arc::new(Notify::new());
+        let call = {
+            let (host, go) = (Arc::clone(&host), Arc::clone(&go));
+            async move {
+                go.notified().await;
+                let line = FromExecutor::Log { call: 1, level: LogLevel::Info, message: "here".into() };
+                host.sender.lock().await.send(&line).await.unwrap();
+            }
+        };
+        let executor = Executor {
+            host: Arc::clone(&host),
+            guests: Handle::current(),
+            modules: HashMap::new(),
+            calls: Arc::default(),
+            here: Some(Here { call: Box::pin(call), line: Arc::new(Line::new(1, 0, 0)) }),
+        };
+        let walls = Walls::default();
+        let talk = async {
+            assert!(matches!(hear.recv().await.unwrap().message, FromExecutor::Ready { .. }));
+            let other = host.sender.lock().await;
+            go.notify_one();
+            // The call is in the queue for the socket first.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            say.send(&ToExecutor::Ping { n: 7 }).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            drop(other);
+            assert!(matches!(hear.recv().await.unwrap().message, FromExecutor::Log { .. }));
+            assert!(matches!(hear.recv().await.unwrap().message, FromExecutor::Pong { n: 7 }));
+        };
+        tokio::select! {
+            error = executor.serve(receiver, walls) => panic!("{error}"),
+            done = tokio::time::timeout(Duration::from_secs(5), talk) => done.expect("the loop waits for its own call"),
+        }
     }
 }

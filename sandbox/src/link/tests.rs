@@ -367,3 +367,25 @@ async fn a_dropped_ticket_ends_the_call_or_the_executor() {
     assert!(it.end.await.is_ok());
     assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
 }
+
+/// Dropped while it waits for others to have sent theirs: the executor never hears of it, and is not asked to end it.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_never_sent_is_forgotten() {
+    let mut it = taken(Limits::default()).await;
+    let entry = entry();
+    let caller = caller_of(&entry);
+    let (ticket, _end) = it.link.register(&caller, &Limits::default());
+    let others = it.link.sender.lock().await;
+    {
+        let limits = Limits::default();
+        let start = it.link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), &limits);
+        assert!(futures_util::poll!(std::pin::pin!(start)).is_pending());
+    }
+    let call = ticket.call;
+    drop((ticket, others));
+    assert!(!it.link.runs(call));
+    assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
+    // Nothing came of it, not even half a message.
+    it.link.kill(it.call, "enough").await;
+    assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::Kill { call, .. } if call == it.call));
+}
