@@ -52,6 +52,11 @@ impl PrivatePool {
         self.ops.public()
     }
 
+    /// The key itself, for a thread that does nothing else.
+    pub(crate) fn ops(&self) -> &dyn PrivateOps {
+        &*self.ops
+    }
+
     /// Runs `work` with the key on a thread that may take its time.
     pub(crate) async fn run<T: Send + 'static>(
         &self,

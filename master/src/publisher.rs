@@ -1,4 +1,4 @@
-//! The publish key and the one task that publishes with it (§5): serials leave in the order they were given.
+//! The publish key and the one thread that publishes with it (§5): serials leave in the order they were given.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -72,25 +72,46 @@ pub(crate) enum Topics {
 struct Publish {
     load: Value,
     topics: Topics,
+    go: oneshot::Receiver<()>,
     done: oneshot::Sender<Result<(), KeyError>>,
 }
 
-/// Hands loads to the publishing task.
+/// A load that is being signed, and is sent when it may be; never, if this is dropped.
+pub(crate) struct Sealing {
+    go: oneshot::Sender<()>,
+    done: oneshot::Receiver<Result<(), KeyError>>,
+}
+
+impl Sealing {
+    /// Lets it go; resolves when it has been handed to the sockets.
+    pub(crate) async fn send(self) -> Result<(), KeyError> {
+        let _ = self.go.send(());
+        self.done.await.map_err(|_| KeyError::Operation)?
+    }
+}
+
+/// Hands loads to the publishing thread.
 #[derive(Clone)]
 pub(crate) struct PublisherHandle {
     queue: mpsc::Sender<Publish>,
 }
 
 impl PublisherHandle {
-    /// Starts the task, which ends when the last handle is dropped.
+    /// Starts the thread, which ends when the last handle is dropped.
+    ///
+    /// # Errors
+    /// Where there can be no more threads.
     pub(crate) fn start(
         publisher: brine_zmtp::Publisher,
         key: CurrentKey,
         private: PrivatePool,
         alg: SignAlg,
-    ) -> (Self, tokio::task::JoinHandle<()>) {
+    ) -> std::io::Result<Self> {
         let (queue, loads) = mpsc::channel(QUEUE);
-        (Self { queue }, tokio::spawn(run(publisher, key, private, alg, loads)))
+        // A thread of its own: each load has a signature, and none waits behind thousands of minions that authenticate.
+        let work = move || run(&publisher, &key, &private, alg, loads);
+        std::thread::Builder::new().name("publisher".to_owned()).spawn(work)?;
+        Ok(Self { queue })
     }
 
     /// Loads that wait.
@@ -98,32 +119,34 @@ impl PublisherHandle {
         self.queue.max_capacity() - self.queue.capacity()
     }
 
-    /// Publishes a load; resolves when it has been handed to the sockets.
-    pub(crate) async fn publish(&self, load: Value, topics: Topics) -> Result<(), KeyError> {
-        let (done, result) = oneshot::channel();
-        self.queue.send(Publish { load, topics, done }).await.map_err(|_| KeyError::Operation)?;
-        result.await.map_err(|_| KeyError::Operation)?
+    /// Has a load signed while its sender does something else.
+    pub(crate) async fn seal(&self, load: Value, topics: Topics) -> Result<Sealing, KeyError> {
+        let ((go, may_go), (done, result)) = (oneshot::channel(), oneshot::channel());
+        self.queue.send(Publish { load, topics, go: may_go, done }).await.map_err(|_| KeyError::Operation)?;
+        Ok(Sealing { go, done: result })
     }
 }
 
-async fn run(
-    publisher: brine_zmtp::Publisher,
-    key: CurrentKey,
-    private: PrivatePool,
+fn run(
+    publisher: &brine_zmtp::Publisher,
+    key: &CurrentKey,
+    private: &PrivatePool,
     alg: SignAlg,
     mut loads: mpsc::Receiver<Publish>,
 ) {
     let mut serial = 0;
     let mut in_use = key.current();
-    while let Some(Publish { load, topics, done }) = loads.recv().await {
+    while let Some(Publish { load, topics, go, done }) = loads.blocking_recv() {
         let current = key.current();
         if !Arc::ptr_eq(&in_use, &current) {
-            in_use = Arc::clone(&current);
+            in_use = current;
             serial = 0;
         }
         serial += 1;
-        let sealed = private.run(move |ops| publication::seal(load, serial, &current.crypticle, ops, alg)).await;
-        let _ = done.send(sealed.map(|payload| send(&publisher, &topics, &payload)));
+        let sealed = publication::seal(load, serial, &in_use.crypticle, private.ops(), alg);
+        if go.blocking_recv().is_ok() {
+            let _ = done.send(sealed.map(|payload| send(publisher, &topics, &payload)));
+        }
     }
 }
 

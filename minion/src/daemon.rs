@@ -117,12 +117,13 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     }
     let profiler = Profiler::new(now.cachedir.join("profiles"));
     let (ask, asked) = tokio::sync::oneshot::channel::<()>();
-    let mut running = Box::pin(minion.run(async move {
+    // A task, and not this thread's own: what a publication leads to then stays on the thread that read it.
+    let mut running = tokio::spawn(minion.run(async move {
         let _ = asked.await;
     }));
     loop {
         let told = tokio::select! {
-            ended = &mut running => return ended,
+            ended = &mut running => return ended_with(ended),
             told = signals.next() => told,
         };
         match told {
@@ -132,7 +133,7 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
                 // Beside what runs: deciding on modules anew may take a moment.
                 let read = take_up(args, &now, &control);
                 tokio::select! {
-                    ended = &mut running => return ended,
+                    ended = &mut running => return ended_with(ended),
                     read = read => now = read.unwrap_or(now),
                 }
                 service::ready(&status);
@@ -145,12 +146,20 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     service::stopping();
     let _ = ask.send(());
     tokio::select! {
-        ended = running => ended,
+        ended = running => ended_with(ended),
         () = signals.stop() => {
             warn!("asked to end a second time; ending now");
             Ok(())
         }
     }
+}
+
+/// A panic goes on as one.
+fn ended_with(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) -> Result<(), MinionError> {
+    ended.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_cancelled) => Ok(()),
+    })
 }
 
 /// Reads the configuration again and takes up what can change while the minion runs; none where it cannot be used, and the one before

@@ -132,14 +132,18 @@ impl Default for FrameDecoder {
     }
 }
 
+/// Bytes that are read at once: most events whole, and several small ones.
+const READ: usize = 4 << 10;
+
 impl FrameDecoder {
     /// With this longest frame.
     pub fn new(max_frame: usize) -> Self {
         Self { buffer: BytesMut::new(), max_frame }
     }
 
-    /// Where the next bytes of the stream go.
-    pub const fn buffer(&mut self) -> &mut BytesMut {
+    /// Where the next bytes of the stream go, with room for some.
+    pub fn buffer(&mut self) -> &mut BytesMut {
+        self.buffer.reserve(READ);
         &mut self.buffer
     }
 

@@ -350,12 +350,15 @@ impl PublicKey {
     /// Whether the signature is this key's for the message.
     pub fn verify(&self, alg: SignAlg, message: &[u8], signature: &[u8]) -> bool {
         match alg {
-            SignAlg::Pkcs1v15Sha1 => self.key.verify(Pkcs1v15Sign::new::<Sha1>(), &Sha1::digest(message), signature),
+            // A minion does this for each publication. `ring` takes a tenth of the time that `rsa` does, and has no SHA-224.
+            SignAlg::Pkcs1v15Sha1 => {
+                let key = ring::signature::RsaPublicKeyComponents { n: self.key.n_bytes(), e: self.key.e_bytes() };
+                key.verify(&ring::signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, message, signature).is_ok()
+            }
             SignAlg::Pkcs1v15Sha224 => {
-                self.key.verify(Pkcs1v15Sign::new::<Sha224>(), &Sha224::digest(message), signature)
+                self.key.verify(Pkcs1v15Sign::new::<Sha224>(), &Sha224::digest(message), signature).is_ok()
             }
         }
-        .is_ok()
     }
 
     /// Encrypts a short message to the key.

@@ -31,6 +31,11 @@ impl PythonJobFiles {
         Self { root, hash, on }
     }
 
+    /// Whether anything is written.
+    pub const fn on(&self) -> bool {
+        self.on
+    }
+
     /// Writes the published load (already without secrets) and the expected minions.
     pub fn write(&self, jid: &Jid, load: &Value, minions: &[MinionId]) -> io::Result<()> {
         if !self.on {

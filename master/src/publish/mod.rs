@@ -177,9 +177,17 @@ async fn dispatch(master: &Arc<Master>, load: &Value, asker: Asker<'_>) -> Resul
         published.insert("tgt", Value::Array(matched.iter().map(Value::from).collect()));
         published.insert("tgt_type", "list");
     }
+    let topics = match published.get_text("tgt_type").unwrap_or_default() {
+        _ if !master.opts.zmq_filtering => Topics::Everyone,
+        "glob" | "pcre" | "list" => Topics::Minions(matched.clone()),
+        _ => Topics::Broadcast,
+    };
     let mut stored = load.clone();
     stored.insert("jid", jid.as_str());
     stored.insert("ret", ret);
+    // Signed while the disk takes the job.
+    let sealing = master.publisher.seal(published.clone(), topics).await?;
+    let python_files = python_files(master, &jid, &stored, &matched);
     if let Err(error) = record(master, &jid, load, &stored, &tgt_type, &matched).await {
         if let Some(record) = record_of("failed", load, asker) {
             master.audit.note(record.put("jid", jid.as_str()).put("why", error.to_string()));
@@ -202,14 +210,13 @@ async fn dispatch(master: &Arc<Master>, load: &Value, asker: Asker<'_>) -> Resul
         ("missing", Value::Array(missing.iter().map(|id| Value::from(id.as_str())).collect())),
     ]);
     master.bus.fire(format!("salt/job/{jid}/new"), new);
-    master.bus.fire(format!("salt/job/{jid}/publish"), published.clone());
-    let topics = match published.get_text("tgt_type").unwrap_or_default() {
-        _ if !master.opts.zmq_filtering => Topics::Everyone,
-        "glob" | "pcre" | "list" => Topics::Minions(matched.clone()),
-        _ => Topics::Broadcast,
-    };
-    master.publisher.publish(published, topics).await?;
+    master.bus.fire(format!("salt/job/{jid}/publish"), published);
+    sealing.send().await?;
     tracing::info!("published {} as {jid}", fun_text(load));
+    // Python's client looks for them when it has the answer.
+    if let Some(Ok(Err(error))) = futures_util::future::OptionFuture::from(python_files).await {
+        tracing::warn!("the job cache for Python's clients cannot be written: {error}");
+    }
     Ok(Dispatched::Job(Published { jid, minions: matched, missing }))
 }
 
@@ -270,17 +277,24 @@ async fn record(
         minions: minions.to_vec(),
         load: msgpack::encode_disk(stored),
     };
-    if !master.opts.job_cache.keep {
-        return master.jobs.add_job(job).await;
+    master.jobs.add_job(job).await?;
+    master.sent_to.remember(jid, tgt_type, minions, master.jobs.asked(stored));
+    Ok(())
+}
+
+/// Writes what Python's clients read of a job, if they are to find it.
+fn python_files(
+    master: &Master,
+    jid: &Jid,
+    stored: &Value,
+    minions: &[MinionId],
+) -> Option<tokio::task::JoinHandle<std::io::Result<()>>> {
+    if !master.opts.job_cache.keep || !master.python_jobs.on() {
+        return None;
     }
     let files = master.python_jobs.clone();
     let (jid, stored, ids) = (jid.clone(), stored.clone(), minions.to_vec());
-    let written = tokio::task::spawn_blocking(move || files.write(&jid, &stored, &ids));
-    master.jobs.add_job(job).await?;
-    if let Ok(Err(error)) = written.await {
-        tracing::warn!("the job cache for Python's clients cannot be written: {error}");
-    }
-    Ok(())
+    Some(tokio::task::spawn_blocking(move || files.write(&jid, &stored, &ids)))
 }
 
 fn unresolved(load: &Value, why: Option<TargetError>) -> Value {

@@ -13,22 +13,36 @@ use brine_protocol::value::map;
 use crate::jobs::{Asked, StoreError};
 use crate::master::Master;
 
-/// Jobs that are remembered, so that not each of ten thousand returns reads the same ten thousand ids from the store.
-const REMEMBERED_MAX: usize = 32;
+/// Jobs that are remembered, so that returns need not read them from the store: more than are mostly under way at once.
+const REMEMBERED_MAX: usize = 256;
+/// Ids of all of them together.
+const REMEMBERED_IDS_MAX: usize = 100_000;
 
 /// Who may return for a job.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Who {
     /// Each minion that found that it was meant.
     Anyone,
-    These(Arc<HashSet<MinionId>>),
+    These(HashSet<MinionId>),
 }
 
 impl Who {
+    fn of(tgt_type: &str, minions: impl Iterator<Item = MinionId>) -> Self {
+        let by_id = matches!(tgt_type, "glob" | "pcre" | "list");
+        if by_id { Self::These(minions.collect()) } else { Self::Anyone }
+    }
+
     fn has(&self, id: &MinionId) -> bool {
         match self {
             Self::Anyone => true,
             Self::These(ids) => ids.contains(id),
+        }
+    }
+
+    fn ids(&self) -> usize {
+        match self {
+            Self::Anyone => 0,
+            Self::These(ids) => ids.len(),
         }
     }
 }
@@ -41,7 +55,7 @@ struct Sent {
     asked: Arc<Asked>,
 }
 
-/// The last jobs that there were returns for.
+/// The last jobs that were sent, or that there were returns for.
 #[derive(Debug, Default)]
 pub(crate) struct SentTo {
     last: Mutex<VecDeque<Sent>>,
@@ -61,15 +75,31 @@ impl SentTo {
         }
         // Also for a job that is remembered: a batch of 3008 publishes one jid several times.
         let Some(job) = master.jobs.local().job(jid).await? else { return Ok(true) };
-        let asked = Arc::new(master.jobs.asked(&job.load()));
-        let by_id = matches!(job.tgt_type.as_str(), "glob" | "pcre" | "list");
-        let who = if by_id { Who::These(Arc::new(job.minions.into_iter().collect())) } else { Who::Anyone };
+        let asked = master.jobs.asked(&job.load());
+        let who = Who::of(&job.tgt_type, job.minions.into_iter());
         let allowed = who.has(id);
-        let mut last = self.lock();
-        last.retain(|known| known.jid != *jid);
-        last.push_front(Sent { jid: jid.clone(), who, asked });
-        last.truncate(REMEMBERED_MAX);
+        self.keep(Sent { jid: jid.clone(), who, asked: Arc::new(asked) });
         Ok(allowed)
+    }
+
+    /// Remembers a job that is in the store.
+    pub(crate) fn remember(&self, jid: &Jid, tgt_type: &str, minions: &[MinionId], asked: Asked) {
+        let who = Who::of(tgt_type, minions.iter().cloned());
+        self.keep(Sent { jid: jid.clone(), who, asked: Arc::new(asked) });
+    }
+
+    fn keep(&self, sent: Sent) {
+        let mut last = self.lock();
+        last.retain(|known| known.jid != sent.jid);
+        last.push_front(sent);
+        let mut ids = 0;
+        let fits = |sent: &&Sent| {
+            ids += sent.who.ids();
+            ids <= REMEMBERED_IDS_MAX
+        };
+        // The newest in any case.
+        let kept = last.iter().take(REMEMBERED_MAX).take_while(fits).count().max(1);
+        last.truncate(kept);
     }
 
     /// The returners that the job was published with. Of a job that the master does not know that is `ext_job_cache`.

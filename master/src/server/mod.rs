@@ -75,6 +75,9 @@ pub enum StartError {
         /// What to do.
         hint: String,
     },
+    /// The system has no more threads.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// The event bus.
     #[error("{0}")]
     Bus(#[from] SocketError),
@@ -109,7 +112,6 @@ pub struct Server {
     publisher: Publisher,
     stop: CancellationToken,
     serving: JoinHandle<()>,
-    publishing: JoinHandle<()>,
     maintaining: JoinHandle<()>,
     /// Held while a profile is made.
     profiling: Arc<Semaphore>,
@@ -164,7 +166,8 @@ impl Server {
         })?;
 
         let alg = opts.publish_signing_algorithm;
-        let (handle, publishing) = PublisherHandle::start(publisher.clone(), publish_key.clone(), private.clone(), alg);
+        let handle = PublisherHandle::start(publisher.clone(), publish_key.clone(), private.clone(), alg)
+            .map_err(StartError::Thread)?;
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
         let master = Arc::new(Master {
             facts: Arc::new(KnownFacts::new(&opts.cachedir)),
@@ -209,8 +212,7 @@ impl Server {
         };
         let serving = tokio::spawn(requests::serve(Arc::clone(&master), router, stop.clone(), GRACE));
         let profiling = Arc::new(Semaphore::new(1));
-        let server =
-            Self { requests, publish, master, publisher, stop, serving, publishing, maintaining, profiling, _pid: pid };
+        let server = Self { requests, publish, master, publisher, stop, serving, maintaining, profiling, _pid: pid };
         tracing::info!("salt-master {} {}", env!("CARGO_PKG_VERSION"), server.status());
         Ok(server)
     }
@@ -264,7 +266,6 @@ impl Server {
         self.master.jobs.close().await;
         self.publisher.close(GRACE).await;
         self.master.bus.close(GRACE).await;
-        self.publishing.abort();
         tracing::info!("salt-master has stopped");
     }
 }

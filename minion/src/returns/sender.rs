@@ -23,6 +23,9 @@ const SENDERS: usize = 8;
 const MAX_LOADS_IN_MEMORY: usize = 64;
 /// Refusals under way at once.
 const MAX_UNKEPT: usize = 32;
+/// A master that is there has a return on its own disk after a few milliseconds; one that is not here by then is synced. Two syncs a
+/// job cost more than the job does.
+const SYNC_AFTER: Duration = Duration::from_millis(20);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// A master that answers a return with anything but an acknowledgement is asked again for as long as it keeps jobs by
@@ -93,8 +96,8 @@ impl Returns {
         self.spool.has_room(running)
     }
 
-    /// Writes a return into the spool. When this returns `Ok`, the end of this process does not lose the return; the disk is told
-    /// to keep it against the end of the machine too, while [`Returns::deliver`] sends it.
+    /// Writes a return into the spool. When this returns `Ok`, the end of this process does not lose the return. Where the master
+    /// does not acknowledge it at once, the disk is told to keep it against the end of the machine too.
     pub fn keep(&self, jid: &str, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
         match self.spool.put(jid, &mut load) {
             Ok((entry, unsynced)) => {
@@ -257,12 +260,13 @@ impl Returns {
     }
 }
 
-/// Has returns synced one after the other on a thread for that, which waits for nothing else. While a disk is slow, most are
-/// acknowledged and gone before their turn.
+/// Has returns synced one after the other on a thread for that, which waits for nothing else, unless they are acknowledged and gone
+/// before their turn.
 fn start_syncing(spool: Arc<Spool>) -> mpsc::UnboundedSender<Unsynced> {
     let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
     tokio::task::spawn_blocking(move || {
         while let Some(next) = unsynced.blocking_recv() {
+            std::thread::sleep(SYNC_AFTER.saturating_sub(next.age()));
             next.sync(&spool);
         }
     });

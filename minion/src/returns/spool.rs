@@ -15,6 +15,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
@@ -56,9 +57,15 @@ pub struct SpoolError {
 #[derive(Debug)]
 pub struct Unsynced {
     name: String,
+    since: Instant,
 }
 
 impl Unsynced {
+    /// How long ago it was written.
+    pub fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
     /// Waits until it survives a power failure, unless it is gone from the spool by now. Blocks on the disk.
     pub fn sync(self, spool: &Spool) {
         if !spool.held().unsynced.remove(&self.name) {
@@ -163,7 +170,7 @@ impl Spool {
             self.forget(&entry);
             SpoolError { path: self.dir.clone(), what: "written to", source }
         })?;
-        let unsynced = Unsynced { name: entry.name.clone() };
+        let unsynced = Unsynced { name: entry.name.clone(), since: Instant::now() };
         Ok((entry, unsynced))
     }
 
