@@ -198,6 +198,8 @@ impl LocalClient {
             load.insert("kwargs", value::map(kwargs));
         }
         load.insert("user", self.opts.user.as_str());
+        // Python's client reads a job back from files before it waits for returns; this one has all it needs from the answer.
+        load.insert("python_job_files", false);
         let timeout = self.timeout(job).max(PUBLISH_MIN);
         let reply = self.requests.clear(&self.opts, load, timeout, self.key_problem.as_deref()).await?;
         published(&reply)

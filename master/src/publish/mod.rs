@@ -185,9 +185,10 @@ async fn dispatch(master: &Arc<Master>, load: &Value, asker: Asker<'_>) -> Resul
     let mut stored = load.clone();
     stored.insert("jid", jid.as_str());
     stored.insert("ret", ret);
+    let reads_files = stored.remove("python_job_files") != Some(Value::Boolean(false));
     // Signed while the disk takes the job.
     let sealing = master.publisher.seal(published.clone(), topics).await?;
-    let python_files = python_files(master, &jid, &stored, &matched);
+    let python_files = if reads_files { python_files(master, &jid, &stored, &matched) } else { None };
     if let Err(error) = record(master, &jid, load, &stored, &tgt_type, &matched).await {
         if let Some(record) = record_of("failed", load, asker) {
             master.audit.note(record.put("jid", jid.as_str()).put("why", error.to_string()));
