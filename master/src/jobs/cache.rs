@@ -15,7 +15,7 @@ use super::forward;
 use super::postgres::{Postgres, PostgresOpts};
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
 use super::returner::{Returner, ReturnerName};
-use super::store::{Added, Destination, JobStore, NewReturn};
+use super::store::{Adding, Destination, JobStore, NewReturn};
 use crate::event_return::EventReturnOpts;
 
 /// Returners that one job names at most.
@@ -168,13 +168,13 @@ impl JobCache {
         self.local.put_job(job, to).await
     }
 
-    /// Records a return, for what its job asked for too; resolves when it is on disk.
-    pub(crate) async fn add_return(&self, new: NewReturn, asked: &[ReturnerName]) -> Result<Added, StoreError> {
+    /// Records a return, for what its job asked for too.
+    pub(crate) async fn add_return(&self, new: NewReturn, asked: &[ReturnerName]) -> Result<Adding, StoreError> {
         let to = self.destination(asked);
         if to.not_kept && to.also.is_empty() {
-            return Ok(Added::New);
+            return Ok(Adding::nothing());
         }
-        self.local.put_return(new, to).await
+        self.local.begin_return(new, to).await
     }
 
     fn destination(&self, asked: &[ReturnerName]) -> Destination {

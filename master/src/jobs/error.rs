@@ -44,6 +44,12 @@ impl StoreError {
     pub(super) fn failed(path: &Path, error: &rusqlite::Error) -> Self {
         Self::Failed { path: path.to_owned(), why: error.to_string(), advice: advice(path, error) }
     }
+
+    /// What was written may not be on the disk.
+    pub(super) fn unsynced(path: &Path, why: &str) -> Self {
+        let advice = ": what was written is not safe on its disk; until it is minions keep their returns".to_owned();
+        Self::Failed { path: path.to_owned(), why: why.to_owned(), advice }
+    }
 }
 
 fn advice(path: &Path, error: &rusqlite::Error) -> String {

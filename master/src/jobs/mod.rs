@@ -2,9 +2,10 @@
 //!
 //! One SQLite file, written by one thread that commits whatever has queued up while the last commit was on its way to the
 //! disk (group commit), and read beside it through a connection of its own. A return is acknowledged to its minion only
-//! after the commit that holds it: [`JobStore::add_return`] resolves then and not earlier.
+//! when the commit that holds it is on the disk: [`JobStore::add_return`] resolves then and not earlier. Who waits for it hears of it as soon as it is
+//! committed ([`Adding::stored`]).
 //!
-//! Why SQLite: 10,000 returns of 300 bytes on a 2-core machine, every commit on disk (WAL, `synchronous=FULL`), against redb 4:
+//! Why SQLite: 10,000 returns of 300 bytes on a 2-core machine, every commit on disk (WAL), against redb 4:
 //!
 //! | returns a commit | rusqlite | redb | database |
 //! |---|---|---|---|
@@ -25,6 +26,7 @@ mod clean;
 mod disk;
 mod error;
 mod forward;
+mod log;
 mod outbox;
 mod postgres;
 mod python_files;
@@ -41,4 +43,4 @@ pub use postgres::PostgresOpts;
 pub use python_files::PythonJobFiles;
 pub use query::{Job, JobFilter, JobReturn};
 pub use returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
-pub use store::{Added, Destination, JobStore, NewReturn};
+pub use store::{Added, Adding, Destination, JobStore, NewReturn};

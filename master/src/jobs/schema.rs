@@ -111,8 +111,9 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     // Must come before the first table; gives the space of deleted jobs back to the disk in small steps.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // FULL: a commit is on disk when it returns. A return is acknowledged on the strength of this.
-    connection.pragma_update(None, "synchronous", "FULL")?;
+    // NORMAL: a commit is safe from the end of the process when it returns, and all there is or nothing of it after the end of the
+    // machine. That it is on the disk, on the strength of which a return is acknowledged, is [`super::log::Log::sync`]'s.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
     connection.pragma_update(None, "trusted_schema", false)?;

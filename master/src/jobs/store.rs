@@ -12,7 +12,7 @@ use super::outbox::{self, Counts, Waiting};
 use super::query::{self, Job, JobFilter, JobReturn};
 use super::returner::ReturnerName;
 use super::schema;
-use super::writer::{Command, Writer};
+use super::writer::{Command, ReturnReply, Writer};
 
 /// Writes waiting for the disk. A writer behind by more makes its callers wait.
 const QUEUE: usize = 4_096;
@@ -45,6 +45,34 @@ pub enum Added {
     New,
     /// The store had one for this job and minion; the first one stays.
     Duplicate,
+}
+
+/// A return that is being written.
+#[derive(Debug)]
+pub struct Adding {
+    stored: oneshot::Receiver<Added>,
+    synced: oneshot::Receiver<Result<Added, StoreError>>,
+}
+
+impl Adding {
+    /// Nothing has to be written.
+    pub(super) fn nothing() -> Self {
+        let ((stored, is_stored), (synced, is_synced)) = (oneshot::channel(), oneshot::channel());
+        // Their other ends are here.
+        let _ = (stored.send(Added::New), synced.send(Ok(Added::New)));
+        Self { stored: is_stored, synced: is_synced }
+    }
+
+    /// Resolves when it is committed: whoever looks finds it, and the end of this process does not lose it, that of the machine may.
+    /// None where that fails.
+    pub async fn stored(&mut self) -> Option<Added> {
+        (&mut self.stored).await.ok()
+    }
+
+    /// Resolves when it is on disk.
+    pub async fn synced(self) -> Result<Added, StoreError> {
+        self.synced.await.map_err(|_| StoreError::Closed)?
+    }
 }
 
 /// Where a job or a return goes.
@@ -109,7 +137,15 @@ impl JobStore {
 
     /// As [`JobStore::add_return`], for other returners too. Without a place in the embedded store nothing is a duplicate.
     pub async fn put_return(&self, new: NewReturn, to: Destination) -> Result<Added, StoreError> {
-        self.ask(|reply| Command::Return(Box::new(new), to, reply)).await
+        self.begin_return(new, to).await?.synced().await
+    }
+
+    /// As [`JobStore::put_return`], for who wants to know before the disk has it.
+    pub async fn begin_return(&self, new: NewReturn, to: Destination) -> Result<Adding, StoreError> {
+        let ((stored, is_stored), (synced, is_synced)) = (oneshot::channel(), oneshot::channel());
+        let command = Command::Return(Box::new(new), to, ReturnReply { stored, synced });
+        self.queue.send(command).await.map_err(|_| StoreError::Closed)?;
+        Ok(Adding { stored: is_stored, synced: is_synced })
     }
 
     /// Forgets jobs and returns from before `before_ms`, a bounded part at a time between what others write; answers how many jobs went.

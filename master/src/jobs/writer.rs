@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::clean::{self, Cleaning};
 use super::error::StoreError;
+use super::log::Log;
 use super::outbox::{self, Counts};
 use super::query::{self, Job};
 use super::store::{Added, Destination, NewReturn};
@@ -18,19 +19,33 @@ const BATCH: usize = 512;
 
 pub(super) enum Command {
     Job(Box<Job>, Destination, oneshot::Sender<Result<(), StoreError>>),
-    Return(Box<NewReturn>, Destination, oneshot::Sender<Result<Added, StoreError>>),
+    Return(Box<NewReturn>, Destination, ReturnReply),
     Settled { returner: String, ids: Vec<i64>, reply: oneshot::Sender<Result<(), StoreError>> },
     Clean { before_ms: i64, reply: oneshot::Sender<Result<usize, StoreError>> },
     Close(oneshot::Sender<()>),
 }
 
-/// What is told to a caller once the commit is through.
-type Answer = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
+/// To who adds a return.
+pub(super) struct ReturnReply {
+    /// It is committed; not sent, if it is not.
+    pub(super) stored: oneshot::Sender<Added>,
+    /// It is on the disk.
+    pub(super) synced: oneshot::Sender<Result<Added, StoreError>>,
+}
+
+/// What is told to a caller.
+struct Answer {
+    /// Once the commit is through, for who does not wait for the disk.
+    committed: Option<Box<dyn FnOnce()>>,
+    /// Once it is on the disk, or failed.
+    synced: Box<dyn FnOnce(Result<(), StoreError>)>,
+}
 
 /// The one that writes.
 pub(super) struct Writer {
     path: Arc<Path>,
     connection: Connection,
+    log: Log,
     counts: Arc<Counts>,
     cleaning: Option<Cleaning>,
     /// The last commit failed; said once and not for every return that is tried meanwhile.
@@ -38,8 +53,9 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) const fn new(path: Arc<Path>, connection: Connection, counts: Arc<Counts>) -> Self {
-        Self { path, connection, counts, cleaning: None, failing: false }
+    pub(super) fn new(path: Arc<Path>, connection: Connection, counts: Arc<Counts>) -> Self {
+        let log = Log::of(&path);
+        Self { path, connection, log, counts, cleaning: None, failing: false }
     }
 
     pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
@@ -108,19 +124,31 @@ impl Writer {
                 break;
             }
         }
-        let committed = match &first_error {
-            Some(error) if transaction.is_autocommit() => Err(error.clone()),
-            _ => transaction.commit().map_err(failed),
+        let committed = match first_error.clone().filter(|_| transaction.is_autocommit()) {
+            Some(error) => {
+                drop(transaction);
+                Err(error)
+            }
+            None => transaction.commit().map_err(failed),
         };
-        if let Err(error) = &committed {
+        let synced = match committed {
+            Ok(()) => {
+                for answer in &mut answers {
+                    answer.committed.take().into_iter().for_each(|tell| tell());
+                }
+                self.log.sync(&self.connection, &self.path)
+            }
+            failed => failed,
+        };
+        if let Err(error) = &synced {
             commands.for_each(|command| command.refuse(error));
         } else {
             outbox.committed();
         }
         for answer in answers {
-            answer(committed.clone());
+            (answer.synced)(synced.clone());
         }
-        committed.and(first_error.map_or(Ok(()), Err))
+        synced.and(first_error.map_or(Ok(()), Err))
     }
 
     fn tell(&mut self, error: Option<StoreError>) {
@@ -142,16 +170,26 @@ impl Command {
     ) -> (Answer, Option<StoreError>) {
         match self {
             Self::Job(job, to, reply) => answer(write_job(transaction, outbox, &job, &to), reply, path),
-            Self::Return(new, to, reply) => answer(write_return(transaction, outbox, &new, &to), reply, path),
+            Self::Return(new, to, ReturnReply { stored, synced }) => {
+                let done = write_return(transaction, outbox, &new, &to);
+                let early = done.as_ref().ok().copied().map(|added| -> Box<dyn FnOnce()> {
+                    // Who has gone need not be told.
+                    Box::new(move || {
+                        let _ = stored.send(added);
+                    })
+                });
+                let (answer, error) = answer(done, synced, path);
+                (Answer { committed: early, ..answer }, error)
+            }
             Self::Settled { returner, ids, reply } => answer(outbox.settle(transaction, &returner, &ids), reply, path),
-            Self::Clean { .. } | Self::Close(_) => (Box::new(|_| ()), None),
+            Self::Clean { .. } | Self::Close(_) => (Answer { committed: None, synced: Box::new(|_| ()) }, None),
         }
     }
 
     fn refuse(self, error: &StoreError) {
         match self {
             Self::Job(.., reply) => drop(reply.send(Err(error.clone()))),
-            Self::Return(.., reply) => drop(reply.send(Err(error.clone()))),
+            Self::Return(.., reply) => drop(reply.synced.send(Err(error.clone()))),
             Self::Settled { reply, .. } => drop(reply.send(Err(error.clone()))),
             Self::Clean { reply, .. } => drop(reply.send(Err(error.clone()))),
             Self::Close(_) => {}
@@ -159,18 +197,18 @@ impl Command {
     }
 }
 
-/// Keeps a statement's result back until the commit's is known.
-fn answer<T: Send + 'static>(
+/// Keeps a statement's result back until it is on the disk.
+fn answer<T: 'static>(
     done: rusqlite::Result<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,
     path: &Path,
 ) -> (Answer, Option<StoreError>) {
     let done = done.map_err(|error| StoreError::failed(path, &error));
     let error = done.as_ref().err().cloned();
-    let answer = move |committed: Result<(), StoreError>| {
-        let _ = reply.send(done.and_then(|done| committed.map(|()| done)));
+    let synced = move |synced: Result<(), StoreError>| {
+        let _ = reply.send(done.and_then(|done| synced.map(|()| done)));
     };
-    (Box::new(answer), error)
+    (Answer { committed: None, synced: Box::new(synced) }, error)
 }
 
 fn write_job(

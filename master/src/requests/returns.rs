@@ -1,4 +1,4 @@
-//! `_return` (§6.2): stored once for each (jid, minion), on disk before it is acknowledged, then an event.
+//! `_return` (§6.2): stored once for each (jid, minion), then an event; on disk before it is acknowledged.
 
 use std::sync::Arc;
 
@@ -88,14 +88,18 @@ pub(super) async fn accept(master: &Arc<Master>, request: &Request, key: &Minion
         success: load.get("success").is_none_or(all_true),
         load: packed,
     };
-    match master.jobs.add_return(new, &asked).await? {
-        Added::New => {
+    let mut adding = master.jobs.add_return(new, &asked).await?;
+    match adding.stored().await {
+        Some(Added::New) => {
             let failed = failed_states::events(id, &jid, &load);
             master.bus.fire_from(format!("salt/job/{jid}/ret/{id}"), load, Origin::Minion);
             failed_states::fire(master, id, failed);
         }
-        Added::Duplicate => tracing::debug!("{id} returned for {jid} again"),
+        Some(Added::Duplicate) => tracing::debug!("{id} returned for {jid} again"),
+        None => {}
     }
+    // The minion keeps it until then.
+    adding.synced().await?;
     Ok(Value::Nil)
 }
 

@@ -216,7 +216,10 @@ async fn keep(master: &Arc<Master>, job: &RunJob, data: &Value) {
         load: packed,
     };
     let kept = match master.jobs.add_job(of_run).await {
-        Ok(()) => master.jobs.add_return(new, &[]).await.map(drop),
+        Ok(()) => match master.jobs.add_return(new, &[]).await {
+            Ok(adding) => adding.synced().await.map(drop),
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     };
     if let Err(error) = kept {

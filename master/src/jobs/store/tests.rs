@@ -319,14 +319,15 @@ async fn a_torn_log() {
     check("garbage behind it".to_owned(), &[log.as_slice(), &garbage].concat(), 40).await;
 }
 
-/// What an acknowledgement rests on.
+/// What an acknowledgement rests on, together with [`super::super::log`].
 #[test]
-fn a_commit_is_on_disk() {
+fn a_commit_is_whole_or_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let writer = schema::open_writer(&dir.path().join("jobs.db")).unwrap();
     let of =
         |pragma: &str| writer.pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
-    assert_eq!(of("synchronous"), rusqlite::types::Value::Integer(2));
+    // NORMAL; the rest is the log's.
+    assert_eq!(of("synchronous"), rusqlite::types::Value::Integer(1));
     assert_eq!(of("journal_mode"), rusqlite::types::Value::Text("wal".to_owned()));
 }
 
