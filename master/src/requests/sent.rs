@@ -121,3 +121,35 @@ impl SentTo {
         self.lock().iter().any(|known| known.jid == *jid && known.who.has(id))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(range: std::ops::Range<u32>) -> Vec<MinionId> {
+        range.map(|n| format!("m{n}").parse().unwrap()).collect()
+    }
+
+    fn jid(n: u32) -> Jid {
+        Jid::try_from(format!("2026112013474{n:07}").as_str()).unwrap()
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_in_jobs_and_in_ids() {
+        let sent = SentTo::default();
+        let one = ids(0..1);
+        for n in 0..1_000 {
+            sent.remember(&jid(n), "glob", &one, Asked::default());
+        }
+        assert_eq!(sent.lock().len(), REMEMBERED_MAX);
+        assert!(sent.remembers(&jid(999), &one[0]));
+        assert!(!sent.remembers(&jid(999), &ids(1..2)[0]), "it was not sent to that one");
+        let many = ids(0..60_000);
+        sent.remember(&jid(1_000), "list", &many, Asked::default());
+        sent.remember(&jid(1_001), "list", &many, Asked::default());
+        assert_eq!(sent.lock().len(), 1);
+        sent.remember(&jid(1_002), "grain", &many, Asked::default());
+        assert!(sent.remembers(&jid(1_002), &"other".parse().unwrap()), "minions decide");
+        assert!(sent.remembers(&jid(1_001), &many[59_999]));
+    }
+}

@@ -143,6 +143,28 @@ async fn a_full_disk() {
     assert!(store.add_return(ret(B, "m01", 9_901)).await.is_ok());
 }
 
+/// Who waits for a job may look its return up when it hears of it, which is before the disk has it; of what fails nobody hears.
+#[tokio::test]
+async fn a_return_is_told_of_when_it_can_be_looked_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("jobs.db");
+    let writer = schema::open_writer(&path).unwrap();
+    let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    writer.query_row(&format!("pragma max_page_count = {}", pages + 40), [], |_| Ok(())).unwrap();
+    let store = JobStore::with(path.as_path().into(), writer, Counts::default()).unwrap();
+    for (at, expected) in [(1_000, Added::New), (2_000, Added::Duplicate)] {
+        let mut adding = store.begin_return(ret(A, "a", at), Destination::default()).await.unwrap();
+        assert_eq!(adding.stored().await, Some(expected));
+        assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 1);
+        assert_eq!(adding.synced().await.unwrap(), expected);
+    }
+    let large = NewReturn { load: vec![0xc3; 400_000], ..ret(B, "a", 3_000) };
+    let mut adding = store.begin_return(large, Destination::default()).await.unwrap();
+    assert_eq!(adding.stored().await, None);
+    assert!(adding.synced().await.is_err());
+    assert!(store.returns(&jid(B)).await.unwrap().is_empty());
+}
+
 #[test]
 fn another_programs_database_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
