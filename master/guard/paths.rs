@@ -71,7 +71,7 @@ fn return_of_300_bytes() -> Value {
 fn publication_sealed(rounds: u32) {
     let (key, crypticle) = (key(), Crypticle::new(&aes()));
     for serial in 1..=u64::from(rounds) {
-        let sealed = publication::seal(job(), serial, &crypticle, &key, SignAlg::Pkcs1v15Sha224);
+        let sealed = publication::seal(job(), serial, &crypticle, &key, SignAlg::default());
         black_box(sealed.expect("the key signs"));
     }
 }
@@ -79,7 +79,7 @@ fn publication_sealed(rounds: u32) {
 /// A minion verifies, decrypts and decodes one.
 fn publication_opened(rounds: u32) {
     let (key, crypticle) = (key(), Crypticle::new(&aes()));
-    let sealed = publication::seal(job(), 1, &crypticle, &key, SignAlg::Pkcs1v15Sha224).expect("the key signs");
+    let sealed = publication::seal(job(), 1, &crypticle, &key, SignAlg::default()).expect("the key signs");
     for _ in 0..rounds {
         let opened = publication::open(&sealed, key.public(), &crypticle, &mut SerialGuard::new());
         black_box(opened.expect("it is the master's"));

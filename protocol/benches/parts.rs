@@ -12,7 +12,7 @@ use brine_protocol::target::{Facts, Target, TargetType};
 use brine_protocol::value::{Value, map};
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 
-const SIGN: SignAlg = SignAlg::Pkcs1v15Sha224;
+const SIGN: SignAlg = SignAlg::Pkcs1v15Sha1;
 
 fn job() -> Value {
     map([
