@@ -95,15 +95,19 @@ async fn many_writers_share_commits() {
     assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 500);
 }
 
+/// A store with room for 40 pages.
+fn small(path: &std::path::Path) -> JobStore {
+    let writer = schema::open_writer(path).unwrap();
+    let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    writer.query_row(&format!("pragma max_page_count = {}", pages + 40), [], |_| Ok(())).unwrap();
+    JobStore::with(path.into(), writer, Counts::default()).unwrap()
+}
+
 /// What cannot be stored is an error that names the file, nothing of it stays, and the store goes on when there is room again.
 #[tokio::test]
 async fn a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("jobs.db");
-    let writer = schema::open_writer(&path).unwrap();
-    let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-    writer.query_row(&format!("pragma max_page_count = {}", pages + 40), [], |_| Ok(())).unwrap();
-    let store = JobStore::with(path.as_path().into(), writer, Counts::default()).unwrap();
+    let store = small(&dir.path().join("jobs.db"));
     store.add_job(job(A, 1_000, &["old"])).await.unwrap();
     store.add_return(NewReturn { load: vec![0xc3; 100_000], ..ret(A, "old", 1_000) }).await.unwrap();
 
@@ -147,11 +151,7 @@ async fn a_full_disk() {
 #[tokio::test]
 async fn a_return_is_told_of_when_it_can_be_looked_up() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("jobs.db");
-    let writer = schema::open_writer(&path).unwrap();
-    let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
-    writer.query_row(&format!("pragma max_page_count = {}", pages + 40), [], |_| Ok(())).unwrap();
-    let store = JobStore::with(path.as_path().into(), writer, Counts::default()).unwrap();
+    let store = small(&dir.path().join("jobs.db"));
     for (at, expected) in [(1_000, Added::New), (2_000, Added::Duplicate)] {
         let mut adding = store.begin_return(ret(A, "a", at), Destination::default()).await.unwrap();
         assert_eq!(adding.stored().await, Some(expected));
