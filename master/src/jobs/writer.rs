@@ -136,14 +136,15 @@ impl Writer {
                 for answer in &mut answers {
                     answer.committed.take().into_iter().for_each(|tell| tell());
                 }
-                self.log.sync(&self.connection, &self.path)
+                let synced = self.log.sync(&self.connection, &self.path);
+                // It is in the outbox either way.
+                outbox.committed();
+                synced
             }
             failed => failed,
         };
         if let Err(error) = &synced {
             commands.for_each(|command| command.refuse(error));
-        } else {
-            outbox.committed();
         }
         for answer in answers {
             (answer.synced)(synced.clone());
