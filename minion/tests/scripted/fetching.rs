@@ -29,18 +29,20 @@ async fn sync_fetches_what_changed_and_names_it() {
     assert_eq!(minion.modules.describe("hello").unwrap().origin, "base");
 
     let again = master.publish("saltutil.sync_modules", vec![]);
-    let served =
-        |seen: &[Seen]| seen.iter().filter(|s| matches!(s, Seen::Request { cmd, .. } if cmd == "_serve_file")).count();
-    master.drain();
-    let load = master.expect_return(&again).await;
+    let (load, before) = master.expect_return_after(&again).await;
     assert_eq!(load.get("return"), Some(&Value::Array(vec![])));
-    assert_eq!(served(&master.drain()), 0);
+    assert!(before.iter().any(|seen| is_request(seen, "_file_list")), "{before:?}");
+    assert!(!before.iter().any(|seen| is_request(seen, "_serve_file")), "{before:?}");
 
     master.put_file("_modules/hello.wasm", b"hello, changed");
     let changed = master.publish("saltutil.sync_modules", vec![]);
     let load = master.expect_return(&changed).await;
     assert_eq!(load.get_list("return").unwrap().len(), 1);
     minion.end().await.unwrap();
+}
+
+fn is_request(seen: &Seen, wanted: &str) -> bool {
+    matches!(seen, Seen::Request { cmd, .. } if cmd == wanted)
 }
 
 async fn sync(master: &mut Master, saltenv: &str) -> Value {
@@ -262,10 +264,11 @@ async fn a_signature_beside_a_module_comes_with_it() {
     assert_eq!(content, [3]);
     assert_eq!(signature(&minion).unwrap(), b"signed");
     // Nothing is fetched that is there.
-    master.drain();
-    assert_eq!(sync(&mut master, "base").await, changed(&[]));
-    let served = |s: &Seen| matches!(s, Seen::Request { cmd, .. } if cmd == "_serve_file");
-    assert_eq!(master.drain().iter().filter(|s| served(s)).count(), 0);
+    let jid = master.publish("saltutil.sync_modules", vec![]);
+    let (load, before) = master.expect_return_after(&jid).await;
+    assert_eq!(load.get("return"), Some(&changed(&[])));
+    assert!(before.iter().any(|seen| is_request(seen, "_file_list")), "{before:?}");
+    assert!(!before.iter().any(|seen| is_request(seen, "_serve_file")), "{before:?}");
     master.put_file("_modules/one.wasm.minisig", &[b'x'; 100_000]);
     let said = sync(&mut master, "base").await;
     assert!(said.as_str().unwrap().contains("its signature"), "{said}");

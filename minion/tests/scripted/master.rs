@@ -209,6 +209,23 @@ impl Master {
         .await
     }
 
+    /// Waits for the return of a job, and gives what came before it, too: what was seen since the last waiting.
+    pub async fn expect_return_after(&mut self, jid: &Jid) -> (Value, Vec<Seen>) {
+        let mut before = Vec::new();
+        let load = self
+            .expect(&format!("the return of {jid}"), |seen| match seen {
+                Seen::Request { cmd, load } if cmd == "_return" && load.get_text("jid") == Some(jid.as_str()) => {
+                    Some(load.clone())
+                }
+                other => {
+                    before.push(other.clone());
+                    None
+                }
+            })
+            .await;
+        (load, before)
+    }
+
     /// Waits for the start event: the minion is connected and signed in.
     pub async fn expect_start(&mut self) -> Value {
         self.expect("the start event", |seen| match seen {
