@@ -301,7 +301,7 @@ async fn every_client_times_every_endpoint() {
         all.into_iter().chain(more).map(move |(ask, load)| (client, ask, load))
     });
     let master_ref = &master;
-    let tries = tries.map(|(client, ask, load)| async move { (client, ask, master_ref.clear(load).await) });
+    let tries = tries.map(|(client, ask, load)| async move { (client, ask, master_ref.clear_in_turn(load).await) });
     for (client, ask, reply) in futures_util::future::join_all(tries).await {
         said.push_str(&reply.to_string());
         match ask {

@@ -108,6 +108,12 @@ impl TestMaster {
         self.requester().request(payload.into(), SOON).await.unwrap().to_vec()
     }
 
+    /// One clear request among many at once, of which some have to wait for their turn.
+    pub(crate) async fn clear_in_turn(&self, load: Value) -> Value {
+        let payload = Envelope::clear(load).encode();
+        decode(&self.requester().request(payload.into(), 4 * SOON).await.unwrap())
+    }
+
     /// One clear request.
     pub(crate) async fn clear(&self, load: Value) -> Value {
         decode(&self.raw(Envelope::clear(load).encode()).await)
