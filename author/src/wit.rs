@@ -73,11 +73,13 @@ impl Wit {
     }
 }
 
-/// Puts what the WIT refers to and `deps/` does not have there: all of the host, and of WASI what is named.
+/// Puts what the WIT refers to and `deps/` does not have there: all of the host, and of WASI what is named. What an older salt-module
+/// put there is brought up to date; what the author has elsewhere stays.
 pub(crate) fn lay_down(wit: &Path) -> Result<(), Failure> {
     let deps = wit.join("deps");
     let (mut declared, mut text) = (BTreeSet::new(), String::new());
-    let (own, others) = (wit_files(wit), wit_files(&deps));
+    let (own, mut others) = (wit_files(wit), wit_files(&deps));
+    others.retain(|path| !DEPS.iter().any(|(laid, _)| *path == deps.join(laid)));
     for (path, own) in own.iter().map(|path| (path, true)).chain(others.iter().map(|path| (path, false))) {
         let content = std::fs::read_to_string(path).map_err(|error| Failure::unreadable(path, error))?;
         declared.extend(package(&content));
@@ -91,6 +93,9 @@ pub(crate) fn lay_down(wit: &Path) -> Result<(), Failure> {
         let wanted = name == "brine:host" || text.contains("wasi:");
         if wanted && !declared.contains(&name) {
             let path = deps.join(path);
+            if std::fs::read(&path).is_ok_and(|there| there == content.as_bytes()) {
+                continue;
+            }
             let folder = path.parent().unwrap_or(&deps);
             std::fs::create_dir_all(folder).map_err(|error| Failure::unwritable(folder, error))?;
             file::write(&path, content.as_bytes())?;

@@ -95,7 +95,7 @@ struct Cost {
     compile_peak: u64,
     /// From the message to the executor's answer.
     load: Duration,
-    /// Sorted. Each job asks the host twice.
+    /// Sorted. Each job asks the host once.
     jobs: Vec<Duration>,
 }
 
@@ -120,26 +120,36 @@ fn languages(folder: &Path) -> Vec<Cost> {
     LANGUAGES.into_iter().filter_map(measure).collect()
 }
 
+/// File systems of the minion that answers the modules.
+const MOUNTS: u64 = 10;
+
 /// What the minion says to `brine:host/disks`.
 fn disks(op: &DisksOp) -> Value {
-    match op {
-        DisksOp::Mounts => list((0..10_u64).map(|n| {
-            map([
-                ("device", Value::from("/dev/vda")),
-                ("mount_point", Value::from(if n == 0 { "/".to_owned() } else { format!("/mnt/{n}") })),
-                ("fstype", Value::from("ext4")),
-                ("options", list(["rw", "relatime"])),
-                ("device_number", Value::from(n)),
-            ])
-        })),
-        DisksOp::Usage { .. } => map([
+    let mount = |n: u64| {
+        map([
+            ("device", Value::from("/dev/vda")),
+            ("mount_point", Value::from(if n == 0 { "/".to_owned() } else { format!("/mnt/{n}") })),
+            ("fstype", Value::from("ext4")),
+            ("options", list(["rw", "relatime"])),
+            ("device_number", Value::from(n)),
+        ])
+    };
+    let space = || {
+        map([
             ("block_size", Value::from(4096)),
             ("blocks", Value::from(66_053_064)),
             ("blocks_free", Value::from(54_465_000)),
             ("blocks_available", Value::from(12_233_716)),
             ("inodes", Value::from(16_777_216)),
             ("inodes_free", Value::from(16_227_801)),
-        ]),
+        ])
+    };
+    let file_system = |n| map([("mount", mount(n)), ("space", space())]);
+    match op {
+        DisksOp::Mounts => list((0..MOUNTS).map(mount)),
+        DisksOp::Usage { .. } => space(),
+        DisksOp::FileSystemAt { .. } => file_system(0),
+        DisksOp::FileSystems => list((0..MOUNTS).map(file_system)),
     }
 }
 

@@ -54,7 +54,7 @@ fn four_languages_say_the_same() {
         assert!(rows.iter().any(|row| row["mount_point"] == "/" && row["size"] == one[0]["size"]), "{one}\n{report}");
 
         let unknown = master.salt(&["web1", &format!("{module}.report"), "mount=/nope"]).exits(1);
-        assert!(unknown.stdout.contains("nothing is mounted at /nope"), "{unknown:?}");
+        assert!(unknown.stdout.contains("nothing is mounted at \"/nope\""), "{unknown:?}");
     }
 
     for (_, module) in LANGUAGES {

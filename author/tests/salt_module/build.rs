@@ -100,8 +100,12 @@ fn what_cannot_be_built_says_why() {
         let err = bench.bad(words, code);
         assert!(err.contains(expect), "{words}: {err}");
     }
-    // The host's WIT is laid down once, and what is there stays.
-    assert!(bench.path("good/wit/deps/brine-host/job.wit").exists());
+    // The host's WIT is laid down and kept up to date, and where the author has it elsewhere that stays.
+    let laid = bench.path("good/wit/deps/brine-host/job.wit");
+    let job = std::fs::read_to_string(&laid).unwrap();
+    std::fs::write(&laid, "package brine:host@1.0.0; interface job { older: func(); }").unwrap();
+    bench.bad("build good -o good", 73);
+    assert_eq!(std::fs::read_to_string(&laid).unwrap(), job);
     let own = "package brine:host@1.0.0; interface job { only: func(); }";
     bench.write("good/wit/deps/own.wit", own);
     std::fs::remove_dir_all(bench.path("good/wit/deps/brine-host")).unwrap();

@@ -1,35 +1,19 @@
 """The module disk_report: how full file systems are. Its functions and their documentation are in wit/world.wit."""
 
 import wit_world
-from componentize_py_types import Err
 from wit_world import FileSystem
 from wit_world.imports import disks
 
 
 class WitWorld(wit_world.WitWorld):
     def report(self, mount):
-        mounts = disks.mounts()
-        # What is mounted over another hides it.
-        last = {m.mount_point: i for i, m in enumerate(mounts)}
-        mounts = [m for i, m in enumerate(mounts) if last[m.mount_point] == i]
         if mount is not None:
-            for m in mounts:
-                if m.mount_point == mount:
-                    return [file_system(m, disks.usage(mount))]
-            raise Err(f"nothing is mounted at {mount}")
-        rows = []
-        for m in mounts:
-            try:
-                space = disks.usage(m.mount_point)
-            except Err:
-                # One that does not answer is left out, as df does.
-                continue
-            if space.blocks > 0:
-                rows.append(file_system(m, space))
-        return rows
+            return [row(disks.file_system_at(mount))]
+        return [row(one) for one in disks.file_systems() if one.space.blocks > 0]
 
 
-def file_system(mount, space):
+def row(one):
+    mount, space = one.mount, one.space
     used = space.blocks - space.blocks_free
     total = used + space.blocks_available
     return FileSystem(

@@ -50,7 +50,7 @@ fn size(op: &HostOp) -> Size {
         | HostOp::Files(FilesOp::Envs)
         | HostOp::Pillar(PillarOp::Items | PillarOp::Fetch)
         | HostOp::Users(UsersOp::UserName { .. } | UsersOp::GroupName { .. })
-        | HostOp::Disks(DisksOp::Mounts)
+        | HostOp::Disks(DisksOp::Mounts | DisksOp::FileSystems)
         | HostOp::Policy(PolicyOp::List | PolicyOp::Check) => Size::default(),
         HostOp::Grains(GrainsOp::Get { key, delimiter }) | HostOp::Pillar(PillarOp::Get { key, delimiter }) => {
             names(key.len() + optional(delimiter.as_ref()))
@@ -62,7 +62,7 @@ fn size(op: &HostOp) -> Size {
         | HostOp::Network(NetworkOp::Resolve { name })
         | HostOp::Mine(MineOp::Delete { name })
         | HostOp::Directories(DirectoriesOp::Line { path: name })
-        | HostOp::Disks(DisksOp::Usage { mount_point: name })
+        | HostOp::Disks(DisksOp::Usage { mount_point: name } | DisksOp::FileSystemAt { mount_point: name })
         | HostOp::Policy(PolicyOp::Show { name } | PolicyOp::Diff { name } | PolicyOp::Rollback { name }) => {
             names(name.len())
         }

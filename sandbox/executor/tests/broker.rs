@@ -329,6 +329,34 @@ fn others() -> Vec<Case> {
         lowered: "i32 i32",
         own: (r#"(param "m" string)"#, "(tuple (result (tuple u64 u64 u64 u64 u64 u64) (error string)))"),
     };
+    let file_system = r#"(type $mount' (record (field "device" string) (field "mount-point" string) (field "fstype" string)
+                (field "options" (list string)) (field "device-number" u64)))
+            (export "mount" (type $mount (eq $mount')))
+            (type $space' (record (field "block-size" u64) (field "blocks" u64) (field "blocks-free" u64)
+                (field "blocks-available" u64) (field "inodes" u64) (field "inodes-free" u64)))
+            (export "space" (type $space (eq $space')))
+            (type $fs' (record (field "mount" $mount) (field "space" $space)))
+            (export "file-system" (type $fs (eq $fs')))"#;
+    let file_systems = Shape {
+        declared: file_system,
+        ty: "(result (result (list $fs) (error string)))",
+        lowered: "",
+        own: (
+            "",
+            "(tuple (result (list (tuple (tuple string string string (list string) u64) (tuple u64 u64 u64 u64 u64 u64)))
+                (error string)))",
+        ),
+    };
+    let file_system = Shape {
+        declared: file_system,
+        ty: r#"(param "mount-point" string) (result (result $fs (error string)))"#,
+        lowered: "i32 i32",
+        own: (
+            r#"(param "m" string)"#,
+            "(tuple (result (tuple (tuple string string string (list string) u64) (tuple u64 u64 u64 u64 u64 u64))
+                (error string)))",
+        ),
+    };
     let all = Shape { declared: "", ty: "(result $data)", lowered: "", own: ("", "$d") };
     let show = Shape {
         declared: "",
@@ -363,6 +391,10 @@ fn others() -> Vec<Case> {
         args: bytes(&json!(["a", 1])),
         kwargs: bytes(&json!({"b": null})),
     };
+    let on_root = json!({
+        "mount": {"device": "/dev/vda", "mount_point": "/", "fstype": "ext4", "options": ["rw"], "device_number": 64768},
+        "space": {"block_size": 4096, "blocks": 5, "blocks_free": 4, "blocks_available": 3, "inodes": 2, "inodes_free": 1},
+    });
     vec![
         case(
             "functions.call",
@@ -467,6 +499,22 @@ fn others() -> Vec<Case> {
             HostOp::Disks(DisksOp::Usage { mount_point: "/".into() }),
             json!({"block_size": 4096, "blocks": 5, "blocks_free": 4, "blocks_available": 3, "inodes": 2, "inodes_free": 1}),
             json!([{"ok": [4096, 5, 4, 3, 2, 1]}]),
+        ),
+        case(
+            "disks.file-systems",
+            &file_systems,
+            json!([]),
+            HostOp::Disks(DisksOp::FileSystems),
+            json!([on_root]),
+            json!([{"ok": [[["/dev/vda", "/", "ext4", ["rw"], 64768], [4096, 5, 4, 3, 2, 1]]]}]),
+        ),
+        case(
+            "disks.file-system-at",
+            &file_system,
+            json!(["/"]),
+            HostOp::Disks(DisksOp::FileSystemAt { mount_point: "/".into() }),
+            on_root,
+            json!([{"ok": [["/dev/vda", "/", "ext4", ["rw"], 64768], [4096, 5, 4, 3, 2, 1]]}]),
         ),
         case("policy.list", &all, json!([]), HostOp::Policy(PolicyOp::List), json!({"test": {}}), json!({"test": {}})),
         case(

@@ -90,7 +90,7 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
         | HostOp::Modules(ModulesOp::Names | ModulesOp::RefreshFacts { .. })
         | HostOp::Jobs(JobsOp::Running)
         | HostOp::Pillar(PillarOp::Items | PillarOp::Fetch)
-        | HostOp::Disks(DisksOp::Mounts)
+        | HostOp::Disks(DisksOp::Mounts | DisksOp::FileSystems)
         | HostOp::Policy(PolicyOp::List | PolicyOp::Check)
         | HostOp::Users(_) => Ok(()),
         HostOp::Grains(GrainsOp::Get { key, delimiter }) => keyed(key, delimiter.as_deref()),
@@ -131,7 +131,7 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
         HostOp::Jobs(JobsOp::Find { jid } | JobsOp::Kill { jid }) => {
             names::text("the id of a job", jid, MAX_NAME, Form::Line)
         }
-        HostOp::Disks(DisksOp::Usage { mount_point }) => {
+        HostOp::Disks(DisksOp::Usage { mount_point } | DisksOp::FileSystemAt { mount_point }) => {
             names::text("the mount point", mount_point, MAX_PATH, Form::Bytes)
         }
         HostOp::Directories(DirectoriesOp::Line { path }) => names::text("the path", path, MAX_PATH, Form::Bytes),

@@ -97,6 +97,8 @@ fn one_of_each() -> Vec<HostOp> {
         HostOp::Directories(DirectoriesOp::Line { path: "/etc".into() }),
         HostOp::Disks(DisksOp::Mounts),
         HostOp::Disks(DisksOp::Usage { mount_point: "/".into() }),
+        HostOp::Disks(DisksOp::FileSystems),
+        HostOp::Disks(DisksOp::FileSystemAt { mount_point: "/".into() }),
         HostOp::Policy(PolicyOp::List),
         HostOp::Policy(PolicyOp::Show { name: "test".into() }),
         HostOp::Policy(PolicyOp::Check),
@@ -329,6 +331,7 @@ fn other_arguments_have_a_form() {
     );
     never(HostOp::Jobs(JobsOp::Kill { jid: "1\n2".into() }), "the id of a job has control characters");
     never(HostOp::Disks(DisksOp::Usage { mount_point: "/a\0".into() }), "the mount point has a NUL byte");
+    never(HostOp::Disks(DisksOp::FileSystemAt { mount_point: "/a\0".into() }), "the mount point has a NUL byte");
     never(HostOp::Policy(PolicyOp::Show { name: String::new() }), "the name of a module is empty");
     for name in ["ping", "test.", ".ping", "test.ping.x", "te st.ping", "test.ping;x"] {
         never(call(name), "the name of a function is to be as in test.ping");

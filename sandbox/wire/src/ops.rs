@@ -372,6 +372,13 @@ pub enum DisksOp {
         /// One of the mount points.
         mount_point: String,
     },
+    /// All that can be seen and answer; answered by an array of maps: `mount`, as of `Mounts`, and `space`, as of `Usage`.
+    FileSystems,
+    /// The one that is seen at a mount point; answered by such a map.
+    FileSystemAt {
+        /// One of the mount points.
+        mount_point: String,
+    },
 }
 
 /// `brine:host/policy`

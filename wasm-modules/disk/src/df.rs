@@ -1,6 +1,6 @@
 //! What `df` makes of mounts and their numbers: which are shown, and in which words.
 
-use brine_guest::host::disks::{Mount, Space};
+use brine_guest::host::disks::{FileSystem, Mount, Space};
 use brine_guest::{Data, Value};
 
 /// Letters that Salt lets through to `df`.
@@ -46,23 +46,21 @@ const DUMMIES: [&str; 14] = [
     "none",
 ];
 
-/// One mount of each file system, the one that df shows.
-pub(crate) fn distinct(mounts: Vec<Mount>) -> Vec<Mount> {
-    let mut shown: Vec<Mount> = Vec::new();
-    for mount in mounts {
-        if DUMMIES.contains(&mount.fstype.as_str()) {
+/// Each file system once, by the mount that df shows.
+pub(crate) fn distinct(known: Vec<FileSystem>) -> Vec<FileSystem> {
+    let mut shown: Vec<FileSystem> = Vec::new();
+    for one in known {
+        if DUMMIES.contains(&one.mount.fstype.as_str()) {
             continue;
         }
-        // What is mounted over another hides it.
-        shown.retain(|other| other.mount_point != mount.mount_point);
-        match shown.iter_mut().find(|other| other.device_number == mount.device_number) {
-            None => shown.push(mount),
+        match shown.iter_mut().find(|other| other.mount.device_number == one.mount.device_number) {
+            None => shown.push(one),
             // A name that is a path tells more, then a place nearer to the root.
             Some(other) => {
-                let better = mount.device.contains('/') && !other.device.contains('/');
-                let worse = !mount.device.contains('/') && other.device.contains('/');
-                if better || (!worse && mount.mount_point.len() < other.mount_point.len()) {
-                    *other = mount;
+                let better = one.mount.device.contains('/') && !other.mount.device.contains('/');
+                let worse = !one.mount.device.contains('/') && other.mount.device.contains('/');
+                if better || (!worse && one.mount.mount_point.len() < other.mount.mount_point.len()) {
+                    *other = one;
                 }
             }
         }
@@ -119,11 +117,19 @@ mod tests {
         }
     }
 
+    const SPACE: Space = Space {
+        block_size: 4096,
+        blocks: 66_053_064,
+        blocks_free: 54_465_000,
+        blocks_available: 12_233_716,
+        inodes: 16_777_216,
+        inodes_free: 16_227_801,
+    };
+
     #[test]
     fn one_mount_of_each_file_system() {
-        let mounts = vec![
+        let known = [
             mount("proc", "/proc", "proc", 21),
-            mount("tmpfs", "/dev/shm", "tmpfs", 23),
             mount("/dev/vda", "/mnt/bind", "ext4", 1),
             mount("/dev/vda", "/", "ext4", 1),
             mount("tmpfs", "/dev/shm", "tmpfs", 27),
@@ -132,21 +138,15 @@ mod tests {
             mount("rootfs", "/x", "rootfs", 40),
             mount("/dev/vdb", "/longer", "ext4", 40),
         ];
-        let shown: Vec<_> = distinct(mounts).into_iter().map(|mount| (mount.device, mount.mount_point)).collect();
+        let known = known.map(|mount| FileSystem { mount, space: SPACE }).to_vec();
+        let shown: Vec<_> = distinct(known).into_iter().map(|one| (one.mount.device, one.mount.mount_point)).collect();
         let expected = [("/dev/vda", "/"), ("tmpfs", "/dev/shm"), ("tmpfs", "/run"), ("/dev/vdb", "/longer")];
         assert_eq!(shown, expected.map(|(device, place)| (device.to_owned(), place.to_owned())));
     }
 
     #[test]
     fn numbers_are_dfs() {
-        let space = Space {
-            block_size: 4096,
-            blocks: 66_053_064,
-            blocks_free: 54_465_000,
-            blocks_available: 12_233_716,
-            inodes: 16_777_216,
-            inodes_free: 16_227_801,
-        };
+        let space = SPACE;
         let root = mount("/dev/vda", "/", "ext4", 1);
         let text = |row: &Value, key: &str| row.get(key).and_then(Value::text).map(str::to_owned).unwrap();
         let row = blocks(&root, &space);

@@ -12,7 +12,7 @@ wit_bindgen::generate!({
 mod df;
 
 use brine_guest::Value;
-use brine_guest::host::disks::{self, Mount, Space};
+use brine_guest::host::disks::{self, FileSystem, Mount, Space};
 
 struct Module;
 
@@ -40,19 +40,13 @@ impl Guest for Module {
 
 /// A dict of what `row` makes of each file system, by its mount point.
 fn table(all: bool, row: impl Fn(&Mount, &Space) -> Value) -> Result<Value, String> {
-    let mut mounts = disks::mounts()?;
+    let mut known = disks::file_systems()?;
     if !all {
-        mounts = df::distinct(mounts);
+        known = df::distinct(known);
+        known.retain(|FileSystem { space, .. }| space.blocks > 0);
     }
-    let mut rows = Vec::new();
-    for mount in mounts {
-        // One that does not answer, or that is not to be seen, is left out, as df does.
-        let Ok(space) = disks::usage(&mount.mount_point) else { continue };
-        if all || space.blocks > 0 {
-            rows.push((Value::from(mount.mount_point.as_str()), row(&mount, &space)));
-        }
-    }
-    Ok(Value::Dict(rows))
+    let rows = known.iter().map(|FileSystem { mount, space }| (mount.mount_point.as_str().into(), row(mount, space)));
+    Ok(Value::Dict(rows.collect()))
 }
 
 export!(Module);

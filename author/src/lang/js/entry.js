@@ -3,10 +3,9 @@
 
 const words = (values) => values.map((value) => (typeof value === 'object' ? JSON.stringify(value) : String(value))).join(' ');
 
-function printing() {
-  for (const [name, level] of [['log', 'info'], ['info', 'info'], ['debug', 'debug'], ['trace', 'trace'], ['warn', 'warning'], ['error', 'error']]) {
-    console[name] = (...values) => write(level, words(values));
-  }
+const printers = {};
+for (const [name, level] of [['log', 'info'], ['info', 'info'], ['debug', 'debug'], ['trace', 'trace'], ['warn', 'warning'], ['error', 'error']]) {
+  printers[name] = (...values) => write(level, words(values));
 }
 
 function told(error) {
@@ -25,7 +24,8 @@ function guarded(from, name, of) {
     throw new Error(`module.js does not export the function ${of ? `${of}.` : ''}${name}, which the world in wit/ exports`);
   }
   return (...values) => {
-    printing();
+    // Not before: while the module is built there is no log.
+    Object.assign(console, printers);
     try {
       return called.apply(from, values);
     } catch (error) {

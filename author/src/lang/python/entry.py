@@ -62,6 +62,10 @@ def _told(error):
     return Err(text)
 
 
+if _log is None:
+    _out = _err = _Lines(None)
+else:
+    _out, _err = _Lines(_log.Level.INFO), _Lines(_log.Level.WARNING)
 _inside = False
 
 
@@ -73,10 +77,8 @@ def _guarded(function):
         if _inside:
             return function(*args)
         _inside = True
-        if _log is None:
-            sys.stdout = sys.stderr = _Lines(None)
-        else:
-            sys.stdout, sys.stderr = _Lines(_log.Level.INFO), _Lines(_log.Level.WARNING)
+        # Not before: while the module is built there is no log.
+        sys.stdout, sys.stderr = _out, _err
         try:
             return function(*args)
         except Err:
@@ -85,8 +87,8 @@ def _guarded(function):
             raise _told(error) from None
         finally:
             _inside = False
-            sys.stdout.finish()
-            sys.stderr.finish()
+            _out.finish()
+            _err.finish()
 
     return call
 

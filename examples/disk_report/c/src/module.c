@@ -1,14 +1,10 @@
 // The module disk_report. Its functions, their types and their documentation are in wit/world.wit.
 #include <stdlib.h>
-#include <string.h>
 
 #include "disk_report.h"
 
 typedef disk_report_string_t string;
-typedef brine_host_disks_mount_t mount_t;
-typedef brine_host_disks_space_t space_t;
-
-static bool same(string a, string b) { return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0; }
+typedef brine_host_disks_file_system_t file_system_t;
 
 // A copy in the arguments' words: what is returned is freed by the bindings once the host has it.
 static string copy(string from) {
@@ -17,19 +13,13 @@ static string copy(string from) {
   return to;
 }
 
-// What is mounted over another hides it.
-static bool hidden(const brine_host_disks_list_mount_t *mounts, size_t at) {
-  for (size_t later = at + 1; later < mounts->len; later++)
-    if (same(mounts->ptr[later].mount_point, mounts->ptr[at].mount_point)) return true;
-  return false;
-}
-
-static disk_report_file_system_t file_system(const mount_t *mount, const space_t *space) {
+static disk_report_file_system_t row(const file_system_t *one) {
+  const brine_host_disks_space_t *space = &one->space;
   uint64_t used = space->blocks - space->blocks_free, total = used + space->blocks_available;
   return (disk_report_file_system_t){
-      .mount_point = copy(mount->mount_point),
-      .device = copy(mount->device),
-      .fstype = copy(mount->fstype),
+      .mount_point = copy(one->mount.mount_point),
+      .device = copy(one->mount.device),
+      .fstype = copy(one->mount.fstype),
       .size = space->blocks * space->block_size,
       .used = used * space->block_size,
       .available = space->blocks_available * space->block_size,
@@ -37,33 +27,31 @@ static disk_report_file_system_t file_system(const mount_t *mount, const space_t
   };
 }
 
+static bool one(string *mount, disk_report_list_file_system_t *rows, string *err) {
+  file_system_t found;
+  if (!brine_host_disks_file_system_at(mount, &found, err)) return false;
+  rows->ptr[rows->len++] = row(&found);
+  brine_host_disks_file_system_free(&found);
+  return true;
+}
+
+static disk_report_file_system_t *room(size_t rows) {
+  disk_report_file_system_t *room = calloc(rows + 1, sizeof *room);
+  if (!room) abort();
+  return room;
+}
+
 bool exports_disk_report_report(string *mount, disk_report_list_file_system_t *rows, string *err) {
-  brine_host_disks_list_mount_t mounts;
-  if (!brine_host_disks_mounts(&mounts, err)) return false;
-  rows->ptr = calloc(mounts.len + 1, sizeof *rows->ptr);
-  if (!rows->ptr) abort();
   rows->len = 0;
-  for (size_t i = 0; i < mounts.len; i++) {
-    mount_t *at = &mounts.ptr[i];
-    space_t space;
-    if (hidden(&mounts, i) || (mount && !same(at->mount_point, *mount))) continue;
-    if (!brine_host_disks_usage(&at->mount_point, &space, err)) {
-      if (mount) return false;
-      // One that does not answer is left out, as df does.
-      disk_report_string_free(err);
-      continue;
-    }
-    if (mount || space.blocks > 0) rows->ptr[rows->len++] = file_system(at, &space);
+  if (mount) {
+    rows->ptr = room(1);
+    return one(mount, rows, err);
   }
-  brine_host_disks_list_mount_free(&mounts);
-  if (mount && rows->len == 0) {
-    static const char what[] = "nothing is mounted at ";
-    err->len = sizeof what - 1 + mount->len;
-    err->ptr = malloc(err->len);
-    if (!err->ptr) abort();
-    memcpy(err->ptr, what, sizeof what - 1);
-    memcpy(err->ptr + sizeof what - 1, mount->ptr, mount->len);
-    return false;
-  }
+  brine_host_disks_list_file_system_t all;
+  if (!brine_host_disks_file_systems(&all, err)) return false;
+  rows->ptr = room(all.len);
+  for (size_t i = 0; i < all.len; i++)
+    if (all.ptr[i].space.blocks > 0) rows->ptr[rows->len++] = row(&all.ptr[i]);
+  brine_host_disks_list_file_system_free(&all);
   return true;
 }

@@ -11,13 +11,15 @@ use brine_sandbox::{DisksOp, HostError};
 use rustix::fs::{StatVfs, statvfs};
 
 use super::slow::Slow;
-use mounts::{MOUNTS, Mount, Table, answers_at_once};
+use mounts::{MOUNTS, Mount, Mounts, Table};
 
-/// Bytes of a path.
-const MAX_PATH: usize = 4_096;
 /// File systems that may hang at once, and how long one is waited for.
 const MAX_HUNG: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
+/// To ask one of those mounts what is not mounted yet.
+const AUTOFS: &str = "autofs";
+/// File systems that are asked before others have their turn.
+const AT_A_TIME: usize = 64;
 
 /// Asks file systems.
 pub(super) struct Disks {
@@ -41,33 +43,37 @@ impl Disks {
         let mounts = self.table.now().await;
         let mounts = mounts.map_err(|e| HostError::Failed(format!("{MOUNTS} cannot be read: {e}")))?;
         match op {
-            DisksOp::Mounts => Ok(list(mounts.iter().map(|mount| {
-                map([
-                    ("device", Value::from(mount.device.as_str())),
-                    ("mount_point", Value::from(mount.mount_point.as_str())),
-                    ("fstype", Value::from(mount.fstype.as_str())),
-                    ("options", list(mount.options.iter().map(String::as_str))),
-                    ("device_number", Value::from(mount.device_number)),
-                ])
-            }))),
-            DisksOp::Usage { mount_point } => {
-                if mount_point.len() > MAX_PATH || !mounts.iter().any(|mount| mount.mount_point == mount_point) {
-                    return Err(HostError::Failed(format!("nothing is mounted at {mount_point:?}")));
+            DisksOp::Mounts => Ok(list(mounts.all().iter().map(told))),
+            DisksOp::Usage { mount_point } => self.usage(&mounts, seen(&mounts, &mount_point)?).await,
+            DisksOp::FileSystemAt { mount_point } => {
+                let mount = seen(&mounts, &mount_point)?;
+                Ok(file_system(mount, self.usage(&mounts, mount).await?))
+            }
+            DisksOp::FileSystems => {
+                let mut all = Vec::new();
+                for (at, mount) in mounts.seen().filter(|mount| mount.fstype != AUTOFS).enumerate() {
+                    if at % AT_A_TIME == AT_A_TIME - 1 {
+                        tokio::task::yield_now().await;
+                    }
+                    if let Ok(space) = self.usage(&mounts, mount).await {
+                        all.push(file_system(mount, space));
+                    }
                 }
-                self.usage(&mounts, mount_point).await
+                Ok(Value::Array(all))
             }
         }
     }
 
-    async fn usage(&self, mounts: &[Mount], mount_point: String) -> Result<Value, HostError> {
-        let what = format!("the file system at {mount_point:?}");
-        let said = if answers_at_once(mounts, &mount_point) {
-            statvfs(mount_point.as_str())
+    async fn usage(&self, mounts: &Mounts, mount: &Mount) -> Result<Value, HostError> {
+        let mount_point = mount.mount_point.as_str();
+        let what = || format!("the file system at {mount_point:?}");
+        let said = if mounts.answers_at_once(mount_point) {
+            statvfs(mount_point)
         } else {
-            self.patiently(&what, mount_point).await?
+            self.patiently(&what(), mount_point.to_owned()).await?
         };
         let StatVfs { f_frsize, f_blocks, f_bfree, f_bavail, f_files, f_ffree, .. } =
-            said.map_err(|e| HostError::Failed(format!("{what} cannot be asked: {e}")))?;
+            said.map_err(|e| HostError::Failed(format!("{} cannot be asked: {e}", what())))?;
         Ok(map([
             ("block_size", Value::from(f_frsize)),
             ("blocks", Value::from(f_blocks)),
@@ -99,6 +105,24 @@ impl Disks {
     }
 }
 
+fn seen<'a>(mounts: &'a Mounts, mount_point: &str) -> Result<&'a Mount, HostError> {
+    mounts.at(mount_point).ok_or_else(|| HostError::Failed(format!("nothing is mounted at {mount_point:?}")))
+}
+
+fn told(mount: &Mount) -> Value {
+    map([
+        ("device", Value::from(mount.device.as_str())),
+        ("mount_point", Value::from(mount.mount_point.as_str())),
+        ("fstype", Value::from(mount.fstype.as_str())),
+        ("options", list(mount.options.iter().map(String::as_str))),
+        ("device_number", Value::from(mount.device_number)),
+    ])
+}
+
+fn file_system(mount: &Mount, space: Value) -> Value {
+    map([("mount", told(mount)), ("space", space)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,9 +140,20 @@ mod tests {
         let root = disks.answer(DisksOp::Usage { mount_point: "/".to_owned() }).await.unwrap();
         let number = |key: &str| root.get(key).unwrap().as_u64().unwrap();
         assert!(number("blocks") >= number("blocks_free") && number("block_size") > 0);
+        let one = disks.answer(DisksOp::FileSystemAt { mount_point: "/".to_owned() }).await.unwrap();
+        let blocks = |space: &Value| space.get("blocks").unwrap().as_u64();
+        assert_eq!(blocks(one.get("space").unwrap()), blocks(&root));
+        let Value::Array(all) = disks.answer(DisksOp::FileSystems).await.unwrap() else { panic!("no list") };
+        let places: Vec<_> = all.iter().map(|one| one.get("mount").unwrap().get_text("mount_point").unwrap()).collect();
+        assert!(places.contains(&"/") && places.contains(&"/proc"), "{places:?}");
+        assert!(all.contains(&one) || all.iter().any(|other| other.get("mount") == one.get("mount")));
+        assert!(places.iter().all(|place| places.iter().filter(|other| *other == place).count() == 1), "{places:?}");
         for elsewhere in ["/etc", "", "/../", "//", "/\0"] {
-            let error = disks.answer(DisksOp::Usage { mount_point: elsewhere.to_owned() }).await.unwrap_err();
-            assert!(error.to_string().starts_with("nothing is mounted at"), "{error}");
+            let mount_point = elsewhere.to_owned();
+            for op in [DisksOp::Usage { mount_point: mount_point.clone() }, DisksOp::FileSystemAt { mount_point }] {
+                let error = disks.answer(op).await.unwrap_err();
+                assert!(error.to_string().starts_with("nothing is mounted at"), "{error}");
+            }
         }
     }
 
@@ -127,7 +162,14 @@ mod tests {
     async fn a_mount_is_asked_once_at_a_time() {
         let disks = Disks::patient(Duration::from_millis(50));
         let hung = disks.turn("/mnt").lock_owned().await;
-        let error = disks.usage(&[], "/mnt".to_owned()).await.unwrap_err();
+        let mount = Mount {
+            device: "host:/".to_owned(),
+            mount_point: "/mnt".to_owned(),
+            fstype: "nfs4".to_owned(),
+            options: Vec::new(),
+            device_number: 0,
+        };
+        let error = disks.usage(&Mounts::default(), &mount).await.unwrap_err();
         assert_eq!(error.to_string(), "the file system at \"/mnt\" does not answer");
         drop(hung);
         disks.turn("/other");

@@ -1,5 +1,6 @@
 //! The mount table of this process's namespace, read again where the kernel says that it changed.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -48,21 +49,74 @@ pub(super) struct Mount {
     pub(super) device_number: u64,
 }
 
+/// The mounts there are, in the order of the kernel: one that hides another comes after it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Mounts {
+    all: Vec<Mount>,
+    /// By mount point.
+    places: HashMap<String, Place>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    /// Which of all is seen there.
+    seen: usize,
+    /// All that were ever mounted there tell their usage from memory.
+    in_memory: bool,
+}
+
+impl Mounts {
+    fn new(all: Vec<Mount>) -> Self {
+        let mut places: HashMap<String, Place> = HashMap::with_capacity(all.len());
+        for (at, mount) in all.iter().enumerate() {
+            let in_memory = IN_MEMORY.contains(&mount.fstype.as_str());
+            let place = places.entry(mount.mount_point.clone()).or_insert(Place { seen: at, in_memory });
+            (place.seen, place.in_memory) = (at, place.in_memory && in_memory);
+        }
+        Self { all, places }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> &[Mount] {
+        &self.all
+    }
+
+    /// Those that are not hidden by another at the same place.
+    pub(super) fn seen(&self) -> impl Iterator<Item = &Mount> {
+        let is_seen =
+            |(at, mount): &(usize, &Mount)| self.places.get(&mount.mount_point).is_some_and(|p| p.seen == *at);
+        self.all.iter().enumerate().filter(is_seen).map(|(_, mount)| mount)
+    }
+
+    /// The one that is seen at a mount point.
+    pub(super) fn at(&self, mount_point: &str) -> Option<&Mount> {
+        self.all.get(self.places.get(mount_point)?.seen)
+    }
+
+    /// Whether the file system that is seen at this mount point, and those on the way to it, tell their usage without waiting.
+    /// The names on the way are in memory too: a mount point and the folders above it stay in the kernel's cache.
+    pub(super) fn answers_at_once(&self, mount_point: &str) -> bool {
+        let above = mount_point.match_indices('/').map(|(at, _)| &mount_point[..at.max(1)]);
+        let mut on_the_way = above.chain([mount_point]).filter_map(|place| self.places.get(place)).peekable();
+        on_the_way.peek().is_some() && on_the_way.all(|place| place.in_memory)
+    }
+}
+
 /// The table as it was read last.
 #[derive(Default)]
 pub(super) struct Table(Mutex<Option<Known>>);
 
 struct Known {
     file: File,
-    mounts: Arc<[Mount]>,
+    mounts: Arc<Mounts>,
     read: Instant,
     /// The kernel said so: it says it once.
     changed: bool,
 }
 
 impl Table {
-    /// The mounts there are, in the order of the kernel: one that hides another comes after it.
-    pub(super) async fn now(self: &Arc<Self>) -> io::Result<Arc<[Mount]>> {
+    /// The mounts there are.
+    pub(super) async fn now(self: &Arc<Self>) -> io::Result<Arc<Mounts>> {
         if let Some(known) = self.unchanged() {
             return Ok(known);
         }
@@ -71,14 +125,14 @@ impl Table {
         tokio::task::spawn_blocking(move || this.read()).await?
     }
 
-    fn unchanged(&self) -> Option<Arc<[Mount]>> {
+    fn unchanged(&self) -> Option<Arc<Mounts>> {
         let mut known = self.lock();
         let known = known.as_mut()?;
         known.changed |= changed(&known.file);
         (!known.changed && known.read.elapsed() < MAX_AGE).then(|| Arc::clone(&known.mounts))
     }
 
-    fn read(&self) -> io::Result<Arc<[Mount]>> {
+    fn read(&self) -> io::Result<Arc<Mounts>> {
         let known = self.lock().take();
         let (mut file, read) = (known.map_or_else(|| File::open(MOUNTS), |known| Ok(known.file))?, Instant::now());
         // What changes from here on is seen by the next who asks.
@@ -88,7 +142,7 @@ impl Table {
         (&mut file).take(MAX_BYTES).read_to_end(&mut text)?;
         let lines = text.split(|byte| *byte == b'\n');
         let mounts = lines.filter_map(|line| parse(&String::from_utf8_lossy(line))).take(MAX_MOUNTS);
-        let mounts: Arc<[Mount]> = mounts.collect();
+        let mounts = Arc::new(Mounts::new(mounts.collect()));
         *self.lock() = Some(Known { file, mounts: Arc::clone(&mounts), read, changed: false });
         Ok(mounts)
     }
@@ -103,17 +157,6 @@ fn changed(file: &File) -> bool {
     let mut asked = [PollFd::new(file, PollFlags::PRI)];
     // One that cannot be asked is read again.
     poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
-}
-
-/// Whether the file system that is seen at this mount point, and those on the way to it, tell their usage without waiting.
-/// The names on the way are in memory too: a mount point and the folders above it stay in the kernel's cache.
-pub(super) fn answers_at_once(mounts: &[Mount], mount_point: &str) -> bool {
-    let on_the_way = |mount: &&Mount| {
-        let rest = mount_point.strip_prefix(mount.mount_point.trim_end_matches('/'));
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let mut on_the_way = mounts.iter().filter(on_the_way).peekable();
-    on_the_way.peek().is_some() && on_the_way.all(|mount| IN_MEMORY.contains(&mount.fstype.as_str()))
 }
 
 /// One line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt/point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
@@ -201,24 +244,39 @@ mod tests {
             mount("/tmp", "tmpfs"),
             mount("/tmp", "cifs"),
         ]);
-        let at_once = |point| answers_at_once(&mounts, point);
+        let mounts = Mounts::new(mounts);
+        let at_once = |point| mounts.answers_at_once(point);
         assert!(at_once("/") && at_once("/srvs"));
         for waits in ["/srv", "/srv/own", "/mnt", "/tmp"] {
             assert!(!at_once(waits), "{waits}");
         }
-        assert!(!answers_at_once(&[mount("/", "overlay")], "/") && !answers_at_once(&[], "/"));
+        let of = |mounts: Vec<Mount>| Mounts::new(mounts).answers_at_once("/");
+        assert!(!of(vec![mount("/", "overlay")]) && !of(vec![]));
+        // The last at a place hides the others.
+        let seen: Vec<_> = mounts.seen().map(|mount| (mount.mount_point.as_str(), mount.fstype.as_str())).collect();
+        let expected = [
+            ("/", "ext4"),
+            ("/srv", "nfs4"),
+            ("/srv/own", "ext4"),
+            ("/srvs", "xfs"),
+            ("/mnt", "fuse.sshfs"),
+            ("/tmp", "cifs"),
+        ];
+        assert_eq!(seen, expected);
+        assert_eq!(mounts.at("/tmp").unwrap().fstype, "cifs");
+        assert_eq!(mounts.at("/tmp/"), None);
     }
 
     #[tokio::test]
     async fn a_table_is_read_again_when_it_is_old() {
         let table = Arc::new(Table::default());
         let first = table.now().await.unwrap();
-        assert!(first.iter().any(|mount| mount.mount_point == "/proc"));
-        table.lock().as_mut().unwrap().mounts = Arc::from([]);
+        assert!(first.all().iter().any(|mount| mount.mount_point == "/proc"));
+        table.lock().as_mut().unwrap().mounts = Arc::default();
         // The table of other tests' processes may change meanwhile; then it is read, which is right too.
         let again = table.now().await.unwrap();
-        assert!(again.is_empty() || again == first);
+        assert!(again.all().is_empty() || again == first);
         table.lock().as_mut().unwrap().read -= MAX_AGE;
-        assert!(!table.now().await.unwrap().is_empty());
+        assert!(!table.now().await.unwrap().all().is_empty());
     }
 }

@@ -25,6 +25,18 @@ struct Space {
     inodes_free: u64,
 }
 
+#[derive(Deserialize)]
+struct FileSystem {
+    mount: Mount,
+    space: Space,
+}
+
+impl From<FileSystem> for wit::FileSystem {
+    fn from(FileSystem { mount, space }: FileSystem) -> Self {
+        Self { mount: mount.into(), space: space.into() }
+    }
+}
+
 impl From<Mount> for wit::Mount {
     fn from(mount: Mount) -> Self {
         let Mount { device, mount_point, fstype, options, device_number } = mount;
@@ -48,5 +60,15 @@ impl wit::Host for Guest {
     async fn usage(&mut self, mount_point: String) -> wasmtime::Result<Result<wit::Space, String>> {
         let op = HostOp::Disks(DisksOp::Usage { mount_point });
         Ok(self.ask_for::<Space>("disks.usage", op).await?.map(Into::into))
+    }
+
+    async fn file_systems(&mut self) -> wasmtime::Result<Result<Vec<wit::FileSystem>, String>> {
+        let all = self.ask_for::<Vec<FileSystem>>("disks.file-systems", HostOp::Disks(DisksOp::FileSystems)).await?;
+        Ok(all.map(|all| all.into_iter().map(Into::into).collect()))
+    }
+
+    async fn file_system_at(&mut self, mount_point: String) -> wasmtime::Result<Result<wit::FileSystem, String>> {
+        let op = HostOp::Disks(DisksOp::FileSystemAt { mount_point });
+        Ok(self.ask_for::<FileSystem>("disks.file-system-at", op).await?.map(Into::into))
     }
 }
