@@ -16,8 +16,6 @@ use mounts::{MOUNTS, Mount, Mounts, Table};
 /// File systems that may hang at once, and how long one is waited for.
 const MAX_HUNG: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
-/// To ask one of those mounts what is not mounted yet.
-const AUTOFS: &str = "autofs";
 /// File systems that are asked before others have their turn.
 const AT_A_TIME: usize = 64;
 
@@ -51,7 +49,7 @@ impl Disks {
             }
             DisksOp::FileSystems => {
                 let mut all = Vec::new();
-                for (at, mount) in mounts.seen().filter(|mount| mount.fstype != AUTOFS).enumerate() {
+                for (at, mount) in mounts.to_ask().enumerate() {
                     if at % AT_A_TIME == AT_A_TIME - 1 {
                         tokio::task::yield_now().await;
                     }

@@ -39,6 +39,9 @@ const IN_MEMORY: [&str; 16] = [
     "xfs",
 ];
 
+/// To ask one of those mounts what is not mounted yet.
+const AUTOFS: &str = "autofs";
+
 /// A mounted file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
@@ -81,11 +84,12 @@ impl Mounts {
         &self.all
     }
 
-    /// Those that are not hidden by another at the same place.
-    pub(super) fn seen(&self) -> impl Iterator<Item = &Mount> {
+    /// Those that are not hidden by another at the same place, and that do not come with the question.
+    pub(super) fn to_ask(&self) -> impl Iterator<Item = &Mount> {
         let is_seen =
             |(at, mount): &(usize, &Mount)| self.places.get(&mount.mount_point).is_some_and(|p| p.seen == *at);
-        self.all.iter().enumerate().filter(is_seen).map(|(_, mount)| mount)
+        let seen = self.all.iter().enumerate().filter(is_seen).map(|(_, mount)| mount);
+        seen.filter(|mount| mount.fstype != AUTOFS)
     }
 
     /// The one that is seen at a mount point.
@@ -243,6 +247,9 @@ mod tests {
             mount("/mnt", "fuse.sshfs"),
             mount("/tmp", "tmpfs"),
             mount("/tmp", "cifs"),
+            mount("/net", "autofs"),
+            mount("/home", "autofs"),
+            mount("/home", "ext4"),
         ]);
         let mounts = Mounts::new(mounts);
         let at_once = |point| mounts.answers_at_once(point);
@@ -253,7 +260,7 @@ mod tests {
         let of = |mounts: Vec<Mount>| Mounts::new(mounts).answers_at_once("/");
         assert!(!of(vec![mount("/", "overlay")]) && !of(vec![]));
         // The last at a place hides the others.
-        let seen: Vec<_> = mounts.seen().map(|mount| (mount.mount_point.as_str(), mount.fstype.as_str())).collect();
+        let seen: Vec<_> = mounts.to_ask().map(|mount| (mount.mount_point.as_str(), mount.fstype.as_str())).collect();
         let expected = [
             ("/", "ext4"),
             ("/srv", "nfs4"),
@@ -261,6 +268,7 @@ mod tests {
             ("/srvs", "xfs"),
             ("/mnt", "fuse.sshfs"),
             ("/tmp", "cifs"),
+            ("/home", "ext4"),
         ];
         assert_eq!(seen, expected);
         assert_eq!(mounts.at("/tmp").unwrap().fstype, "cifs");
