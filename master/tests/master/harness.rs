@@ -96,7 +96,10 @@ impl TestMaster {
     }
 
     pub(crate) async fn events(&self) -> Events {
-        Events { bus: EventSubscriber::connect(&self.path("sock/master_event_pub.ipc")).await.unwrap() }
+        let bus = EventSubscriber::connect(&self.path("sock/master_event_pub.ipc")).await.unwrap();
+        // Only what asks for a job does this by itself.
+        self.server().bus().settle();
+        Events { bus }
     }
 
     pub(crate) fn requester(&self) -> Requester {
