@@ -55,11 +55,11 @@ fn check_output(output: &Path) -> Result<(), Failure> {
 
 fn print(output: &Path, name: &ModuleName, size: usize, info: &ModuleInfo) {
     let version = info.version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
-    println!("{}: {name}{version}, {} KB", output.display(), size.div_ceil(1000));
+    say!("{}: {name}{version}, {} KB", output.display(), size.div_ceil(1000));
     for function in &info.functions {
-        println!("  {}", brine_component::signature(name.as_str(), function));
+        say!("  {}", brine_component::signature(name.as_str(), function));
     }
     for note in &info.notes {
-        println!("  note: {note}");
+        say!("  note: {note}");
     }
 }

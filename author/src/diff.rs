@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use brine_component::{Function, signature};
-use brine_protocol::output::visible;
 use serde_json::{Value, json};
 
 use crate::asks::Asks;
@@ -29,7 +28,7 @@ pub(crate) fn run(options: &Diff) -> Result<ExitCode, Failure> {
     new.name.clone_from(&old.name);
     let difference = compare(&old, &new);
     if options.json {
-        println!("{:#}", difference.json(&old, &new));
+        say!("{}", brine_protocol::text::json(&format!("{:#}", difference.json(&old, &new))));
     } else {
         difference.print(&old, &new);
     }
@@ -58,35 +57,35 @@ fn compare<'a>(old: &'a Module, new: &'a Module) -> Difference<'a> {
 impl Difference<'_> {
     fn print(&self, old: &Module, new: &Module) {
         let (was, is) = (old.wasm.len(), new.wasm.len());
-        println!("{} {} -> {}", old.name, old.version(), new.version());
-        println!("  {:<7} {was} -> {is} bytes", "size");
-        println!("  {:<7} {} -> {}", "sha256", old.sha256, new.sha256);
+        say!("{} {} -> {}", old.name, old.version(), new.version());
+        say!("  {:<7} {was} -> {is} bytes", "size");
+        say!("  {:<7} {} -> {}", "sha256", old.sha256, new.sha256);
         if old.sha256 == new.sha256 {
-            println!("\nthey are the same, byte for byte");
+            say!("\nthey are the same, byte for byte");
             return;
         }
-        println!("\nfunctions");
-        let shown = |function| visible(&signature(&old.name, function)).into_owned();
+        say!("\nfunctions");
+        let shown = |function| signature(&old.name, function);
         for function in &self.removed {
-            println!("  - {}", shown(function));
+            say!("  - {}", shown(function));
         }
         for (was, now) in &self.changed {
-            println!("  - {}\n  + {}", shown(was), shown(now));
+            say!("  - {}\n  + {}", shown(was), shown(now));
         }
         for function in &self.added {
-            println!("  + {}", shown(function));
+            say!("  + {}", shown(function));
         }
         if self.removed.is_empty() && self.changed.is_empty() && self.added.is_empty() {
-            println!("  the same");
+            say!("  the same");
         }
-        println!("\nasks for");
+        say!("\nasks for");
         for line in self.less.lines("  - ").into_iter().chain(self.more.lines("  + ")) {
-            println!("{}", visible(&line));
+            say!("{line}");
         }
         match (self.more.is_nothing(), self.less.is_nothing()) {
-            (true, true) => println!("  the same: minions take it by themselves"),
-            (true, false) => println!("  less: minions take it by themselves"),
-            (false, _) => println!("  more: a minion keeps the old one until its owner grants that"),
+            (true, true) => say!("  the same: minions take it by themselves"),
+            (true, false) => say!("  less: minions take it by themselves"),
+            (false, _) => say!("  more: a minion keeps the old one until its owner grants that"),
         }
     }
 

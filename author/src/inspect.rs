@@ -4,7 +4,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use brine_component::{Function, signature};
-use brine_protocol::output::visible;
 use brine_sandbox::{Compiled, Rest};
 use serde_json::{Value, json};
 
@@ -18,7 +17,8 @@ pub(crate) fn run(options: &Inspect) -> Result<ExitCode, Failure> {
     let module = Module::read(&options.file, !options.no_compile)?;
     let signatures = signatures::read(&options.file);
     if options.json {
-        println!("{:#}", as_json(&module, signatures.as_ref().map(Option::as_deref)));
+        let json = as_json(&module, signatures.as_ref().map(Option::as_deref));
+        say!("{}", brine_protocol::text::json(&format!("{json:#}")));
     } else {
         print(&module, signatures.as_ref().map(Option::as_deref));
     }
@@ -28,48 +28,48 @@ pub(crate) fn run(options: &Inspect) -> Result<ExitCode, Failure> {
 }
 
 fn print(module: &Module, signatures: Result<Option<&[Block]>, &Failure>) {
-    println!("{} {}", module.name, module.version());
+    say!("{} {}", module.name, module.version());
     if let Some(doc) = &module.info.doc {
         print_doc(doc, "  ");
     }
-    println!();
-    println!("  {:<9} {}, {} bytes", "file", module.path.display(), module.wasm.len());
-    println!("  {:<9} {}", "sha256", module.sha256);
+    say!("");
+    say!("  {:<9} {}, {} bytes", "file", module.path.display(), module.wasm.len());
+    say!("  {:<9} {}", "sha256", module.sha256);
     match signatures {
-        Ok(None) => println!("  {:<9} no: there is no {}", "signed", signatures::path_of(&module.path).display()),
+        Ok(None) => say!("  {:<9} no: there is no {}", "signed", signatures::path_of(&module.path).display()),
         Ok(Some(blocks)) => {
             for block in blocks {
-                println!("  {:<9} {}", "signed", said(block));
+                say!("  {:<9} {}", "signed", said(block));
             }
         }
-        Err(error) => println!("  {:<9} no: {error}", "signed"),
+        Err(error) => say!("  {:<9} no: {error}", "signed"),
     }
     match &module.compiled {
-        Some(Ok(compiled)) => println!("  {:<9} {}", "compiles", cost(compiled)),
-        Some(Err(why)) => println!("  {:<9} no, so every minion refuses it: it {}", "compiles", visible(why)),
+        Some(Ok(compiled)) => say!("  {:<9} {}", "compiles", cost(compiled)),
+        Some(Err(why)) => say!("  {:<9} no, so every minion refuses it: it {}", "compiles", why),
         None => {}
     }
-    println!("\nfunctions");
+    say!("\nfunctions");
     for function in &module.info.functions {
-        println!("  {}", visible(&signature(&module.name, function)));
+        say!("  {}", signature(&module.name, function));
         if let Some(doc) = &function.doc {
             print_doc(doc, "      ");
         }
     }
     for note in &module.info.notes {
-        println!("  note: {}", visible(note));
+        say!("  note: {note}");
     }
-    println!("\nasks for");
+    say!("\nasks for");
     for line in module.asks.lines("  ") {
-        println!("{}", visible(&line));
+        say!("{line}");
     }
     if module.asks.is_nothing() {
-        println!("  nothing that has to be granted");
+        say!("  nothing that has to be granted");
     }
     if let Some(lines) = configuration(module) {
-        println!("\nto grant it, in the minion's configuration");
+        say!("\nto grant it, in the minion's configuration");
         for line in lines.lines() {
-            println!("  {line}");
+            say!("  {line}");
         }
     }
 }
@@ -81,7 +81,7 @@ fn configuration(module: &Module) -> Option<String> {
 
 fn print_doc(doc: &str, indent: &str) {
     for line in doc.lines() {
-        println!("{}", format!("{indent}{}", visible(line)).trim_end());
+        say!("{}", format!("{indent}{line}").trim_end());
     }
 }
 
@@ -89,7 +89,7 @@ fn print_doc(doc: &str, indent: &str) {
 fn said(block: &Block) -> String {
     let said = block.said();
     let time = said.time().map(|time| format!(" on {time}")).unwrap_or_default();
-    let version = said.version.map(|version| format!(", version {}", visible(&version))).unwrap_or_default();
+    let version = said.version.map(|version| format!(", version {version}")).unwrap_or_default();
     format!("by key {}{time}{version}, as it says: `salt-module verify` checks that", block.key)
 }
 

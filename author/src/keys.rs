@@ -50,9 +50,9 @@ pub(crate) fn generate(options: &Keygen) -> Result<(), Failure> {
         return Err(failure);
     }
     let (secret, public) = (secret.display(), public.display());
-    println!("{secret}  the secret key: signs modules, stays with you");
-    println!("{public}  the public key: {line}");
-    println!("Sign with `salt-module sign NAME.wasm --key {secret}`; give {public} to the owners of minions.");
+    say!("{secret}  the secret key: signs modules, stays with you");
+    say!("{public}  the public key: {line}");
+    say!("Sign with `salt-module sign NAME.wasm --key {secret}`; give {public} to the owners of minions.");
     Ok(())
 }
 
@@ -84,7 +84,10 @@ pub(crate) fn secret(path: &Path, password: &Password) -> Result<SecretKey, Fail
     let mode = std::fs::metadata(path).map(|metadata| metadata.permissions().mode()).unwrap_or_default();
     if mode & 0o077 != 0 {
         let path = path.display();
-        eprintln!("salt-module: warning: others may read {path} (mode {:o}): chmod 600 {path}", mode & 0o777);
+        brine_protocol::commandline::output::stderr(&format!(
+            "salt-module: warning: others may read {path} (mode {:o}): chmod 600 {path}",
+            mode & 0o777
+        ));
     }
     let line = text.lines().nth(1).unwrap_or_default().trim();
     let bytes = Zeroizing::new(STANDARD.decode(line).unwrap_or_default());

@@ -12,6 +12,13 @@
 //! Invariants: what an auditor looks at is hostile: nothing here parses more of a component than its outermost sections
 //! outside of the compiler's cage. A file appears whole or not at all, and a secret key is never overwritten.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+/// Prints a line for people: what a module says of itself is shown as it is, and drives no terminal.
+macro_rules! say {
+    ($($what:tt)*) => { brine_protocol::commandline::output::stdout(&format!($($what)*)) };
+}
+
 mod asks;
 mod build;
 mod cage;
@@ -47,14 +54,13 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let options = match Options::try_parse_from(args) {
         Ok(options) => options,
         Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS };
+            return if commandline::explain(&error) { ExitCode::from(failure::USAGE) } else { ExitCode::SUCCESS };
         }
     };
     match run(options.command) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("salt-module: {failure}");
+            commandline::output::stderr(&format!("salt-module: {failure}"));
             ExitCode::from(failure.code)
         }
     }

@@ -35,17 +35,17 @@ pub(crate) fn run(options: &New) -> Result<(), Failure> {
 
 fn print(dir: &Path, name: &ModuleName, options: &New, names: &Names) {
     let language = options.lang.language();
-    println!("{} is the folder of {name}, a module in {}:", dir.display(), language.title());
-    println!("  {:<18} its functions: names, types, documentation", "wit/world.wit");
-    println!("  {:<18} what the host offers to modules", "wit/deps/");
+    say!("{} is the folder of {name}, a module in {}:", dir.display(), language.title());
+    say!("  {:<18} its functions: names, types, documentation", "wit/world.wit");
+    say!("  {:<18} what the host offers to modules", "wit/deps/");
     for (path, what) in language.tour() {
-        println!("  {:<18} {what}", names.fill(path));
+        say!("  {:<18} {what}", names.fill(path));
     }
-    println!("Next:");
-    println!("  cd {}", dir.display());
-    println!("  salt-module build");
-    println!("  salt-module run {name}.wasm world");
-    println!("  {:<33} # its own test", language.test_command());
+    say!("Next:");
+    say!("  cd {}", dir.display());
+    say!("  salt-module build");
+    say!("  salt-module run {name}.wasm world");
+    say!("  {:<33} # its own test", language.test_command());
 }
 
 /// One name in the spellings of several languages.

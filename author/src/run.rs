@@ -69,9 +69,9 @@ fn log(level: &str) -> Result<(), Failure> {
 
 /// What there is to call.
 fn list(module: &Module) -> Result<ExitCode, Failure> {
-    println!("{} has these functions; name one, and its arguments after it:", module.name);
+    say!("{} has these functions; name one, and its arguments after it:", module.name);
     for function in &module.info.functions {
-        println!("  {}", output::visible(&brine_component::signature(&module.name, function)));
+        say!("  {}", brine_component::signature(&module.name, function));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -204,7 +204,7 @@ async fn call(
     let Called { outcome, ran, usage } = local.call(fun, parse_input(&options.arguments)).await;
     if options.usage {
         let shown = output::render("nested", &map([("usage", usage)]), &Style::default());
-        eprintln!("{}", shown.trim_end());
+        brine_protocol::commandline::output::stderr(shown.trim_end());
     }
     if !ran && outcome.value.text().is_some() {
         let said = with_hint(&outcome.value.python_str(), grants);
@@ -216,9 +216,8 @@ async fn call(
 
 /// A refusal's words tell an owner what to write; here it is an option.
 fn with_hint(words: &str, grants: &Merged) -> String {
-    let words = output::visible(words);
-    match grants::lacking(&words, grants) {
-        None => words.into_owned(),
+    match grants::lacking(words, grants) {
+        None => words.to_owned(),
         Some(options) => format!("{words}\nHere it is granted by: {options}"),
     }
 }
@@ -226,8 +225,9 @@ fn with_hint(words: &str, grants: &Merged) -> String {
 /// As `salt-call` prints it.
 fn print(options: &Run, value: &Value, retcode: i64) {
     let terminal = std::io::stdout().is_terminal();
-    let style = Style { retcode, ..if terminal { Style::terminal() } else { Style::default() } };
+    let mut style = Style { retcode, ..if terminal { Style::terminal() } else { Style::default() } };
     let name = options.out.as_deref().unwrap_or("nested");
+    style.visible |= Outputter::by_name(name).is_some_and(Outputter::has_escapes);
     let text = output::render(name, &map([("local", value.clone())]), &style);
     let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     let mut out = std::io::stdout().lock();

@@ -58,7 +58,7 @@ pub(crate) fn sign(path: &Path, key: &SecretKey, add: bool) -> Result<(), Failur
         (false, n) => format!(", in place of {n} other signer{} (--add keeps them)", if n == 1 { "" } else { "s" }),
     };
     let again = if own.is_empty() { "" } else { " again" };
-    println!("{}: {name}{version} signed{again} by key {number}{beside}", signatures::path_of(path).display());
+    say!("{}: {name}{version} signed{again} by key {number}{beside}", signatures::path_of(path).display());
     Ok(())
 }
 

@@ -126,7 +126,10 @@ pub(crate) fn installed(
     if ready.exists() && dir.is_dir() {
         return Ok(dir);
     }
-    eprintln!("salt-module: installing {name} {version} ({size}) into {}", dir.display());
+    brine_protocol::commandline::output::stderr(&format!(
+        "salt-module: installing {name} {version} ({size}) into {}",
+        dir.display()
+    ));
     if dir.exists() {
         std::fs::remove_dir_all(&dir).map_err(|error| Failure::unwritable(&dir, error))?;
     }

@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Verify) -> Result<(), Failure> {
             )
         }));
     }
-    println!("{}", lines.join("\n"));
+    say!("{}", lines.join("\n"));
     Ok(())
 }
 

@@ -29,6 +29,7 @@ impl Bus {
     pub(crate) async fn connect(path: PathBuf) -> Result<Self, ClientError> {
         match UnixStream::connect(&path).await {
             Ok(stream) => Ok(Self { path, stream: Some(stream), decoder: FrameDecoder::default() }),
+            Err(source) if source.kind() == ErrorKind::PermissionDenied => Err(ClientError::NotPermitted(path)),
             Err(source) => Err(ClientError::MasterDown { socket: path, source }),
         }
     }
@@ -37,7 +38,7 @@ impl Bus {
     /// listen may still publish.
     pub(crate) async fn probe(path: PathBuf) -> Result<(), ClientError> {
         match Self::connect(path).await {
-            Err(ClientError::MasterDown { source, .. }) if source.kind() == ErrorKind::PermissionDenied => Ok(()),
+            Err(ClientError::NotPermitted(_)) => Ok(()),
             connected => connected.map(drop),
         }
     }

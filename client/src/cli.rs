@@ -41,7 +41,7 @@ impl Failure {
 pub fn finish(outcome: Outcome) -> ExitCode {
     let code = outcome.unwrap_or_else(|failure| {
         if let Some(message) = failure.message {
-            eprintln!("{message}");
+            print::stderr(&message);
         }
         failure.code
     });
@@ -63,6 +63,6 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 /// Tells on stderr what helps beyond an error's own words, in the form of Salt's log lines.
 fn hint(error: &ClientError) {
     if let Some(hint) = error.hint() {
-        eprintln!("[ERROR   ] {}", brine_protocol::output::visible(&hint));
+        print::stderr(&format!("[ERROR   ] {hint}"));
     }
 }

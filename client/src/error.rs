@@ -14,6 +14,12 @@ pub enum ClientError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// This user may not listen to the master's event bus.
+    #[error(
+        "Permission denied: the master's event bus {} may not be opened by this user: run this as root or as the user that the master \
+         runs as.", .0.display()
+    )]
+    NotPermitted(PathBuf),
     /// The request got no reply.
     #[error(
         "Salt request timed out. The master is not responding. You may need to run your command with `--async` in order \
@@ -66,13 +72,9 @@ impl ClientError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::MasterDown { socket, source } => {
-                use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
+                use std::io::ErrorKind::{ConnectionRefused, NotFound};
                 let socket = socket.display();
                 Some(match source.kind() {
-                    PermissionDenied => format!(
-                        "The master's event bus {socket} may not be opened by this user: run this as root or as the user that \
-                         the master runs as."
-                    ),
                     NotFound | ConnectionRefused => format!(
                         "No master has its event bus at {socket}: start salt-master, or name its configuration folder with -c."
                     ),

@@ -9,6 +9,8 @@
 //!
 //! A client subscribes to the event bus before it asks the master for anything, so that no return is missed.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod bus;
 pub mod cli;
 mod error;

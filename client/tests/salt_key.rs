@@ -365,3 +365,48 @@ fn version_and_help() {
     );
     assert!(help.contains("--include-denied") && help.contains("Actions:"), "{help}");
 }
+
+/// Through a pipe, too: what reads the names of keys there is a person, or a program that asks for JSON.
+#[test]
+fn ids_in_lists_are_shown_such_that_none_looks_like_another() {
+    let keys = Keys::new();
+    let pre = keys.path("pki/minions_pre");
+    std::fs::create_dir_all(&pre).unwrap();
+    let pem = keys.golden["pems"][0].as_str().unwrap().to_owned();
+    let ids = [
+        ("zz1", "zz1"),
+        ("zz1\u{202e}", "zz1\\u202e"),
+        ("zz\u{200b}1", "zz\\u200b1"),
+        ("zz1\u{ad}", "zz1\\xad"),
+        ("zz1\u{feff}", "zz1\\ufeff"),
+        ("zz1\u{e0041}", "zz1\\U000e0041"),
+        ("zz1 ", "zz1\\x20"),
+        ("zz1\u{3164}", "zz1\\u3164"),
+    ];
+    for (id, _) in ids {
+        std::fs::write(pre.join(id), &pem).unwrap();
+    }
+    let hidden = |text: &str| text.chars().any(|c| !c.is_ascii());
+    let text = |args: &[&str]| {
+        let output = keys.run(args, "");
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    for args in [&["-l", "un", "--no-color"][..], &["-L", "--no-color"], &["-f", "zz*", "--no-color"]] {
+        let listed = text(args);
+        for (_, shown) in ids {
+            let is_line = |line: &str| {
+                line.trim_end().strip_prefix(shown).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+            };
+            assert_eq!(listed.lines().filter(|line| is_line(line)).count(), 1, "{shown} in {listed}");
+        }
+        assert!(!hidden(&listed), "{listed}");
+    }
+    let json: Value = serde_json::from_str(&text(&["-l", "un", "--out=json"])).unwrap();
+    for (id, _) in ids {
+        assert!(json["minions_pre"].as_array().unwrap().iter().any(|listed| listed == id), "{id:?} in {json}");
+    }
+    for args in [&["-y", "-a", "zz1\u{202e}"][..], &["-y", "-d", "zz1\u{ad}"], &["-a", "no\u{202e}"], &["-p", "zz*"]] {
+        let said = text(args);
+        assert!(!hidden(&said) && said.contains("\\"), "{args:?}: {said}");
+    }
+}

@@ -3,14 +3,14 @@
 //! Giving is done as root in folders that another user may write, so it goes by open folders and never through a link: neither a symlink
 //! nor a second name of somebody else's file must get that file a new owner.
 
-use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::fs::{DirBuilder, Permissions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use brine_protocol::exit;
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Gid, Mode, OFlags, Uid};
+use brine_protocol::{exit, trusted_path};
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
 
 use crate::ProcessError;
 use crate::user::{self, Other};
@@ -57,10 +57,10 @@ impl Folder {
     /// # Errors
     /// When that is not so, as one line that says what to do.
     pub fn prepare(&self, program: &str) -> Result<(), ProcessError> {
-        make_dir(&self.path, self.mode).map_err(|e| self.error(program, &e))?;
-        let meta = std::fs::metadata(&self.path).map_err(|e| self.error(program, &e))?;
-        let (mode, path, option) = (meta.mode() & 0o7777, self.path.display(), self.option);
         let me = rustix::process::geteuid().as_raw();
+        let folder = trusted_path::folder(&self.path, self.mode, me).map_err(|e| self.error(program, &e))?;
+        let meta = folder.metadata().map_err(|e| self.error(program, &e))?;
+        let (mode, path, option) = (meta.mode() & 0o7777, self.path.display(), self.option);
         if meta.uid() != me && meta.uid() != 0 {
             let owner = user::name_of(meta.uid()).unwrap_or_else(|| meta.uid().to_string());
             let why = format!(
@@ -77,7 +77,7 @@ impl Folder {
             return Err(ProcessError::new(exit::NO_PERMISSION, why));
         }
         if self.private && mode & 0o077 != 0 {
-            std::fs::set_permissions(&self.path, Permissions::from_mode(0o700)).map_err(|e| self.error(program, &e))?;
+            folder.set_permissions(Permissions::from_mode(0o700)).map_err(|e| self.error(program, &e))?;
             tracing::warn!("the folder {path} ({option}) had mode {mode:04o}; it holds keys, and has 0700 now");
         }
         // Said now and by name, rather than later by the first file that fails.
@@ -113,8 +113,7 @@ pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
 pub fn give(program: &str, folders: &[Folder], files: &[&Path], to: &Other) -> Result<Vec<String>, ProcessError> {
     for folder in folders {
         let given = || -> io::Result<()> {
-            make_dir(&folder.path, folder.mode)?;
-            let dir = open_dir(CWD, &folder.path, OFlags::empty())?;
+            let dir = OwnedFd::from(trusted_path::folder(&folder.path, folder.mode, to.uid())?);
             give_one(&dir, to)?;
             give_contents(&dir, to, 0)
         };
@@ -173,11 +172,7 @@ fn give_contents(dir: &OwnedFd, to: &Other, depth: usize) -> io::Result<()> {
 
 /// Makes the file, if need be, and gives it.
 fn give_file(path: &Path, to: &Other) -> io::Result<()> {
-    if let Some(dir) = path.parent() {
-        make_dir(dir, 0o755)?;
-    }
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().create(true).append(true).mode(0o640).custom_flags(flags).open(path)?;
+    let file = trusted_path::open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o640, to.uid())?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.nlink() > 1 {
         return Err(io::Error::other("it is no regular file, or has a second name elsewhere"));

@@ -5,6 +5,8 @@
 //! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: what systemd is told
 //! - [`profile`]: where the time goes, for SIGUSR2
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod args;
 pub mod background;
 pub mod folders;

@@ -1,12 +1,11 @@
 //! The pid file: says which process is the daemon, and is locked while that is so. A lock ends with its process, so a file that was left
 //! behind is no obstacle, whoever has its number by now.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use brine_protocol::exit;
+use brine_protocol::{exit, trusted_path};
 use rustix::fs::{FlockOperation, OFlags};
 
 use crate::ProcessError;
@@ -25,12 +24,8 @@ impl PidFile {
     /// When another process holds it, or one of Python Salt's runs with the number in it.
     pub fn take(program: &str, path: &Path) -> Result<Option<Self>, ProcessError> {
         let open = || -> io::Result<File> {
-            if let Some(dir) = path.parent() {
-                std::fs::create_dir_all(dir)?;
-            }
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o644);
-            options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()).open(path)
+            let user = rustix::process::geteuid().as_raw();
+            trusted_path::open_file(path, OFlags::RDWR | OFlags::CREATE, 0o644, user)
         };
         let mut file = match open() {
             Ok(file) => file,

@@ -59,9 +59,10 @@ impl Untrusted {
 
 /// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
-    let text: String = path.to_string_lossy().chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let text = path.to_string_lossy();
+    let text = brine_protocol::text::line(&text);
     let plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+@%:,".contains(c));
-    if plain { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// Checks a file or folder of the configuration and the way to it. What is not there is nobody's; that its folder is others'
@@ -249,6 +250,6 @@ mod tests {
     fn paths_are_quoted_for_a_shell() {
         assert_eq!(quoted(Path::new("/etc/salt/minion")), "/etc/salt/minion");
         assert_eq!(quoted(Path::new("/a b/$(x)'y")), r"'/a b/$(x)'\''y'");
-        assert_eq!(quoted(Path::new("/a\nb")), "'/a?b'");
+        assert_eq!(quoted(Path::new("/a\nb")), "'/a\\nb'");
     }
 }

@@ -14,6 +14,8 @@
 //! Who sent a request is what its channel proved: handlers get a [`brine_protocol::ids::MinionId`] that was proved with the minion's session
 //! key and its accepted key, and never look at an id in a payload.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod access;
 mod audit;
 mod auth;

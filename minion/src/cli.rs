@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use brine_protocol::commandline::output::stderr;
 use brine_protocol::config::Config;
 use brine_protocol::{commandline, exit, logging};
 use clap::Parser;
@@ -20,10 +21,7 @@ pub(crate) fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Resu
 pub(crate) fn parse_all<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<(T, Vec<OsString>), i32> {
     let read = commandline::read(T::command(), args);
     let parsed = read.and_then(|(mut matches, line)| Ok((T::from_arg_matches_mut(&mut matches)?, line)));
-    parsed.map_err(|e| {
-        let _ = e.print();
-        if e.use_stderr() { exit::USAGE } else { exit::OK }
-    })
+    parsed.map_err(|e| if commandline::explain(&e) { exit::USAGE } else { exit::OK })
 }
 
 /// The most that is read of stdin.
@@ -43,11 +41,11 @@ pub(crate) fn parse_with_stdin<T: Parser>(
     match std::io::stdin().take(MAX_STDIN + 1).read_to_string(&mut text) {
         Ok(length) if length as u64 <= MAX_STDIN => {}
         Ok(_) => {
-            eprintln!("--args-stdin: more than 4 MiB");
+            stderr("--args-stdin: more than 4 MiB");
             return Err(exit::USAGE);
         }
         Err(error) => {
-            eprintln!("--args-stdin: {error}");
+            stderr(&format!("--args-stdin: {error}"));
             return Err(exit::USAGE);
         }
     }
@@ -86,7 +84,7 @@ pub(crate) fn start_log(
     logging::parse_level(&level)?;
     logging::parse_level(&file_level)?;
     logging::init(&level, Some((path, &file_level))).or_else(|e| {
-        eprintln!("{e}; logging to the terminal only");
+        stderr(&format!("{e}; logging to the terminal only"));
         logging::init(&level, None)
     })
 }

@@ -44,7 +44,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
         Err(code) => return code,
     };
     start(&flags.daemon, &line).unwrap_or_else(|error| {
-        eprintln!("salt-minion: {error}");
+        commandline::output::stderr(&format!("salt-minion: {error}"));
         error.exit_code()
     })
 }

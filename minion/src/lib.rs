@@ -11,6 +11,8 @@
 //! MAC and serial hold; a return is on disk before it is sent and until the master has acknowledged it; every queue,
 //! message and wait has a bound.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod broker;
 pub mod call;
 mod cli;

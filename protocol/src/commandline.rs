@@ -91,7 +91,7 @@ pub fn read(
     let mut args: Vec<OsString> = args.into_iter().collect();
     let matches = command.clone().try_get_matches_from(&args)?;
     if matches.get_flag(REPORT) {
-        println!("{}", crate::versions::report());
+        output::stdout(&crate::versions::report());
         std::process::exit(crate::exit::OK);
     }
     let added = crate::saltfile::arguments(&command, &matches)
@@ -102,6 +102,17 @@ pub fn read(
     let at = args.len().min(1);
     args.splice(at..at, added);
     Ok((command.try_get_matches_from(&args)?, args))
+}
+
+/// Says what clap has to say: help and version on stdout, of a wrong line on stderr, which repeats what was typed. Returns whether
+/// the line was wrong.
+pub fn explain(error: &clap::Error) -> bool {
+    if error.use_stderr() {
+        output::stderr(error.render().to_string().trim_end());
+        return true;
+    }
+    let _ = error.print();
+    false
 }
 
 /// What could stand at the cursor, by the command as it is and the line.
@@ -116,7 +127,7 @@ pub fn answer(command: &Command, values: &[(&str, Candidates)]) {
         let code = match clap_mangen::generate_to(command.clone(), &dir) {
             Ok(()) => crate::exit::OK,
             Err(error) => {
-                eprintln!("the manual pages cannot be written to {}: {error}", dir.display());
+                output::stderr(&format!("the manual pages cannot be written to {}: {error}", dir.display()));
                 crate::exit::CANT_CREATE
             }
         };
@@ -167,7 +178,7 @@ fn completer(command: Command, candidates: Candidates, line: Line) -> ArgValueCo
 
 /// What a name may have in it that a shell puts into a command line: names come from other hosts.
 fn plain(c: char) -> bool {
-    c.is_alphanumeric() || "._-,:@=/+".contains(c)
+    (c.is_alphanumeric() && !brine_text::is_active(c)) || "._-,:@=/+".contains(c)
 }
 
 /// The user's folder for what can be made again, `${XDG_CACHE_HOME:-~/.cache}/brine`.

@@ -8,10 +8,14 @@
 //! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
 //! * [`envelope`], [`auth`], [`request`], [`publication`]: what travels on 4506 and 4505 (§2.1, §3, §4, §5)
 //! * [`job`], [`target`], [`event`]: jobs, who they are for, and the event bus (§6.2, §8, §9, §10)
+//! * [`text`]: what of foreign text is shown to people, and how
+//! * [`trusted_path`]: files and folders that a configuration names, opened past other users' symlinks
 //! * [`commandline`], [`config`], [`args`], [`exit`], [`logging`], [`output`], [`versions`]: what the programs share (§11, §12)
 //!
 //! Decoders take hostile bytes: they are bounded, do not recurse without a limit, never allocate what a length claims and
 //! never panic.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
 pub mod auth;
@@ -34,9 +38,11 @@ pub mod request;
 mod saltfile;
 pub mod secret;
 pub mod target;
+pub mod trusted_path;
 pub mod value;
 pub mod versions;
 
+pub use brine_text as text;
 pub use rmpv;
 
 #[cfg(test)]

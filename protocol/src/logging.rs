@@ -1,6 +1,6 @@
 //! Logs of all programs: to stderr, and to a file if one is named, in Salt's two formats.
 //!
-//! What a peer sent may be in a message: control characters are escaped, so that one event is one line.
+//! What a peer sent may be in a message: [`brine_text`] makes one line of it that shows all it holds.
 
 use std::fmt;
 use std::fs::File;
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rustix::fs::OFlags;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -153,14 +154,10 @@ pub fn parse_level(name: &str) -> Result<LevelFilter, String> {
 }
 
 fn open(path: &Path) -> Result<File, String> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let open = || {
-        if let Some(dir) = path.parent() {
-            std::fs::create_dir_all(dir)?;
-        }
-        std::fs::OpenOptions::new().append(true).create(true).mode(0o640).open(path)
-    };
-    open().map_err(|e| format!("cannot open the log file {}: {e}", path.display()))
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    let user = rustix::process::geteuid().as_raw();
+    crate::trusted_path::open_file(path, flags, 0o640, user)
+        .map_err(|e| format!("cannot open the log file {}: {e}", path.display()))
 }
 
 enum Format {
@@ -197,14 +194,7 @@ where
 }
 
 fn write_line(out: &mut Writer<'_>, message: &str) -> fmt::Result {
-    for c in message.chars() {
-        match c {
-            '\n' => out.write_str("\\n")?,
-            c if c.is_control() && c != '\t' => write!(out, "\\x{:02x}", u32::from(c))?,
-            c => out.write_char(c)?,
-        }
-    }
-    out.write_char('\n')
+    writeln!(out, "{}", brine_text::line(message))
 }
 
 #[cfg(test)]
@@ -222,7 +212,7 @@ mod tests {
     #[test]
     fn a_message_is_one_line() {
         let mut out = String::new();
-        write_line(&mut Writer::new(&mut out), "a\nb\x1b[31m\tc").unwrap();
-        assert_eq!(out, "a\\nb\\x1b[31m\tc\n");
+        write_line(&mut Writer::new(&mut out), "a\nb\x1b[31m\tc\u{202e}\u{200b}").unwrap();
+        assert_eq!(out, "a\\nb\\x1b[31m\\tc\\u202e\\u200b\n");
     }
 }

@@ -166,7 +166,7 @@ fn judge(status: ExitStatus, words: &[u8], limits: &CompileLimits) -> CompileErr
 fn last_line(words: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(words);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(600).collect())
+    Some(brine_text::short(line, 600))
 }
 
 #[cfg(test)]
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn words_are_one_line() {
-        assert_eq!(last_line(b"first\n\x1b[31mlast\n\n"), Some(" [31mlast".into()));
+        assert_eq!(last_line(b"first\n\x1b[31mlast\n\n"), Some("\\x1b[31mlast".into()));
         assert_eq!(last_line(b" \n"), None);
     }
 }

@@ -339,15 +339,14 @@ fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str), Str
     Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))
 }
 
-/// A name from a job, for a line: of a bounded length and without control characters.
+/// A name from a job, for a line: of a bounded length, and nothing in it hidden.
 fn quoted(name: &str) -> String {
     format!("'{}'", shown(name))
 }
 
 fn shown(name: &str) -> String {
     const MAX: usize = 100;
-    let shown: String = name.chars().take(MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if name.chars().nth(MAX).is_some() { shown + "…" } else { shown }
+    brine_text::short(name, MAX)
 }
 
 fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
@@ -394,7 +393,7 @@ mod tests {
 
     #[test]
     fn names_in_errors_are_bounded() {
-        assert_eq!(quoted("a\nb"), "'a b'");
+        assert_eq!(quoted("a\nb\u{202e}"), "'a\\nb\\u202e'");
         assert_eq!(quoted(&"x".repeat(200)).chars().count(), 103);
         let many: Vec<String> = (0..50).map(|n| n.to_string()).collect();
         assert!(few(many.iter().map(String::as_str)).ends_with(", 38, 39 and 10 more"));

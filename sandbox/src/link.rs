@@ -316,7 +316,7 @@ impl Link {
                 FromExecutor::Log { call, level, message } => self.log(&**broker, call, level, &message),
                 FromExecutor::Loaded { module } => self.load_ended(module, Ok(())),
                 FromExecutor::LoadFailed { module, error } => {
-                    self.load_ended(module, Err(broker::printable(&cut(error))));
+                    self.load_ended(module, Err(brine_text::line(&cut(error)).into_owned()));
                 }
                 FromExecutor::Pong { .. } => {}
                 FromExecutor::Ready { .. } => return "said twice that it is ready".into(),
@@ -348,7 +348,7 @@ impl Link {
         match broker::check(&caller, op) {
             Ok(op) => Admitted::Asks { caller, over, op },
             Err(error) => {
-                let line = broker::printable(&cut(error.to_string()));
+                let line = brine_text::line(&cut(error.to_string())).into_owned();
                 tracing::warn!(jid = caller.job.jid, function = caller.job.function, "refused: {line}");
                 if let Some(call) = self.state().calls.get_mut(&call) {
                     call.open_requests = call.open_requests.saturating_sub(1);
@@ -408,7 +408,7 @@ impl Link {
             call.lines_left -= 1;
             Arc::clone(&call.caller)
         };
-        broker.log(&caller.job, level, &broker::printable(message));
+        broker.log(&caller.job, level, &brine_text::line(message));
     }
 
     fn load_ended(&self, module: Sha256Hex, result: Result<(), String>) {
@@ -486,7 +486,7 @@ enum Admitted {
 fn bounded(outcome: Outcome) -> Outcome {
     match outcome {
         Outcome::Failed { kind, message, retcode } => {
-            Outcome::Failed { kind, message: broker::printable(&cut(message)), retcode }
+            Outcome::Failed { kind, message: brine_text::line(&cut(message)).into_owned(), retcode }
         }
         returned @ Outcome::Returned { .. } => returned,
     }

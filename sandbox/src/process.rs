@@ -229,7 +229,8 @@ async fn log_lines(pid: u32, stderr: ChildStderr) {
         match (&mut stderr).take(MAX_LINE).read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => return,
             Ok(_) => {
-                let text = crate::broker::printable(String::from_utf8_lossy(&line).trim_end());
+                let text = String::from_utf8_lossy(&line);
+                let text = brine_text::line(text.trim_end());
                 tracing::warn!(executor = pid, "{text}");
             }
         }

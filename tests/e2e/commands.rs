@@ -1,7 +1,7 @@
 //! What an operator types wrong, and what the commands then say.
 
-use brine_tests::process::{program, run};
-use brine_tests::salt::{Kind, Master};
+use brine_tests::process::{example, program, run};
+use brine_tests::salt::{Kind, Master, Minion};
 
 #[test]
 fn wrong_calls_get_one_line_with_the_right_signature() {
@@ -169,4 +169,98 @@ fn a_port_in_use_is_named() {
     assert!(output.code != 0, "{output:?}");
     assert!(output.stderr.contains(&first.ret_port.to_string()), "{output:?}");
     second.stop();
+}
+
+/// Reverses the line, has no width, and takes the terminal over.
+const EVIL: &str = "e\u{202e}v\u{200b}i\u{feff}l\u{e0041}\u{1b}[2J";
+
+fn shows_all(what: &str, text: &str) {
+    let hidden = text.chars().find(|c| *c != '\n' && brine_protocol::text::is_active(*c));
+    assert_eq!(hidden, None, "{what}: {text:?}");
+}
+
+#[test]
+fn messages_that_repeat_what_was_typed_drive_no_terminal() {
+    let master = Master::prepare(Kind::Brine, "");
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, "");
+    let (master, minion) = (master.conf(), minion.conf());
+    let option = format!("--{EVIL}");
+    let path = format!("/{EVIL}");
+    let fun = format!("{EVIL}.ping");
+    for (name, args) in [
+        ("salt-call", vec!["-c", &minion, "--local", &fun]),
+        ("salt-call", vec!["-c", &minion, "--local", "-d", EVIL]),
+        ("salt-call", vec!["-c", &minion, "--local", "test.fib", EVIL]),
+        ("salt-call", vec!["-c", &minion, "--local", &option]),
+        ("salt-call", vec!["-c", &path, "--local", "test.ping"]),
+        ("salt-call", vec!["-c", &minion, "--local", "-l", EVIL, "test.ping"]),
+        ("salt-call", vec!["-c", &minion, "--local", "--out", EVIL, "test.ping"]),
+        ("salt-minion", vec!["-c", &path]),
+        ("salt-minion", vec![&option]),
+        ("salt-master", vec!["-c", &path]),
+        ("salt-master", vec![&option]),
+        ("salt", vec!["-c", &master, &option]),
+        ("salt", vec!["-c", &path, "*", "test.ping"]),
+        ("salt", vec!["-c", &master, "--out-file", &path, EVIL, "test.ping"]),
+        ("salt", vec!["-c", &master, "-b", EVIL, "*", "test.ping"]),
+        ("salt-run", vec!["-c", &master, &option]),
+        ("salt-run", vec!["-c", &master, EVIL]),
+        ("salt-key", vec!["-c", &master, "-a", EVIL]),
+        ("salt-key", vec!["-c", &master, "--gen-keys", "x", "--gen-keys-dir", &path]),
+        ("salt-key", vec!["-c", &master, "--user", EVIL]),
+        ("salt-cp", vec!["-c", &master, "*", EVIL, "/tmp/x"]),
+        ("salt-module", vec!["inspect", EVIL]),
+        ("salt-module", vec![&option]),
+    ] {
+        let output = run(&program(name), &args);
+        shows_all(&format!("{name} {args:?}"), &format!("{}{}", output.stdout, output.stderr));
+    }
+    let repeated = run(&program("salt-call"), &["-c", &minion, "--local", &fun]);
+    assert!(repeated.stderr.contains("e\\u202ev\\u200bi\\ufeffl\\U000e0041\\x1b[2J"), "{repeated:?}");
+}
+
+/// The module's author wrote these, and `salt-call -d` is how an owner looks at a module.
+#[test]
+fn a_modules_documentation_drives_no_terminal() {
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, "");
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../wasm-modules/examples/spin/wit");
+    let copied = std::process::Command::new("cp").arg("-rL").arg(&source).arg(folder.path().join("wit")).status();
+    assert!(copied.expect("cp").success());
+    let world = folder.path().join("wit/world.wit");
+    let text =
+        std::fs::read_to_string(&world).expect("a world").replacen("/// ", "/// e\u{200b}v\u{feff}i\u{e0041}l ", 1);
+    let text = text.replace("    /// ", "    /// e\u{200b}v\u{feff}i\u{e0041}l ");
+    std::fs::write(&world, text).expect("our own folder");
+    let module = folder.path().join("spin.wasm").display().to_string();
+    let wit = folder.path().join("wit").display().to_string();
+    run(&program("salt-module"), &["docs", &example("spin").display().to_string(), "--wit", &wit, "-o", &module])
+        .exits(0);
+    let dir = folder.path().display().to_string();
+    let docs = run(&program("salt-call"), &["-c", &minion.conf(), "--local", "-m", &dir, "-d", "spin"]).exits(0);
+    shows_all("-d", &docs.stdout);
+    assert!(docs.stdout.contains("e\\u200bv\\ufeffi\\U000e0041l"), "{docs:?}");
+    for args in [vec!["inspect", &module], vec!["inspect", "--json", &module], vec!["run", &module]] {
+        let output = run(&program("salt-module"), &args);
+        shows_all(&format!("{args:?}"), &format!("{}{}", output.stdout, output.stderr));
+    }
+}
+
+/// `yaml` and `json` escape in their own syntax, whoever reads them.
+#[test]
+fn machine_readable_output_hides_nothing_and_keeps_its_values() {
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, "");
+    let echo = |out: &str, text: &str| {
+        let out = format!("--out={out}");
+        run(&program("salt-call"), &["-c", &minion.conf(), "--local", &out, "test.echo", text]).exits(0).stdout
+    };
+    for text in [EVIL, "\u{200b}", "a\u{feff}b", "'\u{ad}'", "\u{e0041}"] {
+        let (json, yaml) = (echo("json", text), echo("yaml", text));
+        shows_all("json", &json);
+        shows_all("yaml", &yaml);
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["local"], text);
+        let yaml = brine_protocol::config::yaml::load(&yaml).expect("YAML");
+        assert_eq!(brine_protocol::value::ValueExt::get_text(&yaml, "local"), Some(text));
+    }
 }

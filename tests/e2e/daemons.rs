@@ -395,3 +395,72 @@ fn a_saltfile_says_where_the_configuration_is() {
     let output = run_with(&program("salt-key"), &["-L"], &[("HOME", &home)]).exits(64);
     assert!(output.stderr.contains("because others may write it"), "{output:?}");
 }
+
+/// Another user, who can write where anybody can: in a folder such as /tmp.
+const FRED: u32 = 4711;
+
+/// A link of Fred's in a sticky folder leads to a folder of root's.
+fn freds_link(folder: &Path) -> std::path::PathBuf {
+    let (shared, private, link) = (folder.join("shared"), folder.join("private"), folder.join("shared/link"));
+    for (dir, mode) in [(&shared, 0o1777), (&private, 0o700)] {
+        std::fs::create_dir(dir).expect("our own folder");
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).expect("our own folder");
+    }
+    std::os::unix::fs::symlink(&private, &link).expect("our own folder");
+    std::os::unix::fs::lchown(&link, Some(FRED), None).expect("root gives it away");
+    link
+}
+
+/// Puts a path in the place of a setting's value.
+fn set(path: &Path, option: &str, value: &Path) {
+    let text = std::fs::read_to_string(path).expect("a configuration");
+    let others = text.lines().filter(|line| !line.starts_with(&format!("{option}:")));
+    let text: Vec<&str> = others.collect();
+    std::fs::write(path, format!("{}\n{option}: {}\n", text.join("\n"), value.display())).expect("our own file");
+}
+
+#[test]
+fn a_daemon_of_root_writes_nothing_where_another_users_symlink_leads() {
+    if !rustix::process::geteuid().is_root() {
+        return; // only root makes files of others
+    }
+    for option in ["sock_dir", "cachedir", "pki_dir"] {
+        let master = Master::prepare(Kind::Brine, "");
+        let link = freds_link(master.folder.path());
+        set(&master.path("conf/master"), option, &link.join("below"));
+        let refused = run(&program("salt-master"), &["-c", &master.conf()]);
+        assert!(refused.stderr.contains("is a symlink of user 4711") && refused.stderr.contains(option), "{refused:?}");
+        assert_ne!(refused.code, 0, "{option}");
+        assert_eq!(std::fs::read_dir(master.path("private")).expect("ours").count(), 0, "{option}");
+    }
+    // A log file, a pid file: it can run without them.
+    let mut minion = Minion::prepare(Kind::Brine, "web1", 1, "");
+    let link = freds_link(minion.folder.path());
+    for option in ["log_file", "pidfile"] {
+        set(&minion.path("conf/minion"), option, &link.join(option));
+    }
+    minion.up();
+    let daemon = minion.running();
+    daemon.wait_log("starts; its master is");
+    assert_eq!(daemon.log_text().matches("is a symlink of user 4711").count(), 2, "{}", daemon.log_text());
+    assert_eq!(std::fs::read_dir(minion.path("private")).expect("ours").count(), 0);
+}
+
+#[test]
+fn salt_says_permission_to_who_has_none() {
+    use std::os::unix::process::CommandExt as _;
+    if !rustix::process::geteuid().is_root() || !others_reach(&program_folder()) {
+        return; // only root becomes another user
+    }
+    let mut master = Master::prepare(Kind::Brine, "");
+    std::fs::set_permissions(master.folder.path(), std::fs::Permissions::from_mode(0o755)).expect("our own folder");
+    master.up();
+    for (name, args) in [("salt", ["*", "test.ping"]), ("salt-run", ["manage.up", "timeout=1"])] {
+        let mut command = std::process::Command::new(program(name));
+        command.args(["-c", &master.conf()]).args(args).uid(FRED).gid(FRED).env("HOME", "/").current_dir("/");
+        let output = command.output().expect("it runs");
+        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+        assert!(said.contains("Permission denied") && !said.contains("Is master running"), "{name}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+    }
+}

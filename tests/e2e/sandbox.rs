@@ -158,3 +158,44 @@ fn one_function_may_have_what_its_module_has_not() {
     let refused = master.json("web1", &["cmd.run", "id"]);
     assert!(text(&refused).contains("cmd: {process: ["), "{refused}");
 }
+
+/// No list of words knows what an owner calls a secret: what nobody called public needs a grant.
+#[test]
+fn settings_that_nobody_called_public_are_refused_with_the_line_that_shows_them() {
+    let own = "bearer: hunter2\npasscode: hunter2\nsnmp_community: hunter2\nlicense: hunter2\nssh_priv: hunter2\n'sdb:uri': hunter2\n\
+               app: {url: 'https://a.example', deep: {key: hunter2}}\nschedule: {j: {args: [hunter2]}}\n\
+               mine_functions: {x: [test.echo, hunter2]}\ngrains: {role: web}\nconfig_public: ['app:u*']\n";
+    let minion = Minion::prepare(Kind::Brine, "web1", 1, own);
+    let get = |key: &str| minion.salt_call(&["--local", "--out=json", "config.get", key]);
+    for (key, expect) in [("id", "web1"), ("role", "web"), ("app:url", "https://a.example"), ("absent", "")] {
+        assert_eq!(get(key).exits(0).json()["local"], expect, "{key}");
+    }
+    assert_eq!(get("app").json()["local"], json!({"url": "https://a.example"}));
+    let secrets = [
+        "bearer",
+        "passcode",
+        "snmp_community",
+        "license",
+        "ssh_priv",
+        "sdb:uri",
+        "app:deep",
+        "schedule",
+        "mine_functions",
+    ];
+    for key in secrets {
+        let refused = get(key);
+        let said = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(
+            !said.contains("hunter2") && said.contains(&format!("may not read the setting {key};")),
+            "{key}: {said}"
+        );
+        assert!(said.contains("config_public"), "{said}");
+    }
+    // the line, pasted
+    let said = get("bearer").stderr;
+    let (line, _) = said.split_once("; for all modules").expect("the end of the line");
+    std::fs::create_dir_all(minion.path("conf/minion.d")).expect("our own folder");
+    std::fs::write(minion.path("conf/minion.d/config.conf"), grant_of(line)).expect("our own folder");
+    assert_eq!(get("bearer").exits(0).json()["local"], "hunter2");
+    assert!(get("passcode").stderr.contains("[bearer, passcode]"), "the next line keeps the first");
+}

@@ -11,7 +11,7 @@ use crate::rig::{AT_ONCE, Rig, fails, hostile, returns, text};
 const ESCAPES: &str = "a\u{1b}[2J\u{1b}]0;title\u{7}b\rc\nd\u{9b}31me\u{202e}f\u{8}";
 
 /// The same as an error shows it.
-const SHOWN: &str = "a\\u{1b}[2J\\u{1b}]0;title\\u{7}b\\rc\\nd\\u{9b}31me\\u{202e}f\\u{8}";
+const SHOWN: &str = "a\\x1b[2J\\x1b]0;title\\x07b\\rc\\nd\\x9b31me\\u202ef\\x08";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn escape_codes() {
@@ -24,7 +24,7 @@ async fn escape_codes() {
     // An error is one line without control characters, which `attack` checks of each.
     rig.attack("hostile.say", vec![text(ESCAPES), true.into()], AT_ONCE, &fails(SHOWN)).await;
     let trap =
-        "hostile.trap trapped: it gave up (`unreachable` was executed); its last log line: panicked at …: a\\u{1b}[2J…";
+        "hostile.trap trapped: it gave up (`unreachable` was executed); its last log line: panicked at …: a\\x1b[2J…";
     rig.attack("hostile.trap", vec![text(ESCAPES)], AT_ONCE, &fails(trap)).await;
     rig.attack("hostile.fire", vec![text(ESCAPES)], AT_ONCE, &fails("the tag has control characters")).await;
     rig.attack(
@@ -38,7 +38,7 @@ async fn escape_codes() {
         "hostile.stat",
         vec![text(&format!("/{ESCAPES}")), true.into()],
         AT_ONCE,
-        &fails("/a\\u{1b}[2J… is in no directory that was granted to module hostile; …"),
+        &fails("/a\\x1b[2J… is in no directory that was granted to module hostile; …"),
     )
     .await;
     rig.attack("hostile.call", vec![text(ESCAPES)], AT_ONCE, &fails("the name of a function has control characters"))

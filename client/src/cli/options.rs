@@ -167,9 +167,10 @@ impl LogInArgs {
 }
 
 /// A line from the terminal.
+#[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
 fn ask(prompt: &str) -> std::io::Result<String> {
     use std::io::Write as _;
-    print!("{prompt}");
+    print!("{}", brine_protocol::text::visible(prompt));
     std::io::stdout().flush()?;
     let mut line = String::new();
     match std::io::stdin().read_line(&mut line)? {

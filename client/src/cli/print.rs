@@ -1,6 +1,6 @@
 //! Output: what all of Salt's commands share, with the failures of those here.
 
-pub use brine_protocol::commandline::output::{Printer, stdout};
+pub use brine_protocol::commandline::output::{Printer, stderr, stdout};
 
 use brine_protocol::commandline::output::OutputError;
 use brine_protocol::exit;

@@ -23,7 +23,7 @@ pub use args::SaltArgs;
 use batch::Plan;
 use call::Call;
 
-use super::print::{Printer, stdout};
+use super::print::{Printer, stderr, stdout};
 use super::target::without_groups;
 use super::{Outcome, block_on, hint, usage};
 use crate::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns};
@@ -39,7 +39,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     args.log.start()?;
     if args.config_dump {
         let (config, _) = args.config.load()?;
-        stdout(&output::render("yaml", config.opts(), &output::Style::default()));
+        stdout(&output::render("yaml", config.opts(), &output::Style { visible: true, ..output::Style::default() }));
         return Ok(exit::OK);
     }
     let call = Call::new(&args)?;
@@ -177,7 +177,7 @@ impl Session<'_> {
         if all.iter().all(|ret| ret.retcode == 0) {
             return Ok(exit::OK);
         }
-        eprintln!("ERROR: Minions returned with non-zero exit code");
+        stderr("ERROR: Minions returned with non-zero exit code");
         Ok(exit::GENERIC)
     }
 
@@ -214,11 +214,11 @@ impl Session<'_> {
         stdout(&error.to_string());
         hint(error);
         if self.call.is_doc() {
-            eprintln!("No minions found to gather docs from");
+            stderr("No minions found to gather docs from");
             return exit::STATE_FAILURE;
         }
         self.printer.show(&value::empty_map(), "", 0);
-        eprintln!("ERROR: No return received");
+        stderr("ERROR: No return received");
         exit::STATE_FAILURE
     }
 
@@ -258,16 +258,16 @@ impl Session<'_> {
              any remaining minions will return upon completion. To look up the return data for this job later, run the \
              following command:\n\nsalt-run jobs.lookup_jid {jid}"
         );
-        eprintln!("{}", brine_protocol::output::visible(&text));
+        stderr(&text);
         std::process::exit(exit::GENERIC)
     }
 
     /// An error of the master is printed where returns are. The command ends well all the same, as scripts around Salt expect, but where
-    /// the master could not do what was asked and allowed: its disk is full.
+    /// the master could not do what was asked and allowed (its disk is full), or this user may not ask it.
     fn failed(&mut self, error: &ClientError) -> i32 {
         hint(error);
         self.printer.show(&Value::from(error.to_string()), "", 1);
-        if matches!(error, ClientError::Refused(_)) { exit::GENERIC } else { exit::OK }
+        if matches!(error, ClientError::Refused(_) | ClientError::NotPermitted(_)) { exit::GENERIC } else { exit::OK }
     }
 }
 

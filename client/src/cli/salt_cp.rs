@@ -16,7 +16,7 @@ use clap::CommandFactory as _;
 pub use args::SaltCpArgs;
 use sources::{Source, Sources};
 
-use super::print::{Printer, stdout};
+use super::print::{Printer, stderr, stdout};
 use super::salt::no_response;
 use super::target::without_groups;
 use super::{Failure, Outcome, block_on, complete, hint, usage};
@@ -204,7 +204,7 @@ impl Copy {
         if all {
             return exit::OK;
         }
-        eprintln!("ERROR: Minions did not take every file");
+        stderr("ERROR: Minions did not take every file");
         exit::GENERIC
     }
 }

@@ -14,12 +14,13 @@ use brine_protocol::config::Config;
 use brine_protocol::exit;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys;
+use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt};
 
 pub use args::SaltKeyArgs;
 use args::{Action, Decision};
 
-use super::print::{Printer, stdout};
+use super::print::{Printer, stderr, stdout};
 use super::{Failure, Outcome, block_on, usage};
 use crate::keys::{KeyStore, KeyStoreError, Listing, Status};
 use crate::{ClientOpts, user};
@@ -35,7 +36,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let action = args.action()?;
     args.start_logging()?;
     let (config, opts) = args.config.load()?;
-    let printer = Printer::new(&args.output, &config)?;
+    let printer = Printer::new(&args.output, &config)?.for_names();
     let owner = owner(&args, &opts)?;
     let store = KeyStore::new(&opts.pki_dir).owned_by(owner);
     let mut command = Command { args: &args, config: &config, opts: &opts, printer, store, owner };
@@ -181,6 +182,7 @@ impl Command<'_> {
         done
     }
 
+    #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
     fn agreed(&self, decision: Decision) -> Result<bool, Failure> {
         let default = if decision == Decision::Delete { "n" } else { "y" };
         print!("Proceed? {} ", if decision == Decision::Delete { "[N/y]" } else { "[n/Y]" });
@@ -216,7 +218,7 @@ impl Command<'_> {
                             done.push(id.clone());
                         }
                         Err(error @ KeyStoreError::NotAKey { .. }) => {
-                            self.problem(&format!("Unable to {} invalid key for {id}.", decision.verb()));
+                            self.problem(&format!("Unable to {} invalid key for {}.", decision.verb(), name(id)));
                             tracing::info!("{error}");
                             code = exit::GENERIC;
                         }
@@ -233,13 +235,13 @@ impl Command<'_> {
             _ => self.state_of(matched)?,
         };
         for id in now.iter().flat_map(|(_, ids)| ids).filter(|id| done.contains(id)) {
-            self.printer.line(&format!("Key for minion {id} {}.", decision.past()));
+            self.printer.line(&format!("Key for minion {} {}.", name(id), decision.past()));
         }
         Ok(code)
     }
 
     fn problem(&self, text: &str) {
-        eprintln!("{}", brine_protocol::output::visible(text));
+        stderr(text);
     }
 
     /// Where these ids are now, an id that is in two places twice, in Salt's order.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use brine_protocol::args::{parse_kwarg, split_input};
 use brine_protocol::commandline::{self, Line};
 use brine_protocol::exit;
-use brine_protocol::output::visible;
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt as _, map};
 use clap::Parser;
@@ -165,7 +164,7 @@ fn failed(error: &ClientError) -> Failure {
         Some(hint) => format!("{error} {hint}"),
         None => error.to_string(),
     };
-    Failure::new(exit::GENERIC, visible(&text))
+    Failure::new(exit::GENERIC, text)
 }
 
 /// `-d`: the documentation of all runners, of a module, of a function, or of those that a glob names.

@@ -141,7 +141,7 @@ impl Proof {
 }
 
 fn shown(user: &str) -> String {
-    user.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_MAX).collect()
+    brine_protocol::text::short(user, NAME_SHOWN_MAX)
 }
 
 impl Known {

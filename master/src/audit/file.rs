@@ -1,11 +1,12 @@
 //! The audit log's file: for the master's user alone, only appended to, and found again under its name when it was moved away.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use brine_protocol::trusted_path;
 use rustix::fs::OFlags;
 
 /// It is looked for under its name this often, when something is written.
@@ -58,12 +59,11 @@ impl AuditFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
+    let user = rustix::process::geteuid().as_raw();
     if let Some(dir) = path.parent() {
-        crate::files::make_dir(dir, 0o750)?;
+        trusted_path::folder(dir, 0o750, user)?;
     }
-    // Nobody else's file by a link, and no waiting for the other end of a FIFO.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path)?;
+    let file = trusted_path::open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o600, user)?;
     let metadata = file.metadata()?;
     if metadata.is_file() && metadata.permissions().mode() & 0o7777 != 0o600 {
         file.set_permissions(Permissions::from_mode(0o600))?;

@@ -114,7 +114,7 @@ impl Record {
                 line.insert("args_cut", text[..text.floor_char_boundary(ARGS_BYTES_MAX)].to_owned());
             }
         }
-        format!("{}\n", to_json(&line))
+        format!("{}\n", brine_protocol::text::json(&to_json(&line).to_string()))
     }
 }
 

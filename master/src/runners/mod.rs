@@ -68,7 +68,7 @@ fn find(functions: &'static [&'static [Function]], fun: &str) -> Result<&'static
     match documentation(functions, "", fun) {
         docs if !fun.is_empty() && docs.truthy() => Err(Failure(docs)),
         _ => {
-            let shown: String = fun.chars().filter(|c| !c.is_control()).take(128).collect();
+            let shown = brine_protocol::text::short(fun, 128);
             Err(Failure::from(format!("'{shown}' is not available.")))
         }
     }

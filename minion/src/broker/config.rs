@@ -1,133 +1,110 @@
-//! `brine:host/config`: the minion's settings without its secrets.
-//!
-//! Which settings are secret cannot be known in general, since owners and modules add their own. So whatever looks like a
-//! secret by its name is one, at every level; a false alarm costs a module a setting, a miss costs the owner a password.
+//! `brine:host/config`: the minion's settings that are public, and those that the module was granted.
 
+use std::borrow::Cow;
+
+use brine_protocol::config::{CONFIG_PUBLIC, Config};
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{ConfigOp, HostError};
+use brine_sandbox::{Caller, ConfigOp, HostError, Names};
 
 use super::checked_key;
 
-/// A name with one of these in it is a secret's.
-const PARTS: &[&str] =
-    &["passw", "passphrase", "secret", "token", "credential", "apikey", "privkey", "private", "authoriz", "cookie"];
-/// A name with one of these as a word (between `_`, `-`, `.`, blanks) is a secret's.
-const WORDS: &[&str] = &["pass", "pwd", "pw", "key", "keys", "auth", "pem", "salt", "psk", "pin", "otp", "dsn"];
-/// Settings of Salt's own that the words above would hide and that are no secrets.
-const HARMLESS: &[&str] = &[
-    "keysize",
-    "pki_dir",
-    "master_sign_key_name",
-    "verify_master_pubkey_sign",
-    "auth_timeout",
-    "auth_tries",
-    "auth_retries",
-    "auth_safemode",
-    "random_reauth_delay",
-];
-/// Nested deeper than any configuration.
-const MAX_DEPTH: usize = 64;
-
-pub(super) fn answer(opts: &Value, op: ConfigOp) -> Result<Value, HostError> {
+pub(super) fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<Value, HostError> {
     let ConfigOp::Get { key } = op;
     let key = checked_key(&key)?;
-    if is_secret(key) || key.split(':').any(is_secret) {
+    if let Some(found) = look(&visible(config, &caller.grants.config), key) {
+        return Ok(found);
+    }
+    if look(config.opts(), key).is_none() {
         return Ok(Value::Nil);
     }
-    let found = opts.get(key).or_else(|| opts.traverse(key, ":"));
-    Ok(found.and_then(|value| without_secrets(value, 0)).unwrap_or(Value::Nil))
+    // Not nil: whoever misses a setting has to learn why.
+    Err(HostError::Denied(format!(
+        "module {} may not read the setting {key}{}; for all modules, {CONFIG_PUBLIC} in the minion's configuration names settings that are \
+         no secrets",
+        caller.module,
+        caller.grants.setting_line(key)
+    )))
 }
 
-fn is_secret(name: &str) -> bool {
-    let name = name.trim().to_lowercase();
-    if HARMLESS.contains(&name.as_str()) {
-        return false;
-    }
-    PARTS.iter().any(|part| name.contains(part))
-        || name.split(|c: char| !c.is_alphanumeric()).any(|word| WORDS.contains(&word))
-}
-
-/// The value without entries that are secret by their name or their content; none where it is one itself.
-fn without_secrets(value: &Value, depth: usize) -> Option<Value> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    match value {
-        Value::Map(entries) => Some(Value::Map(
-            entries
-                .iter()
-                .filter(|(name, _)| !is_secret(&name.python_str()))
-                .filter_map(|(name, value)| Some((name.clone(), without_secrets(value, depth + 1)?)))
-                .collect(),
-        )),
-        Value::Array(items) => {
-            Some(Value::Array(items.iter().filter_map(|item| without_secrets(item, depth + 1)).collect()))
-        }
-        Value::String(text) => {
-            let text = text.as_str()?;
-            (!text.contains("-----BEGIN") && !has_password(text)).then(|| value.clone())
-        }
-        other => Some(other.clone()),
+fn visible<'a>(config: &'a Config, granted: &Names) -> Cow<'a, Value> {
+    match granted {
+        Names::Any => Cow::Borrowed(config.opts()),
+        Names::Only(names) => Cow::Owned(config.shown_with(names)),
     }
 }
 
-/// `scheme://user:password@host`
-fn has_password(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(_, rest)| {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
-    })
+fn look(opts: &Value, key: &str) -> Option<Value> {
+    opts.get(key).or_else(|| opts.traverse(key, ":")).cloned()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::MAX_KEY_BYTES;
     use super::*;
-    use brine_protocol::value::{list, map, text};
+    use brine_protocol::config::Role;
 
-    fn sample() -> Value {
-        map([
-            ("id", text("m1")),
-            ("keysize", Value::from(2048)),
-            ("master_finger", text("aa:bb")),
-            ("key_pass", text("hunter2")),
-            ("mysql.pass", text("hunter2")),
-            ("mysql.host", text("db")),
-            ("api_token", text("hunter2")),
-            ("proxy", text("http://user:hunter2@proxy:3128/")),
-            ("cert", text("-----BEGIN RSA PRIVATE KEY-----\nhunter2")),
-            (
-                "app",
-                map([
-                    ("url", text("https://a.example/")),
-                    ("PASSWORD", text("hunter2")),
-                    ("peers", list([map([("host", text("b")), ("secret_key", text("hunter2"))])])),
-                ]),
-            ),
-        ])
+    const SECRETS: [&str; 11] = [
+        "bearer",
+        "passcode",
+        "snmp_community",
+        "license",
+        "ssh_priv",
+        "sdb:uri",
+        "mysql.pass",
+        "app",
+        "app:PASSWORD",
+        "app:peers:0",
+        "schedule",
+    ];
+
+    fn sample() -> Config {
+        let yaml = "id: m1\nkeysize: 2048\nbearer: hunter2\npasscode: hunter2\nsnmp_community: hunter2\nlicense: hunter2\n\
+             ssh_priv: hunter2\n'sdb:uri': hunter2\nmysql.host: db\nmysql.pass: hunter2\nschedule: {a: hunter2}\n\
+             app: {url: 'https://a.example/', PASSWORD: hunter2, peers: [{host: b, key: hunter2}]}\n\
+             config_public: [mysql.host]\n";
+        Config::from_yaml(yaml, Path::new("/etc/salt/minion"), Role::Minion).unwrap()
+    }
+
+    fn caller(config: Names) -> Caller {
+        let mut caller = crate::broker::tests::caller("reads");
+        std::sync::Arc::make_mut(&mut caller.grants).config = config;
+        caller
+    }
+
+    fn get(granted: &Names, key: &str) -> Result<Value, HostError> {
+        answer(&sample(), &caller(granted.clone()), ConfigOp::Get { key: key.to_owned() })
     }
 
     #[test]
-    fn settings_are_read_and_secrets_are_not() {
-        let get = |key: &str| answer(&sample(), ConfigOp::Get { key: key.to_owned() }).unwrap();
-        for (key, expected) in [
-            ("id", text("m1")),
-            ("keysize", Value::from(2048)),
-            ("mysql.host", text("db")),
-            ("app:url", text("https://a.example/")),
-            ("app:peers:0:host", text("b")),
-            ("none", Value::Nil),
-        ] {
-            assert_eq!(get(key), expected, "{key}");
+    fn settings_that_are_not_public_need_a_grant() {
+        let none = Names::default();
+        for (key, expected) in [("id", "m1"), ("mysql.host", "db")] {
+            assert_eq!(get(&none, key).unwrap().text(), Some(expected), "{key}");
         }
-        let hidden = ["key_pass", "mysql.pass", "api_token", "proxy", "cert", "app:PASSWORD", "app:peers:0:secret_key"];
-        for key in hidden {
-            assert_eq!(get(key), Value::Nil, "{key}");
+        assert_eq!(get(&none, "keysize").unwrap(), Value::from(2048));
+        for key in ["none", "", ":", "id:x"] {
+            assert_eq!(get(&none, key), Ok(Value::Nil), "{key}");
         }
-        assert!(!get("app").to_string().contains("hunter2"));
-        for key in ["", ":", "app:", "app::url"] {
-            assert!(!get(key).to_string().contains("hunter2"), "{key}");
+        for key in SECRETS {
+            let Err(HostError::Denied(why)) = get(&none, key) else { panic!("{key} is shown") };
+            assert!(why.contains(key) && why.contains(CONFIG_PUBLIC) && !why.contains("hunter2"), "{why}");
         }
-        assert!(answer(&sample(), ConfigOp::Get { key: "x".repeat(MAX_KEY_BYTES + 1) }).is_err());
+        assert!(get(&none, &"x".repeat(MAX_KEY_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn a_grant_shows_what_it_names_and_no_more() {
+        let some = Names::Only(vec!["bearer".into(), "app:url".into(), "sdb:uri".into()]);
+        assert_eq!(get(&some, "bearer").unwrap().text(), Some("hunter2"));
+        assert_eq!(get(&some, "app:url").unwrap().text(), Some("https://a.example/"));
+        assert_eq!(get(&some, "app").unwrap().python_repr(), "{'url': 'https://a.example/'}");
+        for key in ["license", "app:PASSWORD", "app:peers", "mysql.pass"] {
+            assert!(get(&some, key).is_err(), "{key}");
+        }
+        for key in SECRETS {
+            assert!(get(&Names::Any, key).is_ok(), "{key}");
+        }
     }
 }

@@ -120,7 +120,7 @@ impl Broker for MinionBroker {
             trace!(jid = job.jid, function = job.function, "asks for {}", op.interface());
             match op {
                 HostOp::Grains(op) => grains::answer(&self.grains.now(), op),
-                HostOp::Config(op) => config::answer(self.opts.config.opts(), op),
+                HostOp::Config(op) => config::answer(&self.opts.config, caller, op),
                 HostOp::Jobs(op) => {
                     // Reads a file a job.
                     let (procs, runtime, job) = (Arc::clone(&self.procs), self.runtime()?, job.clone());

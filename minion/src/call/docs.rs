@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::Failure;
 use crate::minion::Base;
+use brine_protocol::commandline::output::stdout;
 use brine_protocol::exit;
 
 /// Prints signature and documentation of every function whose name begins with `prefix`.
@@ -29,7 +30,8 @@ pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
             }
         }
     }
-    use std::io::Write as _;
-    let _ = std::io::stdout().lock().write_all(out.as_bytes());
+    if let Some(out) = out.strip_suffix('\n') {
+        stdout(out);
+    }
     Ok(exit::OK)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_protocol::args::parse_input_but;
-use brine_protocol::commandline::output::Printer;
+use brine_protocol::commandline::output::{Printer, stderr};
 use brine_protocol::exit;
 use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
@@ -51,7 +51,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     match start(&flags) {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("{}", failure.message);
+            stderr(&failure.message);
             failure.code
         }
     }

@@ -222,7 +222,7 @@ fn decode(bytes: &[u8]) -> Result<Value, AuthError> {
 
 /// What a peer says goes to the log: one short line.
 fn shorten(text: &str) -> String {
-    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    brine_text::short(text, 200)
 }
 
 /// What the master decided.

@@ -219,7 +219,7 @@ fn refusals_in_words_are_passed_on() {
         (value::text("bad load"), "bad load"),
         (value::map([("error", "Routing error")]), "Routing error"),
         (value::map([("enc", value::text("clear")), ("load", value::map([("ret", "bad enc algo")]))]), "bad enc algo"),
-        (value::text("two\nlines"), "two lines"),
+        (value::text("two\nlines"), "two\\nlines"),
     ] {
         match attempt.verify_reply(&msgpack::encode_network(&reply)) {
             Err(AuthError::Refused(said)) => assert_eq!(said, text),

@@ -1,4 +1,6 @@
 //! Output of commands: outputters to stdout or to a file, with Salt's rules for which outputter and whether in colour.
+//!
+//! Text for people goes out by [`stdout`] and [`stderr`] alone, which show what a terminal would obey or hide.
 
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
@@ -8,7 +10,7 @@ use clap::Args;
 
 use crate::config::Config;
 use crate::exit;
-use crate::output::{Indent, Outputter, StateSettings, Style};
+use crate::output::{Indent, Outputter, StateSettings, Style, visible};
 use crate::value::{Value, ValueExt};
 
 /// `--out` and the like.
@@ -56,14 +58,25 @@ pub struct OutputError {
     source: std::io::Error,
 }
 
-/// Writes a line to stdout. A reader that went away (`| head`) is not an error.
+/// Writes a text for people to stdout, with a newline. A reader that went away (`| head`) is not an error.
 pub fn stdout(text: &str) {
+    rendered(&visible(text));
+}
+
+/// Writes a text for people to stderr, with a newline. Nobody is left to tell where that fails.
+pub fn stderr(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(visible(text).as_bytes()).and_then(|()| out.write_all(b"\n"));
+}
+
+/// Writes to stdout what an outputter rendered, with the outputter's own colours.
+pub fn rendered(text: &str) {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
     {
-        eprintln!("cannot write the output: {error}");
+        stderr(&format!("cannot write the output: {error}"));
         std::process::exit(exit::GENERIC);
     }
 }
@@ -146,6 +159,13 @@ impl Printer {
         Ok(Self { chosen, style, file })
     }
 
+    /// Shows on any output what a terminal would obey or hide: for lists of names, which no program needs otherwise.
+    #[must_use]
+    pub fn for_names(mut self) -> Self {
+        self.style.visible = true;
+        self
+    }
+
     /// Whether the operator chose the outputter.
     pub const fn is_chosen(&self) -> bool {
         self.chosen.is_some()
@@ -158,21 +178,28 @@ impl Printer {
         let outputter = Outputter::by_name(name).unwrap_or_else(|| {
             // what Salt's grains runner asks for, which is not the operator's fault
             if name != "grains" {
-                let name = self.style.pass(name);
                 tracing::error!("Invalid outputter {name} specified, fall back to nested");
             }
             Outputter::Nested
         });
-        let style = Style { retcode, ..self.style.clone() };
+        // For whoever reads it through a pipe or in a file; a program parses the same value.
+        let visible = self.style.visible || outputter.has_escapes();
+        let style = Style { retcode, visible, ..self.style.clone() };
         let text = outputter.render(value, &style);
+        if outputter.gave_up(value, &text) {
+            tracing::error!(
+                "this value has keys that JSON cannot express (bytes, or of types that cannot be sorted), so {{}} is printed, as by Salt; \
+                 --out=yaml prints it"
+            );
+        }
         if text.is_empty() {
             return;
         }
         match &mut self.file {
-            None => stdout(&text),
+            None => rendered(&text),
             Some(file) => {
                 if let Err(error) = writeln!(file, "{text}") {
-                    eprintln!("cannot write the output: {error}");
+                    stderr(&format!("cannot write the output: {error}"));
                     std::process::exit(exit::GENERIC);
                 }
             }
@@ -181,6 +208,6 @@ impl Printer {
 
     /// Prints a line that is not a value (a heading, a jid), which always goes to stdout; `text` may come from a minion.
     pub fn line(&self, text: &str) {
-        stdout(&self.style.pass(text));
+        stdout(text);
     }
 }

@@ -2,10 +2,13 @@
 
 mod defaults;
 mod files;
+mod shown;
 pub mod yaml;
 
 #[cfg(test)]
 mod tests;
+
+pub use shown::CONFIG_PUBLIC;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,28 +113,6 @@ impl Config {
         let default_include = defaults_of(role).get("default_include").cloned();
         let own = files::load(&path, default_include.as_ref(), trust)?;
         Self::build(own, path, role)
-    }
-
-    /// The options that Salt itself has, as they are here; without those whose names speak of secrets, and without the settings of systems
-    /// of `external_auth`. What else a file holds is its owner's.
-    pub fn shown(&self) -> Value {
-        let mut shown = defaults_of(self.role);
-        let secret = |key: &str| ["pass", "secret"].into_iter().any(|word| key.contains(word));
-        if let Value::Map(entries) = &mut shown {
-            entries.retain(|(key, _)| key.text().is_some_and(|key| !secret(key)));
-            for (key, value) in entries {
-                let own = key.text().and_then(|key| self.opts.get(key));
-                value.clone_from(own.unwrap_or(&Value::Nil));
-            }
-        }
-        if let Some(Value::Map(systems)) = shown.get_mut("external_auth") {
-            for (_, users) in systems {
-                if let Value::Map(users) = users {
-                    users.retain(|(user, _)| user.text().is_none_or(|user| !user.starts_with('^')));
-                }
-            }
-        }
-        shown
     }
 
     /// The names of all options: Salt's own with their defaults, and what the files have.

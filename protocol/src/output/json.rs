@@ -1,7 +1,5 @@
 //! `json`: what Python's `json.dumps(value, default=repr, ensure_ascii=False)` prints.
 
-use std::fmt::Write as _;
-
 use rmpv::Value;
 
 use super::{Indent, Style, pyrepr};
@@ -20,8 +18,14 @@ pub(super) fn render(value: &Value, style: &Style) -> String {
     }
 }
 
-/// A map key that JSON cannot express (bytes, a list): Python gives up and prints an empty object.
+/// A map key that Python's json refuses (bytes, or keys that it cannot sort): it gives up, and Salt prints an empty object.
 struct NotAKey;
+
+/// Whether the key is one that Python cannot even have, so that nothing of Salt's says how it is printed: as text, like any other value
+/// that JSON does not know.
+fn is_unhashable(key: &Value) -> bool {
+    matches!(key, Value::Array(_) | Value::Map(_))
+}
 
 struct Writer {
     indent: Option<usize>,
@@ -53,7 +57,11 @@ impl Writer {
             }
             Value::Map(entries) => {
                 let entries = if self.sort_keys {
-                    pyrepr::sorted(entries).ok_or(NotAKey)?
+                    match pyrepr::sorted(entries) {
+                        Some(sorted) => sorted,
+                        None if entries.iter().any(|(key, _)| is_unhashable(key)) => entries.iter().collect(),
+                        None => return Err(NotAKey),
+                    }
                 } else {
                     entries.iter().collect::<Vec<_>>()
                 };
@@ -65,7 +73,8 @@ impl Writer {
                             Some(text) => self.string(text),
                             None => return Err(NotAKey),
                         },
-                        Value::Binary(_) | Value::Array(_) | Value::Map(_) | Value::Ext(..) => return Err(NotAKey),
+                        Value::Array(_) | Value::Map(_) => self.string(&pyrepr::repr(key)),
+                        Value::Binary(_) | Value::Ext(..) => return Err(NotAKey),
                         _ => self.string(&scalar(key)),
                     }
                     self.out.push_str(": ");
@@ -100,7 +109,7 @@ impl Writer {
 
     fn string(&mut self, text: &str) {
         self.out.push('"');
-        for c in text.chars() {
+        for (c, active) in brine_text::marked(text) {
             match c {
                 '"' => self.out.push_str("\\\""),
                 '\\' => self.out.push_str("\\\\"),
@@ -109,16 +118,12 @@ impl Writer {
                 '\t' => self.out.push_str("\\t"),
                 '\x08' => self.out.push_str("\\b"),
                 '\x0c' => self.out.push_str("\\f"),
-                '\0'..='\x1f' => self.escape(c),
-                _ if self.visible && super::visible::is_active(c) => self.escape(c),
+                '\0'..='\x1f' => brine_text::push_json(c, &mut self.out),
+                _ if self.visible && active => brine_text::push_json(c, &mut self.out),
                 _ => self.out.push(c),
             }
         }
         self.out.push('"');
-    }
-
-    fn escape(&mut self, c: char) {
-        write!(self.out, "\\u{:04x}", u32::from(c)).expect("a String can be written to");
     }
 }
 

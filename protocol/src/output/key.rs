@@ -44,5 +44,5 @@ pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
 
 fn shown(name: &str, style: &Style) -> String {
     let name = if style.strip_colors { nested::strip_escapes(name) } else { name.into() };
-    style.pass(&name).into_owned()
+    style.pass_name(&name).into_owned()
 }

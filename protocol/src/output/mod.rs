@@ -1,7 +1,8 @@
 //! Outputters: how a value is shown to an operator. One file an outputter, chosen by Salt's names (`--out`, or the
 //! `out` a return carries). What they print is byte for byte what Python Salt prints (vectors.json, made by
-//! make_vectors.py), with one difference: [`Style::visible`], for terminals, shows control characters instead of
-//! letting a minion's text drive the terminal.
+//! make_vectors.py), with one difference: [`Style::visible`] shows by their number the characters that a terminal would obey or
+//! hide ([`brine_text`] decides which); json, yaml and pprint write them in the escapes of their own syntax, so that what is parsed is the
+//! same.
 
 mod color;
 mod highstate;
@@ -12,26 +13,27 @@ mod no_return;
 mod pprint;
 mod table;
 mod text;
-mod visible;
 mod yaml;
 
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use rmpv::Value;
 
 use crate::pyrepr;
 pub use crate::pyrepr::{repr, str as py_str};
+pub use brine_text::visible;
 pub use color::Palette;
 pub use highstate::{StateOutput, StateSettings};
-pub use visible::visible;
 
 /// How to render: everything an outputter may look at besides the value.
 #[derive(Debug, Clone)]
 pub struct Style {
     /// Salt's colours, for a terminal.
     pub color: bool,
-    /// Show control characters, escapes and text-direction overrides as `\x1b` instead of emitting them; for a terminal.
+    /// Show what a terminal would obey or hide as `\x1b` instead of emitting it; for people.
     pub visible: bool,
     /// `--out-indent` (json, yaml, pprint).
     pub indent: Indent,
@@ -66,8 +68,13 @@ impl Style {
     }
 
     /// `text` as this style lets it through: [`visible`] on a terminal, unchanged elsewhere.
-    pub fn pass<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
-        if self.visible { visible(text) } else { std::borrow::Cow::Borrowed(text) }
+    pub fn pass<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.visible { visible(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// The same for an id in a list of ids.
+    fn pass_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if self.visible { brine_text::name(name) } else { Cow::Borrowed(name) }
     }
 }
 
@@ -132,6 +139,16 @@ impl Outputter {
             "quiet" => Self::Quiet,
             _ => return None,
         })
+    }
+
+    /// Whether `text` is what this outputter prints of a value that it cannot express, which is not this value.
+    pub fn gave_up(self, value: &Value, text: &str) -> bool {
+        self == Self::Json && text == "{}" && value.as_map().is_none_or(|entries| !entries.is_empty())
+    }
+
+    /// Whether its syntax has escapes for any character, so that [`Style::visible`] does not change what a program reads.
+    pub const fn has_escapes(self) -> bool {
+        matches!(self, Self::Json | Self::Yaml | Self::Pprint)
     }
 
     /// `value` as this outputter shows it, without a newline at the end. Empty means there is nothing to print.

@@ -10,10 +10,12 @@ use super::{Indent, Style, pyrepr};
 const WIDTH: i64 = 80;
 
 pub(super) fn render(value: &Value, style: &Style) -> String {
-    match style.indent {
+    let text = match style.indent {
         Indent::Columns(columns) if columns >= 0 => format(value, usize::try_from(columns).unwrap_or(1)),
         _ => format(value, 1),
-    }
+    };
+    // All that is left to show stands within literals, where these escapes mean the same to Python.
+    style.pass(&text).into_owned()
 }
 
 /// `pprint.pformat(value, indent=indent)`.

@@ -79,6 +79,9 @@ impl Table<'_> {
 
     /// Rows of cells, each with lines of its own.
     fn prepared(&mut self, cells: &[Vec<String>], indent: usize) -> Option<()> {
+        // before columns are counted
+        let shown = |cell: &String| self.style.pass(cell).into_owned();
+        let cells: Vec<Vec<String>> = cells.iter().map(|row| row.iter().map(shown).collect()).collect();
         let mut rows: Vec<Vec<Vec<String>>> = Vec::with_capacity(cells.len());
         for row in cells {
             let broken: Vec<Vec<String>> =

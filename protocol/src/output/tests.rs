@@ -69,30 +69,109 @@ fn prints_what_python_salt_prints() {
     );
 }
 
+const ALL: [&str; 11] =
+    ["nested", "json", "yaml", "txt", "raw", "pprint", "no_return", "key", "highstate", "table", "newline_values_only"];
+
+/// One of each kind of what a terminal obeys or hides, alone and within words.
+const EVIL: &str = "\x1b[2J \u{9b}31m \x07 a\u{202e}b \x7f \u{200b} x\u{feff}y \u{ad} \u{e0041}\u{e007f} \u{2062} \u{3164} \u{2028} \
+                    \u{fe0f} a\u{200d}b \u{61c} \u{2066}";
+
 #[test]
-fn a_terminal_gets_no_control_characters_from_values() {
-    let evil = "\x1b[2J \u{9b}31m \x07 \u{202e} \x7f";
+fn a_terminal_gets_nothing_that_it_obeys_or_hides() {
     let map = |key: &str, value: &str| Value::Map(vec![(key.into(), value.into())]);
-    for out in [
-        "nested",
-        "json",
-        "yaml",
-        "txt",
-        "raw",
-        "pprint",
-        "no_return",
-        "key",
-        "highstate",
-        "table",
-        "newline_values_only",
-    ] {
-        for value in [map(evil, "x"), map("m1", evil), map("minions", evil), Value::from(evil)] {
+    let list = |text: &str| Value::Array(vec![Value::Array(vec![text.into()])]);
+    let state = Value::Map(vec![
+        ("result".into(), true.into()),
+        ("comment".into(), EVIL.into()),
+        ("name".into(), EVIL.into()),
+        ("warnings".into(), Value::Array(vec![EVIL.into()])),
+        ("changes".into(), map(EVIL, EVIL)),
+        ("__run_num__".into(), 0.into()),
+    ]);
+    let states = Value::Map(vec![("m1".into(), Value::Map(vec![(format!("a_|-{EVIL}_|-b_|-c").into(), state)]))]);
+    // Alone as well: what one character does not make special, another may.
+    let alone: Vec<String> =
+        EVIL.chars().filter(|c| brine_text::is_active(*c)).flat_map(|c| [format!("{c}"), format!("a{c}b")]).collect();
+    for out in ALL {
+        let mut values = vec![states.clone(), list(EVIL), Value::from(EVIL), map("m1", EVIL), map("minions", EVIL)];
+        for text in alone.iter().map(String::as_str).chain([EVIL]) {
+            values.extend([map(text, "x"), map("m1", text), Value::from(text), list(text)]);
+            values.push(Value::Map(vec![("minions_pre".into(), Value::Array(vec![text.into()]))]));
+        }
+        for value in values {
             let plain = Style { visible: true, ..Style::default() };
             let shown = super::render(out, &value, &plain);
-            let active = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+            let active = brine_text::marked(&shown).find(|(c, mark)| *mark && *c != '\n');
             assert_eq!(active, None, "{out}: {shown:?}");
         }
     }
+}
+
+#[test]
+fn escapes_leave_the_values_of_json_and_yaml() {
+    let style = Style { visible: true, ..Style::default() };
+    for text in [
+        EVIL,
+        "'\u{202e}'",
+        "\"\u{e0041}\\",
+        "- \u{200b}",
+        "\u{feff}",
+        "# a\u{ad}\n b: \u{2029}",
+        "👩\u{200d}💻 ❤\u{fe0f}",
+    ] {
+        let value = Value::Map(vec![(text.into(), Value::Array(vec![text.into(), format!(" {text} ").into()]))]);
+        let json: serde_json::Value = serde_json::from_str(&super::render("json", &value, &style)).unwrap();
+        assert_eq!(json, serde_json::json!({ text: [text, format!(" {text} ")] }));
+        let yaml = super::render("yaml", &value, &style);
+        assert_eq!(crate::config::yaml::load(&yaml).unwrap(), value, "{yaml}");
+        // Python reads the same from these as from its own.
+        let pprint = super::render("pprint", &value, &style);
+        assert!(pprint.contains("\\u") || pprint.contains("\\U") || pprint.contains("\\x"), "{pprint}");
+    }
+}
+
+#[test]
+fn emoji_and_letters_of_all_scripts_are_printed_as_python_does() {
+    for text in ["žluť 日本 עברית عربي हिन्दी ⚠️ ❤️ 1️⃣", "👍🏽 🎉"] {
+        let value = Value::Map(vec![("m1".into(), text.into())]);
+        for out in ALL {
+            let plain = super::render(out, &value, &Style::default());
+            assert_eq!(super::render(out, &value, &Style { visible: true, ..Style::default() }), plain, "{out}");
+        }
+    }
+}
+
+#[test]
+fn ids_that_differ_look_different_in_a_list_of_keys() {
+    let ids = ["web1", "web1 ", "web1\u{200b}", "web1\u{ad}", "web1\u{202e}", "web1\u{a0}", "web1\u{fe0f}"];
+    let value = Value::Map(vec![("minions_pre".into(), Value::Array(ids.map(Value::from).to_vec()))]);
+    let shown = super::render("key", &value, &Style { visible: true, ..Style::default() });
+    let lines: std::collections::BTreeSet<&str> = shown.lines().skip(1).map(str::trim).collect();
+    assert_eq!(lines.len(), ids.len(), "{shown}");
+    for line in ["web1", "web1\\x20", "web1\\u200b", "web1\\xad", "web1\\u202e", "web1\\xa0", "web1\\ufe0f"] {
+        assert!(lines.contains(line), "{line} in {shown}");
+    }
+}
+
+/// Python has no such keys; where it has the key and json refuses it, it is said.
+#[test]
+fn json_drops_no_entry_without_a_word() {
+    let key = Value::Array(vec![1.into(), "a\"".into()]);
+    let map = Value::Map(vec![("b".into(), 1.into())]);
+    let value = Value::Map(vec![
+        (key, 1.into()),
+        (map, Value::Map(vec![(Value::Array(vec![]), 2.into())])),
+        ("z".into(), 3.into()),
+    ]);
+    for indent in [Indent::Unset, Indent::Null, Indent::Pretty, Indent::Columns(2)] {
+        let text = super::render("json", &value, &Style { indent, ..Style::default() });
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(json, serde_json::json!({"[1, 'a\"']": 1, "{'b': 1}": {"[]": 2}, "z": 3}), "{text}");
+        assert!(!Outputter::Json.gave_up(&value, &text));
+    }
+    let bytes = Value::Map(vec![(Value::Binary(vec![1]), 1.into())]);
+    assert!(Outputter::Json.gave_up(&bytes, &super::render("json", &bytes, &Style::default())));
+    assert!(!Outputter::Json.gave_up(&Value::Map(Vec::new()), "{}"));
 }
 
 #[test]

@@ -24,7 +24,7 @@ pub(super) fn txt(value: &Value, style: &Style) -> String {
                             push_line(&mut out, &key, &pyrepr::bytes(line));
                         }
                     }
-                    _ => push_line(&mut out, &key, &pyrepr::str(item)),
+                    _ => push_line(&mut out, &key, &style.pass(&pyrepr::str(item))),
                 }
             }
         }
@@ -32,7 +32,7 @@ pub(super) fn txt(value: &Value, style: &Style) -> String {
             out.push_str(&style.pass(text.as_str().unwrap_or_default()));
             out.push('\n');
         }
-        _ => out.push_str(&pprint::format(value, 1)),
+        _ => out.push_str(&style.pass(&pprint::format(value, 1))),
     }
     out
 }
@@ -59,7 +59,7 @@ fn split_byte_lines(data: &[u8]) -> Vec<&[u8]> {
 pub(super) fn raw(value: &Value, style: &Style) -> String {
     match value {
         Value::String(text) if text.is_str() => style.pass(text.as_str().unwrap_or_default()).into_owned(),
-        _ => pyrepr::repr(value),
+        _ => style.pass(&pyrepr::repr(value)).into_owned(),
     }
 }
 

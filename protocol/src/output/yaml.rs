@@ -155,7 +155,7 @@ impl Emitter {
 
     fn scalar(&mut self, scalar: &Scalar, simple_key: bool) {
         let outer = self.indent;
-        let facts = Facts::of(&scalar.text);
+        let facts = Facts::of(&scalar.text, self.visible);
         let in_flow = self.flow_level > 0;
         if scalar.binary {
             self.indicator("!!binary", true, false, false);
@@ -309,12 +309,7 @@ impl Emitter {
         let last = text.len().saturating_sub(1);
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
-            if !is_printable(c)
-                || is_break(c)
-                || c == '"'
-                || c == '\\'
-                || (self.visible && super::visible::is_active(c))
-            {
+            if !is_printable(c) || is_break(c) || c == '"' || c == '\\' || (self.visible && brine_text::is_active(c)) {
                 escaped(c).chars().for_each(|c| self.put(c));
                 spaces = false;
             } else if c == ' ' {

@@ -220,5 +220,5 @@ const MIN_BLOB: usize = 64;
 
 /// What a peer says goes to the log: one short line.
 fn one_line(text: &str) -> String {
-    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+    brine_text::short(text, 200)
 }

@@ -180,8 +180,8 @@ fn refusals_in_words_are_passed_on() {
         (text("bad load"), "bad load"),
         (map([("error", "Routing error")]), "Routing error"),
         (map([("msg", "bad load")]), "bad load"),
-        (text("a\nb"), "a b"),
-        (text("x".repeat(1000)), "x".repeat(200).as_str()),
+        (text("a\nb\u{202e}"), "a\\nb\\u202e"),
+        (text("x".repeat(1000)), ("x".repeat(200) + "…").as_str()),
     ] {
         let reply = clear_reply(&reply);
         assert_eq!(s.open_reply(&reply, NONCE), Err(ReplyError::Text(said.to_owned())));

@@ -168,6 +168,5 @@ fn print_engine(limits: &cage::Limits) -> Result<(), Failure> {
 }
 
 fn one_line(text: &str) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).take(500).collect()
+    brine_text::joined(text, 500)
 }

@@ -252,14 +252,5 @@ fn note(notes: &mut Vec<String>, text: String) {
 
 /// Errors of other crates have line breaks, and may quote the file.
 pub(crate) fn one_line(text: &str) -> String {
-    let mut line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.len() > 400 {
-        let mut end = 400;
-        while !line.is_char_boundary(end) {
-            end -= 1;
-        }
-        line.truncate(end);
-        line.push('…');
-    }
-    line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    brine_text::joined(text, 400)
 }

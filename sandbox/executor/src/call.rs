@@ -22,7 +22,7 @@ use crate::ticker::Ticker;
 use crate::value::lift::{self, Unfit};
 use crate::value::lower::{self, Budget};
 use crate::value::msgpack::Writer;
-use crate::value::show::{one_line, show};
+use crate::value::show::show;
 use crate::value::signature::Misfit;
 
 /// Characters of a guest's own error. An operator reads it whole; a program that returns megabytes as its error does not mean to.
@@ -61,7 +61,7 @@ pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Res
         () = line.changed.notified() => None,
     };
     if permit.is_none() {
-        let name = format!("{}.{}", module.name, one_line(&run.function, MAX_NAME));
+        let name = format!("{}.{}", module.name, brine_text::short(&run.function, MAX_NAME));
         let outcome = outcome::killed(&name, &line.killed().unwrap_or_default());
         return send(host, &[FromExecutor::Done { call, outcome, usage: Usage::default() }]).await;
     }
@@ -340,7 +340,7 @@ async fn call(
 /// What a function's error says: a text as it is, anything else as it is written.
 fn error_text(error: &Val, ty: &crate::value::ty::Ty) -> Result<String, Unfit> {
     if let Val::String(text) = error {
-        return Ok(one_line(text, MAX_ERROR));
+        return Ok(brine_text::short(text, MAX_ERROR));
     }
     let mut out = Writer::new(MAX_ERROR);
     lift::lift(error, ty, &mut out)?;
@@ -399,7 +399,7 @@ where
     }
     let func = func.typed::<Params, (Result<R, String>,)>(&*store)?;
     let (result,) = func.call_async(store, params).await?;
-    result.map_err(|error| Failure::Function(one_line(&error, MAX_ERROR)))
+    result.map_err(|error| Failure::Function(brine_text::short(&error, MAX_ERROR)))
 }
 
 #[cfg(test)]

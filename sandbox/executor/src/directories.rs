@@ -15,8 +15,6 @@ use rustix::io::Errno;
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::{FsPerms, OpenMode};
 
-use crate::value::show::one_line;
-
 /// How often a path is tried again when something was renamed on its way meanwhile.
 const TRIES: usize = 32;
 
@@ -49,7 +47,7 @@ impl Directories {
         let opened = granted.iter().map(|Directory { path, writable }| {
             let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve);
             let fd = fd.map_err(|error| {
-                lines.push(format!("the directory {} cannot be seen: {error}", one_line(path, MAX_PATH)));
+                lines.push(format!("the directory {} cannot be seen: {error}", brine_text::short(path, MAX_PATH)));
             });
             let (perms, mode) = match writable {
                 true => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
@@ -163,7 +161,7 @@ pub fn directory_of(path: &str) -> &str {
 /// What a path outside of every granted directory is told.
 #[must_use]
 pub fn not_granted(module: &str, path: &str) -> String {
-    format!("{} is in no directory that was granted to module {module}", one_line(path, MAX_PATH))
+    format!("{} is in no directory that was granted to module {module}", brine_text::short(path, MAX_PATH))
 }
 
 #[cfg(test)]

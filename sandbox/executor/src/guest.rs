@@ -222,7 +222,7 @@ impl Line {
         for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
             let mut message = String::new();
             let cut = line.floor_char_boundary(MAX_LINE);
-            show::line(line[..cut].chars(), &mut message);
+            message.push_str(&brine_text::line(&line[..cut]));
             if cut < line.len() {
                 message.push('…');
             }
@@ -237,7 +237,7 @@ impl Line {
             (state.log_left, state.lines_left) = (left, lines);
             state.log_written += wide(message.len());
             if !message.trim().is_empty() {
-                state.last_line = show::one_line(&message, LAST_LINE);
+                state.last_line = brine_text::short(&message, LAST_LINE);
             }
             state.outgoing.push(FromExecutor::Log { call: self.call, level, message });
         }

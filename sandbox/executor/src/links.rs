@@ -13,7 +13,6 @@ use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
 use crate::guest::Guest;
 use crate::host::bindings::brine::host as wit;
 use crate::host::wasi;
-use crate::value::show::one_line;
 
 /// Interfaces that need a grant, in the order of [`Grants`]' bits, and how each is linked.
 const GRANTABLE: [(&str, Add); 23] = [
@@ -131,10 +130,10 @@ impl Links {
                 if grantable { &mut withheld } else { &mut unknown }.push(interface.to_owned());
             }
         }
-        let names = |names: &[String]| one_line(&names.join(", "), MAX_NAMES);
+        let names = |names: &[String]| brine_text::short(&names.join(", "), MAX_NAMES);
         match (withheld.as_slice(), unknown.as_slice()) {
             ([], []) => linker.instantiate_pre(component).map_err(|error| {
-                let why = one_line(&format!("{error:#}"), MAX_NAMES);
+                let why = brine_text::short(&format!("{error:#}"), MAX_NAMES);
                 format!("module '{module}' imports what this minion has in another form: {why}")
             }),
             (withheld, []) => Err(format!("module '{module}' was not granted {}, which it imports", names(withheld))),

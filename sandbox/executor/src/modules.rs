@@ -11,7 +11,6 @@ use wasmtime::component::{Component, ComponentExportIndex, InstancePre};
 use crate::guest::Guest;
 use crate::links::{Grants, Links};
 use crate::params::Kinds;
-use crate::value::show::one_line;
 use crate::value::signature::{Param, Signature};
 use crate::value::ty::{MAX_TYPES, Ty, snake};
 
@@ -147,8 +146,8 @@ impl Module {
     pub fn function(&self, name: &str) -> Result<Arc<Function>, String> {
         self.functions.get(name).map(Arc::clone).ok_or_else(|| {
             let known: Vec<&str> = self.functions.keys().map(String::as_str).collect();
-            let known = one_line(&known.join(", "), MAX_NAMES);
-            format!("'{}.{}' is not available. {} has: {known}", self.name, one_line(name, 60), self.name)
+            let known = brine_text::short(&known.join(", "), MAX_NAMES);
+            format!("'{}.{}' is not available. {} has: {known}", self.name, brine_text::short(name, 60), self.name)
         })
     }
 

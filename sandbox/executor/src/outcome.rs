@@ -5,7 +5,6 @@ use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
 use crate::guest::{Guest, MAX_HANDLES, MAX_RESOURCES};
-use crate::value::show::one_line;
 
 /// Characters of an error that comes from somewhere else.
 const MAX_REASON: usize = 400;
@@ -80,7 +79,7 @@ pub fn cpu(name: &str, limits: &Limits) -> Outcome {
 /// The minion ended it.
 #[must_use]
 pub fn killed(name: &str, reason: &str) -> Outcome {
-    failed(FailKind::Killed, format!("{name} was stopped: {}", one_line(reason, MAX_REASON)))
+    failed(FailKind::Killed, format!("{name} was stopped: {}", brine_text::short(reason, MAX_REASON)))
 }
 
 /// The return is too large.
@@ -94,7 +93,10 @@ pub fn output(name: &str, limits: &Limits) -> Outcome {
 #[must_use]
 pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
     if let Some(failure) = error.downcast_ref::<HostFailure>() {
-        return failed(FailKind::Host, format!("{name} was stopped: {}", one_line(&failure.to_string(), MAX_REFUSAL)));
+        return failed(
+            FailKind::Host,
+            format!("{name} was stopped: {}", brine_text::short(&failure.to_string(), MAX_REFUSAL)),
+        );
     }
     if let Some(exit) = error.downcast_ref::<wasmtime_wasi::I32Exit>() {
         let last = last_line(guest);
@@ -122,7 +124,7 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
         let line = format!("{name} was stopped: it hands over more than its limit of {limit} at once");
         return failed(FailKind::Output, line);
     }
-    failed(FailKind::Trap, format!("{name} cannot go on: {}", one_line(&root, MAX_REASON)))
+    failed(FailKind::Trap, format!("{name} cannot go on: {}", brine_text::short(&root, MAX_REASON)))
 }
 
 fn reason(trap: Trap) -> String {

@@ -24,7 +24,6 @@ use crate::load;
 use crate::modules::Module;
 use crate::outcome;
 use crate::ticker::Ticker;
-use crate::value::show::one_line;
 
 /// Modules held at once. A minion has some dozens; each costs address space and the pages that were used.
 const MAX_MODULES: usize = 4_096;
@@ -80,7 +79,7 @@ pub enum ServeError {
 /// # Errors
 /// [`ServeError`]; the ordinary end is none.
 pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), ServeError> {
-    let start = |error: &dyn std::fmt::Display| ServeError::Start(one_line(&error.to_string(), MAX_ERROR));
+    let start = |error: &dyn std::fmt::Display| ServeError::Start(brine_text::short(&error.to_string(), MAX_ERROR));
     let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
     let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
     // A guest that writes beyond the largest file there may be gets an error, and does not end all the others with a signal.
@@ -216,7 +215,7 @@ impl Executor {
             ToExecutor::Load { module, name, imports_granted } => {
                 let answer = match self.load(module, &name, received.file, imports_granted.as_deref()) {
                     Ok(()) => FromExecutor::Loaded { module },
-                    Err(error) => FromExecutor::LoadFailed { module, error: one_line(&error, MAX_ERROR) },
+                    Err(error) => FromExecutor::LoadFailed { module, error: brine_text::short(&error, MAX_ERROR) },
                 };
                 Ok(Some(answer))
             }

@@ -303,7 +303,7 @@ async fn log_lines_arrive_cut_and_without_control_characters() {
     let lines: Vec<_> = std::mem::take(&mut executor.log).into_iter().map(|(_, level, line)| (level, line)).collect();
     let expected = [
         (LogLevel::Warning, "one".to_owned()),
-        (LogLevel::Warning, "\\u{1b}[31mred and\\u{202e}so".to_owned()),
+        (LogLevel::Warning, "\\x1b[31mred\\tand\\u202eso".to_owned()),
         (LogLevel::Warning, "x".repeat(1_024) + "…"),
     ];
     assert_eq!(lines, expected);

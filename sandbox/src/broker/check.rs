@@ -275,6 +275,16 @@ impl Grants {
         self.line(Capability::Network, Grant::Network(rules))
     }
 
+    /// The end of a refusal of this setting, `; the owner of this host grants it by this line …`; for who holds the settings. Empty where
+    /// no line can name it.
+    pub fn setting_line(&self, key: &str) -> String {
+        if key.contains(['*', '?', '[']) || key.split(':').any(str::is_empty) {
+            return String::new();
+        }
+        let line = self.line(Capability::Config, Grant::Names(self.config.with(key)));
+        line.map(|line| Line::sentence(&[line])).unwrap_or_default()
+    }
+
     /// The end of a refusal of this directory, `; the owner of this host grants it by this line …`; for who reads files for the
     /// module. Empty where no line can name it.
     pub fn directory_line(&self, path: &str, writable: bool) -> String {

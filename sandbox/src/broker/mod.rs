@@ -76,8 +76,3 @@ pub trait Broker: Send + Sync + 'static {
     /// One line that a module logs: no control characters, and within the job's budget.
     fn log(&self, job: &JobContext, level: LogLevel, message: &str);
 }
-
-/// A line as it may go to the log: of one line, without what a terminal would obey.
-pub(crate) fn printable(message: &str) -> String {
-    message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}

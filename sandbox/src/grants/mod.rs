@@ -31,6 +31,8 @@ pub struct Grants {
     pub direct: DirectGrants,
     /// Keys of the pillar, with what is below them.
     pub pillar: Names,
+    /// Settings beside the public ones, globs, with what is below them.
+    pub config: Names,
     /// Functions of other modules, globs: `test.*`.
     pub functions: Names,
     /// Paths on the master's file server, globs: `deploy/**`.
@@ -121,6 +123,7 @@ impl Grants {
     pub(crate) fn put(&mut self, capability: Capability, grant: Grant, host: &Host) {
         match (capability, grant) {
             (Capability::Pillar, Grant::Names(names)) => self.pillar = names,
+            (Capability::Config, Grant::Names(names)) => self.config = names,
             (Capability::Functions, Grant::Names(names)) => self.functions = names,
             (Capability::Files, Grant::Names(names)) => self.files = names,
             (Capability::Events, Grant::Names(names)) => self.events = names,

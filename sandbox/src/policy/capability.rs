@@ -10,7 +10,7 @@ use crate::grants::{Names, ProcessGrant};
 pub enum Capability {
     /// This host's grains.
     Grains,
-    /// The minion's configuration without its secrets.
+    /// The minion's settings: the public ones, and those that are named.
     Config,
     /// List, describe and refresh modules, and have grains and pillar refreshed.
     Modules,
@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Directories,
     /// Hosts and ports.
     Network,
+    /// `true` for what is public, some names with that, or `any`.
+    Settings,
 }
 
 impl Capability {
@@ -96,7 +98,7 @@ impl Capability {
     pub fn words(self) -> &'static str {
         match self {
             Self::Grains => "read this host's grains",
-            Self::Config => "read the minion's configuration without its secrets",
+            Self::Config => "read the minion's public settings",
             Self::Modules => "list, describe and refresh modules, have grains and pillar refreshed",
             Self::Jobs => "see and end running jobs",
             Self::Disks => "see what is mounted and how full it is",
@@ -171,7 +173,8 @@ impl Capability {
 
     pub(crate) fn kind(self) -> Kind {
         match self {
-            Self::Grains | Self::Config | Self::Modules | Self::Jobs | Self::Disks | Self::Policy => Kind::Flag,
+            Self::Grains | Self::Modules | Self::Jobs | Self::Disks | Self::Policy => Kind::Flag,
+            Self::Config => Kind::Settings,
             Self::Process => Kind::Process,
             Self::Filesystem => Kind::Directories,
             Self::Network => Kind::Network,
@@ -182,7 +185,7 @@ impl Capability {
     /// The least grant: the module is loaded, and what it then asks for is decided name by name.
     pub(crate) fn least(self) -> Grant {
         match self.kind() {
-            Kind::Flag => Grant::Yes,
+            Kind::Flag | Kind::Settings => Grant::Yes,
             Kind::Names => Grant::Names(Names::default()),
             Kind::Process => Grant::Process(ProcessGrant::default()),
             Kind::Directories => Grant::Directories(Vec::new()),
@@ -212,7 +215,7 @@ impl Capability {
             ("pillar" | "config", Self::Pillar) => Some(Grant::Names(Names::Any)),
             // It calls what it is told to, as who asks could; each function has its own module's grants.
             ("mine", Self::Mine | Self::Functions) => Some(Grant::Names(Names::Any)),
-            ("mine", Self::Pillar) => Some(Grant::Names(Names::Only(vec!["mine_functions".to_owned()]))),
+            ("mine", Self::Pillar | Self::Config) => Some(Grant::Names(Names::Only(vec!["mine_functions".to_owned()]))),
             // Linked, and nothing behind it: then the error of a call says what it needs.
             ("cp" | "file", Self::Filesystem) | ("cmd", Self::Process) => Some(self.least()),
             _ => None,

@@ -275,8 +275,10 @@ pub(crate) fn text(text: &str) -> String {
                 quoted.push('\\');
                 quoted.push(c);
             }
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
+            // YAML's escapes: the line is for the owner to paste
+            c if brine_text::is_active(c) => {
+                let code = u32::from(c);
+                let _ = if code > 0xffff { write!(quoted, "\\U{code:08x}") } else { write!(quoted, "\\u{code:04x}") };
             }
             c => quoted.push(c),
         }

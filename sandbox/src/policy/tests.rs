@@ -350,6 +350,9 @@ fn grant(capability: Capability) -> BoxedStrategy<Grant> {
             names("[a-z]{1,3}(/[a-z*]{1,3})?".boxed()).prop_map(Grant::Names).boxed()
         }
         Kind::Names => names(odd().boxed()).prop_map(Grant::Names).boxed(),
+        Kind::Settings => {
+            prop_oneof![Just(Grant::Yes), names("[a-z.*]{1,3}(:[a-z]{1,3})?".boxed()).prop_map(Grant::Names)].boxed()
+        }
         Kind::Process => (names(path()), names("[a-z]{1,4}".boxed()), names("[A-Z_]{1,4}\\*?".boxed()), names(path()))
             .prop_map(|(programs, users, env, cwd)| {
                 Grant::Process(ProcessGrant {

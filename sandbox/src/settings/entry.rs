@@ -79,6 +79,13 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
             names(path, value, check).map(Grant::Names)
         }
         Kind::Names => error(path, format!("any, a list or false is expected, not {value}")),
+        // As a flag it is older, and never opened everything.
+        Kind::Settings if value.as_bool() == Some(true) => Ok(Grant::Yes),
+        Kind::Settings if value.is_array() || value.is_str() => {
+            let check = |path: &str, text: &str| named(path, capability, text);
+            names(path, value, check).map(Grant::Names)
+        }
+        Kind::Settings => error(path, format!("true, any, a list of settings or false is expected, not {value}")),
         Kind::Process => process(path, value).map(Grant::Process),
         Kind::Directories => directories(path, value).map(Grant::Directories),
         Kind::Network => {
@@ -102,7 +109,9 @@ fn named(path: &str, capability: Capability, text: &str) -> Result<()> {
         Capability::Pillar if is_glob(text) => {
             error(path, format!("{text:?}: keys of the pillar are named whole, without * and ?"))
         }
-        Capability::Pillar if text.split(':').any(str::is_empty) => error(path, format!("{text:?} has an empty part")),
+        Capability::Pillar | Capability::Config if text.split(':').any(str::is_empty) => {
+            error(path, format!("{text:?} has an empty part"))
+        }
         Capability::Files if text.starts_with('/') || text.starts_with("salt:") => {
             error(path, format!("{text:?}: a path on the file server is relative, as in deploy/**"))
         }

@@ -91,8 +91,8 @@ pub struct SettingsError {
 type Result<T> = std::result::Result<T, SettingsError>;
 
 fn error<T>(key: &str, why: impl Into<String>) -> Result<T> {
-    // A key or a value is shown as it is, and an error is one line.
-    let line = |text: &str| text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    // A key or a value may be in it, and an error is one line.
+    let line = |text: &str| brine_text::line(text).into_owned();
     Err(SettingsError { key: line(key), why: line(&why.into()) })
 }
 

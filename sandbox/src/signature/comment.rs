@@ -27,6 +27,6 @@ impl Comment {
     pub(super) fn other_than(&self, file: &str) -> Option<String> {
         const SHOWN: usize = 80;
         let other = self.files.iter().find(|signed| *signed != file)?;
-        Some(other.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect())
+        Some(brine_text::short(other, SHOWN))
     }
 }

@@ -69,7 +69,7 @@ impl Walls {
         for list in [&mut self.missing, &mut self.notes] {
             list.truncate(MAX_ENTRIES);
             for line in list {
-                *line = line.chars().take(MAX_LINE).map(|c| if c.is_control() { ' ' } else { c }).collect();
+                *line = brine_text::short(line, MAX_LINE);
             }
         }
         let plain = |name: &String| name.len() < 32 && name.bytes().all(|byte| byte.is_ascii_lowercase());

@@ -8,7 +8,7 @@ use brine_protocol::value::{self, Value, ValueExt};
 
 use super::Session;
 use super::args::SaltArgs;
-use crate::cli::print::stdout;
+use crate::cli::print::{stderr, stdout};
 use crate::cli::{Failure, hint, usage};
 use crate::{BatchEvent, BatchOptions, BatchSize, ClientError, Job, JobEvent, LocalClient, MinionReturn};
 
@@ -68,7 +68,7 @@ impl Session<'_> {
             if !plan.quiet {
                 stdout("No minions matched the target.");
             }
-            eprintln!("ERROR: No return received");
+            stderr("ERROR: No return received");
             return Ok(exit::STATE_FAILURE);
         }
         let mut batch = client.cmd_batch(job, there, plan.options).await?;

@@ -9,7 +9,7 @@ use brine_protocol::value;
 use super::args::SaltArgs;
 use super::call::Call;
 use crate::ClientOpts;
-use crate::cli::print::Printer;
+use crate::cli::print::{Printer, stderr};
 use crate::keys::{KeyStore, Status};
 
 /// The ids; or why there are none.
@@ -43,7 +43,7 @@ pub(super) fn show(printer: &mut Printer, minions: Result<Vec<String>, String>) 
     let is_empty = minions.is_empty();
     printer.show(&value::list(minions), "", 0);
     if is_empty {
-        eprintln!("ERROR: No return received");
+        stderr("ERROR: No return received");
         return exit::STATE_FAILURE;
     }
     exit::OK

@@ -1,14 +1,13 @@
 //! `state.event`: prints what happens on the master's bus, as Salt's runner of that name. It runs here and not in the master.
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use brine_protocol::exit;
-use brine_protocol::output::{Indent, Style, render, visible};
+use brine_protocol::output::{Indent, Style, render};
 use brine_protocol::target::{Regex, fnmatch};
 use brine_protocol::value::{Value, ValueExt};
 
-use super::super::print::stdout;
+use super::super::print::{stderr, stdout};
 use super::super::{Failure, Outcome};
 use crate::ClientOpts;
 use crate::bus::{Bus, LOST};
@@ -78,10 +77,9 @@ impl Watch {
         let mut bus = Bus::connect(socket).await.map_err(|error| {
             Failure::new(exit::GENERIC, format!("{error} {}", error.hint().unwrap_or_default()).trim_end())
         })?;
-        let terminal = std::io::stdout().is_terminal();
         let style = Style {
             indent: if self.pretty { Indent::Pretty } else { Indent::Null },
-            visible: terminal,
+            visible: true,
             ..Style::default()
         };
         let mut left = self.count;
@@ -93,14 +91,13 @@ impl Watch {
                 // Whoever counts events has to know, and standard output is for those that came.
                 let lost = event.data.get("lost").map(ValueExt::python_str).unwrap_or_default();
                 let line = format!("state.event was too slow: {lost} events before this were lost");
-                eprintln!("{}", visible(&line));
+                stderr(&line);
                 if !self.matches(LOST) {
                     continue;
                 }
             }
             if !quiet && !self.quiet {
-                let tag = if terminal { visible(&event.tag) } else { event.tag.as_str().into() };
-                stdout(&format!("{tag}\t{}", render("json", &event.data, &style)));
+                stdout(&format!("{}\t{}", event.tag, render("json", &event.data, &style)));
             }
             left = left.map(|left| left - 1);
         }

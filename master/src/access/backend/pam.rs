@@ -94,7 +94,10 @@ impl Pam {
         let status = child.wait().await.map_err(failed("waited for"))?;
         // Its number is free for another from now on.
         group.0 = None;
-        let why = String::from_utf8_lossy(&why).trim().replace(char::is_control, " ");
+        let why = brine_protocol::text::joined(
+            &String::from_utf8_lossy(&why),
+            usize::try_from(WHY_MAX).unwrap_or(usize::MAX),
+        );
         match status.code() {
             Some(0) => {
                 let names = told.split(|byte| *byte == 0).filter(|name| !name.is_empty());

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use brine_sandbox::{Caller, HostError};
@@ -13,6 +15,7 @@ use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::{Answer, Hop, Http};
@@ -25,6 +28,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Lines and bytes of an answer's head; some servers send policies of several KiB.
 const MAX_ANSWER_HEADERS: usize = 128;
 const MAX_HEAD: usize = 64 << 10;
+/// Informational answers (`100 Continue`, `103 Early Hints`) before the answer, and the bytes of all their headers. Real servers send
+/// one or two.
+const MAX_INFORMATIONAL: usize = 16;
+const MAX_INFORMATIONAL_BYTES: usize = MAX_HEAD;
 
 impl Http {
     pub(super) async fn exchange(&self, caller: &Caller, hop: &Hop, max_body: u64) -> Result<Answer, HostError> {
@@ -67,19 +74,50 @@ async fn converse(
     if let Some(headers) = request.headers_mut() {
         headers.clone_from(&hop.headers);
     }
-    let request = request
+    let mut request = request
         .header(header::HOST, hop.url.authority())
         .header(header::CONNECTION, "close")
         .body(Full::new(Bytes::copy_from_slice(&hop.body)))
         .map_err(|e| e.to_string())?;
+    let preliminaries = Arc::new(Preliminaries::default());
+    let count = Arc::clone(&preliminaries);
+    hyper::ext::on_informational(&mut request, move |informational| {
+        count.add(informational.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum());
+    });
     let work = pin!(async {
         let response = sender.send_request(request).await.map_err(|e| said(&e))?;
         read(response, max_body).await
     });
     // The connection is not left to itself: it ends with this future.
-    match select(work, pin!(connection)).await {
+    let exchange = pin!(async {
+        match select(work, pin!(connection)).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right((_, work)) => work.await,
+        }
+    });
+    match select(exchange, pin!(preliminaries.too_many.notified())).await {
         Either::Left((answer, _)) => answer,
-        Either::Right((_, work)) => work.await,
+        Either::Right(_) => Err(format!(
+            "more than {MAX_INFORMATIONAL} informational answers, or {MAX_INFORMATIONAL_BYTES} bytes of them, came before the answer"
+        )),
+    }
+}
+
+/// Informational answers that came. The client reads them for as long as they come.
+#[derive(Default)]
+struct Preliminaries {
+    count: AtomicUsize,
+    bytes: AtomicUsize,
+    too_many: Notify,
+}
+
+impl Preliminaries {
+    fn add(&self, bytes: usize) {
+        let count = self.count.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if count > MAX_INFORMATIONAL || bytes > MAX_INFORMATIONAL_BYTES {
+            self.too_many.notify_one();
+        }
     }
 }
 

@@ -364,6 +364,37 @@ async fn answers_are_bounded() {
     assert!(send(&http, &caller(&[("127.0.0.1", server.at.port())]), head).await.is_ok());
 }
 
+/// A server may announce that it goes on, but not for ever: the client would read for as long as it has time.
+#[tokio::test]
+async fn informational_answers_are_bounded() {
+    let (http, _) = http(&[]);
+    let go_on = "HTTP/1.1 100 Continue\r\n\r\n";
+    let hints = |bytes: usize| format!("HTTP/1.1 103 Early Hints\r\nLink: {}\r\n\r\n", "x".repeat(bytes));
+    for few in [go_on.repeat(16), hints(9_000).repeat(7), format!("{go_on}{}", hints(20))] {
+        let server = Server::says(few + GOOD).await;
+        let answer = send(&http, &caller(&[("127.0.0.1", server.at.port())]), get(&server.url("/"))).await.unwrap();
+        assert_eq!(answer.get_u64("status"), Some(200));
+    }
+    for (endless, of_all) in [(go_on.to_owned(), 17), (hints(9_000), 8)] {
+        let first = endless.repeat(of_all);
+        let (gone, mut left) = mpsc::unbounded_channel();
+        let server = Server::start(move |_, mut stream| {
+            let (first, endless, gone) = (first.clone(), endless.clone(), gone.clone());
+            async move {
+                let _ = stream.write_all(first.as_bytes()).await;
+                while stream.write_all(endless.as_bytes()).await.is_ok() {}
+                let _ = gone.send(());
+            }
+        })
+        .await;
+        let request = HttpRequest { timeout_ms: Some(u64::MAX), ..get(&server.url("/")) };
+        let error = send(&http, &caller(&[("127.0.0.1", server.at.port())]), request).await.unwrap_err();
+        assert!(error.contains("more than 16 informational answers"), "{error}");
+        // And the connection is closed.
+        tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
+    }
+}
+
 /// Bytes that come one by one, and a head that never ends, are ended with the request's time and with the job's.
 #[tokio::test]
 async fn slow_servers_do_not_outlast_their_time() {

@@ -34,12 +34,14 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    pub(super) fn of(text: &str) -> Self {
+    /// With `visible`, what [`brine_text`] marks is special too, so that the text is quoted with escapes.
+    pub(super) fn of(text: &str, visible: bool) -> Self {
         if text.is_empty() {
             return Self { multiline: false, flow_plain: false, block_plain: true, single_quoted: true, block: false };
         }
         let (mut block_indicators, mut flow_indicators) = (false, false);
-        let (mut line_breaks, mut special) = (false, false);
+        let mut line_breaks = false;
+        let mut special = visible && brine_text::marked(text).any(|(c, active)| active && c != '\n');
         let (mut space_break, mut break_space) = (false, false);
         let (mut previous_space, mut previous_break) = (false, false);
         let mut preceded_by_whitespace = true;

@@ -1,4 +1,4 @@
-//! `brine:host/config`: the minion's settings without its secrets, asked of the broker.
+//! `brine:host/config`: the minion's settings as far as they are public or granted, asked of the broker.
 
 use brine_sandbox_wire::{ConfigOp, HostOp};
 

@@ -20,7 +20,6 @@ use super::parsed;
 use crate::guest::{Answer, Guest, Line, answered};
 use crate::network::Network;
 use crate::outcome::HostFailure;
-use crate::value::show::one_line;
 
 /// How the minion is asked, for errors.
 const RESOLVE: &str = "ip-name-lookup";
@@ -110,7 +109,7 @@ impl Lookup {
         let addresses: Vec<IpAddr> = texts.iter().filter_map(|text| text.parse().ok()).collect();
         let usable = self.network.learn(&self.name, &addresses);
         if usable.is_empty() {
-            let name = one_line(&self.name, MAX_SHOWN);
+            let name = brine_text::short(&self.name, MAX_SHOWN);
             let text = match addresses.first() {
                 Some(address) => {
                     format!("{name} leads to {address}, which is reached only where that address itself is granted")
@@ -132,7 +131,7 @@ impl Lookup {
         self.state = State::Known(match answer {
             Ok(Ok(answer)) => self.found(&answer),
             Ok(Err(error)) => {
-                let name = one_line(&self.name, MAX_SHOWN);
+                let name = brine_text::short(&self.name, MAX_SHOWN);
                 self.line.log(LogLevel::Warning, &format!("{name} is not found: {error}"));
                 Err(Unknown::Code(ErrorCode::NameUnresolvable))
             }

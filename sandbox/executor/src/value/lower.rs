@@ -3,7 +3,7 @@
 use wasmtime::component::Val;
 
 use super::msgpack::{Item, Reader, Writer};
-use super::show::{one_line, show};
+use super::show::show;
 use super::signature::{Given, Misfit, Param, Signature};
 use super::ty::{Int, Name, Ty};
 
@@ -51,7 +51,7 @@ impl Place<'_> {
             Self::Field(parent, name) => {
                 parent.write(out);
                 out.push('.');
-                out.push_str(&one_line(name, MAX_KEY));
+                out.push_str(&brine_text::short(name, MAX_KEY));
             }
             Self::Index(parent, index) => {
                 parent.write(out);
@@ -242,8 +242,8 @@ fn record(
         let (key, value) = pair(reader, place)?;
         let Some(index) = fields.iter().position(|(name, _)| name.is(key)) else {
             let known: Vec<&str> = fields.iter().map(|(name, _)| name.snake.as_str()).collect();
-            let (place, key) = (place.quoted(), one_line(key, MAX_KEY));
-            return Err(Misfit(format!("{place} has no '{key}', only {}", one_line(&known.join(", "), 200))));
+            let (place, key) = (place.quoted(), brine_text::short(key, MAX_KEY));
+            return Err(Misfit(format!("{place} has no '{key}', only {}", brine_text::short(&known.join(", "), 200))));
         };
         let field = Place::Field(place, &fields[index].0.snake);
         if values[index].is_some() {
@@ -305,7 +305,7 @@ fn narrow(number: f64) -> Option<f32> {
 fn words(ty: &Ty) -> String {
     let names = |names: &mut dyn Iterator<Item = &Name>| {
         let names: Vec<String> = names.map(|name| format!("'{}'", name.snake)).collect();
-        one_line(&names.join(", "), 200)
+        brine_text::short(&names.join(", "), 200)
     };
     match ty {
         Ty::Bool => "a bool (True or False)".to_owned(),

@@ -36,7 +36,8 @@ fn write(reader: &mut Reader<'_>, out: &mut String, level: usize) -> Option<()> 
         Item::Float(value) => write!(out, "{value:?}").ok()?,
         Item::Str(text) => {
             out.push('\'');
-            line(text.chars().take(MAX_SHOWN), out);
+            let end = text.char_indices().nth(MAX_SHOWN).map_or(text.len(), |(end, _)| end);
+            out.push_str(&brine_text::line(&text[..end]));
             out.push('\'');
         }
         Item::Bin(bytes) => write!(out, "b'{}'", bytes[..bytes.len().min(MAX_SHOWN)].escape_ascii()).ok()?,
@@ -62,32 +63,4 @@ fn write(reader: &mut Reader<'_>, out: &mut String, level: usize) -> Option<()> 
         }
     }
     Some(())
-}
-
-/// Appends characters such that they stay on one line and do nothing to a terminal.
-pub fn line(text: impl Iterator<Item = char>, out: &mut String) {
-    for character in text {
-        match character {
-            '\t' => out.push(' '),
-            // Controls, and what reorders or hides the rest of a line.
-            c if c.is_control()
-                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}') =>
-            {
-                out.extend(c.escape_default());
-            }
-            c => out.push(c),
-        }
-    }
-}
-
-/// [`line()`] of a text, cut at so many characters.
-#[must_use]
-pub fn one_line(text: &str, max: usize) -> String {
-    let mut out = String::new();
-    let text = text.trim();
-    line(text.chars().take(max), &mut out);
-    if text.chars().nth(max).is_some() {
-        out.push('…');
-    }
-    out
 }

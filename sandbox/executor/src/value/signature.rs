@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::msgpack::{self, Malformed};
-use super::show::one_line;
 use super::ty::{Name, Ty};
 
 /// Keywords of Salt's own that callers add to every job; a function does not see them unless it takes every keyword.
@@ -109,7 +108,7 @@ impl Signature {
     /// The operator's line.
     #[must_use]
     pub fn refusal(&self, misfit: &Misfit) -> String {
-        one_line(&format!("Passed invalid arguments to {}: {misfit}. Usage: {self}", self.name), MAX_REFUSAL)
+        brine_text::short(&format!("Passed invalid arguments to {}: {misfit}. Usage: {self}", self.name), MAX_REFUSAL)
     }
 
     /// Gives each parameter what is its. `args` is a MessagePack array, `kwargs` a map.
@@ -154,7 +153,7 @@ impl Signature {
         } else {
             rest.retain(|(key, _)| !key.starts_with(SALT_KEYWORDS));
             if let Some((key, _)) = rest.first() {
-                return Err(Misfit(format!("it takes no '{}'", one_line(key, MAX_KEYWORD))));
+                return Err(Misfit(format!("it takes no '{}'", brine_text::short(key, MAX_KEYWORD))));
             }
         }
         let missing: Vec<String> = self

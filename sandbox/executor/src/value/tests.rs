@@ -498,7 +498,7 @@ fn values_in_messages_are_short_and_on_one_line() {
         (json("null"), "None"),
         (json("[true, -1, 1.5]"), "[True, -1, 1.5]"),
         (json(r#"{"a": {"b": []}}"#), "{'a': {'b': []}}"),
-        (Value::from("a\nb\u{202e}\u{1b}"), "'a\\nb\\u{202e}\\u{1b}'"),
+        (Value::from("a\nb\u{202e}\u{1b}"), "'a\\nb\\u202e\\x1b'"),
         (bin(b"\x00a'"), "b'\\x00a\\''"),
         (Value::Ext(5, vec![1]), "an extension 5 of 1 bytes"),
         (json("[[[[1]]]]"), "[[[…"),

@@ -1,0 +1,253 @@
+//! What of a configuration is shown to those who ask by a job or a runner.
+//!
+//! No list of words knows all secrets, since owners and modules add settings of their own. So it is the other way round: shown are the
+//! options of Salt's own that are known to be harmless, and what the owner names in `config_public`. A grant names more.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use super::{Config, Role};
+use crate::target::fnmatch;
+use crate::value::{Value, ValueExt};
+
+/// The option with which an owner shows more: a list of settings.
+pub const CONFIG_PUBLIC: &str = "config_public";
+
+/// Options of the defaults that may hold secrets: passwords, and what passes arguments to functions.
+const fn private(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Master => &["key_pass", "signing_key_pass"],
+        Role::Minion => &["mine_functions", "beacons", "schedule"],
+    }
+}
+
+/// Options without a default that are harmless: what is derived, and what only some hosts have.
+const fn also(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Master => &["id", "conf_file", "__role", "token_dir", "syndic_dir", "extension_modules", CONFIG_PUBLIC],
+        Role::Minion => &[
+            "id",
+            "conf_file",
+            "__role",
+            "extension_modules",
+            "include",
+            "test",
+            "environment",
+            "master_uri",
+            "append_domain",
+            "minion_id_remove_domain",
+            "autoload_dynamic_modules",
+            "clean_dynamic_modules",
+            "drain_timeout",
+            "spool_max_bytes",
+            "spool_max_count",
+            "state_output",
+            "state_verbose",
+            "state_output_diff",
+            "state_output_profile",
+            "state_output_pct",
+            "strip_colors",
+            "output_indent",
+            CONFIG_PUBLIC,
+        ],
+    }
+}
+
+impl Config {
+    /// The settings that anybody may see who asks. Options of the defaults that are not set are null.
+    pub fn shown(&self) -> Value {
+        self.shown_with(&[])
+    }
+
+    /// The same with what `more` names besides: settings, or globs of them; parts lead into dicts by `:`.
+    pub fn shown_with(&self, more: &[String]) -> Value {
+        let public = match self.value(CONFIG_PUBLIC) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => items.iter().map(ValueExt::python_str).collect(),
+            Some(other) => vec![other.python_str()],
+        };
+        let names = || public.iter().chain(more).map(String::as_str);
+        // a key may have the divider in it
+        let whole = names().filter(|name| name.contains(':')).map(|name| vec![name]);
+        let patterns: Vec<Vec<&str>> = names().map(|name| name.split(':').collect()).chain(whole).collect();
+        let patterns: Vec<&[&str]> = patterns.iter().map(Vec::as_slice).collect();
+        let entries = self.opts.entries().unwrap_or_default();
+        let shown = entries.iter().filter_map(|(key, value)| {
+            let name = key.text()?;
+            let named = named(value, name, &patterns);
+            let value = named.or_else(|| self.is_harmless(name).then(|| harmless(name, value)).flatten())?;
+            Some((key.clone(), value))
+        });
+        Value::Map(shown.collect())
+    }
+
+    fn is_harmless(&self, name: &str) -> bool {
+        static MASTER: LazyLock<BTreeSet<String>> = LazyLock::new(|| of_defaults(Role::Master));
+        static MINION: LazyLock<BTreeSet<String>> = LazyLock::new(|| of_defaults(Role::Minion));
+        let known = if self.role == Role::Master { &MASTER } else { &MINION };
+        known.contains(name) || also(self.role).contains(&name)
+    }
+}
+
+/// The options of the defaults that are harmless.
+fn of_defaults(role: Role) -> BTreeSet<String> {
+    let defaults = super::defaults_of(role);
+    let names = defaults.entries().unwrap_or_default().iter().filter_map(|(name, _)| name.text());
+    names.filter(|name| !private(role).contains(name)).map(str::to_owned).collect()
+}
+
+/// What the patterns name of an entry: all of it, or some of what is below it.
+fn named(value: &Value, name: &str, patterns: &[&[&str]]) -> Option<Value> {
+    let mut below = Vec::new();
+    for pattern in patterns {
+        match pattern {
+            [first, rest @ ..] if fnmatch(first, name) => match rest {
+                [] => return Some(value.clone()),
+                rest => below.push(rest),
+            },
+            _ => {}
+        }
+    }
+    let some: Vec<(Value, Value)> = value
+        .entries()
+        .filter(|_| !below.is_empty())?
+        .iter()
+        .filter_map(|(key, value)| Some((key.clone(), self::named(value, &key.python_str(), &below)?)))
+        .collect();
+    (!some.is_empty()).then_some(Value::Map(some))
+}
+
+/// A harmless option as it is shown: without texts that are a secret whatever their name, and without settings of systems in
+/// `external_auth`.
+fn harmless(name: &str, value: &Value) -> Option<Value> {
+    let mut value = without_secrets(value, 0)?;
+    if name == "external_auth"
+        && let Value::Map(systems) = &mut value
+    {
+        for (_, users) in systems {
+            if let Value::Map(users) = users {
+                users.retain(|(user, _)| user.text().is_none_or(|user| !user.starts_with('^')));
+            }
+        }
+    }
+    Some(value)
+}
+
+/// Nested deeper than any configuration.
+const MAX_DEPTH: usize = 64;
+
+fn without_secrets(value: &Value, depth: usize) -> Option<Value> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    match value {
+        Value::Map(entries) => Some(Value::Map(
+            entries
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), without_secrets(value, depth + 1)?)))
+                .collect(),
+        )),
+        Value::Array(items) => {
+            Some(Value::Array(items.iter().filter_map(|item| without_secrets(item, depth + 1)).collect()))
+        }
+        Value::String(text) => {
+            let text = text.as_str()?;
+            (!text.contains("-----BEGIN") && !has_password(text)).then(|| value.clone())
+        }
+        other => Some(other.clone()),
+    }
+}
+
+/// `scheme://user:password@host`
+fn has_password(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(_, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn config(role: Role, yaml: &str) -> Config {
+        Config::from_yaml(yaml, Path::new("/etc/salt/x"), role).unwrap()
+    }
+
+    const OWN: &str = "
+keysize: 3072
+log_file: tcp://me:hidden@logs/
+grains: {role: web}
+schedule: {j: {args: [hidden]}}
+mine_functions: {db: [mysql.query, hidden]}
+bearer: hidden
+passcode: hidden
+snmp_community: hidden
+license: hidden
+ssh_priv: hidden
+'sdb:uri': hidden
+mysql.host: db
+mysql.pass: hidden
+app: {url: 'https://a/', deep: {x: 1, key: hidden}, list: [hidden]}
+";
+
+    #[test]
+    fn settings_that_nobody_called_public_are_not_shown() {
+        for role in [Role::Master, Role::Minion] {
+            let shown = config(
+                role,
+                &OWN.replace("grains:", "owngrains:").replace("schedule:", "s:").replace("mine_functions:", "m:"),
+            );
+            let shown = shown.shown();
+            assert_eq!(shown.get_i64("keysize"), Some(3072));
+            assert!(!shown.python_repr().contains("hidden") && shown.get("app").is_none(), "{shown}");
+        }
+        let shown = config(Role::Minion, OWN).shown();
+        assert_eq!(shown.traverse("grains:role", ":").unwrap().text(), Some("web"));
+        assert!(!shown.python_repr().contains("hidden"), "{shown}");
+    }
+
+    #[test]
+    fn the_owner_shows_what_config_public_names() {
+        let public =
+            "config_public: ['mysql.h*', 'app:url', 'app:deep:x', 'absent', 'app:list:0', 'app:url:too', '', 'licens']";
+        let shown = config(Role::Minion, &format!("{OWN}{public}\n")).shown();
+        assert_eq!(shown.get_text("mysql.host"), Some("db"));
+        assert_eq!(shown.get("app").unwrap().python_repr(), "{'url': 'https://a/', 'deep': {'x': 1}}");
+        assert!(!shown.python_repr().contains("hidden"), "{shown}");
+        let whole = config(Role::Minion, &format!("{OWN}config_public: app\n")).shown();
+        assert_eq!(whole.traverse("app:deep:key", ":").unwrap().text(), Some("hidden"));
+        let more = config(Role::Minion, OWN).shown_with(&["bearer".to_owned(), "app:url".to_owned()]);
+        assert_eq!((more.get_text("bearer"), more.get("license")), (Some("hidden"), None));
+    }
+
+    /// Whoever adds a default decides whether it is harmless: text that passes arguments or opens something is not.
+    #[test]
+    fn each_default_that_an_owner_fills_is_decided_on() {
+        const MAPS: [&str; 11] = [
+            "file_roots",
+            "pillar_roots",
+            "peer",
+            "peer_run",
+            "external_auth",
+            "publisher_acl",
+            "publisher_acl_blacklist",
+            "nodegroups",
+            "grains",
+            "sandbox",
+            "mine_functions",
+        ];
+        for role in [Role::Master, Role::Minion] {
+            for (key, value) in super::super::defaults_of(role).entries().unwrap() {
+                let key = key.text().unwrap();
+                let decided = private(role).contains(&key) || MAPS.contains(&key);
+                let speaks = ["pass", "secret", "token", "priv"].iter().any(|word| key.contains(word));
+                let known = ["token_expire", "token_expire_user_override", "keep_acl_in_token"].contains(&key);
+                assert!(value.entries().is_none() || decided, "{key}");
+                assert!(!speaks || decided || known, "{key}");
+            }
+        }
+    }
+}
