@@ -16,9 +16,27 @@ pub use crate::audit::AuditOpts;
 pub use crate::event_return::EventReturnOpts;
 pub use crate::fileserver::HashType;
 pub use crate::jobs::JobCacheOpts;
+use crate::keys::Room;
+pub use crate::quotas::QuotaOpts;
 
 /// A return of more bytes is not stored; what comes instead says so. Brine's own key, `max_return_size`.
 const RETURN_BYTES_MAX: u64 = 16 << 20;
+/// `minion_rate`: a minion of a busy host sends a few a second, and one that was cut off brings what it has kept within a minute.
+const MINION_RATE: u64 = 250;
+/// `minion_rate_bytes`. The largest return at once, and one of half a megabyte eight times a second.
+const MINION_RATE_BYTES: u64 = 4 << 20;
+/// `minion_return_quota`: a return of ten megabytes every quarter of an hour.
+const MINION_RETURN_QUOTA: u64 = 1 << 30;
+/// `minion_return_quota_count`: a job each second.
+const MINION_RETURNS: u64 = 100_000;
+/// `file_recv_quota`, MiB: ten files of the largest size.
+const FILE_RECV_MIB: u64 = 1_024;
+/// `file_recv_quota_count`.
+const FILE_RECV_COUNT: u64 = 10_000;
+/// Keys that wait for an operator: twice as many as the largest fleets that come at once. Anybody can send one.
+const PENDING_MAX: u64 = 20_000;
+/// The same from one address, behind which may be a site; it takes ten addresses to make the keys of others go.
+const PENDING_OF_ADDRESS_MAX: u64 = 2_000;
 /// Requests of more bytes lose their connection. Brine's own key, `max_request_size`; a file pushed by cp.push is in chunks.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
@@ -49,6 +67,8 @@ pub struct MasterOpts {
     pub max_request_size: usize,
     /// `max_return_size`.
     pub max_return_size: usize,
+    /// What one minion may make the master keep.
+    pub quotas: QuotaOpts,
 
     /// `pki_dir`.
     pub pki_dir: PathBuf,
@@ -159,6 +179,8 @@ pub struct AuthOpts {
     pub auth_events: bool,
     /// `minimum_auth_version` (CVE-2025-62349).
     pub minimum_auth_version: u64,
+    /// `max_pending_keys`, `max_pending_keys_per_address`: keys that may wait for an operator. Brine's own keys.
+    pub room: Room,
 }
 
 /// The file server's settings.
@@ -180,6 +202,8 @@ pub struct FileOpts {
     pub recv: bool,
     /// `file_recv_max_size`, in bytes.
     pub recv_max: u64,
+    /// `file_recv_quota`, in bytes, and `file_recv_quota_count`: of all files of one minion; 0 is no bound. Brine's own keys.
+    pub recv_quota: (u64, u64),
 }
 
 /// What `_master_opts` tells besides the environments (§6.1), with Salt's defaults; minions take every one of them for granted.
@@ -230,6 +254,13 @@ impl MasterOpts {
             keepalive: keepalive(c)?,
             max_request_size: to_usize(c, "max_request_size", u64_or(c, "max_request_size", REQUEST_BYTES_MAX)?)?,
             max_return_size: to_usize(c, "max_return_size", u64_or(c, "max_return_size", RETURN_BYTES_MAX)?)?,
+            quotas: QuotaOpts {
+                rate: u64_or(c, "minion_rate", MINION_RATE)?,
+                rate_bytes: u64_or(c, "minion_rate_bytes", MINION_RATE_BYTES)?,
+                returns_bytes: u64_or(c, "minion_return_quota", MINION_RETURN_QUOTA)?,
+                returns: u64_or(c, "minion_return_quota_count", MINION_RETURNS)?,
+                events_kept: !EventReturnOpts::returners(c)?.is_empty(),
+            },
             pki_dir: c.get_path("pki_dir")?,
             cachedir: c.get_path("cachedir")?,
             sock_dir: c.get_path("sock_dir")?,
@@ -316,6 +347,13 @@ fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
         permissive_pki_access: bool_or(c, "permissive_pki_access", false)?,
         auth_events: bool_or(c, "auth_events", true)?,
         minimum_auth_version: u64_or(c, "minimum_auth_version", 3)?,
+        room: Room {
+            all: to_usize(c, "max_pending_keys", u64_or(c, "max_pending_keys", PENDING_MAX)?)?,
+            of_address: {
+                let key = "max_pending_keys_per_address";
+                to_usize(c, key, u64_or(c, key, PENDING_OF_ADDRESS_MAX)?)?
+            },
+        },
     })
 }
 
@@ -338,6 +376,10 @@ fn files(c: &Config) -> Result<FileOpts, ConfigError> {
         ignore_regex: list_or_empty(c, "file_ignore_regex")?,
         recv: bool_or(c, "file_recv", false)?,
         recv_max: u64_or(c, "file_recv_max_size", 100)?.saturating_mul(1 << 20),
+        recv_quota: (
+            u64_or(c, "file_recv_quota", FILE_RECV_MIB)?.saturating_mul(1 << 20),
+            u64_or(c, "file_recv_quota_count", FILE_RECV_COUNT)?,
+        ),
     })
 }
 

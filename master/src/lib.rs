@@ -19,6 +19,7 @@
 mod access;
 mod audit;
 mod auth;
+mod bucket;
 pub mod bus;
 pub mod config;
 mod event_return;
@@ -36,6 +37,7 @@ mod presence;
 mod private_ops;
 mod publish;
 mod publisher;
+mod quotas;
 mod refusals;
 mod replay;
 mod requests;

@@ -14,9 +14,10 @@ use crate::fileserver::FileServer;
 use crate::master::Master;
 use crate::mine::MineRules;
 use crate::peer::PeerRules;
+use crate::quotas::QuotaOpts;
 
 /// The settings that count at once, besides those of logs and those that minions are told.
-const SETTINGS: [&str; 29] = [
+const SETTINGS: &[&str] = &[
     "file_roots",
     "pillar_roots",
     "file_ignore_glob",
@@ -25,6 +26,12 @@ const SETTINGS: [&str; 29] = [
     "file_buffer_size",
     "file_recv",
     "file_recv_max_size",
+    "file_recv_quota",
+    "file_recv_quota_count",
+    "minion_rate",
+    "minion_rate_bytes",
+    "minion_return_quota",
+    "minion_return_quota_count",
     "nodegroups",
     "keep_jobs_seconds",
     "mine_get",
@@ -38,6 +45,8 @@ const SETTINGS: [&str; 29] = [
     "autosign_timeout",
     "autosign_grains_dir",
     "permissive_pki_access",
+    "max_pending_keys",
+    "max_pending_keys_per_address",
     "external_auth",
     "publisher_acl",
     "publisher_acl_blacklist",
@@ -51,7 +60,7 @@ const SETTINGS: [&str; 29] = [
 /// The names of all of them.
 pub fn settings(opts: &MasterOpts) -> Vec<&str> {
     let told = opts.told_to_minions.entries().unwrap_or_default().iter().filter_map(|(key, _)| key.text());
-    SETTINGS.into_iter().chain(told).collect()
+    SETTINGS.iter().copied().chain(told).collect()
 }
 
 /// Those that no part keeps for itself.
@@ -60,6 +69,7 @@ pub(crate) struct Live {
     pub(crate) nodegroups: Nodegroups,
     /// `keep_jobs_seconds`; none keeps jobs for ever.
     pub(crate) keep_jobs: Option<Duration>,
+    pub(crate) quotas: QuotaOpts,
     /// `file_roots` and `pillar_roots`: each environment's folders.
     pub(crate) file_roots: Vec<(Saltenv, Vec<PathBuf>)>,
     pub(crate) pillar_roots: Vec<(Saltenv, Vec<PathBuf>)>,
@@ -72,6 +82,7 @@ impl Live {
         Self {
             nodegroups: opts.nodegroups.clone(),
             keep_jobs: opts.keep_jobs,
+            quotas: opts.quotas,
             file_roots: opts.files.roots.clone(),
             pillar_roots: opts.pillar_roots.clone(),
             told_to_minions: opts.told_to_minions.clone(),

@@ -38,12 +38,15 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => {
+                master.refusals.tell_sums(&master.bus);
                 look_for_dropfile(&master).await;
                 if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
                     if cleaning.as_ref().is_none_or(|task| task.is_finished()) {
                         let master = Arc::clone(&master);
                         cleaning = Some(AbortOnDropHandle::new(tokio::spawn(async move { clean(&master).await })));
                     }
+                    let live = master.live.load_full();
+                    master.quotas.upkeep(live.quotas, live.keep_jobs);
                     forget_what_is_over(&master).await;
                     forget_minions_without_keys(&master).await;
                     cleaned = Some(Instant::now());

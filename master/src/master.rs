@@ -20,6 +20,7 @@ use crate::mine::Mine;
 use crate::peer::Peer;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::quotas::Quotas;
 use crate::refusals::Refusals;
 use crate::requests::{Auths, Lanes, SentTo};
 use crate::runners::Runs;
@@ -53,6 +54,7 @@ pub(crate) struct Master {
     pub(crate) auths: Auths,
     pub(crate) sent_to: SentTo,
     pub(crate) refusals: Refusals,
+    pub(crate) quotas: Quotas,
     /// What requests take, by command.
     pub(crate) timings: Timings,
     /// The runners that run now.

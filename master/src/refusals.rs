@@ -1,67 +1,278 @@
 //! What was refused, told to the operator: in the log and on the bus, and not more often than anyone can read.
+//!
+//! Everybody has a budget of their own, so that nobody hides what others do by doing it more often. Whose it is, goes by what was proved and
+//! never by an address or an id that somebody only claims: an accepted minion has its own, a user that logged in has its own, and all
+//! strangers together have one for each [`Stranger`] kind of thing they do. All minions and users together have a further one. When a
+//! budget is used up, a sum is told ([`Refusals::tell_sums`]): one line and one event.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use brine_protocol::value::Value;
+use brine_protocol::ids::MinionId;
+use brine_protocol::value::{Value, map};
 
+use crate::bucket::{Bucket, Size};
 use crate::bus::Bus;
 
-/// Refusals told of in each [`PERIOD`]; a stranger can cause them as fast as the network goes.
-const TOLD_MAX: u32 = 50;
-const PERIOD: Duration = Duration::from_secs(1);
+/// Told of one minion, user or kind of strangers: as many as somebody who tries something out causes, and then what a log takes for days.
+const OF_ONE: Size = Size { most: 50.0, each_second: 5.0 };
+/// Told of new keys: ten thousand minions come within a minute when they are first let in, and programs wait for the event of each.
+const OF_NEW_KEYS: Size = Size { most: 10_000.0, each_second: 50.0 };
+/// Told of all minions and users together.
+const OF_ALL: Size = Size { most: 1_000.0, each_second: 100.0 };
+/// Budgets of minions and users that are remembered. One that is full again is forgotten, so these refused something within the last seconds.
+const REMEMBERED_MAX: usize = 1 << 16;
+/// A sum is told when there was nothing more for so long,
+const QUIET: Duration = Duration::from_secs(1);
+/// or after so long.
+const SUM_EVERY: Duration = Duration::from_secs(10);
+/// Sums of single minions and users told at a time; the others are told together.
+const SUMS_MAX: usize = 20;
+
+/// What can be caused without any proof of who does it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stranger {
+    /// An authentication that is refused.
+    Auth,
+    /// A key that was not known before.
+    NewKey,
+    /// A request whose sender is not proved, or that fails.
+    Request,
+    /// A request that was recorded: its sender is not the one who made it.
+    Replay,
+    /// A log-in from the network.
+    Login,
+    /// A log-in from this host.
+    LocalLogin,
+}
+
+impl Stranger {
+    const ALL: [Self; 6] = [Self::Auth, Self::NewKey, Self::Request, Self::Replay, Self::Login, Self::LocalLogin];
+
+    const fn size(self) -> Size {
+        match self {
+            Self::NewKey => OF_NEW_KEYS,
+            _ => OF_ONE,
+        }
+    }
+}
+
+impl fmt::Display for Stranger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auth => "authentications of strangers",
+            Self::NewKey => "new keys",
+            Self::Request => "requests of strangers",
+            Self::Replay => "replayed requests",
+            Self::Login => "log-ins from the network",
+            Self::LocalLogin => "log-ins from this host",
+        })
+    }
+}
+
+/// Who caused it, as far as that is proved.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Who<'a> {
+    /// Anybody.
+    Stranger(Stranger),
+    /// An accepted minion, by its session and its token.
+    Minion(&'a MinionId),
+    /// Somebody with the public key that is accepted for this id: the minion, or who has seen that key.
+    KeyOf(&'a MinionId),
+    /// A user, by key, password or token.
+    User(&'a str),
+}
+
+/// Whose budget it is, where there is one for each.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum One {
+    Minion(MinionId),
+    KeyOf(MinionId),
+    User(String),
+}
+
+impl fmt::Display for One {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Minion(id) => write!(f, "requests of {id}"),
+            Self::KeyOf(id) => write!(f, "authentications of {id}"),
+            Self::User(name) => write!(f, "requests of the user {name:?}"),
+        }
+    }
+}
 
 /// Counts and tells.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Refusals {
-    period: Mutex<Option<Period>>,
+    state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct Period {
-    began: Instant,
-    told: u32,
-    untold: u64,
+struct State {
+    strangers: [Budget; Stranger::ALL.len()],
+    each: HashMap<One, Budget>,
+    /// Of those that `each` has no room for.
+    others: Budget,
+    all: Bucket,
+}
+
+/// A budget, and what it did not suffice for.
+#[derive(Debug)]
+struct Budget {
+    left: Bucket,
+    untold: Option<Untold>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Untold {
+    count: u64,
+    since: Instant,
+    last: Instant,
+}
+
+/// What was not told one by one.
+#[derive(Debug, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    seconds: u64,
+    what: String,
+    minion: Option<MinionId>,
+}
+
+impl Budget {
+    const fn full(size: Size, now: Instant) -> Self {
+        Self { left: Bucket::full(size, now), untold: None }
+    }
+
+    fn turn(&mut self, size: Size, all: Option<&mut Bucket>, now: Instant) -> bool {
+        let told =
+            self.left.missing(size, 1.0, 0.0, now).is_zero() && all.is_none_or(|all| all.take(OF_ALL, 1.0, 0.0, now));
+        if told {
+            self.left.owe(1.0);
+        } else {
+            let untold = self.untold.get_or_insert(Untold { count: 0, since: now, last: now });
+            untold.count += 1;
+            untold.last = now;
+        }
+        told
+    }
+
+    /// How many were not told, and within what time, if that is to be told now.
+    fn due(&mut self, now: Instant) -> Option<(u64, u64)> {
+        let of = self.untold?;
+        let (quiet, long) = (now.saturating_duration_since(of.last), now.saturating_duration_since(of.since));
+        if quiet < QUIET && long < SUM_EVERY {
+            return None;
+        }
+        self.untold = None;
+        Some((of.count, long.as_secs_f64().ceil().max(1.0) as u64))
+    }
+}
+
+impl Default for Refusals {
+    fn default() -> Self {
+        Self { state: Mutex::new(State::new(Instant::now())) }
+    }
 }
 
 impl Refusals {
-    /// Logs `why` and fires `tag` with `data`, unless there were too many just before.
-    pub(crate) fn tell(&self, bus: &Bus, why: &str, tag: impl Into<String>, data: Value) {
-        if self.log(why) {
+    /// Logs `why` and fires `tag` with `data`, unless there were too many of `who` just before.
+    pub(crate) fn tell(&self, bus: &Bus, who: Who<'_>, why: &str, tag: impl Into<String>, data: Value) {
+        if self.log(who, why) {
             bus.fire(tag, data);
         }
     }
 
-    /// Logs `why` unless there were too many just before; whether it did.
-    pub(crate) fn log(&self, why: &str) -> bool {
-        let (tell, untold) = self.turn(Instant::now());
-        if untold > 0 {
-            tracing::warn!("{untold} more requests were refused within a second");
-        }
-        if tell {
+    /// Logs `why` unless there were too many of `who` just before; whether it did.
+    pub(crate) fn log(&self, who: Who<'_>, why: &str) -> bool {
+        let told = self.admits(who);
+        if told {
             tracing::warn!("{why}");
         }
-        tell
+        told
     }
 
-    /// Whether to tell, and how many were not told of in a period that is over.
-    fn turn(&self, now: Instant) -> (bool, u64) {
-        let mut period = self.period.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut untold = 0;
-        match &mut *period {
-            Some(current) if now.duration_since(current.began) < PERIOD => {
-                if current.told >= TOLD_MAX {
-                    current.untold += 1;
-                    return (false, 0);
-                }
-                current.told += 1;
-            }
-            over => {
-                untold = over.as_ref().map_or(0, |period| period.untold);
-                *over = Some(Period { began: now, told: 1, untold: 0 });
+    /// Whether one more of `who` may be told; if not, it is counted.
+    pub(crate) fn admits(&self, who: Who<'_>) -> bool {
+        self.lock().turn(who, Instant::now())
+    }
+
+    /// Tells what was left out, and forgets whose budget is full again. To be called each second.
+    pub(crate) fn tell_sums(&self, bus: &Bus) {
+        let sums = self.lock().sums(Instant::now());
+        for Sum { count, seconds, what, minion } in sums {
+            tracing::warn!("{count} more refusals in the last {seconds} s, which are not told one by one: {what}");
+            let tag = minion.as_ref().map_or("brine/refused/more".to_owned(), |id| format!("brine/refused/more/{id}"));
+            let mut data = vec![("count", Value::from(count)), ("seconds", seconds.into()), ("what", what.into())];
+            data.extend(minion.map(|id| ("id", Value::from(id))));
+            bus.fire(tag, map(data));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn new(now: Instant) -> Self {
+        Self {
+            strangers: Stranger::ALL.map(|kind| Budget::full(kind.size(), now)),
+            each: HashMap::new(),
+            others: Budget::full(OF_ONE, now),
+            all: Bucket::full(OF_ALL, now),
+        }
+    }
+
+    fn turn(&mut self, who: Who<'_>, now: Instant) -> bool {
+        let (one, all) = match who {
+            Who::Stranger(kind) => return self.strangers[kind as usize].turn(kind.size(), None, now),
+            Who::Minion(id) => (One::Minion(id.clone()), Some(&mut self.all)),
+            // A fleet that comes back is no refusal, and each may say so.
+            Who::KeyOf(id) => (One::KeyOf(id.clone()), None),
+            Who::User(name) => (One::User(name.chars().take(64).collect()), Some(&mut self.all)),
+        };
+        let budget = if self.each.len() < REMEMBERED_MAX || self.each.contains_key(&one) {
+            self.each.entry(one).or_insert_with(|| Budget::full(OF_ONE, now))
+        } else {
+            &mut self.others
+        };
+        budget.turn(OF_ONE, all, now)
+    }
+
+    fn sums(&mut self, now: Instant) -> Vec<Sum> {
+        let mut sums = Vec::new();
+        for (kind, budget) in Stranger::ALL.into_iter().zip(&mut self.strangers) {
+            if let Some((count, seconds)) = budget.due(now) {
+                sums.push(Sum { count, seconds, what: kind.to_string(), minion: None });
             }
         }
-        (true, untold)
+        let (mut told, mut rest) = (0, None::<(u64, u64)>);
+        let mut more = |due: (u64, u64)| {
+            let (count, seconds) = rest.unwrap_or_default();
+            rest = Some((count + due.0, seconds.max(due.1)));
+        };
+        self.others.due(now).into_iter().for_each(&mut more);
+        self.each.retain(|one, budget| {
+            match budget.due(now) {
+                Some((count, seconds)) if told < SUMS_MAX => {
+                    told += 1;
+                    let minion = match one {
+                        One::Minion(id) | One::KeyOf(id) => Some(id.clone()),
+                        One::User(_) => None,
+                    };
+                    sums.push(Sum { count, seconds, what: one.to_string(), minion });
+                }
+                due => due.into_iter().for_each(&mut more),
+            }
+            budget.untold.is_some() || !budget.left.is_full(OF_ONE, now)
+        });
+        if let Some((count, seconds)) = rest {
+            sums.push(Sum { count, seconds, what: "requests of further minions and users".to_owned(), minion: None });
+        }
+        sums
     }
 }
 
@@ -69,13 +280,66 @@ impl Refusals {
 mod tests {
     use super::*;
 
+    fn id(n: usize) -> MinionId {
+        format!("m{n}").parse().unwrap()
+    }
+
+    fn told(state: &mut State, who: Who<'_>, now: Instant) -> usize {
+        (0..1_000).filter(|_| state.turn(who, now)).count()
+    }
+
     #[test]
-    fn a_flood_is_counted_and_not_told() {
-        let refusals = Refusals::default();
+    fn a_flood_is_counted_and_its_sum_told() {
         let now = Instant::now();
-        let told = (0..1_000).filter(|_| refusals.turn(now).0).count();
-        assert_eq!(told, 50);
-        assert_eq!(refusals.turn(now + PERIOD), (true, 950));
-        assert_eq!(refusals.turn(now + PERIOD), (true, 0));
+        let mut state = State::new(now);
+        assert_eq!(told(&mut state, Who::Stranger(Stranger::Auth), now), 50);
+        assert!(state.sums(now).is_empty(), "there may be more");
+        let sum =
+            |count, seconds| Sum { count, seconds, what: "authentications of strangers".to_owned(), minion: None };
+        assert_eq!(state.sums(now + QUIET), [sum(950, 1)]);
+        assert!(state.sums(now + 2 * QUIET).is_empty(), "once");
+        // One that goes on is told of too, and is not told one by one again for that.
+        let mut all = 0;
+        for second in 10..70 {
+            let at = now + Duration::from_secs(second);
+            all += told(&mut state, Who::Stranger(Stranger::Auth), at);
+            let sums = state.sums(at);
+            assert!(sums.len() <= 1 && (sums.is_empty() || sums[0].seconds >= 10), "{sums:?}");
+        }
+        assert!(all <= 50 + 60 * 5, "{all}");
+    }
+
+    #[test]
+    fn nobody_hides_what_others_do() {
+        let now = Instant::now();
+        let mut state = State::new(now);
+        for kind in Stranger::ALL {
+            told(&mut state, Who::Stranger(kind), now);
+        }
+        let (one, two) = (id(1), id(2));
+        assert_eq!(told(&mut state, Who::Minion(&one), now), 50);
+        assert_eq!(told(&mut state, Who::KeyOf(&two), now), 50, "who brings its key");
+        assert_eq!(told(&mut state, Who::Minion(&two), now), 50, "is not the minion");
+        assert_eq!(told(&mut state, Who::User("fred"), now), 50);
+        let sums = state.sums(now + QUIET);
+        assert_eq!(sums.len(), Stranger::ALL.len() - 1 + 4, "all but the new keys, of which more are told: {sums:?}");
+        assert!(sums.iter().any(|sum| sum.minion == Some(two.clone()) && sum.count == 950));
+    }
+
+    /// Neither many ids nor many minions get by the bounds.
+    #[test]
+    fn all_together_have_a_bound_too_and_so_has_the_table() {
+        let now = Instant::now();
+        let mut state = State::new(now);
+        let all: usize = (0..1_500).filter(|n| state.turn(Who::Minion(&id(*n)), now)).count();
+        assert_eq!(all, 1_000);
+        let keys: usize = (0..70_000).filter(|n| state.turn(Who::KeyOf(&id(*n)), now)).count();
+        assert!(keys < REMEMBERED_MAX + 100, "{keys}");
+        assert!(state.each.len() <= REMEMBERED_MAX);
+        let sums = state.sums(now + QUIET);
+        assert!(sums.len() <= SUMS_MAX + 1, "{}", sums.len());
+        assert_eq!(sums.iter().map(|sum| sum.count).sum::<u64>() as usize, 71_500 - all - keys);
+        state.sums(now + Duration::from_secs(60));
+        assert!(state.each.is_empty());
     }
 }

@@ -5,6 +5,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use super::{Caller, Denied, From};
 use crate::audit::Record;
 use crate::master::Master;
+use crate::refusals::{Stranger, Who};
 
 /// The event of a log-in, token or key that was wrong.
 const EVENT: &str = "brine/refused/login";
@@ -58,7 +59,8 @@ fn report(master: &Master, load: &Value, from: From, client: &'static str, denie
         ("address", &from.to_string()),
         ("error", &said),
     ]);
-    let told = master.refusals.log(&format!("a {client} request from {from} was refused: {said}"));
+    let kind = if from == From::Here { Stranger::LocalLogin } else { Stranger::Login };
+    let told = master.refusals.log(Who::Stranger(kind), &format!("a {client} request from {from} was refused: {said}"));
     if told {
         master.bus.fire(EVENT, data);
     }

@@ -64,7 +64,7 @@ impl fmt::Display for From {
 
 impl From {
     /// What one host of the network has for itself: an address, or a /64 of IPv6, of which every host can have as many as it likes.
-    fn origin(self) -> Option<u64> {
+    pub(crate) fn origin(self) -> Option<u64> {
         match self {
             Self::Here => None,
             Self::Network(IpAddr::V4(address)) => Some(u64::from(address.to_bits())),

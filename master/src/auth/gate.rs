@@ -2,20 +2,22 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use brine_protocol::auth::AuthRequest;
+use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{PublicKey, clean_pem};
 
 use super::autosign::{Autosign, Signed};
 use crate::config::AuthOpts;
-use crate::keys::{KeyError, KeyState, KeyStore, MinionKey, PENDING_MAX};
+use crate::keys::{KeyError, KeyState, KeyStore, MinionKey};
 
 /// What becomes of a key.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Let in; and by what, if nobody had accepted this key before.
     Accept(PublicKey, Option<String>),
-    /// Kept for an operator.
-    Pending,
+    /// Kept for an operator, in place of these, which waited longest.
+    Pending(Vec<MinionId>),
     /// Turned away by an operator's decision.
     Rejected,
     /// Not the key that is stored for this id.
@@ -26,14 +28,14 @@ pub(crate) enum Verdict {
     Unusable(String),
 }
 
-/// Decides, one request at a time, so that two requests for one id cannot both be the first.
+/// Decides. Who brings the key that is accepted waits for nobody; of all others one request at a time, so that two for one id cannot both
+/// be the first.
 #[derive(Debug)]
 pub(crate) struct Gate {
     keys: Arc<KeyStore>,
-    /// Held while one request is decided.
-    deciding: Mutex<Rules>,
-    /// Keys that may wait, or be rejected unasked.
-    room: usize,
+    rules: ArcSwap<Rules>,
+    /// Held while a stranger's request is decided.
+    deciding: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -50,22 +52,27 @@ impl Rules {
 
 impl Gate {
     pub(crate) fn new(opts: AuthOpts, keys: Arc<KeyStore>) -> Self {
-        Self { deciding: Mutex::new(Rules::new(opts, &keys)), keys, room: PENDING_MAX }
+        Self { rules: ArcSwap::from_pointee(Rules::new(opts, &keys)), keys, deciding: Mutex::default() }
     }
 
     /// From now on decides so.
     pub(crate) fn replace(&self, opts: AuthOpts) {
-        *self.deciding.lock().unwrap_or_else(PoisonError::into_inner) = Rules::new(opts, &self.keys);
+        self.rules.store(Rules::new(opts, &self.keys).into());
     }
 
-    /// Decides on a request; `live` is how many minions work with this master now.
-    pub(crate) fn decide(&self, request: &AuthRequest, live: usize) -> Result<Verdict, KeyError> {
+    /// Whether this is the very key that is accepted for the id: its minion's, or of somebody who has seen it.
+    pub(crate) fn is_accepted(&self, id: &MinionId, pem: &str) -> bool {
+        self.keys.accepted(id).is_some_and(|stored| stored.pem == clean_pem(pem))
+    }
+
+    /// Decides on a request that came from `origin`; `live` is how many minions work with this master now.
+    pub(crate) fn decide(&self, request: &AuthRequest, origin: Option<u64>, live: usize) -> Result<Verdict, KeyError> {
         let id = &request.id;
         if id.as_str().starts_with('.') {
             // A dot file in the key folders is Salt's own, and no tool would list it.
             return Ok(Verdict::Unusable("an id that starts with a dot cannot be accepted".to_owned()));
         }
-        let rules = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.rules.load();
         let accepted = self.keys.find(KeyState::Accepted, id)?;
         if rules.opts.max_minions > 0 && live > rules.opts.max_minions && accepted.is_none() {
             return Ok(Verdict::Full);
@@ -75,8 +82,16 @@ impl Gate {
             Ok(key) => key,
             Err(error) => return Ok(Verdict::Unusable(error.to_string())),
         };
+        let is_known =
+            |stored: Option<&Arc<MinionKey>>| stored.is_some_and(|stored| same(stored, &key, &request.pub_pem));
+        // Nothing is written for it.
+        if is_known(accepted.as_ref()) && (rules.opts.open_mode || self.keys.find(KeyState::Rejected, id)?.is_none()) {
+            return Ok(Verdict::Accept(key, None));
+        }
+        let _one_at_a_time = self.deciding.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = self.keys.find(KeyState::Accepted, id)?;
         if rules.opts.open_mode {
-            let known = accepted.is_some_and(|stored| same(&stored, &key, &request.pub_pem));
+            let known = is_known(accepted.as_ref());
             if !known {
                 self.keys.put(KeyState::Accepted, id, &request.pub_pem)?;
             }
@@ -86,20 +101,19 @@ impl Gate {
             return Ok(Verdict::Rejected);
         }
         if let Some(stored) = accepted {
-            if same(&stored, &key, &request.pub_pem) {
+            if is_known(Some(&stored)) {
                 return Ok(Verdict::Accept(key, None));
             }
             return self.deny(request);
         }
-        let pending = self.keys.find(KeyState::Pending, id)?;
+        // One that is no key was torn by the end of the machine, or laid down by hand: nobody can have accepted it.
+        let pending = self.keys.find(KeyState::Pending, id)?.filter(|stored| stored.public.is_some());
         if rules.autosign.rejects(id) {
             self.keys.remove(KeyState::Pending, id)?;
-            if self.has_room(KeyState::Rejected)? {
-                self.keys.put(KeyState::Rejected, id, &request.pub_pem)?;
-            }
+            self.keys.put_rejected(id, &request.pub_pem, origin, rules.opts.room)?;
             return Ok(Verdict::Rejected);
         }
-        if pending.as_ref().is_some_and(|stored| !same(stored, &key, &request.pub_pem)) {
+        if pending.is_some() && !is_known(pending.as_ref()) {
             return self.deny(request);
         }
         match rules.autosign.signs(id, request.autosign_grains.as_ref()) {
@@ -111,13 +125,17 @@ impl Gate {
                 return Ok(Verdict::Accept(key, Some(signed.to_string())));
             }
         }
-        if pending.is_none() {
-            if !self.has_room(KeyState::Pending)? {
-                return Ok(Verdict::Full);
-            }
-            self.keys.put(KeyState::Pending, id, &request.pub_pem)?;
+        if pending.is_some() {
+            return Ok(Verdict::Pending(Vec::new()));
         }
-        Ok(Verdict::Pending)
+        let gone = self.keys.put_pending(id, &request.pub_pem, origin, rules.opts.room)?;
+        for id in &gone {
+            // Else there would be more denied keys than keys that are known.
+            if self.keys.find(KeyState::Accepted, id)?.is_none() {
+                self.keys.remove(KeyState::Denied, id)?;
+            }
+        }
+        Ok(Verdict::Pending(gone))
     }
 
     fn deny(&self, request: &AuthRequest) -> Result<Verdict, KeyError> {
@@ -128,18 +146,6 @@ impl Gate {
         }
         Ok(Verdict::Denied)
     }
-
-    fn has_room(&self, state: KeyState) -> Result<bool, KeyError> {
-        let room = self.keys.list(state)?.len() < self.room;
-        if !room {
-            tracing::error!(
-                "{} holds {} keys, no more are taken: remove some with salt-key -d",
-                state.dir(),
-                self.room
-            );
-        }
-        Ok(room)
-    }
 }
 
 fn same(stored: &MinionKey, key: &PublicKey, pem: &str) -> bool {
@@ -149,7 +155,7 @@ fn same(stored: &MinionKey, key: &PublicKey, pem: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_protocol::ids::MinionId;
+    use crate::keys::Room;
     use brine_protocol::keys::{EncAlg, SignAlg};
     use brine_protocol::value::{Value, map};
     use std::path::Path;
@@ -177,6 +183,7 @@ mod tests {
             permissive_pki_access: false,
             auth_events: true,
             minimum_auth_version: 3,
+            room: Room { all: 0, of_address: 0 },
         }
     }
 
@@ -194,6 +201,10 @@ mod tests {
         }
 
         fn ask_with(&self, id: &str, pem: &str, autosign_grains: Option<Value>) -> &'static str {
+            self.ask_from(id, pem, autosign_grains, None)
+        }
+
+        fn ask_from(&self, id: &str, pem: &str, autosign_grains: Option<Value>, origin: Option<u64>) -> &'static str {
             let request = AuthRequest {
                 id: MinionId::try_from(id).unwrap(),
                 nonce: "0".repeat(32),
@@ -204,9 +215,9 @@ mod tests {
                 autosign_grains,
                 version: 3,
             };
-            match self.gate.decide(&request, 5).unwrap() {
+            match self.gate.decide(&request, origin, 5).unwrap() {
                 Verdict::Accept(..) => "accept",
-                Verdict::Pending => "pend",
+                Verdict::Pending(_) => "pend",
                 Verdict::Rejected => "reject",
                 Verdict::Denied => "denied",
                 Verdict::Full => "full",
@@ -274,15 +285,63 @@ mod tests {
     }
 
     #[test]
-    fn strangers_do_not_fill_the_disk() {
-        let mut f = fixture(|o, dir| {
+    fn strangers_do_not_fill_the_disk_nor_keep_others_out() {
+        let f = fixture(|o, dir| {
             std::fs::write(dir.join("reject"), "bad*\n").unwrap();
             o.autoreject_file = Some(dir.join("reject"));
+            o.room = Room { all: 3, of_address: 2 };
         });
-        f.gate.room = 1;
-        assert_eq!((f.ask("a", &PEMS[0]), f.ask("b", &PEMS[0]), f.ask("a", &PEMS[0])), ("pend", "full", "pend"));
-        assert_eq!((f.ask("bad1", &PEMS[0]), f.ask("bad2", &PEMS[0])), ("reject", "reject"));
-        assert_eq!(f.lists(), " a bad1 ");
+        let ask = |id: &str, origin: u64| f.ask_from(id, &PEMS[0], None, Some(origin));
+        f.keys.put(KeyState::Accepted, &MinionId::try_from("old").unwrap(), &PEMS[0]).unwrap();
+        assert_eq!((ask("a", 1), f.ask("a", &PEMS[1]), ask("b", 1), ask("new", 2)), ("pend", "denied", "pend", "pend"));
+        assert_eq!(f.lists(), "old a,b,new  a");
+        assert_eq!(ask("c", 1), "pend", "in place of the oldest of its address");
+        assert_eq!(f.lists(), "old b,c,new  ", "which is not denied any more");
+        assert_eq!(ask("d", 3), "pend", "in place of the oldest of all");
+        assert_eq!(f.lists(), "old c,d,new  ");
+        // Who is known has its place.
+        assert_eq!((ask("old", 1), ask("c", 1), ask("d", 1), ask("new", 1)), ("accept", "pend", "pend", "pend"));
+        // Rejected keys are the operator's: they stay.
+        for id in ["bad1", "bad2", "bad3", "bad1"] {
+            assert_eq!(ask(id, 4), "reject");
+        }
+        assert_eq!(f.lists(), "old c,d,new bad1,bad2 ");
+    }
+
+    /// Files that other programs put there and take away count as any other.
+    #[test]
+    fn keys_that_salt_key_moves_behind_the_masters_back_make_room() {
+        let f = fixture(|o, _| o.room = Room { all: 3, of_address: 0 });
+        let path = |state: KeyState, id: &str| f.keys.pki().join(state.dir()).join(id);
+        let modified = || path(KeyState::Pending, "").metadata().unwrap().modified().unwrap();
+        // Until the clock of the file system has moved on, within whose grain nobody can see a change.
+        let moved_on = || {
+            let before = modified();
+            while modified() == before {
+                std::fs::write(path(KeyState::Pending, ".x"), "").unwrap();
+                std::fs::remove_file(path(KeyState::Pending, ".x")).unwrap();
+            }
+        };
+        for id in ["a", "b", "c"] {
+            f.ask(id, &PEMS[0]);
+        }
+        moved_on();
+        std::fs::rename(path(KeyState::Pending, "a"), path(KeyState::Accepted, "a")).unwrap();
+        std::fs::remove_file(path(KeyState::Pending, "c")).unwrap();
+        f.ask("d", &PEMS[0]);
+        f.ask("e", &PEMS[0]);
+        assert_eq!(f.lists(), "a b,d,e  ");
+        moved_on();
+        std::fs::write(path(KeyState::Pending, "f"), &*PEMS[0]).unwrap();
+        f.ask("g", &PEMS[0]);
+        assert_eq!(f.lists(), "a e,f,g  ", "the oldest two have gone");
+    }
+
+    #[test]
+    fn a_pending_file_that_is_no_key_keeps_nobody_out() {
+        let f = fixture(|_, _| ());
+        std::fs::write(f.keys.pki().join("minions_pre/a"), "").unwrap();
+        assert_eq!((f.ask("a", &PEMS[0]), f.ask("a", &PEMS[0]), f.ask("a", &PEMS[1])), ("pend", "pend", "denied"));
     }
 
     #[test]

@@ -6,35 +6,49 @@ mod gate;
 use std::sync::Arc;
 
 use brine_protocol::auth::{Accepted, AuthRefusal, AuthRequest};
+use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyError, PublicKey};
-use brine_protocol::value::{Value, map};
+use brine_protocol::value::{Value, ValueExt, map};
 
 pub(crate) use gate::{Gate, Verdict};
 
 use crate::audit::Record;
 use crate::master::Master;
+use crate::refusals::{Stranger, Who};
 use crate::requests::Fault;
 
-/// Answers an `_auth` request.
-pub(crate) async fn answer(master: &Arc<Master>, load: &Value, version: u64) -> Result<Vec<u8>, Fault> {
+/// The id of a request that brings the key that is accepted for it. It waits in line with its like then, and not behind strangers.
+pub(crate) fn known(master: &Master, load: &Value) -> Option<MinionId> {
+    let id = load.get_text("id").and_then(|id| MinionId::try_from(id).ok())?;
+    master.gate.is_accepted(&id, load.get_text("pub")?).then_some(id)
+}
+
+/// Answers an `_auth` request that came from `origin`.
+pub(crate) async fn answer(
+    master: &Arc<Master>,
+    load: &Value,
+    version: u64,
+    origin: Option<u64>,
+) -> Result<Vec<u8>, Fault> {
     let request = match AuthRequest::parse(load, version, master.opts.auth.minimum_auth_version) {
         Ok(request) => request,
         Err(AuthRefusal::Malformed(why)) => return Err(Fault::new(format!("a malformed auth request: {why}"))),
         Err(refusal) => {
-            master.refusals.log(&format!("an auth request was refused: {refusal}"));
+            master.refusals.log(Who::Stranger(Stranger::Auth), &format!("an auth request was refused: {refusal}"));
             return Ok(master.private.run(move |ops| refusal.reply(ops)).await?);
         }
     };
-    // One at a time and with its files on disk: strangers who make that take long must not hold the threads that others need.
+    // Files: strangers who make that take long must not hold the threads that others need.
     let deciding = Arc::clone(master);
-    let decide = move || deciding.gate.decide(&request, deciding.sessions.live()).map(|verdict| (verdict, request));
+    let decide =
+        move || deciding.gate.decide(&request, origin, deciding.sessions.live()).map(|verdict| (verdict, request));
     let decided = tokio::task::spawn_blocking(decide).await.map_err(|_| Fault::new("deciding on a key failed"))?;
     let (verdict, request) = decided?;
     report(master, &request, &verdict);
     let request = Arc::new(request);
     Ok(match verdict {
         Verdict::Accept(key, _) => accept(master, request, key).await?,
-        Verdict::Pending => master.private.run(move |ops| request.pending(ops)).await?,
+        Verdict::Pending(_) => master.private.run(move |ops| request.pending(ops)).await?,
         Verdict::Full => master.private.run(move |ops| request.full(ops)).await?,
         Verdict::Rejected | Verdict::Denied | Verdict::Unusable(_) => {
             master.private.run(move |ops| request.rejected(ops)).await?
@@ -67,25 +81,41 @@ fn report(master: &Master, request: &AuthRequest, verdict: &Verdict) {
     let id = &request.id;
     let (result, act) = match verdict {
         Verdict::Accept(..) => (true, "accept"),
-        Verdict::Pending => (true, "pend"),
+        Verdict::Pending(_) => (true, "pend"),
         Verdict::Rejected => (false, "reject"),
         Verdict::Denied => (false, "denied"),
         Verdict::Full => (false, "full"),
         Verdict::Unusable(_) => (false, "error"),
     };
+    if let Verdict::Accept(_, Some(by)) = verdict {
+        let record = Record::new("key", "succeeded").whose("", by, "").put("act", "accepted");
+        master.audit.note(record.put("id", id.as_str()));
+    }
+    // Anybody can cause these as fast as the network goes, under any id.
+    let who = match verdict {
+        Verdict::Accept(_, None) => Who::KeyOf(id),
+        Verdict::Accept(_, Some(_)) | Verdict::Pending(_) => Who::Stranger(Stranger::NewKey),
+        _ => Who::Stranger(Stranger::Auth),
+    };
+    if !master.refusals.admits(who) {
+        return;
+    }
     match verdict {
         Verdict::Accept(..) => tracing::info!("authentication of {id} accepted"),
-        Verdict::Pending => tracing::info!("the key of {id} waits to be accepted: salt-key -a {id}"),
+        Verdict::Pending(gone) => {
+            tracing::info!("the key of {id} waits to be accepted: salt-key -a {id}");
+            for id in gone {
+                let why = "there are more than max_pending_keys or max_pending_keys_per_address, and it waited longest";
+                tracing::warn!("the key of {id} does not wait any more: {why}");
+                master.bus.fire("brine/refused/pending", map([("id", id.as_str()), ("error", why)]));
+            }
+        }
         Verdict::Rejected => tracing::warn!("authentication of {id} refused: its key is rejected"),
         Verdict::Denied => tracing::error!(
             "authentication of {id} refused: another key is stored for this id. If the host was reinstalled, remove the old one with salt-key -d {id}"
         ),
         Verdict::Full => tracing::error!("authentication of {id} refused: there are max_minions minions already"),
         Verdict::Unusable(why) => tracing::warn!("authentication of {id} refused: {why}"),
-    }
-    if let Verdict::Accept(_, Some(by)) = verdict {
-        let record = Record::new("key", "succeeded").whose("", by, "").put("act", "accepted");
-        master.audit.note(record.put("id", id.as_str()));
     }
     if master.opts.auth.auth_events {
         let data = map([

@@ -94,14 +94,16 @@ impl FileServer {
             hashes: HashCache::new(opts.hash_type),
             ignore: Ignore::new(&opts.ignore_glob, &opts.ignore_regex)?,
             buffer_size: opts.buffer_size,
-            received: recv::Receiver::new(cachedir.join("minions"), opts.recv, opts.recv_max),
+            received: recv::Receiver::new(cachedir.join("minions"), opts),
         };
         Ok(Self { inner: ArcSwap::from_pointee(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }
 
-    /// Forgets hashes that nobody needs.
+    /// Forgets hashes and sums that nobody needs.
     pub(crate) fn upkeep(&self) {
-        self.inner.load().hashes.upkeep();
+        let inner = self.inner.load();
+        inner.hashes.upkeep();
+        inner.received.upkeep();
     }
 
     /// From now on answers as the other one.
@@ -132,16 +134,17 @@ impl FileServer {
         meant.filter(|(_, env)| env.lister.forget()).map(|(name, _)| name.as_str().to_owned()).collect()
     }
 
-    /// Takes a chunk of a file that a minion pushes (§6.6). Whether it was stored.
-    pub(crate) async fn receive(&self, id: MinionId, load: Value) -> bool {
-        let Ok(permit) = Arc::clone(&self.at_a_time).acquire_owned().await else { return false };
+    /// Takes a chunk of a file that a minion pushes (§6.6), or says why not.
+    pub(crate) async fn receive(&self, id: MinionId, load: Value) -> Result<(), String> {
+        let failed = |_| "it failed".to_owned();
+        let permit = Arc::clone(&self.at_a_time).acquire_owned().await.map_err(|_| "it failed".to_owned())?;
         let inner = self.inner.load_full();
         let work = move || {
             let stored = inner.received.store(&id, &load);
             drop(permit);
-            stored.inspect_err(|why| tracing::warn!("a file pushed by {id} was refused: {why}")).is_ok()
+            stored
         };
-        tokio::task::spawn_blocking(work).await.unwrap_or(false)
+        tokio::task::spawn_blocking(work).await.map_err(failed)?
     }
 }
 

@@ -1,26 +1,61 @@
 //! `_file_recv` (§6.6): a minion pushes a file into a folder of its own under the master's cache. Off unless `file_recv` is set.
+//!
+//! All files of one minion have a bound together, in bytes and in number. What lies there is counted once and then kept in mind.
 
+use std::collections::HashMap;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use brine_protocol::ids::{MinionId, SafePath};
 use brine_protocol::value::{Value, ValueExt};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::config::FileOpts;
+
+/// Somebody may have taken files away: where they are too many, they are counted anew, but not more often than this.
+const COUNT_AGAIN: Duration = Duration::from_secs(10);
+/// What was counted is forgotten, so that who pushes no more takes no memory.
+const REMEMBERED: Duration = Duration::from_secs(600);
+
 #[derive(Debug)]
 pub(super) struct Receiver {
     minions: PathBuf,
     on: bool,
     bytes_max: u64,
+    /// Bytes and files of one minion; 0 is no bound.
+    quota: (u64, u64),
+    /// Whoever writes for a minion holds its entry.
+    used: Mutex<HashMap<MinionId, Arc<Mutex<Used>>>>,
+}
+
+/// What a minion has there.
+#[derive(Debug, Default)]
+struct Used {
+    bytes: u64,
+    /// Files and folders.
+    count: u64,
+    counted: Option<Instant>,
+}
+
+/// What a chunk will change.
+struct Change {
+    /// What the file has now and then.
+    before: u64,
+    after: u64,
+    /// Files and folders that are not there yet.
+    new: u64,
 }
 
 impl Receiver {
-    pub(super) const fn new(minions: PathBuf, on: bool, bytes_max: u64) -> Self {
-        Self { minions, on, bytes_max }
+    /// Below `minions`.
+    pub(super) fn new(minions: PathBuf, opts: &FileOpts) -> Self {
+        Self { minions, on: opts.recv, bytes_max: opts.recv_max, quota: opts.recv_quota, used: Mutex::default() }
     }
 
     /// Stores one chunk: the first makes the file anew, the others are added to it.
@@ -34,39 +69,156 @@ impl Receiver {
         let path = SafePath::try_from(parts.join("/")).map_err(|e| e.to_string())?;
         let at = load.get_u64("loc").ok_or("its loc is not a position")?;
         let data = load.get_bytes("data").ok_or("it has no data")?;
-        if at.checked_add(data.len() as u64).is_none_or(|end| end > self.bytes_max) {
-            return Err(format!("it is larger than file_recv_max_size ({} MiB)", self.bytes_max >> 20));
-        }
-        self.write(id, &path, at, data).map_err(|e| e.to_string())
+        let end = at.checked_add(data.len() as u64).filter(|end| *end <= self.bytes_max);
+        let end = end.ok_or_else(|| format!("it is larger than file_recv_max_size ({} MiB)", self.bytes_max >> 20))?;
+        let root = self.minions.join(id.as_str()).join("files");
+        let used = Arc::clone(self.used().entry(id.clone()).or_default());
+        let mut used = used.lock().unwrap_or_else(PoisonError::into_inner);
+        let said = |e: io::Error| e.to_string();
+        let change = planned(&root, &path, at, end).map_err(said)?;
+        self.check(&root, &mut used, &change)?;
+        let written = write(&root, &path, at, data);
+        used.count += change.new;
+        used.bytes = used.bytes.saturating_sub(change.before) + change.after;
+        written.map_err(said)
     }
 
-    fn write(&self, id: &MinionId, path: &SafePath, at: u64, data: &[u8]) -> io::Result<()> {
-        let root = self.minions.join(id.as_str()).join("files");
-        DirBuilder::new().recursive(true).mode(0o700).create(&root)?;
-        let mut dir = rustix::fs::open(&root, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
-        for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
-            match rustix::fs::mkdirat(&dir, folder, Mode::RWXU) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(e) => return Err(e.into()),
-            }
-            dir = beneath(&dir, folder, OFlags::DIRECTORY | OFlags::PATH)?;
-        }
-        let mut flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK;
-        if at == 0 {
-            flags |= OFlags::TRUNC;
-        }
-        let file = File::from(beneath(&dir, name, flags)?);
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(io::Error::other("there is something else with this name"));
-        }
-        // A gap would be a hole of zeroes that nobody sent.
-        if metadata.len() < at {
-            return Err(io::Error::other("the chunk before it is missing"));
-        }
-        file.write_all_at(data, at)
+    /// Forgets what was counted long ago.
+    pub(super) fn upkeep(&self) {
+        // Whoever holds one writes now.
+        let is_old = |used: &Arc<Mutex<Used>>| {
+            used.try_lock().is_ok_and(|used| used.counted.is_none_or(|at| at.elapsed() >= REMEMBERED))
+        };
+        self.used().retain(|_, used| Arc::strong_count(used) > 1 || !is_old(used));
     }
+
+    fn check(&self, root: &Path, used: &mut Used, change: &Change) -> Result<(), String> {
+        let (bytes_max, count_max) = self.quota;
+        let is_met = |max: u64, more: bool, sum: u64| max > 0 && more && sum > max;
+        loop {
+            let too_long = is_met(
+                bytes_max,
+                change.after > change.before,
+                used.bytes.saturating_sub(change.before).saturating_add(change.after),
+            );
+            let too_many = is_met(count_max, change.new > 0, used.count.saturating_add(change.new));
+            let is_fresh = used.counted.is_some_and(|at| at.elapsed() < COUNT_AGAIN);
+            match (used.counted.is_none() || (too_long || too_many) && !is_fresh, too_long, too_many) {
+                (true, ..) => {
+                    used.count(root, self.quota).map_err(|e| format!("its files cannot be counted: {e}"))?;
+                }
+                (false, true, _) => {
+                    return Err(format!(
+                        "its files would have more than file_recv_quota ({} MiB): the minion's or the operator's to remove",
+                        bytes_max >> 20
+                    ));
+                }
+                (false, _, true) => {
+                    return Err(format!("its files would be more than file_recv_quota_count ({count_max})"));
+                }
+                (false, false, false) => return Ok(()),
+            }
+        }
+    }
+
+    fn used(&self) -> std::sync::MutexGuard<'_, HashMap<MinionId, Arc<Mutex<Used>>>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Used {
+    /// Counts what lies there, until it is too much in any case.
+    fn count(&mut self, root: &Path, (bytes_max, count_max): (u64, u64)) -> io::Result<()> {
+        (self.bytes, self.count) = (0, 0);
+        self.counted = Some(Instant::now());
+        if bytes_max == 0 && count_max == 0 {
+            return Ok(());
+        }
+        let mut folders = vec![root.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let entries = match std::fs::read_dir(&folder) {
+                Ok(entries) => entries,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(e),
+            };
+            for entry in entries {
+                let entry = entry?;
+                // Not through symlinks. What has just gone does not count.
+                let Ok(metadata) = entry.metadata() else { continue };
+                self.count += 1;
+                if metadata.is_dir() {
+                    folders.push(entry.path());
+                } else {
+                    self.bytes = self.bytes.saturating_add(metadata.len());
+                }
+                if count_max > 0 && self.count > count_max {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What storing a chunk that ends at `end` would change. Changes nothing.
+fn planned(root: &Path, path: &SafePath, at: u64, end: u64) -> io::Result<Change> {
+    let parts: Vec<&str> = path.as_str().split('/').collect();
+    let mut here = match rustix::fs::open(root, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(here) => Some(here),
+        Err(Errno::NOENT) => None,
+        Err(e) => return Err(e.into()),
+    };
+    let mut found = 0;
+    let mut before = 0;
+    for (n, part) in parts.iter().enumerate() {
+        let Some(dir) = &here else { break };
+        let is_last = n + 1 == parts.len();
+        let flags = if is_last { OFlags::PATH } else { OFlags::PATH | OFlags::DIRECTORY };
+        match beneath(dir, part, flags) {
+            Ok(next) => {
+                found += 1;
+                if is_last {
+                    before = File::from(next).metadata()?.len();
+                    break;
+                }
+                here = Some(next);
+            }
+            Err(Errno::NOENT) => here = None,
+            Err(e) => return Err(e.into()),
+        }
+    }
+    // A gap would be a hole of zeroes that nobody sent.
+    if before < at {
+        return Err(io::Error::other("the chunk before it is missing"));
+    }
+    let after = if at == 0 { end } else { before.max(end) };
+    Ok(Change { before, after, new: (parts.len() - found) as u64 })
+}
+
+fn write(root: &Path, path: &SafePath, at: u64, data: &[u8]) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+    let mut dir = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let (folders, name) = path.as_str().rsplit_once('/').unwrap_or(("", path.as_str()));
+    for folder in folders.split('/').filter(|folder| !folder.is_empty()) {
+        match rustix::fs::mkdirat(&dir, folder, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(e) => return Err(e.into()),
+        }
+        dir = beneath(&dir, folder, OFlags::DIRECTORY | OFlags::PATH)?;
+    }
+    let mut flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK;
+    if at == 0 {
+        flags |= OFlags::TRUNC;
+    }
+    let file = File::from(beneath(&dir, name, flags)?);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("there is something else with this name"));
+    }
+    if metadata.len() < at {
+        return Err(io::Error::other("the chunk before it is missing"));
+    }
+    file.write_all_at(data, at)
 }
 
 /// One step down, never through a symlink.

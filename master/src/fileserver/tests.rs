@@ -23,7 +23,13 @@ fn fixture() -> Fixture {
     symlink(top.join("secret"), top.join("one/absolute")).unwrap();
     symlink("/proc/self/root", top.join("one/magic")).unwrap();
     symlink("..", top.join("one/sub/loop")).unwrap();
-    let opts = FileOpts {
+    let inner = FileServer::new(&opts(&dir), &top.join("cache")).unwrap().inner.into_inner();
+    Fixture { dir, inner: Arc::into_inner(inner).unwrap() }
+}
+
+fn opts(dir: &tempfile::TempDir) -> FileOpts {
+    let top = dir.path();
+    FileOpts {
         roots: vec![(Saltenv::base(), vec![top.join("one"), top.join("two"), top.join("none")])],
         buffer_size: 4,
         hash_type: HashType::Sha256,
@@ -32,9 +38,8 @@ fn fixture() -> Fixture {
         ignore_regex: vec!["/\\.git($|/)".to_owned()],
         recv: true,
         recv_max: 10,
-    };
-    let inner = Arc::into_inner(FileServer::new(&opts, &top.join("cache")).unwrap().inner.into_inner()).unwrap();
-    Fixture { dir, inner }
+        recv_quota: (0, 0),
+    }
 }
 
 fn ask(f: &Fixture, what: FileRequest, fields: &[(&str, Value)]) -> Value {
@@ -230,7 +235,35 @@ fn nothing_is_pushed_unless_it_may_be() {
     let f = fixture();
     let path = Value::Array(vec!["x".into()]);
     let load = map([("path", path), ("loc", 0.into()), ("data", "x".into())]);
-    let receiver = recv::Receiver::new(f.dir.path().join("cache/minions"), false, 10);
+    let opts = FileOpts { recv: false, recv_max: 10, ..opts(&f.dir) };
+    let receiver = recv::Receiver::new(f.dir.path().join("cache/minions"), &opts);
     assert!(receiver.store(&MinionId::try_from("web1").unwrap(), &load).is_err());
     assert!(!f.dir.path().join("cache").exists());
+}
+
+#[test]
+fn what_a_minion_pushed_before_counts_too() {
+    let f = fixture();
+    let id = MinionId::try_from("web1").unwrap();
+    let root = f.dir.path().join("cache/minions");
+    let push = |receiver: &recv::Receiver, name: &str, data: &str| {
+        let load = map([("path", Value::Array(vec![name.into()])), ("loc", 0.into()), ("data", data.into())]);
+        receiver.store(&id, &load)
+    };
+    let receiver = |quota: (u64, u64)| {
+        recv::Receiver::new(root.clone(), &FileOpts { recv_quota: quota, recv_max: 100, ..opts(&f.dir) })
+    };
+    let first = receiver((10, 0));
+    push(&first, "a", "12345678").unwrap();
+    assert!(push(&first, "b", "123").unwrap_err().contains("file_recv_quota"));
+    push(&first, "a", "12").unwrap();
+    push(&first, "b", "12345678").unwrap();
+    // A master that was started again.
+    let second = receiver((10, 2));
+    assert!(push(&second, "a", "123").is_err() && push(&second, "c", "").unwrap_err().contains("_count"));
+    std::fs::remove_file(root.join("web1/files/b")).unwrap();
+    let third = receiver((10, 2));
+    push(&third, "a", "123").unwrap();
+    push(&third, "c", "").unwrap();
+    assert!(root.join("web1/files/c").exists());
 }

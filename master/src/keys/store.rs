@@ -14,14 +14,17 @@ use std::time::{Duration, SystemTime};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{PublicKey, clean_pem};
 
+use super::held::{Held, Room};
 use crate::files;
 
 /// Bytes of a public key's PEM text. 16,384 bits take 2,900.
 const PEM_MAX: u64 = 8 * 1024;
-/// Keys that may wait for an operator. Anyone can send one, so the folder needs a bound.
-pub const PENDING_MAX: usize = 65_536;
+/// Keys that go for a new one at most. Where there are many too many, as after the setting was lowered, they go bit by bit.
+const GONE_AT_ONCE: usize = 8;
+/// The kernel writes what was not synced to the disk after half a minute.
+const WRITTEN_BACK: Duration = Duration::from_secs(90);
 /// A file changed this recently may change again within the clock's grain without looking different, so it is not cached yet.
-const SETTLED: Duration = Duration::from_millis(50);
+pub(super) const SETTLED: Duration = Duration::from_millis(50);
 
 /// What an operator decided about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,7 +86,7 @@ impl MinionKey {
 
 /// What `lstat` says about a file that did not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     dev: u64,
     ino: u64,
     size: u64,
@@ -92,7 +95,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(m: &std::fs::Metadata) -> Self {
+    pub(super) fn of(m: &std::fs::Metadata) -> Self {
         Self {
             dev: m.dev(),
             ino: m.ino(),
@@ -124,6 +127,28 @@ struct Cache {
 pub struct KeyStore {
     pki: PathBuf,
     cache: Mutex<Cache>,
+    /// Held while this process changes one of them.
+    filled: Mutex<Filled>,
+}
+
+/// The folders that strangers fill.
+#[derive(Default)]
+struct Filled {
+    pending: Held,
+    rejected: Held,
+}
+
+impl Filled {
+    const STATES: [KeyState; 2] = [KeyState::Pending, KeyState::Rejected];
+
+    const fn of(&mut self, state: KeyState) -> Option<&mut Held> {
+        match state {
+            KeyState::Pending => Some(&mut self.pending),
+            KeyState::Rejected => Some(&mut self.rejected),
+            // Of these there is one for each that an operator or a rule of the operator's let in, or that waits.
+            KeyState::Accepted | KeyState::Denied => None,
+        }
+    }
 }
 
 impl fmt::Debug for KeyStore {
@@ -139,7 +164,10 @@ impl KeyStore {
             let path = pki.join(dir);
             files::make_dir(&path, 0o700).map_err(|why| KeyError { path, what: "made", why })?;
         }
-        Ok(Self { pki: pki.to_owned(), cache: Mutex::default() })
+        let store = Self { pki: pki.to_owned(), cache: Mutex::default(), filled: Mutex::default() };
+        // They are listed now, because many take their time.
+        store.changing(&Filled::STATES, |_| Ok(()))?;
+        Ok(store)
     }
 
     /// The key of `id` in `state`.
@@ -191,18 +219,7 @@ impl KeyStore {
         {
             return Ok(Arc::clone(ids));
         }
-        let mut ids = Vec::new();
-        for entry in std::fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            // Salt's own files (.key_cache) and ours on their way start with a dot; symlinks are not read, so not listed.
-            if let Some(name) = entry.file_name().to_str()
-                && !name.starts_with('.')
-                && entry.file_type().map_err(failed)?.is_file()
-                && let Ok(id) = MinionId::try_from(name)
-            {
-                ids.push(id);
-            }
-        }
+        let mut ids = listed(&path).map_err(failed)?;
         ids.sort();
         let ids = Arc::new(ids);
         let mut cache = lock(&self.cache);
@@ -216,14 +233,86 @@ impl KeyStore {
 
     /// Stores a key's cleaned text under `id`. Whether it is a key was checked before.
     pub fn put(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), KeyError> {
+        self.changing(&[state], |filled| {
+            self.write(state, id, pem)?;
+            filled.of(state).into_iter().for_each(|held| held.add(id, None));
+            Ok(())
+        })
+    }
+
+    /// Stores the key of a stranger, which came from `origin`, to wait for an operator. Where there is no room the oldest go, those of the
+    /// same address if these are too many; answers which.
+    pub fn put_pending(
+        &self,
+        id: &MinionId,
+        pem: &str,
+        origin: Option<u64>,
+        room: Room,
+    ) -> Result<Vec<MinionId>, KeyError> {
+        let state = KeyState::Pending;
+        self.changing(&[state], |filled| {
+            let held = &mut filled.pending;
+            let mut gone = Vec::new();
+            while gone.len() < GONE_AT_ONCE
+                && let Some(oldest) = held.in_the_way(origin, room)
+            {
+                held.remove(&oldest);
+                // Somebody else may have been faster.
+                if self.unlink(state, &oldest)? {
+                    gone.push(oldest);
+                }
+            }
+            self.write(state, id, pem)?;
+            held.add(id, origin);
+            Ok(gone)
+        })
+    }
+
+    /// Stores the key of a stranger that a rule rejects, if there is room: rejected keys are the operator's, none of them goes for it.
+    pub fn put_rejected(&self, id: &MinionId, pem: &str, origin: Option<u64>, room: Room) -> Result<bool, KeyError> {
+        let state = KeyState::Rejected;
+        self.changing(&[state], |filled| {
+            let held = &mut filled.rejected;
+            if held.in_the_way(origin, room).is_some() {
+                return Ok(false);
+            }
+            self.write(state, id, pem)?;
+            held.add(id, origin);
+            Ok(true)
+        })
+    }
+
+    /// Changes folders, and notes that it was this process that did.
+    fn changing<T>(
+        &self,
+        states: &[KeyState],
+        change: impl FnOnce(&mut Filled) -> Result<T, KeyError>,
+    ) -> Result<T, KeyError> {
+        if states.iter().all(|state| !Filled::STATES.contains(state)) {
+            // Nothing to note, and a sync that nobody has to wait for.
+            return change(&mut Filled::default());
+        }
+        let mut filled = lock(&self.filled);
+        // Else what another program did before this would be taken for ours.
+        for state in states {
+            let path = self.pki.join(state.dir());
+            let looked = filled.of(*state).map_or(Ok(()), |held| held.look(&path));
+            looked.map_err(|why| KeyError { path, what: "listed", why })?;
+        }
+        let done = change(&mut filled);
+        for state in states {
+            filled.of(*state).into_iter().for_each(|held| held.changed(&self.pki.join(state.dir())));
+        }
+        done
+    }
+
+    /// Only what lets somebody in is worth a sync, which everybody waits for who writes to this disk: a stranger comes again.
+    fn write(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), KeyError> {
         let path = self.path(state, id);
-        files::write_durable(&path, clean_pem(pem).as_bytes(), 0o600).map_err(|why| KeyError {
-            path,
-            what: "written",
-            why,
-        })?;
+        let write = if state == KeyState::Accepted { files::write_durable } else { files::write_atomic };
+        let written = write(&path, clean_pem(pem).as_bytes(), 0o600);
         self.forget(state, id);
-        Ok(())
+        written.map_err(|why| KeyError { path, what: "written", why })
     }
 
     /// Moves a key from one state to another, replacing what is there. False if there is none.
@@ -233,18 +322,34 @@ impl KeyStore {
         if lstat(&path)?.is_none_or(|m| !m.is_file()) {
             return Ok(false);
         }
-        match std::fs::rename(&path, self.path(to, id)) {
-            Ok(()) => {}
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(why) => return Err(KeyError { path, what: "moved", why }),
+        if from == to {
+            return Ok(true);
         }
+        let synced = if to == KeyState::Accepted { sync_if_new(&path) } else { Ok(()) };
+        let renamed = |filled: &mut Filled| match synced.and_then(|()| std::fs::rename(&path, self.path(to, id))) {
+            Ok(()) => {
+                filled.of(from).into_iter().for_each(|held| held.remove(id));
+                filled.of(to).into_iter().for_each(|held| held.add(id, None));
+                Ok(true)
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(why) => Err(KeyError { path: path.clone(), what: "moved", why }),
+        };
+        let moved = self.changing(&[from, to], renamed);
         self.forget(from, id);
         self.forget(to, id);
-        Ok(true)
+        moved
     }
 
     /// Deletes a key. False if there was none.
     pub fn remove(&self, state: KeyState, id: &MinionId) -> Result<bool, KeyError> {
+        self.changing(&[state], |filled| {
+            filled.of(state).into_iter().for_each(|held| held.remove(id));
+            self.unlink(state, id)
+        })
+    }
+
+    fn unlink(&self, state: KeyState, id: &MinionId) -> Result<bool, KeyError> {
         let path = self.path(state, id);
         self.forget(state, id);
         match std::fs::remove_file(&path) {
@@ -268,6 +373,30 @@ impl KeyStore {
         cache.keys.remove(&(state, id.clone()));
         cache.lists.remove(&state);
     }
+}
+
+/// A key that waits is not worth a sync, and one that is accepted is. What lies there for longer is on the disk without.
+fn sync_if_new(path: &Path) -> io::Result<()> {
+    let file = std::fs::File::open(path)?;
+    let age = SystemTime::now().duration_since(file.metadata()?.modified()?);
+    if age.is_ok_and(|age| age > WRITTEN_BACK) { Ok(()) } else { file.sync_all() }
+}
+
+/// The ids in a folder, in no order.
+pub(super) fn listed(dir: &Path) -> io::Result<Vec<MinionId>> {
+    let mut ids = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        // Salt's own files (.key_cache) and ours on their way start with a dot; symlinks are not read, so not listed.
+        if let Some(name) = entry.file_name().to_str()
+            && !name.starts_with('.')
+            && entry.file_type()?.is_file()
+            && let Ok(id) = MinionId::try_from(name)
+        {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
 }
 
 fn lstat(path: &Path) -> Result<Option<std::fs::Metadata>, KeyError> {

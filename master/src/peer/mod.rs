@@ -24,6 +24,7 @@ use crate::access::Extent;
 use crate::audit::Record;
 use crate::config::MasterOpts;
 use crate::master::Master;
+use crate::refusals::Who;
 use crate::requests::Fault;
 use crate::{access, publish, runners};
 use rules::Rules;
@@ -322,7 +323,7 @@ fn refuse(master: &Master, id: &MinionId, load: &Value, why: &str) {
         .stranger(record.put("fun", fun.as_str()).put("tgt", short("tgt")).put("jid", jid.as_str()).put("why", why));
     let said = format!("a request of {id} to its peers was refused: {why}");
     let data = map([("id", id.as_str()), ("fun", &fun), ("jid", &jid), ("error", why)]);
-    master.refusals.tell(&master.bus, &said, format!("brine/refused/peer/{id}"), data);
+    master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/peer/{id}"), data);
 }
 
 #[cfg(test)]

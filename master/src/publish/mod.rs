@@ -16,6 +16,7 @@ use crate::audit::Record;
 use crate::jobs::{Job, StoreError};
 use crate::master::{Master, now_ms};
 use crate::publisher::Topics;
+use crate::refusals::Who;
 use crate::requests::{Fault, fun_text, strip_secrets};
 
 /// How long after a job of a Python client the event `publish` comes, which nobody waits for. What is on the bus before 3007's client first
@@ -344,7 +345,8 @@ fn not_allowed(master: &Master, load: Value, caller: &Caller, why: &str) -> Valu
     if let Some(record) = record_of("refused", &load, Asker::Caller(caller)) {
         master.audit.note(record.put("why", why));
     }
-    if master.refusals.log(&format!("a publish request was refused: {why}")) {
+    let who = Who::User(&caller.name);
+    if master.refusals.log(who, &format!("a publish request was refused: {why}")) {
         tell(master, load, why);
     }
     error("AuthorizationError", "Authorization error occurred.")

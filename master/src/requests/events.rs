@@ -7,8 +7,11 @@
 use brine_protocol::ids::{EventTag, Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
 
+use super::quota;
 use crate::bus::Origin;
 use crate::master::Master;
+use crate::quotas::Kind;
+use crate::refusals::Who;
 
 /// Events of one request.
 const EVENTS_MAX: usize = 1_024;
@@ -30,7 +33,13 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// Fires what a minion sent, as far as it may.
-pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
+pub(super) async fn accept(master: &Master, id: &MinionId, load: &Value, bytes: u64) -> Value {
+    let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
+    // With a first word each of them is fired twice.
+    let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
+    if quota::admit(master, id, "_minion_event", Kind::Event, (several, bytes)).await.is_err() {
+        return Value::from(false);
+    }
     if let Some(events) = load.get_list("events") {
         let pretag = load.get_text("pretag").filter(|pretag| !pretag.is_empty());
         if events.len() > EVENTS_MAX {
@@ -51,7 +60,10 @@ pub(super) fn accept(master: &Master, id: &MinionId, load: &Value) -> Value {
         // The single form shows the whole load, in which `id` is the sender's (it was checked with the envelope).
         if tag == "_salt_error" {
             let message = load.get("data").and_then(|data| data.get_text("message")).unwrap_or_default();
-            tracing::error!("{id} reports an error: {}", message.chars().take(1_024).collect::<String>());
+            let said: String = message.chars().take(1_024).collect();
+            if master.refusals.admits(Who::Minion(id)) {
+                tracing::error!("{id} reports an error: {said}");
+            }
         }
         // Salt says nil either way; a minion of ours tells its module what became of it.
         if !fire(master, id, tag, load.clone()) {
@@ -88,7 +100,7 @@ fn refuse(master: &Master, id: &MinionId, tag: &str, why: &str) {
     let tag: String = tag.chars().take(128).collect();
     let said = format!("an event {tag:?} of {id} was refused: {why}");
     let data = map([("id", id.as_str()), ("tag", &tag), ("error", why)]);
-    master.refusals.tell(&master.bus, &said, format!("brine/refused/event/{id}"), data);
+    master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/event/{id}"), data);
 }
 
 /// Whether the minion `id` may fire `tag`.

@@ -6,6 +6,7 @@ use brine_protocol::value::{Value, ValueExt};
 
 use crate::bus::Origin;
 use crate::master::Master;
+use crate::quotas::Kind;
 
 /// The functions that return chunks.
 const STATES: [&str; 2] = ["state.highstate", "state.sls"];
@@ -17,6 +18,10 @@ const CHUNKS_MAX: usize = 1_024;
 /// Fires them. They are made of the minion's words, so their tags are checked as any other tag of the minion's.
 pub(super) fn fire(master: &Master, id: &MinionId, events: Vec<(String, Value)>) {
     for (tag, data) in events {
+        // The return itself is on the bus already: these may be left out.
+        if !super::quota::admit_now(master, id, "an event of a failed state", Kind::Event, (1, 0)) {
+            return;
+        }
         match super::events::check(&tag, id) {
             Ok(()) => master.bus.fire_from(tag, data, Origin::Minion),
             Err(why) => tracing::debug!("a failed state of {id} has no event: {why}"),

@@ -11,7 +11,7 @@ use brine_protocol::request::{
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
-use super::{Fault, events, pillar, returns};
+use super::{Fault, events, pillar, quota, returns};
 use crate::config::MasterOpts;
 use crate::fileserver::FileRequest;
 use crate::keys::{KeyState, MinionKey};
@@ -19,6 +19,8 @@ use crate::live::Live;
 use crate::master::Master;
 use crate::mine::MineRequest;
 use crate::peer;
+use crate::quotas::Kind;
+use crate::refusals::{Stranger, Who};
 use crate::replay::Freshness;
 
 /// Items of one request: 40 bytes each in memory.
@@ -72,6 +74,18 @@ impl Command {
         })
     }
 
+    /// What it counts as among what a minion makes the master keep or tell, and what is answered when that is too much. Returns, events and
+    /// grains are counted where they are taken.
+    fn makes_keep(self) -> Option<(Kind, Value)> {
+        match self {
+            Self::FileRecv => Some((Kind::File, Value::from(false))),
+            Self::Mine | Self::MineDelete | Self::MineFlush => Some((Kind::Other, Value::from(false))),
+            // Jobs lie where returns do.
+            Self::MinionPub | Self::MinionRunner => Some((Kind::Unasked, empty_map())),
+            _ => None,
+        }
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::Return => "_return",
@@ -103,7 +117,7 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
         let peer = super::sender(reply);
         let why = format!("an encrypted request from {peer} was refused: {error}");
         let data = map([("error", error.to_string()), ("peer", peer)]);
-        master.refusals.tell(&master.bus, &why, "brine/refused/request", data);
+        master.refusals.tell(&master.bus, Who::Stranger(Stranger::Request), &why, "brine/refused/request", data);
         Ok(clear_reply(&error.reply()))
     };
     // The accepted key first: without one there is no session to look for.
@@ -138,7 +152,7 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
     reply.authenticated();
     let value = match Command::parse(&request.cmd) {
         Some(Command::Pillar) => return pillar::answer(master, request, &key, &session.crypticle).await,
-        Some(command) => run(master, command, &request, &key).await?,
+        Some(command) => run(master, command, &request, &key, envelope.load.len() as u64).await?,
         None => empty_map(),
     };
     Ok(seal_reply(&session.crypticle, &value, request.nonce.as_deref()))
@@ -149,20 +163,37 @@ fn replayed(master: &Master, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8>
     let peer = super::sender(reply);
     let said = format!("a request of {id} from {peer} was refused as a replay: {why}");
     let data = map([("id", id.as_str()), ("error", why), ("peer", &peer)]);
-    master.refusals.tell(&master.bus, &said, format!("brine/refused/replay/{id}"), data);
+    master.refusals.tell(
+        &master.bus,
+        Who::Stranger(Stranger::Replay),
+        &said,
+        format!("brine/refused/replay/{id}"),
+        data,
+    );
     clear_reply(&Value::from("bad load"))
 }
 
-async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &MinionKey) -> Result<Value, Fault> {
+async fn run(
+    master: &Arc<Master>,
+    command: Command,
+    request: &Request,
+    key: &MinionKey,
+    bytes: u64,
+) -> Result<Value, Fault> {
     let Request { id, load, .. } = request;
+    if let Some((kind, refused)) = command.makes_keep()
+        && quota::admit(master, id, command.name(), kind, (1, bytes)).await.is_err()
+    {
+        return Ok(refused);
+    }
     let _timed = master.timings.during(command.name());
     Ok(match command {
-        Command::Return => returns::accept(master, request, key).await?,
-        Command::MinionEvent => events::accept(master, id, load),
+        Command::Return => returns::accept(master, request, key, bytes).await?,
+        Command::MinionEvent => events::accept(master, id, load, bytes).await,
         Command::MasterOpts => master_opts(&master.live.load(), load),
         Command::RegisterResources => Value::from(true),
         Command::Files(what) => master.files.answer(what, load.clone()).await,
-        Command::FileRecv => Value::from(master.files.receive(id.clone(), load.clone()).await),
+        Command::FileRecv => files_receive(master, id, load).await,
         Command::RevokeAuth => revoke(master, id, load)?,
         Command::Mine => mine(master, id, MineRequest::Put, load).await,
         Command::MineDelete => mine(master, id, MineRequest::Delete, load).await,
@@ -183,6 +214,17 @@ async fn run(master: &Arc<Master>, command: Command, request: &Request, key: &Mi
     })
 }
 
+/// Takes a piece of a file; whether it was stored.
+async fn files_receive(master: &Master, id: &MinionId, load: &Value) -> Value {
+    let done = master.files.receive(id.clone(), load.clone()).await;
+    if let Err(why) = &done {
+        let said = format!("a file pushed by {id} was refused: {why}");
+        let data = map([("id", id.as_str()), ("error", why)]);
+        master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/file/{id}"), data);
+    }
+    Value::from(done.is_ok())
+}
+
 /// Changes what a minion shows to others; whether that was done.
 async fn mine(master: &Master, id: &MinionId, what: MineRequest, load: &Value) -> Value {
     let done = master.mine.change(id, what, load).await;
@@ -195,7 +237,7 @@ async fn mine(master: &Master, id: &MinionId, what: MineRequest, load: &Value) -
 fn refuse_mine(master: &Master, id: &MinionId, why: &str) {
     let said = format!("a request of {id} to the mine was refused: {why}");
     let data = map([("id", id.as_str()), ("error", why)]);
-    master.refusals.tell(&master.bus, &said, format!("brine/refused/mine/{id}"), data);
+    master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/mine/{id}"), data);
 }
 
 fn master_opts(live: &Live, load: &Value) -> Value {

@@ -10,6 +10,7 @@ mod failed_states;
 mod lanes;
 mod minion;
 mod pillar;
+mod quota;
 mod returns;
 mod sent;
 
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::master::Master;
+use crate::refusals::{Stranger, Who};
 pub(crate) use auths::Auths;
 use auths::Waiting;
 pub(crate) use clear::strip_secrets;
@@ -130,7 +132,8 @@ async fn guarded<T>(
         Err(_) => Fault::new(format!("its handler took longer than {} s", DEADLINE.as_secs())),
     };
     // Strangers can cause this as fast as the network goes.
-    master.refusals.log(&format!("a request from {} failed: {fault}", sender(reply)));
+    let said = format!("a request from {} failed: {fault}", sender(reply));
+    master.refusals.log(Who::Stranger(Stranger::Request), &said);
     Err(clear_reply(&Value::from("Some exception handling minion payload")).into())
 }
 

@@ -9,10 +9,12 @@ use brine_protocol::msgpack;
 use brine_protocol::request::{Request, clear_reply, seal_pillar_reply, seal_reply};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use super::Fault;
+use super::{Fault, quota};
 use crate::files;
 use crate::keys::MinionKey;
 use crate::master::Master;
+use crate::quotas::Kind;
+use crate::refusals::Who;
 
 /// Bytes of a minion's grains that are kept.
 const GRAINS_BYTES_MAX: usize = 4 << 20;
@@ -41,8 +43,22 @@ async fn cache(master: &Arc<Master>, id: &MinionId, load: &Value, pillar: &Value
     }
     let Some(grains) = load.get("grains").filter(|grains| matches!(grains, Value::Map(_))) else { return };
     let grains = msgpack::encode_disk(grains);
+    let refuse = |why: String| {
+        let data = map([("id", id.as_str()), ("error", why.as_str())]);
+        let tag = format!("brine/refused/grains/{id}");
+        master.refusals.tell(
+            &master.bus,
+            Who::Minion(id),
+            &format!("the grains of {id} are not kept: {why}"),
+            tag,
+            data,
+        );
+    };
     if grains.len() > GRAINS_BYTES_MAX {
-        tracing::warn!("the grains of {id} have {} bytes and are not kept", grains.len());
+        return refuse(format!("they have {} bytes", grains.len()));
+    }
+    // The pillar is answered in any case: an empty one would be taken for the minion's.
+    if !quota::admit_now(master, id, "grains", Kind::Other, (1, grains.len() as u64)) {
         return;
     }
     let pillar = msgpack::encode_disk(pillar);
@@ -61,6 +77,6 @@ async fn cache(master: &Arc<Master>, id: &MinionId, load: &Value, pillar: &Value
             master.bus.fire(format!("minion/refresh/{id}"), map([("Minion data cache refresh", id.as_str())]));
         }
         Ok(Ok(())) | Err(_) => {}
-        Ok(Err(e)) => tracing::warn!("the grains of {id} cannot be kept: {e}"),
+        Ok(Err(e)) => refuse(e.to_string()),
     }
 }

@@ -18,6 +18,17 @@ const REMEMBERED_MAX: usize = 256;
 /// Ids of all of them together.
 const REMEMBERED_IDS_MAX: usize = 100_000;
 
+/// What a return is to its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The job was sent to this minion.
+    Asked,
+    /// The master knows of no such job.
+    Unasked,
+    /// The job was not sent to this minion.
+    NotMeant,
+}
+
 /// Who may return for a job.
 #[derive(Debug)]
 enum Who {
@@ -64,22 +75,25 @@ pub(crate) struct SentTo {
 }
 
 impl SentTo {
-    /// Whether a return of `id` for `jid` may be one.
-    pub(crate) async fn allows(&self, master: &Master, jid: &Jid, id: &MinionId) -> Result<bool, StoreError> {
-        if !master.opts.job_cache.keep || self.remembers(jid, id) {
-            return Ok(true);
+    /// What a return of `id` for `jid` is.
+    pub(crate) async fn standing(&self, master: &Master, jid: &Jid, id: &MinionId) -> Result<Standing, StoreError> {
+        if self.remembers(jid, id) {
+            return Ok(Standing::Asked);
+        }
+        if !master.opts.job_cache.keep {
+            return Ok(Standing::Unasked);
         }
         let _one_at_a_time = self.reading.lock().await;
         if self.remembers(jid, id) {
-            return Ok(true);
+            return Ok(Standing::Asked);
         }
         // Also for a job that is remembered: a batch of 3008 publishes one jid several times.
-        let Some(job) = master.jobs.local().job(jid).await? else { return Ok(true) };
+        let Some(job) = master.jobs.local().job(jid).await? else { return Ok(Standing::Unasked) };
         let asked = master.jobs.asked(&job.load());
         let who = Who::of(&job.tgt_type, job.minions.into_iter());
         let allowed = who.has(id);
         self.keep(Sent { jid: jid.clone(), who, asked: Arc::new(asked) });
-        Ok(allowed)
+        Ok(if allowed { Standing::Asked } else { Standing::NotMeant })
     }
 
     /// Remembers a job that is in the store.

@@ -34,6 +34,7 @@ use crate::access::{self, Caller, Denied, From};
 use crate::audit::Record;
 use crate::jobs::{Job, NewReturn};
 use crate::master::{Master, now_ms};
+use crate::refusals::Who;
 use call::Call;
 pub(crate) use function::Outcome;
 use function::{Failure, Function, RunJob};
@@ -86,7 +87,8 @@ async fn admit(
     let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
     let call = Call::from_load(load);
     caller.may_call(form, &fun, call.args(), call.kwargs()).inspect_err(|denied| {
-        master.refusals.log(&format!("a {form} request for {fun} was refused: {}", denied.message));
+        let said = format!("a {form} request for {fun} was refused: {}", denied.message);
+        master.refusals.log(Who::User(&caller.name), &said);
         let record = Record::new(form, "refused").by(&caller).call(fun.as_str(), &call.shown());
         master.audit.note(record.put("why", denied.message.as_str()));
     })?;

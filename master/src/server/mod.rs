@@ -33,6 +33,7 @@ use crate::peer::Peer;
 use crate::presence;
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
+use crate::quotas::Quotas;
 use crate::refusals::Refusals;
 use crate::requests::{Auths, Lanes, SentTo};
 use crate::sessions::Sessions;
@@ -179,6 +180,7 @@ impl Server {
             auths: Auths::default(),
             sent_to: SentTo::default(),
             refusals: Refusals::default(),
+            quotas: Quotas::default(),
             runs: crate::runners::Runs::default(),
             rotate: tokio::sync::Notify::new(),
             timings: Timings::default(),

@@ -229,6 +229,12 @@ async fn a_return_that_is_too_large_is_told_of_instead_of_lost() {
     let event = events.wait(&format!("salt/job/{jid}/ret/web1")).await;
     assert_eq!((event.data.get_i64("retcode"), event.data.get_bool("success")), (Some(1), Some(false)));
     assert!(event.data.get_text("return").unwrap().contains("max_return_size"));
+    // Also where it is large in fields that no minion sends.
+    let mut load = minion.return_load("req", true);
+    load.insert("more", "x".repeat(20_000));
+    assert_eq!(minion.ask(&master, load).await, Value::Nil);
+    let event = events.wait("salt/job/").await;
+    assert_eq!((event.data.has("more"), event.data.get_text("fun")), (false, Some("test.ping")));
 }
 
 /// Ten megabytes come through, and the event of it says that it was cut.

@@ -5,12 +5,14 @@
 mod access;
 mod auth;
 mod cves;
+mod floods;
 mod harness;
 mod jobs;
 mod maintenance;
 mod measure;
 mod peer;
 mod process;
+mod quotas;
 mod refusals;
 mod reload;
 mod returns;

@@ -10,7 +10,7 @@ use super::harness::*;
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it measures; see the head of this file"]
 async fn measure() {
-    let master = TestMaster::start("").await;
+    let master = TestMaster::start("minion_rate: 0\nminion_rate_bytes: 0").await;
     let mut minion = master.minion("web1", 1).await;
     let rate = |what: &str, n: usize, began: Instant| {
         let took = began.elapsed();

@@ -1,0 +1,434 @@
+//! What one accepted minion can make the master keep and tell: a rate of each kind of thing, and a quota of returns.
+//!
+//! Who goes faster than the rate is slowed down: its request waits, which every minion of every line does without a loss. Only who
+//! has many requests waiting already, or would wait too long, is refused. A quota is refused at once. What is refused is not acknowledged, so a
+//! minion that keeps its returns sends them again later.
+//!
+//! Half of both is for returns of jobs that this master sent to the minion: whatever it sends unasked, an operator still reaches it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use brine_protocol::ids::MinionId;
+
+use crate::bucket::{Bucket, Size};
+
+/// What can be taken at once, in seconds of the rate: a minion that comes back brings what it has kept meanwhile.
+const AT_ONCE_SECONDS: f64 = 16.0;
+/// Nobody waits longer: a minion gives a request 60 s.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Requests of one minion that wait. A Brine minion sends eight returns at a time.
+const WAITING_OF_ONE: usize = 32;
+/// Requests of all minions that wait, and their bytes: they are in memory, and each has one of the places of requests in work.
+const WAITING_MAX: usize = 512;
+const WAITING_BYTES_MAX: u64 = 256 << 20;
+/// Minions whose allowances are remembered; one that has all of them again is forgotten. More than there are accepted ones.
+const REMEMBERED_MAX: usize = 1 << 18;
+/// That a minion is slowed down is told this often.
+const TELL_SLOW_EVERY: Duration = Duration::from_secs(60);
+/// Without `keep_jobs_seconds` a quota comes back within a day.
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The settings; 0 is no bound. All are Brine's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotaOpts {
+    /// `minion_rate`: returns, events and other things of one minion a second, each kind apart.
+    pub rate: u64,
+    /// `minion_rate_bytes`: the same in bytes.
+    pub rate_bytes: u64,
+    /// `minion_return_quota`: bytes of returns that a minion may add within `keep_jobs_seconds`.
+    pub returns_bytes: u64,
+    /// `minion_return_quota_count`: the number of them.
+    pub returns: u64,
+    /// Events are kept too (`event_return`), and have the same quota for themselves.
+    pub events_kept: bool,
+}
+
+/// What a minion sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A return of a job that this master sent to it.
+    Asked,
+    /// Any other return.
+    Unasked,
+    /// Events.
+    Event,
+    /// Pieces of files.
+    File,
+    /// The mine, grains, what it publishes.
+    Other,
+}
+
+/// A bound that was met; its text names the setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    Rate,
+    Returns,
+    ReturnBytes,
+}
+
+impl Met {
+    /// The setting.
+    pub(crate) const fn setting(self) -> &'static str {
+        match self {
+            Self::Rate => "minion_rate or minion_rate_bytes",
+            Self::Returns => "minion_return_quota_count",
+            Self::ReturnBytes => "minion_return_quota",
+        }
+    }
+}
+
+impl fmt::Display for Met {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rate => {
+                write!(f, "it sends more than the master takes ({}) and waits with too much already", self.setting())
+            }
+            Self::Returns | Self::ReturnBytes => {
+                write!(f, "the quota of what this master keeps of one minion is used up ({})", self.setting())
+            }
+        }
+    }
+}
+
+/// The accounts of all minions.
+#[derive(Debug, Default)]
+pub(crate) struct Quotas {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    accounts: HashMap<MinionId, Account>,
+    waiting: usize,
+    waiting_bytes: u64,
+}
+
+/// A number and bytes.
+#[derive(Debug, Clone, Copy)]
+struct Pair<T> {
+    count: T,
+    bytes: T,
+}
+
+#[derive(Debug)]
+struct Account {
+    /// Returns, events, files, others.
+    rates: [Pair<Bucket>; 4],
+    /// Returns and events.
+    kept: [Pair<Bucket>; 2],
+    waiting: usize,
+    told_slow: Option<Instant>,
+}
+
+/// The sizes of all buckets.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    rate: Pair<Size>,
+    kept: Pair<Size>,
+    events_kept: bool,
+}
+
+impl Sizes {
+    fn of(opts: QuotaOpts, keep: Option<Duration>) -> Self {
+        // A bound of none is one that nobody reaches.
+        let amount = |n: u64| if n == 0 { f64::INFINITY } else { n as f64 };
+        let rate = |n: u64| Size { most: amount(n) * AT_ONCE_SECONDS, each_second: amount(n) };
+        let seconds = keep.unwrap_or(DAY).as_secs_f64().max(1.0);
+        let quota = |n: u64| Size { most: amount(n), each_second: amount(n) / seconds };
+        Self {
+            rate: Pair { count: rate(opts.rate), bytes: rate(opts.rate_bytes) },
+            kept: Pair { count: quota(opts.returns), bytes: quota(opts.returns_bytes) },
+            events_kept: opts.events_kept,
+        }
+    }
+}
+
+impl Account {
+    const fn new(sizes: &Sizes, now: Instant) -> Self {
+        let rate = Pair { count: Bucket::full(sizes.rate.count, now), bytes: Bucket::full(sizes.rate.bytes, now) };
+        let kept = Pair { count: Bucket::full(sizes.kept.count, now), bytes: Bucket::full(sizes.kept.bytes, now) };
+        Self { rates: [rate; 4], kept: [kept; 2], waiting: 0, told_slow: None }
+    }
+
+    fn is_unused(&mut self, sizes: &Sizes, now: Instant) -> bool {
+        let full = |pair: &mut Pair<Bucket>, size: Pair<Size>| {
+            (size.count.most.is_infinite() || pair.count.is_full(size.count, now))
+                && (size.bytes.most.is_infinite() || pair.bytes.is_full(size.bytes, now))
+        };
+        self.waiting == 0
+            && self.kept.iter_mut().all(|kept| full(kept, sizes.kept))
+            && self.rates.iter_mut().all(|rate| full(rate, sizes.rate))
+    }
+
+    /// Takes from the quota of what is kept.
+    fn keep(&mut self, sizes: &Sizes, kind: Kind, (count, bytes): (u64, u64), now: Instant) -> Result<(), Met> {
+        let Some(kept) = kind.kept(sizes).map(|kept| &mut self.kept[kept]) else { return Ok(()) };
+        let take = |bucket: &mut Bucket, size: Size, amount: u64| {
+            size.most.is_infinite() || bucket.take(size, amount as f64, kind.rest(size), now)
+        };
+        if !take(&mut kept.count, sizes.kept.count, count) {
+            return Err(Met::Returns);
+        }
+        if !take(&mut kept.bytes, sizes.kept.bytes, bytes) {
+            kept.count.give(sizes.kept.count, count as f64);
+            return Err(Met::ReturnBytes);
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, sizes: &Sizes, kind: Kind, (count, bytes): (u64, u64)) {
+        if let Some(kept) = kind.kept(sizes).map(|kept| &mut self.kept[kept]) {
+            kept.count.give(sizes.kept.count, count as f64);
+            kept.bytes.give(sizes.kept.bytes, bytes as f64);
+        }
+    }
+
+    /// How long a request of this kind would wait.
+    fn wait(&mut self, sizes: &Sizes, kind: Kind, count: u64, bytes: u64, now: Instant) -> Duration {
+        let missing = |bucket: &mut Bucket, size: Size, amount: u64| {
+            if size.most.is_infinite() {
+                return Duration::ZERO;
+            }
+            // What is larger than all that can come at once gets through as well; others wait for longer after it.
+            bucket.missing(size, (amount as f64 + kind.rest(size)).min(size.most), 0.0, now)
+        };
+        let rate = &mut self.rates[kind.index()];
+        missing(&mut rate.count, sizes.rate.count, count).max(missing(&mut rate.bytes, sizes.rate.bytes, bytes))
+    }
+
+    fn owe(&mut self, sizes: &Sizes, kind: Kind, count: u64, bytes: u64) {
+        let rate = &mut self.rates[kind.index()];
+        if !sizes.rate.count.most.is_infinite() {
+            rate.count.owe(count as f64);
+        }
+        if !sizes.rate.bytes.most.is_infinite() {
+            rate.bytes.owe(bytes as f64);
+        }
+    }
+}
+
+impl Kind {
+    const fn index(self) -> usize {
+        match self {
+            Self::Asked | Self::Unasked => 0,
+            Self::Event => 1,
+            Self::File => 2,
+            Self::Other => 3,
+        }
+    }
+
+    /// Which quota it takes from.
+    const fn kept(self, sizes: &Sizes) -> Option<usize> {
+        match self {
+            Self::Asked | Self::Unasked => Some(0),
+            Self::Event if sizes.events_kept => Some(1),
+            Self::Event | Self::File | Self::Other => None,
+        }
+    }
+
+    /// What has to be left for others of its kind.
+    fn rest(self, size: Size) -> f64 {
+        if self == Self::Unasked { size.most / 2.0 } else { 0.0 }
+    }
+}
+
+/// What was allowed.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    /// It had to wait, and that is to be told now.
+    pub(crate) tell_slow: bool,
+    sizes: Sizes,
+    kind: Kind,
+    amount: (u64, u64),
+}
+
+/// A request's place among those that wait.
+struct Turn<'a> {
+    quotas: &'a Quotas,
+    id: &'a MinionId,
+    bytes: u64,
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.quotas.lock();
+        state.waiting -= 1;
+        state.waiting_bytes -= self.bytes;
+        if let Some(account) = state.accounts.get_mut(self.id) {
+            account.waiting -= 1;
+        }
+    }
+}
+
+impl Quotas {
+    /// Waits until `id` may send this, or says which bound it has met.
+    pub(crate) async fn admit(
+        &self,
+        id: &MinionId,
+        kind: Kind,
+        (count, bytes): (u64, u64),
+        (opts, keep): (QuotaOpts, Option<Duration>),
+    ) -> Result<Admitted, Met> {
+        let sizes = Sizes::of(opts, keep);
+        let (wait, tell_slow) = self.lock().admit(id, kind, (count, bytes), &sizes, PATIENCE, Instant::now())?;
+        if !wait.is_zero() {
+            let _turn = Turn { quotas: self, id, bytes };
+            tokio::time::sleep(wait).await;
+        }
+        Ok(Admitted { tell_slow, sizes, kind, amount: (count, bytes) })
+    }
+
+    /// As [`Quotas::admit`], for what is left out rather than waited for.
+    pub(crate) fn admit_now(&self, id: &MinionId, kind: Kind, amount: (u64, u64), opts: QuotaOpts) -> Result<(), Met> {
+        let sizes = Sizes::of(opts, None);
+        self.lock().admit(id, kind, amount, &sizes, Duration::ZERO, Instant::now()).map(drop)
+    }
+
+    /// A return was not kept after all: there was one already.
+    pub(crate) fn give_back(&self, id: &MinionId, admitted: &Admitted) {
+        if let Some(account) = self.lock().accounts.get_mut(id) {
+            account.give_back(&admitted.sizes, admitted.kind, admitted.amount);
+        }
+    }
+
+    /// Forgets who has all that it may have.
+    pub(crate) fn upkeep(&self, opts: QuotaOpts, keep: Option<Duration>) {
+        let (sizes, now) = (Sizes::of(opts, keep), Instant::now());
+        self.lock().accounts.retain(|_, account| !account.is_unused(&sizes, now));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// How long to wait, and whether to tell that. Whoever is to wait has its place already.
+    fn admit(
+        &mut self,
+        id: &MinionId,
+        kind: Kind,
+        (count, bytes): (u64, u64),
+        sizes: &Sizes,
+        patience: Duration,
+        now: Instant,
+    ) -> Result<(Duration, bool), Met> {
+        if self.accounts.len() >= REMEMBERED_MAX && !self.accounts.contains_key(id) {
+            return Err(Met::Rate);
+        }
+        let account = self.accounts.entry(id.clone()).or_insert_with(|| Account::new(sizes, now));
+        account.keep(sizes, kind, (count, bytes), now)?;
+        let wait = account.wait(sizes, kind, count, bytes, now);
+        if !wait.is_zero() {
+            let is_crowd = self.waiting >= WAITING_MAX
+                || self.waiting_bytes.saturating_add(bytes) > WAITING_BYTES_MAX
+                || account.waiting >= WAITING_OF_ONE;
+            if is_crowd || wait > patience {
+                account.give_back(sizes, kind, (count, bytes));
+                return Err(Met::Rate);
+            }
+            self.waiting += 1;
+            self.waiting_bytes += bytes;
+            account.waiting += 1;
+        }
+        account.owe(sizes, kind, count, bytes);
+        let tell =
+            !wait.is_zero() && account.told_slow.is_none_or(|at| now.saturating_duration_since(at) >= TELL_SLOW_EVERY);
+        if tell {
+            account.told_slow = Some(now);
+        }
+        Ok((wait, tell))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTS: QuotaOpts =
+        QuotaOpts { rate: 10, rate_bytes: 1 << 20, returns_bytes: 100 << 20, returns: 1_000, events_kept: true };
+
+    fn id(n: usize) -> MinionId {
+        format!("m{n}").parse().unwrap()
+    }
+
+    fn sizes() -> Sizes {
+        Sizes::of(OPTS, Some(DAY))
+    }
+
+    fn ask(state: &mut State, kind: Kind, amount: (u64, u64), now: Instant) -> Result<Duration, Met> {
+        state.admit(&id(1), kind, amount, &sizes(), PATIENCE, now).map(|(wait, _)| wait)
+    }
+
+    #[test]
+    fn who_is_too_fast_waits_and_who_has_much_waiting_is_refused() {
+        let (mut state, now) = (State::default(), Instant::now());
+        let mut waits = Vec::new();
+        let refused = loop {
+            match ask(&mut state, Kind::Asked, (1, 100), now) {
+                Ok(wait) => waits.push(wait.as_millis()),
+                Err(met) => break met,
+            }
+        };
+        assert_eq!(refused, Met::Rate);
+        assert_eq!(waits.iter().filter(|wait| **wait == 0).count(), 160, "{waits:?}");
+        assert_eq!(waits[160..], (1..=32).map(|n| n * 100).collect::<Vec<_>>(), "one after the other");
+        assert_eq!((state.waiting, state.waiting_bytes), (WAITING_OF_ONE, 3_200));
+        // Its events have a rate of their own, and so have other minions.
+        assert_eq!(ask(&mut state, Kind::Event, (1, 100), now), Ok(Duration::ZERO));
+        let other = state.admit(&id(2), Kind::Asked, (1, 100), &sizes(), PATIENCE, now);
+        assert_eq!(other, Ok((Duration::ZERO, false)));
+        // What would wait for longer than a minion does is not taken; what is larger than anything else is, at last.
+        let third =
+            |state: &mut State, bytes: u64| state.admit(&id(3), Kind::Event, (1, bytes), &sizes(), PATIENCE, now);
+        assert_eq!(third(&mut state, 40 << 20), Ok((Duration::ZERO, false)));
+        assert_eq!(third(&mut state, 1), Err(Met::Rate));
+    }
+
+    #[test]
+    fn the_quota_is_used_up_and_half_of_it_is_for_what_was_asked() {
+        let (mut state, now) = (State::default(), Instant::now());
+        // Slow enough for the rate.
+        let at = |n: u64| now + Duration::from_secs(n);
+        let of = |state: &mut State, kind: Kind, from: u64| {
+            (from..from + 1_000).take_while(|n| ask(state, kind, (1, 1 << 20), at(*n)).is_ok()).count()
+        };
+        let sent = of(&mut state, Kind::Unasked, 0);
+        assert!((50..55).contains(&sent), "{sent}");
+        assert_eq!(ask(&mut state, Kind::Unasked, (1, 1 << 20), at(100)), Err(Met::ReturnBytes));
+        let sent = of(&mut state, Kind::Asked, 200);
+        assert!((50..55).contains(&sent), "{sent}");
+        assert_eq!(ask(&mut state, Kind::Asked, (1, 1 << 20), at(300)), Err(Met::ReturnBytes));
+        // It comes back with the time that jobs are kept.
+        assert_eq!(ask(&mut state, Kind::Asked, (1, 1 << 20), at(300 + 86_400)), Ok(Duration::ZERO));
+        let mut state = State::default();
+        let sent = (0..1_000).take_while(|n| ask(&mut state, Kind::Unasked, (1, 10), at(*n)).is_ok()).count();
+        assert!((500..520).contains(&sent), "{sent}");
+        let sent = (0..2_000).take_while(|n| ask(&mut state, Kind::Event, (1, 10), at(*n)).is_ok()).count();
+        assert!((1_000..1_030).contains(&sent), "kept in a database: {sent}");
+    }
+
+    #[test]
+    fn what_is_given_back_and_who_is_unused_leaves_nothing() {
+        let now = Instant::now();
+        let mut account = Account::new(&sizes(), now);
+        for _ in 0..100 {
+            assert_eq!(account.keep(&sizes(), Kind::Unasked, (1, 40 << 20), now), Ok(()));
+            account.give_back(&sizes(), Kind::Unasked, (1, 40 << 20));
+        }
+        assert!(account.is_unused(&sizes(), now));
+        account.owe(&sizes(), Kind::Event, 1, 1);
+        assert!(!account.is_unused(&sizes(), now) && account.is_unused(&sizes(), now + Duration::from_secs(1)));
+        let mut state = State::default();
+        let free = QuotaOpts { rate: 0, rate_bytes: 0, returns_bytes: 0, returns: 0, events_kept: true };
+        let free = Sizes::of(free, None);
+        for _ in 0..10_000 {
+            let admitted = state.admit(&id(9), Kind::Unasked, (1, 1 << 30), &free, PATIENCE, now);
+            assert_eq!(admitted, Ok((Duration::ZERO, false)), "no bound");
+        }
+        assert!(state.accounts.get_mut(&id(9)).unwrap().is_unused(&free, now));
+    }
+}
