@@ -5,6 +5,7 @@
 //! minion that keeps its returns sends them again later.
 //!
 //! Half of both is for returns of jobs that this master sent to the minion: whatever it sends unasked, an operator still reaches it.
+//! Only the bytes of those count, since the jobs bound their number: a master that sends thousands of jobs a second gets as many returns.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -34,7 +35,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The settings; 0 is no bound. All are Brine's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaOpts {
-    /// `minion_rate`: returns, events and other things of one minion a second, each kind apart.
+    /// `minion_rate`: events, returns that were not asked for and other things of one minion a second, each kind apart.
     pub rate: u64,
     /// `minion_rate_bytes`: the same in bytes.
     pub rate_bytes: u64,
@@ -211,6 +212,11 @@ impl Account {
 }
 
 impl Kind {
+    /// What it is charged. Returns that were asked for have no bound of their number but that of the jobs that this master sent: each is kept once.
+    const fn charged(self, (count, bytes): (u64, u64)) -> (u64, u64) {
+        if matches!(self, Self::Asked) { (0, bytes) } else { (count, bytes) }
+    }
+
     const fn index(self) -> usize {
         match self {
             Self::Asked | Self::Unasked => 0,
@@ -269,10 +275,11 @@ impl Quotas {
         &self,
         id: &MinionId,
         kind: Kind,
-        (count, bytes): (u64, u64),
+        amount: (u64, u64),
         (opts, keep): (QuotaOpts, Option<Duration>),
     ) -> Result<Admitted, Met> {
         let sizes = Sizes::of(opts, keep);
+        let (count, bytes) = kind.charged(amount);
         let (wait, tell_slow) = self.lock().admit(id, kind, (count, bytes), &sizes, PATIENCE, Instant::now())?;
         if !wait.is_zero() {
             let _turn = Turn { quotas: self, id, bytes };

@@ -52,6 +52,18 @@ async fn a_minion_has_a_quota_of_returns() {
     }
 }
 
+/// A master that sends many jobs gets their returns as fast as they come: the jobs bound their number.
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_that_were_asked_for_are_not_counted() {
+    let master = TestMaster::start("minion_rate: 1\nminion_return_quota_count: 2").await;
+    let minion = master.minion("web1", 1).await;
+    for _ in 0..40 {
+        let jid = publish(&master).await;
+        assert_eq!(minion.ask(&master, minion.return_load(&jid, true)).await, Value::Nil);
+    }
+    assert_eq!(stored(&master), 40);
+}
+
 /// One that was acknowledged and comes again is no second one.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_return_again_costs_no_quota() {
