@@ -353,6 +353,8 @@ fn sum(own: &Usage, called: &Usage) -> Usage {
         bytes_in: own.bytes_in.saturating_add(called.bytes_in),
         bytes_out: own.bytes_out.saturating_add(called.bytes_out),
         log_dropped: own.log_dropped.saturating_add(called.log_dropped),
+        written: own.written.saturating_add(called.written),
+        new_files: own.new_files.saturating_add(called.new_files),
     }
 }
 
@@ -511,6 +513,8 @@ mod tests {
             bytes_in: n,
             bytes_out: n,
             log_dropped: n,
+            written: n,
+            new_files: n,
         };
         let job = jobs.admit(&request("1", &module)).unwrap();
         for own in [10, 20] {

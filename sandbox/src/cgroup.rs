@@ -141,6 +141,20 @@ impl Drop for Group {
     }
 }
 
+/// Where the minion may make groups for programs: the folder of its own group, or of the one above where it was moved down itself.
+/// The error is why there is none.
+pub fn program_groups() -> Result<PathBuf, String> {
+    let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+    let (mut dir, _) = locate(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
+    if dir.ends_with(MINION) && !delegated(&dir) {
+        dir.pop();
+    }
+    if Path::new("/run/systemd/system").exists() && !delegated(&dir) {
+        return Err("the minion's control group is systemd's to arrange; Delegate=yes in its unit gives it away".into());
+    }
+    Ok(dir)
+}
+
 /// The folder of the group in which this process is, and its path, by the texts of `/proc/self/cgroup` and `mountinfo`.
 fn locate(own: &str, mounts: &str) -> Result<(PathBuf, String), String> {
     let path =

@@ -164,10 +164,11 @@ impl Runner<'_> {
         let job =
             JobContext { function: fun.to_owned(), called_by, timeout_ms: None, ..JobContext::clone(&caller.job) };
         let chain = caller.chain.iter().cloned().chain([fun.to_owned()]).collect();
-        let call = match self.call_of(Arc::new(job), fun, chain, left) {
+        let mut call = match self.call_of(Arc::new(job), fun, chain, left) {
             Ok(call) => call,
             Err((text, sha256)) => return JobOutcome::failed(text, sha256),
         };
+        caller.bound(&mut call.limits);
         match self.jobs.admit_nested(caller.number, &call.request()) {
             Ok((place, turn)) => {
                 let end = place.end.clone();
@@ -179,6 +180,7 @@ impl Runner<'_> {
                 }
                 if let Some(usage) = &outcome.usage {
                     self.jobs.spend(caller.number, usage);
+                    caller.spend(usage);
                 }
                 outcome
             }
@@ -199,7 +201,7 @@ impl Runner<'_> {
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
         let grants = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
-        let mut limits = self.store.policy().limits(&self.limits, &entry.name, function, master);
+        let mut limits = self.store.policy().limits(&self.limits, &entry.name, entry.standard, function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
         let concurrency = self.store.policy().concurrency(&entry.name);
         Ok(Call { entry, fun, function, job, grants, limits, concurrency, chain })
@@ -285,15 +287,10 @@ impl Runner<'_> {
                 "The arguments have {size} bytes; the limit of a job is {limit} (sandbox:limits:host_bytes)."
             ));
         }
-        let caller = Arc::new(Caller {
-            job: Arc::clone(&call.job),
-            module: entry.name.clone(),
-            sha256: entry.module.sha256,
-            grants: Arc::clone(&call.grants),
-            ends: Instant::now() + wall,
-            chain: Arc::clone(&call.chain),
-            number,
-        });
+        let (job, grants) = (Arc::clone(&call.job), Arc::clone(&call.grants));
+        let caller = Caller::new(job, entry.name.clone(), entry.module.sha256, grants, wall);
+        let caller = caller.called(Arc::clone(&call.chain), number);
+        let caller = Arc::new(caller.with_limits(&limits));
         let (ticket, end) = link.register(&caller, &limits);
         match link.start(&ticket, &caller, entry, call.function, arguments, &limits).await {
             Ok(()) => Ok(Running { ticket, end, wall, brought: size, _lease: lease }),

@@ -59,6 +59,7 @@ pub use brine_sandbox_wire::{
     ModulesOp, NetworkOp, NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
 };
 pub use broker::{Broker, Caller, check, check_host};
+pub use cgroup::program_groups;
 pub use examine::{Compiled, examine};
 pub use grants::{Grants, Host, Names, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use job::JobOutcome;

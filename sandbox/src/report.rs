@@ -107,7 +107,7 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
         };
     };
     let (module, policy) = (&entry.module, &*store.policy());
-    let limits = policy.limits(base, &entry.name, "", None);
+    let limits = policy.limits(base, &entry.name, entry.standard, "", None);
     let concurrency = policy.concurrency(&entry.name);
     let count = |count: Option<usize>| count.map_or(Value::Nil, |count| Value::from(count as u64));
     let mut shown = map([
@@ -216,7 +216,12 @@ fn value(capability: Capability, grants: &Grants) -> Value {
                 ("cwd", &process.cwd),
             ];
             let others = all.iter().filter(|(key, names)| *key == "programs" || !names.is_none());
-            Value::Map(others.map(|(key, names)| (Value::from(*key), names_value(names))).collect())
+            let mut said: Vec<_> = others.map(|(key, names)| (Value::from(*key), names_value(names))).collect();
+            if process.detach {
+                said.push((Value::from("detach"), Value::from(true)));
+            }
+            said.extend(process.file_size.map(|bytes| (Value::from("file_size"), Value::from(bytes))));
+            Value::Map(said)
         }
         Capability::Filesystem => {
             let mode = |writable| if writable { "rw" } else { "ro" };
@@ -274,6 +279,8 @@ fn limits_value(limits: &Limits) -> Value {
         ("log_lines", Value::from(limits.log_lines)),
         ("host_bytes", Value::from(limits.host_bytes)),
         ("host_calls", Value::from(limits.host_calls)),
+        ("written", Value::from(limits.written)),
+        ("new_files", Value::from(limits.new_files)),
     ])
 }
 

@@ -1,4 +1,4 @@
-//! What the child does between fork and exec.
+//! What the program's process does between fork and exec.
 //!
 //! Nothing here allocates, locks or panics: the child is a copy of one thread of many, and whatever lock another thread held
 //! at the fork is held for ever.
@@ -8,33 +8,35 @@ use std::ffi::{CString, c_char, c_int, c_long, c_uint};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::Arc;
 
 use rustix::io::Errno;
-use rustix::process::{Gid, Signal, Uid};
+use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
 
+use crate::supervisor::Supervisor;
 use crate::{Identity, SpawnError, Step};
 
-/// What std's report of a failure carries is one `i32`: the step goes above the error number, which is below 4,096.
-const STEP_SHIFT: u32 = 12;
-const STEPS: [Step; 8] = [
+/// Steps by number, as a supervisor reports them.
+const STEPS: [Step; 11] = [
+    Step::Fork,
+    Step::Supervisor,
     Step::Session,
     Step::Descriptors,
     Step::Groups,
     Step::Group,
     Step::User,
+    Step::FileSize,
     Step::Directory,
     Step::Parent,
     Step::Exec,
 ];
 /// Signals of Linux.
-const SIGNALS: c_int = 64;
-/// The kernel's `struct sigaction`: handler, flags, restorer, mask.
-const DEFAULT_ACTION: [u64; 4] = [0; 4];
+pub(crate) const SIGNALS: c_int = 64;
 /// `CLOSE_RANGE_CLOEXEC` of linux/close_range.h
 const CLOSE_RANGE_CLOEXEC: c_uint = 4;
 /// Where the kernel has no close_range (before 5.11): descriptors above this are not hidden from the program. They are opened
 /// close-on-exec all the same; this is for those that the minion itself was started with.
-const MAX_DESCRIPTOR: c_int = 65_536;
+pub(crate) const MAX_DESCRIPTOR: c_int = 65_536;
 
 pub(crate) struct Directory {
     pub(crate) path: CString,
@@ -50,7 +52,7 @@ pub(crate) struct Child {
     directory: Directory,
     identity: Option<(Uid, Gid, Vec<Gid>)>,
     umask: Option<u32>,
-    parent: u32,
+    file_size: Option<u64>,
 }
 
 /// Texts as `execve` takes them.
@@ -79,31 +81,27 @@ impl Child {
         directory: Directory,
         identity: Option<Identity>,
         umask: Option<u32>,
+        file_size: Option<u64>,
     ) -> Self {
         let identity = identity.map(|identity| {
             let groups = identity.groups.into_iter().map(Gid::from_raw).collect();
             (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid), groups)
         });
         let (argv, env) = (Strings::new(argv), Strings::new(env));
-        Self { path, argv, env, directory, identity, umask, parent: std::process::id() }
+        Self { path, argv, env, directory, identity, umask, file_size }
     }
 
-    /// Lets `command` start this instead of what it would.
-    pub(crate) fn hook(self, command: &mut Command) {
+    /// Lets `command` start this below a supervisor, instead of what it would.
+    pub(crate) fn hook(self: Arc<Self>, supervisor: Supervisor, command: &mut Command) {
         // SAFETY: `run` makes system calls only, see the module's description.
         unsafe {
-            command.pre_exec(move || {
-                let (step, errno) = self.run();
-                let index = STEPS.iter().position(|s| *s == step).unwrap_or_default();
-                let code = ((index as i32 + 1) << STEP_SHIFT) | errno.raw_os_error();
-                Err(io::Error::from_raw_os_error(code))
-            });
+            command.pre_exec(move || supervisor.run(&self));
         }
     }
 
-    /// Becomes the program, or says at which step it could not.
-    fn run(&self) -> (Step, Errno) {
-        match self.prepare() {
+    /// Becomes the program, or says at which step it could not. `supervisor` is the parent.
+    pub(crate) fn run(&self, supervisor: c_int) -> (Step, Errno) {
+        match self.prepare(supervisor) {
             Err(failed) => failed,
             Ok(()) => {
                 // SAFETY: all three are texts that end with NUL, and the lists end with a null pointer.
@@ -115,24 +113,20 @@ impl Child {
         }
     }
 
-    fn prepare(&self) -> Result<(), (Step, Errno)> {
+    fn prepare(&self, supervisor: c_int) -> Result<(), (Step, Errno)> {
         use rustix::{process, thread};
         let at = |step: Step| move |errno: Errno| (step, errno);
         // A group of its own, to be ended with all that is in it, and no terminal: it would stop at the first read of one.
         process::setsid().map_err(at(Step::Session))?;
-        for signal in 1..=SIGNALS {
-            // What the minion was started to ignore (nohup) is not for the program. SIGKILL and SIGSTOP refuse, rightly. By the
-            // system call, since the C library refuses the two that it uses itself.
-            // SAFETY: the action is all zero: the default, and no handler.
-            unsafe {
-                libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), std::ptr::null::<u64>(), 8)
-            };
-        }
         hide_descriptors().map_err(at(Step::Descriptors))?;
         if let Some((uid, gid, groups)) = &self.identity {
             thread::set_thread_groups(groups).map_err(at(Step::Groups))?;
             thread::set_thread_res_gid(*gid, *gid, *gid).map_err(at(Step::Group))?;
             thread::set_thread_res_uid(*uid, *uid, *uid).map_err(at(Step::User))?;
+        }
+        if let Some(bytes) = self.file_size {
+            let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+            process::setrlimit(Resource::Fsize, limit).map_err(at(Step::FileSize))?;
         }
         if let Some(mask) = self.umask {
             process::umask(rustix::fs::Mode::from_raw_mode(mask & 0o777));
@@ -140,9 +134,9 @@ impl Child {
         self.enter_directory().map_err(at(Step::Directory))?;
         // After the user was changed, which clears it.
         process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Parent))?;
-        let parent = process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get() as u32);
-        // The minion may have ended before the kernel was told to tell.
-        if parent == self.parent { Ok(()) } else { Err((Step::Parent, Errno::SRCH)) }
+        let parent = process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+        // The supervisor may have ended before the kernel was told to tell.
+        if parent == supervisor { Ok(()) } else { Err((Step::Parent, Errno::SRCH)) }
     }
 
     /// As the user of the program, so that it is nowhere where it could not go.
@@ -179,18 +173,17 @@ fn hide_descriptors() -> Result<(), Errno> {
     }
 }
 
-fn last_error() -> Errno {
+pub(crate) fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Takes a failure apart that [`Child::hook`] put together.
-pub(crate) fn decode(error: io::Error) -> SpawnError {
-    let code = error.raw_os_error().unwrap_or_default();
-    match usize::try_from(code >> STEP_SHIFT).ok().and_then(|step| STEPS.get(step.checked_sub(1)?)) {
-        Some(step) => {
-            let source = io::Error::from_raw_os_error(code & ((1 << STEP_SHIFT) - 1));
-            SpawnError { step: *step, source }
-        }
-        None => SpawnError { step: Step::Fork, source: error },
-    }
+/// A step as a number.
+pub(crate) fn step_number(step: Step) -> i32 {
+    STEPS.iter().position(|known| *known == step).unwrap_or_default() as i32
+}
+
+/// A failure as a supervisor reports it.
+pub(crate) fn failure(step: i32, errno: i32) -> SpawnError {
+    let step = usize::try_from(step).ok().and_then(|step| STEPS.get(step));
+    SpawnError { step: step.copied().unwrap_or(Step::Fork), source: io::Error::from_raw_os_error(errno) }
 }

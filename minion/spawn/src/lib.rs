@@ -3,21 +3,35 @@
 //! The standard library's `Command` cannot: it drops privileges before anything else of the caller's may run, so that
 //! supplementary groups and the umask cannot be set after it; it looks programs up in a `PATH`; and its `execvp` hands a file
 //! that the kernel does not know to `/bin/sh`. So it is used for what it does well (fork, the descriptors, the report of what
-//! failed, reaping), and all between fork and exec is [`child::Child`] here, the minion's one file of unsafe code.
+//! failed, reaping), and all after the fork is here, the minion's one crate of unsafe code:
+//!
+//! - `supervisor.rs` the process between: it ends with the program all that the program started; `tree.rs` finds it
+//! - `child.rs`      from fork to exec · `vfork.rs` the fork
 //!
 //! The program starts in a session and a process group of its own, which have its pid as number; without a terminal; with
-//! the three descriptors it was given and no other; with no signal ignored or blocked; and it is killed when the thread that
-//! started it ends.
+//! the three descriptors it was given and no other; with no signal ignored or blocked. Whatever it starts ends with it, and
+//! all of it with the caller: nothing below the supervisor can leave it.
 
 mod child;
+mod supervisor;
+mod tree;
+mod vfork;
 
 use std::ffi::{CString, OsStr, OsString};
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use supervisor::{RECORD, Supervisor};
 
 /// A file that is being written is not run; it is tried again so often, with such pauses.
 const BUSY_TRIES: u32 = 40;
@@ -37,12 +51,40 @@ pub struct Program {
     pub identity: Option<Identity>,
     /// None: the caller's.
     pub umask: Option<u32>,
+    /// Bytes that no file it writes gets larger than (RLIMIT_FSIZE). None: the caller's.
+    pub file_size: Option<u64>,
+    /// Whether what made itself a session of its own goes on when the program ended with 0.
+    pub detach: bool,
+    /// A control group of its own, with nothing in it.
+    pub group: Option<Arc<ControlGroup>>,
     /// Its standard input; none: nothing to read.
     pub stdin: Option<OwnedFd>,
     /// Its standard output.
     pub stdout: OwnedFd,
     /// Its standard error.
     pub stderr: OwnedFd,
+}
+
+/// A control group of version 2.
+#[derive(Debug)]
+pub struct ControlGroup {
+    /// Its folder.
+    pub folder: OwnedFd,
+    /// `cgroup.kill`, to be written.
+    pub kill: OwnedFd,
+}
+
+impl ControlGroup {
+    /// Whether programs can be started in it. A kernel with control groups may still lack that (before Linux 5.7), or end what is
+    /// started there at once: some do in a group that anything was ended in before, so a group is used again only if nothing was.
+    pub fn works(&self) -> bool {
+        vfork::works(self.folder.as_raw_fd())
+    }
+
+    /// Ends all that is in it, at once.
+    pub fn kill(&self) {
+        let _ = rustix::io::write(&self.kill, b"1");
+    }
 }
 
 /// Who a program is.
@@ -75,6 +117,8 @@ pub enum Directory {
 pub enum Step {
     /// Making a process.
     Fork,
+    /// What ends all that it starts.
+    Supervisor,
     /// A session of its own.
     Session,
     /// Hiding the caller's descriptors.
@@ -85,9 +129,11 @@ pub enum Step {
     Group,
     /// The user.
     User,
+    /// The limit of files.
+    FileSize,
     /// The directory.
     Directory,
-    /// Being told of the caller's end.
+    /// Being told of the supervisor's end.
     Parent,
     /// The program itself.
     Exec,
@@ -103,11 +149,119 @@ pub struct SpawnError {
     pub source: io::Error,
 }
 
-/// Starts a program; returns when it runs, or with the reason why it does not.
+/// A program that runs, with its supervisor.
+#[derive(Debug)]
+pub struct Running {
+    supervisor: Child,
+    control: Control,
+    pid: u32,
+}
+
+/// What ends a program from anywhere.
+#[derive(Debug, Clone)]
+pub struct Control {
+    link: Arc<UnixStream>,
+    /// The supervisor; a handle, since its number may be another's later. None before Linux 5.3.
+    supervisor: Option<Arc<OwnedFd>>,
+    group: Option<Arc<ControlGroup>>,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// The program's.
+    pub status: ExitStatus,
+    /// What it had started.
+    pub left: Left,
+}
+
+/// What is left of all that a program started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Left {
+    /// Nothing, nor was anything when the program ended.
+    Nothing,
+    /// Nothing any more: something was ended.
+    Swept,
+    /// Something that cannot be ended, for now or as this user. The supervisor goes on trying.
+    Stuck,
+    /// What made itself a session of its own, and may go on.
+    Detached,
+}
+
+impl Control {
+    /// Sends SIGTERM to the program's group. One that is stopped goes on, to take notice.
+    pub fn terminate(&self) {
+        let _ = (&*self.link).write(&[supervisor::TERMINATE]);
+    }
+
+    /// Ends the program with all that it started. Does not wait. To be called only as long as [`Running::finish`] was not.
+    pub fn end(&self) {
+        let _ = self.link.shutdown(Shutdown::Write);
+        if let Some(supervisor) = &self.supervisor {
+            // A program of the same user could have stopped it.
+            let _ = pidfd_send_signal(&**supervisor, Signal::CONT);
+        }
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+    }
+}
+
+impl Running {
+    /// The program's process number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What ends it.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Waits until the program has ended, and what it started with it. An error says that its supervisor was killed; everything is
+    /// ended then too.
+    pub fn wait(&mut self) -> io::Result<Ended> {
+        let Ok([supervisor::ENDED, status, left]) = read(&self.control.link) else {
+            self.control.end();
+            return Err(supervisor::lost());
+        };
+        let left = match left {
+            supervisor::KILLED => return Err(supervisor::lost()),
+            supervisor::STUCK => Left::Stuck,
+            supervisor::SWEPT => Left::Swept,
+            supervisor::DETACHED => Left::Detached,
+            _ => Left::Nothing,
+        };
+        Ok(Ended { status: ExitStatus::from_raw(status), left })
+    }
+
+    /// Waits until nothing is left of it but what is detached.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.supervisor.wait().map(drop)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Does nothing where it was waited for already. Not killed: it has work to do.
+        if !matches!(self.supervisor.try_wait(), Ok(Some(_))) {
+            self.control.end();
+            let _ = self.supervisor.wait();
+        }
+    }
+}
+
+fn read(mut link: &UnixStream) -> io::Result<[i32; 3]> {
+    let mut record = [0; RECORD];
+    link.read_exact(&mut record)?;
+    Ok(supervisor::decode(&record))
+}
+
+/// Starts a program; returns when it runs, or with the reason why it does not. `control` is called before the program is started,
+/// and again where it has to be tried again: what is started can be ended from then on.
 ///
-/// The calling thread has to live as long as the program: the kernel kills the program when it ends. Who drops the result has
-/// to have waited for it.
-pub fn start(program: Program) -> Result<Child, SpawnError> {
+/// When the result is dropped, or the caller's process ends, the program is ended with all that it started.
+pub fn start(program: Program, mut control: impl FnMut(Control)) -> Result<Running, SpawnError> {
     let at_fork = |source| SpawnError { step: Step::Fork, source };
     let directory = match &program.directory {
         Directory::Exactly { path, is } => child::Directory { path: c_string(path.as_os_str())?, is: Some(*is) },
@@ -128,15 +282,12 @@ pub fn start(program: Program) -> Result<Child, SpawnError> {
         entry.push(value);
         env.push(c_string(&entry)?);
     }
-    #[expect(clippy::disallowed_methods, reason = "what the broker starts programs with")]
-    let mut command = std::process::Command::new(&program.path);
-    command.stdin(program.stdin.map_or_else(Stdio::null, Stdio::from));
-    command.stdout(Stdio::from(program.stdout)).stderr(Stdio::from(program.stderr));
-    let told = child::Child::new(path, args, env, directory, program.identity, program.umask);
-    told.hook(&mut command);
+    let identity = program.identity.clone();
+    let told = child::Child::new(path, args, env, directory, identity, program.umask, program.file_size);
+    let told = Arc::new(told);
     let mut tries = 0;
     loop {
-        match command.spawn().map_err(child::decode) {
+        match attempt(&program, &told, &mut control) {
             // Somebody has it open for writing: most likely a child of this very process between fork and exec, for a moment.
             Err(SpawnError { step: Step::Exec, source })
                 if source.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
@@ -146,6 +297,39 @@ pub fn start(program: Program) -> Result<Child, SpawnError> {
             }
             done => return done,
         }
+    }
+}
+
+fn attempt(
+    program: &Program,
+    told: &Arc<child::Child>,
+    control: &mut impl FnMut(Control),
+) -> Result<Running, SpawnError> {
+    let at_fork = |source| SpawnError { step: Step::Fork, source };
+    let stdio = |end: &OwnedFd| end.try_clone().map(Stdio::from).map_err(at_fork);
+    #[expect(clippy::disallowed_methods, reason = "what the broker starts programs with")]
+    let mut command = std::process::Command::new(&program.path);
+    command.stdin(program.stdin.as_ref().map_or_else(|| Ok(Stdio::null()), stdio)?);
+    command.stdout(stdio(&program.stdout)?).stderr(stdio(&program.stderr)?);
+    let (link, theirs) = UnixStream::pair().map_err(at_fork)?;
+    let group = program.group.as_ref().map(|group| (group.folder.as_raw_fd(), group.kill.as_raw_fd()));
+    let supervisor = Supervisor { link: theirs.as_raw_fd(), group, detach: program.detach };
+    Arc::clone(told).hook(supervisor, &mut command);
+    let supervisor = command.spawn().map_err(at_fork)?;
+    // The other end is the supervisor's alone, so that its end shows.
+    drop((command, theirs));
+    let handle = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
+    let handle = handle.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).map(Arc::new);
+    let own = Control { link: Arc::new(link), supervisor: handle, group: program.group.clone() };
+    control(own.clone());
+    let mut running = Running { supervisor, control: own, pid: 0 };
+    match read(&running.control.link) {
+        Ok([supervisor::STARTED, pid, _]) => {
+            running.pid = pid.unsigned_abs();
+            Ok(running)
+        }
+        Ok([supervisor::FAILED, step, errno]) => Err(child::failure(step, errno)),
+        _ => Err(SpawnError { step: Step::Supervisor, source: supervisor::lost() }),
     }
 }
 
@@ -163,7 +347,6 @@ mod tests {
     use std::fs::File;
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
-    use std::os::unix::process::ExitStatusExt;
 
     /// A program, and where its output can be read.
     fn program(path: &str, args: &[&str]) -> (Program, File) {
@@ -176,6 +359,9 @@ mod tests {
             directory: Directory::OrRoot("/".into()),
             identity: None,
             umask: None,
+            file_size: None,
+            detach: false,
+            group: None,
             stdin: None,
             stdout: theirs,
             stderr,
@@ -185,10 +371,10 @@ mod tests {
 
     fn says(asked: (Program, File)) -> String {
         let (program, mut output) = asked;
-        let mut child = start(program).unwrap();
+        let mut child = start(program, drop).unwrap();
         let mut text = String::new();
         output.read_to_string(&mut text).unwrap();
-        assert!(child.wait().unwrap().success());
+        assert!(child.wait().unwrap().status.success());
         text
     }
 
@@ -203,7 +389,7 @@ mod tests {
         let at = |change: &dyn Fn(&mut Program)| {
             let (mut asked, _output) = program("/bin/true", &[]);
             change(&mut asked);
-            let error = start(asked).unwrap_err();
+            let error = start(asked, drop).unwrap_err();
             (error.step, error.source.raw_os_error().map(|code| io::Error::from_raw_os_error(code).kind()))
         };
         let missing = Some(io::ErrorKind::NotFound);
@@ -241,13 +427,5 @@ mod tests {
         let (mut asked, output) = program("/bin/pwd", &[]);
         asked.directory = Directory::OrRoot("/no/such/home".into());
         assert_eq!(says((asked, output)), "/\n");
-    }
-
-    /// The program does not outlive who would end it.
-    #[test]
-    fn it_ends_with_its_thread() {
-        let (asked, _output) = program("/bin/sleep", &["1000"]);
-        let mut child = std::thread::spawn(|| start(asked).unwrap()).join().unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
     }
 }

@@ -22,7 +22,8 @@ pub(super) async fn answer(
     caller: &Caller,
     op: FunctionsOp,
 ) -> Result<Value, HostError> {
-    let FunctionsOp::Call { function, args, kwargs } = op;
+    let FunctionsOp::Call { function, args, kwargs, written_left, new_files_left } = op;
+    caller.has_left(written_left, new_files_left);
     if function.len() > MAX_NAME {
         return Err(HostError::Failed(format!("a function's name of {} bytes names nothing", function.len())));
     }
@@ -33,7 +34,14 @@ pub(super) async fn answer(
         (Some(why), Some(said)) if !outcome.success => Value::from(format!("{said} {why}")),
         _ => outcome.value,
     };
-    Ok(map([("value", value), ("retcode", Value::from(outcome.retcode)), ("success", Value::from(outcome.success))]))
+    let used = outcome.usage.unwrap_or_default();
+    Ok(map([
+        ("value", value),
+        ("retcode", Value::from(outcome.retcode)),
+        ("success", Value::from(outcome.success)),
+        ("written", Value::from(used.written)),
+        ("new_files", Value::from(used.new_files)),
+    ]))
 }
 
 type Arguments = (Vec<Value>, Vec<(String, Value)>);

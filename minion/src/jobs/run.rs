@@ -236,8 +236,13 @@ pub(crate) fn usage(outcome: &JobOutcome) -> Value {
             ("bytes_in", used.bytes_in.into()),
             ("bytes_out", used.bytes_out.into()),
         ]);
-        if used.log_dropped > 0 {
-            entries.push(("log_dropped", used.log_dropped.into()));
+        // Of most functions there is none.
+        for (key, count) in
+            [("log_dropped", used.log_dropped), ("written", used.written), ("new_files", used.new_files)]
+        {
+            if count > 0 {
+                entries.push((key, count.into()));
+            }
         }
     }
     if let Some(sha256) = &outcome.sha256 {

@@ -185,6 +185,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
         }
     };
     let guest = store.data();
+    let (written, new_files) = guest.files.budget.used();
     let (logged, log_dropped) = line.logged();
     let returned = if let Outcome::Returned { value, .. } = &outcome { wide(value.len()) } else { 0 };
     let usage = Usage {
@@ -195,6 +196,8 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
         bytes_in: wide(run.args.len()) + wide(run.kwargs.len()) + guest.host_bytes,
         bytes_out: returned + logged,
         log_dropped,
+        written,
+        new_files,
     };
     Ok((outcome, usage, Some(store)))
 }

@@ -319,7 +319,7 @@ impl Guest {
             line,
             context,
             module: Arc::clone(module),
-            files: Files::default(),
+            files: Files::new(module, limits),
             tcp: Vec::new(),
             rules,
             network: None,

@@ -12,12 +12,14 @@
 //! - [`params`]: parameters with static types
 //! - [`request`]: how large what it asks of the minion may be
 //! - [`directories`]: the granted directories, and paths below them
+//! - [`budget`]: what it may write and make there
 //! - [`network`]: where a call may connect to
 //! - [`outcome`]: how a failure reads
 //! - [`ticker`]: the clock by which running guests are interrupted
 //!
 //! Two runtimes: the socket has the main thread, guests have threads of their own, so that a busy guest delays neither.
 
+pub mod budget;
 pub mod call;
 pub mod directories;
 pub mod guest;

@@ -1,5 +1,7 @@
 //! How a call that failed reads: one line that says which limit or whose fault, as an operator puts it.
 
+use std::sync::Arc;
+
 use brine_sandbox_wire::{FailKind, Limits, Outcome};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
@@ -51,9 +53,33 @@ pub enum HostFailure {
     /// All guests together have.
     #[error("no more files can be open: other jobs of modules with the same grants have as many as there may be")]
     NoFilesLeft,
+    /// Over [`Limits::written`].
+    #[error("its limit of {} written to files is used up{}", size(*limit), raised(module, "written", &size(limit.saturating_mul(2)).replace(' ', "")))]
+    TooMuchWritten {
+        /// In bytes.
+        limit: u64,
+        /// The module's name.
+        module: Arc<str>,
+    },
+    /// Over [`Limits::new_files`].
+    #[error("its limit of {limit} new files is used up{}", raised(module, "new_files", &limit.saturating_mul(2).to_string()))]
+    TooManyFiles {
+        /// How many.
+        limit: u64,
+        /// The module's name.
+        module: Arc<str>,
+    },
     /// Over [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),
+}
+
+/// How the owner raises a limit.
+fn raised(module: &str, limit: &str, to: &str) -> String {
+    format!(
+        "; the owner of this host raises it in the entry of {module} under sandbox: modules: in the minion's configuration, as in \
+         {module}: {{limits: {{{limit}: {to}}}}}"
+    )
 }
 
 /// A failed call. `name` is the function's whole name, as everywhere here.

@@ -70,7 +70,7 @@ fn size(op: &HostOp) -> Size {
         HostOp::Modules(ModulesOp::Sync { saltenv: Some(saltenv) }) => names(list(saltenv)),
         HostOp::Process(ProcessOp::Shell { path }) => names(optional(path.as_ref())),
         HostOp::Process(ProcessOp::Run(run)) => process(run),
-        HostOp::Functions(FunctionsOp::Call { function, args, kwargs }) => {
+        HostOp::Functions(FunctionsOp::Call { function, args, kwargs, .. }) => {
             Size { names: function.len(), content: args.len() + kwargs.len(), ..Size::default() }
         }
         HostOp::Files(FilesOp::List { saltenv, prefix: path, .. })

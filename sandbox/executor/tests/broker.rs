@@ -390,6 +390,8 @@ fn others() -> Vec<Case> {
         function: "test.echo".into(),
         args: bytes(&json!(["a", 1])),
         kwargs: bytes(&json!({"b": null})),
+        written_left: 256 << 20,
+        new_files_left: 10_000,
     };
     let on_root = json!({
         "mount": {"device": "/dev/vda", "mount_point": "/", "fstype": "ext4", "options": ["rw"], "device_number": 64768},

@@ -135,7 +135,7 @@ fn plain(caller: &Caller, op: &HostOp) -> Result<(), HostError> {
             names::text("the mount point", mount_point, MAX_PATH, Form::Bytes)
         }
         HostOp::Directories(DirectoriesOp::Line { path }) => names::text("the path", path, MAX_PATH, Form::Bytes),
-        HostOp::Functions(FunctionsOp::Call { function, args, kwargs }) => {
+        HostOp::Functions(FunctionsOp::Call { function, args, kwargs, .. }) => {
             names::function(function, MAX_FUNCTION)?;
             names::size("the arguments", args.len().saturating_add(kwargs.len()), MAX_BULK)?;
             let may = grants.functions.matches(function);

@@ -16,9 +16,10 @@ mod process;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use brine_sandbox_wire::{HostError, HostOp, JobContext, LogLevel, Sha256Hex};
+use brine_sandbox_wire::{HostError, HostOp, JobContext, Limits, LogLevel, Sha256Hex, Usage};
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 
@@ -46,6 +47,8 @@ pub struct Caller {
     pub chain: Arc<[String]>,
     /// Its number among the calls that run, to which what it calls belongs.
     pub(crate) number: u64,
+    /// Bytes that it may still write and files that it may still make, as far as is known here: what it calls may no more.
+    left: Arc<[AtomicU64; 2]>,
 }
 
 impl Caller {
@@ -55,10 +58,42 @@ impl Caller {
         module: ModuleName,
         sha256: Sha256Hex,
         grants: Arc<Grants>,
-        left: Duration,
+        wall: Duration,
     ) -> Self {
         let chain = Arc::from([job.function.clone()]);
-        Self { job, module, sha256, grants, ends: Instant::now() + left, chain, number: u64::MAX }
+        let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 2]);
+        Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, left }
+    }
+
+    /// Before it calls a function: what it says that it may still write and make. That only ever gets less.
+    pub fn has_left(&self, written: u64, new_files: u64) {
+        for (left, now) in self.left.iter().zip([written, new_files]) {
+            left.fetch_min(now, Ordering::Relaxed);
+        }
+    }
+
+    /// As one of the calls that run.
+    pub(crate) fn called(self, chain: Arc<[String]>, number: u64) -> Self {
+        Self { chain, number, ..self }
+    }
+
+    pub(crate) fn with_limits(self, limits: &Limits) -> Self {
+        self.has_left(limits.written, limits.new_files);
+        self
+    }
+
+    /// Less is left for what it calls: of its module's own limits, no more than that.
+    pub(crate) fn bound(&self, limits: &mut Limits) {
+        let [written, new_files] = &*self.left;
+        limits.written = limits.written.min(written.load(Ordering::Relaxed));
+        limits.new_files = limits.new_files.min(new_files.load(Ordering::Relaxed));
+    }
+
+    /// What it called has used so much.
+    pub(crate) fn spend(&self, usage: &Usage) {
+        for (left, used) in self.left.iter().zip([usage.written, usage.new_files]) {
+            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(used)));
+        }
     }
 
     /// Whether somebody called just this function on this host itself: no master's job, and nothing that another function calls with

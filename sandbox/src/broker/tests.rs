@@ -47,7 +47,13 @@ fn read(path: &str) -> HostOp {
 }
 
 fn call(function: &str) -> HostOp {
-    HostOp::Functions(FunctionsOp::Call { function: function.into(), args: data(1), kwargs: data(1) })
+    HostOp::Functions(FunctionsOp::Call {
+        function: function.into(),
+        args: data(1),
+        kwargs: data(1),
+        written_left: 0,
+        new_files_left: 0,
+    })
 }
 
 fn pillar(key: &str, delimiter: Option<&str>) -> HostOp {
@@ -337,7 +343,13 @@ fn other_arguments_have_a_form() {
         never(call(name), "the name of a function is to be as in test.ping");
     }
     never(
-        HostOp::Functions(FunctionsOp::Call { function: "test.ping".into(), args: data(16 << 20), kwargs: data(1) }),
+        HostOp::Functions(FunctionsOp::Call {
+            function: "test.ping".into(),
+            args: data(16 << 20),
+            kwargs: data(1),
+            written_left: 0,
+            new_files_left: 0,
+        }),
         "the arguments: 16777217 bytes; the most is 16777216",
     );
     for (path, why) in [

@@ -75,6 +75,10 @@ pub struct ProcessGrant {
     pub env: Names,
     /// Directories, with what is below them, beside `/` that they may start in.
     pub cwd: Names,
+    /// Whether what made itself a session of its own stays when the program ended well.
+    pub detach: bool,
+    /// Bytes of the largest file that they may write; none: what the minion itself may.
+    pub file_size: Option<u64>,
     /// What this host's folders of programs are links to.
     pub(crate) host: Host,
 }

@@ -1,6 +1,6 @@
 //! What there is to grant: a table of names, the interfaces behind each, and what is granted where the owner says nothing.
 
-use brine_sandbox_wire::HostOp;
+use brine_sandbox_wire::{HostOp, Limits};
 
 use super::entry::Grant;
 use crate::grants::{Names, ProcessGrant};
@@ -220,6 +220,15 @@ impl Capability {
             ("cp" | "file", Self::Filesystem) | ("cmd", Self::Process) => Some(self.least()),
             _ => None,
         }
+    }
+}
+
+/// What a standard module needs beyond the defaults for what it is for, where the owner has not said another limit of all.
+pub(crate) fn standard_limits(module: &str, limits: &mut Limits) {
+    /// Twice the largest file that comes from a master.
+    const FILES: u64 = 1 << 30;
+    if module == "cp" && limits.written == Limits::default().written {
+        limits.written = FILES;
     }
 }
 

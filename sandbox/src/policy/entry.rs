@@ -99,6 +99,8 @@ pub struct LimitChanges {
     pub log_lines: Option<u32>,
     pub host_bytes: Option<u64>,
     pub host_calls: Option<u32>,
+    pub written: Option<u64>,
+    pub new_files: Option<u64>,
 }
 
 impl LimitChanges {
@@ -115,6 +117,8 @@ impl LimitChanges {
         set(&mut limits.log_lines, self.log_lines);
         set(&mut limits.host_bytes, self.host_bytes);
         set(&mut limits.host_calls, self.host_calls);
+        set(&mut limits.written, self.written);
+        set(&mut limits.new_files, self.new_files);
     }
 }
 

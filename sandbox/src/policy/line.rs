@@ -193,6 +193,8 @@ impl fmt::Display for LimitChanges {
             number("log_lines", self.log_lines.map(u64::from)),
             number("host_bytes", self.host_bytes),
             number("host_calls", self.host_calls.map(u64::from)),
+            number("written", self.written),
+            number("new_files", self.new_files),
         ]
         .into_iter()
         .flatten()
@@ -233,15 +235,22 @@ impl fmt::Display for Names {
 impl fmt::Display for ProcessGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let others = [("users", &self.users), ("groups", &self.groups), ("env", &self.env), ("cwd", &self.cwd)];
-        if self.programs == Names::Any && others.iter().all(|(_, names)| **names == Names::Any) {
+        let plain = !self.detach && self.file_size.is_none();
+        if plain && self.programs == Names::Any && others.iter().all(|(_, names)| **names == Names::Any) {
             return f.write_str("any");
         }
-        if self.programs != Names::Any && others.iter().all(|(_, names)| names.is_none()) {
+        if plain && self.programs != Names::Any && others.iter().all(|(_, names)| names.is_none()) {
             return write!(f, "{}", self.programs);
         }
         write!(f, "{{programs: {}", self.programs)?;
         for (key, names) in others.iter().filter(|(_, names)| !names.is_none()) {
             write!(f, ", {key}: {names}")?;
+        }
+        if self.detach {
+            f.write_str(", detach: true")?;
+        }
+        if let Some(bytes) = self.file_size {
+            write!(f, ", file_size: {bytes}")?;
         }
         f.write_char('}')
     }

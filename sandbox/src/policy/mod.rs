@@ -120,8 +120,18 @@ impl Policy {
     }
 
     /// What one job of a function may use, where all may use `base`. Each limit for itself; not bound to content.
-    pub fn limits(&self, base: &Limits, module: &ModuleName, function: &str, master: Option<&str>) -> Limits {
+    pub fn limits(
+        &self,
+        base: &Limits,
+        module: &ModuleName,
+        standard: bool,
+        function: &str,
+        master: Option<&str>,
+    ) -> Limits {
         let mut limits = base.clone();
+        if standard {
+            capability::standard_limits(module.as_str(), &mut limits);
+        }
         for entry in self.entries(module, Some(function), master).into_iter().rev().flatten() {
             entry.limits.apply(&mut limits);
         }

@@ -313,11 +313,21 @@ fn limits_are_each_their_own() {
                   2048}, max_running: 5, max_queued: 7}}";
     let policy = read(config);
     let of = |function: &str| {
-        let limits = policy.limits(&Limits::default(), &name("x"), function, None);
+        let limits = policy.limits(&Limits::default(), &name("x"), false, function, None);
         (limits.wall_ms, limits.memory, limits.output)
     };
     assert_eq!(of("f"), (1_000, 1 << 20, 2_048));
     assert_eq!(of("g"), (2_000, 1 << 20, 2_048));
+    // The standard module `cp` takes larger files, unless the owner says what all may write.
+    let written =
+        |base: &Limits, module: &str, standard| policy.limits(base, &name(module), standard, "f", None).written;
+    let default = Limits::default();
+    let less = Limits { written: 1 << 20, ..Limits::default() };
+    assert_eq!(
+        [written(&default, "cp", true), written(&default, "cp", false), written(&default, "y", true)],
+        [1 << 30, 256 << 20, 256 << 20]
+    );
+    assert_eq!(written(&less, "cp", true), 1 << 20);
     assert_eq!(policy.concurrency(&name("x")), Concurrency { max_running: Some(2), max_queued: Some(7) });
     assert_eq!(policy.concurrency(&name("y")), Concurrency { max_running: Some(5), max_queued: Some(7) });
 }
@@ -353,14 +363,23 @@ fn grant(capability: Capability) -> BoxedStrategy<Grant> {
         Kind::Settings => {
             prop_oneof![Just(Grant::Yes), names("[a-z.*]{1,3}(:[a-z]{1,3})?".boxed()).prop_map(Grant::Names)].boxed()
         }
-        Kind::Process => (names(path()), names("[a-z]{1,4}".boxed()), names("[A-Z_]{1,4}\\*?".boxed()), names(path()))
-            .prop_map(|(programs, users, env, cwd)| {
+        Kind::Process => (
+            names(path()),
+            names("[a-z]{1,4}".boxed()),
+            names("[A-Z_]{1,4}\\*?".boxed()),
+            names(path()),
+            any::<bool>(),
+            proptest::option::of(0u64..1 << 50),
+        )
+            .prop_map(|(programs, users, env, cwd, detach, file_size)| {
                 Grant::Process(ProcessGrant {
                     programs,
                     groups: users.clone(),
                     users,
                     env,
                     cwd,
+                    detach,
+                    file_size,
                     ..ProcessGrant::default()
                 })
             })
@@ -400,9 +419,18 @@ fn entry() -> impl Strategy<Value = Entry> {
             Some(Signers::Needed(Quorum { at_least, of: of.collect(), any: false }))
         }),
     ];
-    let limits = (proptest::option::of(1u64..86_400_000), proptest::option::of(65_536u64..1 << 32)).prop_map(
-        |(wall_ms, memory)| LimitChanges { wall_ms: wall_ms.map(|ms| ms.max(10)), memory, ..LimitChanges::default() },
-    );
+    let limits = (
+        proptest::option::of(1u64..86_400_000),
+        proptest::option::of(65_536u64..1 << 32),
+        proptest::option::of((0u64..1 << 50, 0u64..1_000_000_000)),
+    )
+        .prop_map(|(wall_ms, memory, disk)| LimitChanges {
+            wall_ms: wall_ms.map(|ms| ms.max(10)),
+            memory,
+            written: disk.map(|(written, _)| written),
+            new_files: disk.map(|(_, new_files)| new_files),
+            ..LimitChanges::default()
+        });
     let user = proptest::option::of("[a-z]{1,4}|[1-9][0-9]{0,3}");
     (
         proptest::option::weighted(0.3, (0u8..3).prop_map(sha)),

@@ -5,7 +5,7 @@ use rmpv::Value;
 
 use super::limits::limits;
 use super::signers::{sha256, signed_by};
-use super::values::{absolute, count, entries, list, name, names, user};
+use super::values::{absolute, count, entries, flag, list, name, names, size, user};
 use super::{Result, error};
 use crate::grants::{Names, ProcessGrant, is_glob, read_rule};
 use crate::policy::{Capability, Entry, Grant, Kind, Rules};
@@ -144,7 +144,12 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
                     "groups" => grant.groups = users(&path, value)?,
                     "env" => grant.env = names(&path, value, variable)?,
                     "cwd" => grant.cwd = names(&path, value, absolute)?,
-                    _ => return error(&path, "there is no such key; there are programs, users, groups, env and cwd"),
+                    "detach" => grant.detach = flag(&path, value)?,
+                    "file_size" => grant.file_size = Some(size(&path, value, 0..=1 << 50)?),
+                    _ => {
+                        let known = "programs, users, groups, env, cwd, detach and file_size";
+                        return error(&path, format!("there is no such key; there are {known}"));
+                    }
                 }
             }
             Ok(grant)
@@ -153,7 +158,7 @@ fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
         _ => error(
             path,
             format!(
-                "any, a list of programs, a dict of programs, users, groups, env and cwd, or false is expected, not {value}"
+                "any, a list of programs, a dict of programs, users, groups, env, cwd, detach and file_size, or false is expected, not {value}"
             ),
         ),
     }

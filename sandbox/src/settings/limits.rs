@@ -24,8 +24,10 @@ pub(super) fn limits(path: &str, value: &Value) -> Result<LimitChanges> {
             "log_lines" => limits.log_lines = Some(number(10_000_000)?),
             "host_bytes" => limits.host_bytes = Some(size(&path, value, 64 << 10..=1 << 30)?),
             "host_calls" => limits.host_calls = Some(number(1_000_000_000)?),
+            "written" => limits.written = Some(size(&path, value, 0..=1 << 50)?),
+            "new_files" => limits.new_files = Some(number(1_000_000_000)?.into()),
             _ => {
-                let known = "memory, wall, cpu, output, log, log_lines, host_bytes and host_calls";
+                let known = "memory, wall, cpu, output, log, log_lines, host_bytes, host_calls, written and new_files";
                 return error(&path, format!("there is no such limit; there are {known}"));
             }
         }

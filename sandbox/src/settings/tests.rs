@@ -42,7 +42,7 @@ fn limits() {
     fails("limits: {wall: .nan}", "sandbox:limits:wall: NaN is not between 10ms and 24h");
     fails(
         "limits: {time: 1}",
-        "sandbox:limits:time: there is no such limit; there are memory, wall, cpu, output, log, log_lines, host_bytes and host_calls",
+        "sandbox:limits:time: there is no such limit; there are memory, wall, cpu, output, log, log_lines, host_bytes, host_calls, written and new_files",
     );
     fails("limits: 5", "sandbox:limits: a dict is expected, not 5");
     fails("user: \"a b\"", "sandbox:user: \"a b\" cannot be a user's name");
@@ -99,7 +99,7 @@ fn what_an_entry_cannot_be() {
          functions, files, events, mine, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     bad("sha256: 12ab", "sha256: 64 hex digits are expected, in quotes if all of them are decimal");
-    let form = "any, a list of programs, a dict of programs, users, groups, env and cwd, or false is expected, not";
+    let form = "any, a list of programs, a dict of programs, users, groups, env, cwd, detach and file_size, or false is expected, not";
     bad("process: true", &format!("process: {form} true"));
     bad("process: ls", &format!("process: {form} \"ls\""));
     bad("process: [ls]", "process: \"ls\" is not an absolute path");
@@ -112,7 +112,7 @@ fn what_an_entry_cannot_be() {
     bad("process: [\"\"]", "process: it is empty");
     bad(
         "process: {program: any}",
-        "process:program: there is no such key; there are programs, users, groups, env and cwd",
+        "process:program: there is no such key; there are programs, users, groups, env, cwd, detach and file_size",
     );
     bad(
         "process: {env: [\"A-B\"]}",

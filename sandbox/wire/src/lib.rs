@@ -30,4 +30,4 @@ pub use ops::{
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol; `Ready` carries it and the minion refuses an executor of another one.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;

@@ -229,6 +229,12 @@ pub struct Limits {
     /// Log lines.
     #[serde(default = "default_log_lines")]
     pub log_lines: u32,
+    /// Bytes written to files, with what a file gets longer by without.
+    #[serde(default = "default_written")]
+    pub written: u64,
+    /// Files, directories and links that are made.
+    #[serde(default = "default_new_files")]
+    pub new_files: u64,
 }
 
 /// Half of the wall clock: a job that computes all the time is rarely what a minion is for.
@@ -239,6 +245,16 @@ fn default_cpu_ms() -> u64 {
 /// What 64 KiB of ordinary lines are.
 fn default_log_lines() -> u32 {
     1_000
+}
+
+/// More than a configuration and most of what is deployed, and less than what fills a disk in a second.
+fn default_written() -> u64 {
+    256 << 20
+}
+
+/// Most packages have fewer, and a directory of so many is still listed in no time.
+fn default_new_files() -> u64 {
+    10_000
 }
 
 impl Limits {
@@ -259,6 +275,8 @@ impl Default for Limits {
             host_calls: 10_000,
             cpu_ms: default_cpu_ms(),
             log_lines: default_log_lines(),
+            written: default_written(),
+            new_files: default_new_files(),
         }
     }
 }
@@ -331,6 +349,12 @@ pub struct Usage {
     pub bytes_out: u64,
     /// Log lines dropped because the budget was used up.
     pub log_dropped: u64,
+    /// Bytes written to files, as [`Limits::written`] counts them.
+    #[serde(default)]
+    pub written: u64,
+    /// Files made, as [`Limits::new_files`] counts them.
+    #[serde(default)]
+    pub new_files: u64,
 }
 
 /// Why the broker has no answer.

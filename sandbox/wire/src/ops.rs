@@ -178,7 +178,7 @@ pub struct ProcessRun {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FunctionsOp {
     /// Calls a function of any module in an instance of its own, with that module's grants. Answered by a map: `value`,
-    /// `retcode`, `success`.
+    /// `retcode`, `success`, and what it used of the caller's: `written`, `new_files`.
     Call {
         /// `test.ping`
         function: String,
@@ -186,6 +186,10 @@ pub enum FunctionsOp {
         args: ByteBuf,
         /// A MessagePack map with text keys.
         kwargs: ByteBuf,
+        /// Bytes that the caller may still write, and files that it may still make: what it calls may no more.
+        written_left: u64,
+        /// As above.
+        new_files_left: u64,
     },
 }
 

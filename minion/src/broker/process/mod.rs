@@ -1,15 +1,17 @@
 //! `brine:host/process`: programs of this host, without a shell in between, ended with the job that started them.
 //!
 //! - `request.rs` what is asked, within bounds and within the grant · `account.rs` who it runs as · `program.rs` which file
-//! - `run.rs`     from start to end · `group.rs` ending all that it started · `output.rs` what it writes
+//! - `run.rs`     from start to end · `group.rs` ending it · `cgroup.rs` its control group · `output.rs` what it writes
 //!
-//! A program whose job ends, or whose time is over, is ended with all that it started. One that ends by itself leaves nothing in
-//! its session; but what made itself a session of its own stays, as a daemon does that a service's script starts.
+//! All that a program started ends with it: when its job ends, when its time is over, and when it ends by itself. Only where the
+//! grant says `detach: true`, and the program ended with 0, does what made itself a session of its own stay, as a daemon does that
+//! a service's script starts. A program's supervisor (`brine_spawn`) sees to that, also when the minion is killed.
 //!
 //! What a program is told goes to nobody's log, since arguments, variables and input hold passwords: the log has who ran which
 //! file with how many arguments.
 
 mod account;
+mod cgroup;
 mod group;
 mod output;
 mod program;
@@ -27,6 +29,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::slow::Slow;
+use cgroup::Groups;
 use request::Request;
 
 /// Programs at once. More than the jobs a minion runs at once unless its owner says otherwise (16, or 4 a core); each is a
@@ -41,6 +44,7 @@ pub(super) struct Processes {
     places: Arc<Semaphore>,
     most: usize,
     looks: Slow,
+    groups: Arc<Groups>,
 }
 
 impl Processes {
@@ -49,7 +53,7 @@ impl Processes {
     }
 
     fn at_most(most: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(most)), most, looks: Slow::new(MAX_LOOKS, LOOK) }
+        Self { places: Arc::new(Semaphore::new(most)), most, looks: Slow::new(MAX_LOOKS, LOOK), groups: Arc::default() }
     }
 
     pub(super) async fn answer(&self, caller: &Caller, op: ProcessOp) -> Result<Value, HostError> {
@@ -83,6 +87,6 @@ impl Processes {
             request.program,
             request.args.len()
         );
-        run::run(request, place).await
+        run::run(request, place, Arc::clone(&self.groups)).await
     }
 }

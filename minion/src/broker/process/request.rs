@@ -48,6 +48,10 @@ pub(super) struct Request {
     /// Bytes kept of each output.
     pub(super) keep: usize,
     pub(super) merge_stderr: bool,
+    /// Whether what made itself a session of its own may stay.
+    pub(super) detach: bool,
+    /// Bytes of the largest file it may write.
+    pub(super) file_size: Option<u64>,
 }
 
 impl Request {
@@ -89,6 +93,8 @@ impl Request {
             umask: asked.umask,
             keep: usize::try_from(asked.max_output.unwrap_or(OUTPUT).min(MAX_OUTPUT)).unwrap_or_default(),
             merge_stderr: asked.merge_stderr,
+            detach: grant.detach,
+            file_size: grant.file_size,
         })
     }
 }

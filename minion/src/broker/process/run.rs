@@ -1,24 +1,23 @@
 //! One program from start to end.
 //!
-//! Each has a thread that starts it, waits for it and ends what it left; the thread lives as long as the program, which the
-//! kernel ends with it. The job's future only reads and writes: when it is dropped the group is ended, and the thread, which
-//! nobody can drop, does the rest.
+//! Each has a thread that starts it and waits for it. The job's future only reads and writes: when it is dropped the program's
+//! supervisor is told to end everything, and the thread, which nobody can drop, waits until that is done.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::value::{Value, map};
 use brine_sandbox::{HostError, Names};
-use brine_spawn::{Directory, Program, SpawnError, Step};
+use brine_spawn::{Directory, Left, Program, Running, SpawnError, Step};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, geteuid, waitid};
+use rustix::process::geteuid;
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -26,14 +25,15 @@ use tokio::time::{Instant, sleep_until};
 use tracing::{debug, warn};
 
 use super::account::{self, Account};
-use super::group::{self, Group};
+use super::cgroup::{Folder, Groups};
+use super::group::Group;
 use super::output::Output;
 use super::program;
 use super::request::Request;
 
 /// From SIGTERM to SIGKILL when the timeout is over: enough to tidy up, and little beside any timeout.
 const GRACE: Duration = Duration::from_millis(1_000);
-/// How long what was written is waited for after the end: all that could write was ended, but for what left the session.
+/// How long what was written is waited for after the end: all that could write was ended, but for what may stay.
 const LINGER: Duration = Duration::from_millis(200);
 /// The thread looks up users and waits.
 const STACK: usize = 512 * 1024;
@@ -55,7 +55,11 @@ impl Drop for Leash {
 }
 
 /// Runs it; the answer is as [`brine_sandbox::ProcessOp::Run`] has it. `place` is held until nothing of it is left.
-pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Result<Value, HostError> {
+pub(super) async fn run(
+    mut request: Request,
+    place: OwnedSemaphorePermit,
+    groups: Arc<Groups>,
+) -> Result<Value, HostError> {
     let no_pipe = |e: io::Error| HostError::Failed(format!("the program cannot be started: no pipe for it: {e}"));
     let (mut stdout, out) = Output::new(request.keep).map_err(no_pipe)?;
     let (mut stderr, err) = match request.merge_stderr {
@@ -76,7 +80,7 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
     let (tell_end, mut end) = oneshot::channel();
     let thread = std::thread::Builder::new().name("program".to_owned()).stack_size(STACK);
     let ends = Ends { stdin, stdout: out, stderr: err };
-    let attended = thread.spawn(move || attend(&request, ends, &group, tell_start, tell_end, place));
+    let attended = thread.spawn(move || attend(&request, ends, &group, &groups, tell_start, tell_end, place));
     attended.map_err(|e| HostError::Failed(format!("the program cannot be started: no thread for it: {e}")))?;
 
     let pid = tokio::select! {
@@ -106,11 +110,7 @@ pub(super) async fn run(mut request: Request, place: OwnedSemaphorePermit) -> Re
                         alarm = None;
                     } else {
                         timed_out = true;
-                        let group = Arc::clone(&leash.0);
-                        let _ = tokio::task::spawn_blocking(move || group.end_strays()).await;
-                        leash.0.signal(Signal::TERM);
-                        // One that was stopped takes no notice otherwise.
-                        leash.0.signal(Signal::CONT);
+                        leash.0.terminate();
                         alarm = Some(Instant::now() + GRACE);
                     }
                 }
@@ -165,74 +165,74 @@ struct Ended {
     signal: Option<i32>,
 }
 
-/// Waited for, whatever happens to the thread.
-struct Started(Child);
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        // Both do nothing where it was waited for already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// The thread.
 fn attend(
     request: &Request,
     ends: Ends,
     group: &Group,
+    groups: &Groups,
     tell_start: oneshot::Sender<Result<u32, String>>,
     tell_end: oneshot::Sender<io::Result<Ended>>,
     place: OwnedSemaphorePermit,
 ) {
-    let mut child = match prepare(request, ends).and_then(|program| start(program, request, group)) {
-        Ok(Some(child)) => Started(child),
-        Ok(None) => return,
-        Err(why) => {
-            // Before it is told: who is told may ask again at once.
-            drop(place);
-            let _ = tell_start.send(Err(why));
-            return;
-        }
-    };
-    let _ = tell_start.send(Ok(child.0.id()));
-    let Some(pid) = pid_of(&child.0) else { return };
-    let ended = wait(pid);
-    group.over();
-    drop(place);
-    let _ = tell_end.send(ended);
-    // Takes milliseconds where there are many processes. The number is taken until it is waited for.
-    group::end_session(pid);
-    if let Err(e) = child.0.wait() {
+    let own_group = || groups.take(request.detach);
+    let (mut running, folder) =
+        match prepare(request, ends).and_then(|program| start(program, request, group, own_group)) {
+            Ok(Some(running)) => running,
+            Ok(None) => return,
+            Err(why) => {
+                // Before it is told: who is told may ask again at once.
+                drop(place);
+                let _ = tell_start.send(Err(why));
+                return;
+            }
+        };
+    let pid = running.pid();
+    let _ = tell_start.send(Ok(pid));
+    let ended = running.wait();
+    let left = ended.as_ref().map_or(Left::Stuck, |ended| ended.left);
+    let ended = ended.map(|ended| Ended { code: ended.status.code(), signal: ended.status.signal() });
+    if left == Left::Stuck {
+        warn!(pid, "what a program started cannot be ended yet; it is tried again, and its place is taken so long");
+        let _ = tell_end.send(ended);
+        finish(running, group, groups, folder, left);
+        drop(place);
+    } else {
+        group.over();
+        drop(place);
+        let _ = tell_end.send(ended);
+        finish(running, group, groups, folder, left);
+    }
+}
+
+/// Waits for the supervisor, which ends when nothing is left but what may stay.
+fn finish(running: Running, group: &Group, groups: &Groups, folder: Option<Folder>, left: Left) {
+    if let Err(e) = running.finish() {
         warn!("a program could not be waited for: {e}");
     }
-}
-
-/// Waits for the end and leaves the number taken.
-fn wait(pid: Pid) -> io::Result<Ended> {
-    loop {
-        match waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            Ok(Some(status)) => return Ok(Ended { code: status.exit_status(), signal: status.terminating_signal() }),
-            Ok(None) | Err(rustix::io::Errno::INTR) => {}
-            Err(e) => return Err(e.into()),
-        }
+    group.over();
+    if let Some(folder) = folder {
+        groups.give_back(folder, left);
     }
 }
 
-fn pid_of(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-}
+type Started = (Running, Option<Folder>);
 
-fn start(program: Program, request: &Request, group: &Group) -> Result<Option<Child>, String> {
+fn start(
+    mut program: Program,
+    request: &Request,
+    group: &Group,
+    own_group: impl FnOnce() -> Option<Folder>,
+) -> Result<Option<Started>, String> {
     if !group.wanted() {
         return Ok(None);
     }
+    let folder = own_group();
+    program.group = folder.as_ref().map(|folder| Arc::clone(&folder.group));
     let path = program.path.clone();
-    let child = brine_spawn::start(program).map_err(|error| explain(&error, &path, request))?;
-    if let Some(pid) = pid_of(&child) {
-        group.started(pid);
-    }
-    Ok(Some(child))
+    let running = brine_spawn::start(program, |control| group.started(control));
+    let running = running.map_err(|error| explain(&error, &path, request)).inspect_err(|_| group.over())?;
+    Ok(Some((running, folder)))
 }
 
 /// Looks at everything that can be wrong, so that what is wrong can be said.
@@ -249,6 +249,9 @@ fn prepare(request: &Request, ends: Ends) -> Result<Program, String> {
         directory: directory(request, &account)?,
         identity: account.identity,
         umask: request.umask,
+        file_size: request.file_size,
+        detach: request.detach,
+        group: None,
         stdin: ends.stdin,
         stdout: ends.stdout,
         stderr: ends.stderr,
@@ -328,7 +331,7 @@ fn explain(error: &SpawnError, path: &Path, request: &Request) -> String {
             format!("the directory {cwd:?} cannot be entered as the user {user}: {why}")
         }
         Step::Groups | Step::Group | Step::User => format!("the minion cannot run programs as the user {user}: {why}"),
-        Step::Fork | Step::Session | Step::Descriptors | Step::Parent => {
+        Step::Fork | Step::Supervisor | Step::Session | Step::Descriptors | Step::FileSize | Step::Parent => {
             format!("{path} cannot be started: {why}")
         }
     }

@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
+use brine_sandbox_wire::Limits;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
@@ -22,6 +23,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, TcpSocket};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use crate::budget::{Budget, Counted, opened};
 use crate::directories::{Directories, look_below, open_below, open_file};
 use crate::guest::Guest;
 use crate::outcome::HostFailure;
@@ -40,12 +42,20 @@ const RESERVED: u64 = 8;
 pub struct Files {
     /// What it was granted, opened where it imports this.
     pub directories: Directories,
+    /// What it may still write and make.
+    pub budget: Arc<Budget>,
     /// What it has open itself. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
     open: Vec<Weak<dyn Any + Send + Sync>>,
     ctx: WasiFilesystemCtx,
 }
 
 impl Files {
+    /// Of a module's call.
+    #[must_use]
+    pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
+        Self { budget: Arc::new(Budget::new(module, limits)), ..Self::default() }
+    }
+
     /// Whether there is room for one more beside so many sockets.
     ///
     /// # Errors
@@ -187,6 +197,14 @@ fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> 
     }
 }
 
+fn opened_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
+    match table.get(fd)? {
+        Descriptor::File(file) => Ok(Arc::clone(&file.file)),
+        // As wasmtime has it.
+        Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
+    }
+}
+
 fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) == FileType::Directory)
 }
@@ -218,6 +236,36 @@ impl Guest {
         let dir = directory(&self.table, fd)?.dir;
         let root = self.files.directories.is_root(&dir);
         blocking(move || then(&look_below(&dir, root, &path, follow)?)).await
+    }
+}
+
+/// A name that is counted before it is made.
+struct NewName(Arc<Budget>);
+
+impl NewName {
+    /// Not counted where it was not made.
+    fn keep(self, done: FsResult<()>) -> FsResult<()> {
+        done.inspect_err(|_| self.0.not_made())
+    }
+}
+
+impl Guest {
+    fn new_name(&mut self) -> FsResult<NewName> {
+        let budget = Arc::clone(&self.files.budget);
+        budget.new_file().map_err(FsError::trap)?;
+        Ok(NewName(budget))
+    }
+
+    /// The stream with what it writes counted.
+    fn counted(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        file: Arc<File>,
+        at: Option<Filesize>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let inner = self.table.delete(stream)?;
+        let counted: DynOutputStream = Box::new(Counted::new(inner, file, at, Arc::clone(&self.files.budget)));
+        Ok(self.table.push(counted)?)
     }
 }
 
@@ -254,18 +302,13 @@ impl HostDescriptor for Guest {
         sync_data() -> FsResult<()>;
         get_flags() -> FsResult<DescriptorFlags>;
         get_type() -> FsResult<DescriptorType>;
-        set_size(size: Filesize) -> FsResult<()>;
         set_times(access: NewTimestamp, modification: NewTimestamp) -> FsResult<()>;
         read(length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)>;
-        write(buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize>;
         sync() -> FsResult<()>;
-        create_directory_at(path: String) -> FsResult<()>;
         stat() -> FsResult<DescriptorStat>;
-        link_at(flags: PathFlags, path: String, to: Resource<Descriptor>, new: String) -> FsResult<()>;
         readlink_at(path: String) -> FsResult<String>;
         remove_directory_at(path: String) -> FsResult<()>;
         rename_at(path: String, to: Resource<Descriptor>, new: String) -> FsResult<()>;
-        symlink_at(target: String, path: String) -> FsResult<()>;
         unlink_file_at(path: String) -> FsResult<()>;
         is_same_object(other: Resource<Descriptor>) -> wasmtime::Result<bool>;
         metadata_hash() -> FsResult<MetadataHashValue>;
@@ -284,16 +327,26 @@ impl HostDescriptor for Guest {
         let Wanted { flags, mode } = wanted(&dir, path_flags, open_flags, flags)?;
         self.room().map_err(FsError::trap)?;
         let root = self.files.directories.is_root(&dir.dir);
+        let budget = Arc::clone(&self.files.budget);
         let opened = blocking(move || {
-            let fd = open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))?;
+            let made = OFlags::CREATE | OFlags::EXCL;
+            let (create, exclusive) = (flags.contains(OFlags::CREATE), flags.contains(OFlags::EXCL));
+            let fd = opened(&budget, create, exclusive, |create| {
+                let flags = if create { flags } else { flags - made };
+                open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))
+            });
+            let fd = match fd? {
+                Ok(fd) => fd,
+                Err(failure) => return Ok(Err(failure)),
+            };
             let is_directory = is_directory(&fd)?;
             let file = File::from(fd);
-            Ok(match is_directory {
+            Ok(Ok(match is_directory {
                 true => Descriptor::Dir(Dir::new(file, dir.perms, mode, false)),
                 false => Descriptor::File(filesystem::File::new(file, dir.perms, mode, false)),
-            })
+            }))
         });
-        let opened = opened.await?;
+        let opened = opened.await?.map_err(FsError::trap)?;
         match &opened {
             Descriptor::Dir(dir) => self.files.add(&dir.dir),
             Descriptor::File(file) => self.files.add(&file.file),
@@ -346,11 +399,53 @@ impl HostDescriptor for Guest {
     }
 
     fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
-        HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset)
+        let file = opened_file(&self.table, &fd)?;
+        let stream = HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset)?;
+        self.counted(stream, file, Some(offset))
     }
 
     fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
-        HostDescriptor::append_via_stream(&mut self.filesystem(), fd)
+        let file = opened_file(&self.table, &fd)?;
+        let stream = HostDescriptor::append_via_stream(&mut self.filesystem(), fd)?;
+        self.counted(stream, file, None)
+    }
+
+    async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        let file = opened_file(&self.table, &fd)?;
+        let budget = Arc::clone(&self.files.budget);
+        let taken = budget.set_size(&file, size).map_err(FsError::trap)?;
+        let done = HostDescriptor::set_size(&mut self.filesystem(), fd, size).await;
+        done.inspect_err(|_| budget.give_back(taken))
+    }
+
+    async fn write(&mut self, fd: Resource<Descriptor>, buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        let file = opened_file(&self.table, &fd)?;
+        let budget = Arc::clone(&self.files.budget);
+        let taken = budget.write(&file, Some(offset), buffer.len()).map_err(FsError::trap)?;
+        let done = HostDescriptor::write(&mut self.filesystem(), fd, buffer, offset).await;
+        done.inspect_err(|_| budget.give_back(taken))
+    }
+
+    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let made = self.new_name()?;
+        made.keep(HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await)
+    }
+
+    async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
+        let made = self.new_name()?;
+        made.keep(HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await)
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        to: Resource<Descriptor>,
+        new: String,
+    ) -> FsResult<()> {
+        let made = self.new_name()?;
+        made.keep(HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, to, new).await)
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {

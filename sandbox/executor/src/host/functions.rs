@@ -22,14 +22,14 @@ impl Host for Guest {
             return Ok(Err(format!("the keyword arguments are not a dict with text for keys: {error}")));
         }
         let kwargs = ByteBuf::from(kwargs.msgpack);
-        let value = match self.ask(what, HostOp::Functions(FunctionsOp::Call { function, args, kwargs })).await? {
-            Ok(answer) => answered(&answer),
+        let (written_left, new_files_left) = self.files.budget.left();
+        let call = FunctionsOp::Call { function, args, kwargs, written_left, new_files_left };
+        let answer = match self.ask(what, HostOp::Functions(call)).await? {
+            Ok(answer) => answered(&answer).map_err(|error| super::odd(what, &error))?,
             Err(error) => return Ok(Err(error)),
         };
-        Ok(match value.map_err(|error| super::odd(what, &error))? {
-            Ok(msgpack) => Ok(Data { msgpack }),
-            Err(error) => Err(error),
-        })
+        self.files.budget.spend(answer.written, answer.new_files);
+        Ok(answer.value.map(|msgpack| Data { msgpack }))
     }
 }
 
@@ -45,24 +45,41 @@ fn array(args: &[Data]) -> Result<Vec<u8>, Malformed> {
     Ok(out.into_bytes())
 }
 
-/// The value, or the text of a return that failed.
-fn answered(answer: &[u8]) -> Result<Result<Vec<u8>, String>, Malformed> {
+/// How a function that was called ended.
+#[derive(Debug, PartialEq)]
+struct Called {
+    /// Its value, or the text of a return that failed.
+    value: Result<Vec<u8>, String>,
+    /// Bytes that it wrote, and files that it made.
+    written: u64,
+    new_files: u64,
+}
+
+fn answered(answer: &[u8]) -> Result<Called, Malformed> {
     let (mut value, mut success) = (None, true);
+    let (mut written, mut new_files) = (0, 0);
+    let number = |inner| {
+        Reader::new(inner).item().map(|item| if let Item::Int(n) = item { n.try_into().unwrap_or(u64::MAX) } else { 0 })
+    };
     for (key, inner) in msgpack::map(answer)? {
         match key {
             "value" => value = Some(inner),
+            "written" => written = number(inner)?,
+            "new_files" => new_files = number(inner)?,
             "success" => success = Reader::new(inner).item()? != Item::Bool(false),
             _ => {}
         }
     }
     let value = value.ok_or(Malformed::Unexpected)?;
-    if success {
-        return Ok(Ok(value.to_vec()));
-    }
-    Ok(Err(match Reader::new(value).item()? {
-        Item::Str(text) => text.to_owned(),
-        _ => crate::value::show::show(value),
-    }))
+    let value = if success {
+        Ok(value.to_vec())
+    } else {
+        Err(match Reader::new(value).item()? {
+            Item::Str(text) => text.to_owned(),
+            _ => crate::value::show::show(value),
+        })
+    };
+    Ok(Called { value, written, new_files })
 }
 
 #[cfg(test)]
@@ -72,9 +89,12 @@ mod tests {
     #[test]
     fn answers() {
         let map = |value: &[u8], success: u8| [b"\x82\xa5value", value, b"\xa7success", &[success]].concat();
-        assert_eq!(answered(&map(&[0x05], 0xc3)), Ok(Ok(vec![5])));
-        assert_eq!(answered(&map(b"\xa2no", 0xc2)), Ok(Err("no".into())));
-        assert_eq!(answered(&map(&[0xc2], 0xc2)), Ok(Err("False".into())));
+        let called = |value| Called { value, written: 0, new_files: 0 };
+        assert_eq!(answered(&map(&[0x05], 0xc3)), Ok(called(Ok(vec![5]))));
+        assert_eq!(answered(&map(b"\xa2no", 0xc2)), Ok(called(Err("no".into()))));
+        assert_eq!(answered(&map(&[0xc2], 0xc2)), Ok(called(Err("False".into()))));
+        let spent = b"\x83\xa5value\x05\xa7written\xcd\x01\x00\xa9new_files\x03";
+        assert_eq!(answered(spent), Ok(Called { value: Ok(vec![5]), written: 256, new_files: 3 }));
         assert_eq!(answered(&[0x80]), Err(Malformed::Unexpected));
         assert_eq!(answered(&[0xc0]), Err(Malformed::Unexpected));
     }

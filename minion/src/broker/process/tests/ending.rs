@@ -141,9 +141,127 @@ async fn what_it_left_behind_is_ended() {
     }
 }
 
-/// Who makes itself a session of its own, as a daemon does, stays; it does not hold the job by keeping the output open.
+/// With a control group where the host has them, and without.
+fn both() -> [Processes; 2] {
+    let mut without = Processes::new();
+    without.groups = Arc::new(super::super::cgroup::Groups::below(None));
+    [Processes::new(), without]
+}
+
+fn detach() -> ProcessGrant {
+    let mut grant = ANY();
+    grant.detach = true;
+    grant
+}
+
+/// The number of a `sleep` that is nobody else's.
+fn mark(which: usize) -> String {
+    format!("27{which}.{}", std::process::id())
+}
+
+/// Processes with this in their command line. What has ended has none.
+fn marked(mark: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.contains(mark)).collect()
+}
+
+/// Whoever lost its parent, made a session of its own and ignores what it can: it is gone when the job has its answer.
 #[tokio::test]
-async fn a_daemon_stays_and_holds_nobody() {
+async fn a_daemonised_program_ends_with_its_job() {
+    let hides = [
+        "setsid -f sleep MARK </dev/null >/dev/null 2>&1",
+        "(setsid sh -c 'sleep MARK & sleep MARK' &)",
+        "setsid setsid -f sh -c 'trap \"\" TERM HUP INT; (sleep MARK &); while :; do sleep MARK; done' </dev/null >/dev/null 2>&1",
+        "nohup setsid sh -c 'setsid sh -c \"(setsid sleep MARK &); (sleep MARK &)\" &' >/dev/null 2>&1 & true",
+    ];
+    for (which, processes) in both().into_iter().enumerate() {
+        let mark = mark(which);
+        for hide in hides {
+            for (end, code, timeout_ms) in
+                [("exit 3", Some(3), None), ("true", Some(0), None), ("sleep MARK; true", None, Some(150))]
+            {
+                // Until it is there: what was not started yet could not be left behind. Written so that it does not find itself.
+                let there = format!("until grep -qszx '{}' /proc/[0-9]*/cmdline; do :; done", mark.replace('.', "[.]"));
+                let text = format!("{hide}; {there}; {end}").replace("MARK", &mark);
+                let asked = ProcessRun { timeout_ms, ..sh(&text) };
+                for grant in [ANY(), detach()] {
+                    let stays = grant.detach && end == "true";
+                    let done = processes.answer(&caller(grant), ProcessOp::Run(Box::new(asked.clone()))).await.unwrap();
+                    assert_eq!(number(&done, "code"), code, "{text}: {done:?}");
+                    assert_eq!(marked(&mark).is_empty(), !stays, "{text}: {:?}", marked(&mark));
+                    if stays {
+                        end_marked(&mark).await;
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn end_marked(mark: &str) {
+    until("what was left is ended", || {
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let left = all.filter(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains(mark)
+        });
+        let pids = left.filter_map(|entry| rustix::process::Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
+        pids.filter(|pid| rustix::process::kill_process(*pid, rustix::process::Signal::KILL).is_ok()).count() == 0
+    })
+    .await;
+}
+
+/// The job is over before the program is.
+#[tokio::test]
+async fn a_daemon_is_gone_when_its_job_is_dropped() {
+    for (which, processes) in both().into_iter().enumerate() {
+        let mark = mark(10 + which);
+        for grant in [ANY(), detach()] {
+            let text = format!("(setsid sleep {mark} &); setsid -f sleep {mark}; sleep {mark}");
+            let caller = caller(grant);
+            {
+                let running = processes.answer(&caller, ProcessOp::Run(Box::new(sh(&text))));
+                tokio::pin!(running);
+                tokio::select! {
+                    done = &mut running => panic!("{done:?}"),
+                    () = until("it runs", || marked(&mark).iter().filter(|line| line.starts_with("sleep")).count() == 3) => {}
+                }
+            }
+            until("all end", || marked(&mark).is_empty()).await;
+            until("the place is free", || processes.places.available_permits() == super::super::MAX_PROGRAMS).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thousand_five_hundred_forks_end_with_their_program() {
+    for (which, processes) in both().into_iter().enumerate() {
+        let mark = mark(20 + which);
+        let text = format!("i=0; while [ $i -lt 1500 ]; do (sleep {mark} &) ; i=$((i+1)); done; echo forked; exit 3");
+        let done = processes.answer(&caller(ANY()), ProcessOp::Run(Box::new(sh(&text)))).await.unwrap();
+        assert_eq!((number(&done, "code"), stdout(&done).as_str()), (Some(3), "forked\n"));
+        assert_eq!(marked(&mark), Vec::<String>::new());
+    }
+}
+
+/// Each process of it starts the next and ends: there is never one that could be found by its parent, and never many.
+#[tokio::test]
+async fn what_forks_as_fast_as_it_can_ends_with_its_program() {
+    for (which, processes) in both().into_iter().enumerate() {
+        let mark = mark(30 + which);
+        let text = format!(": {mark}; f() {{ f & }}; f & f & f & f & f & f & f & f & echo ready; exec sleep {mark}");
+        let asked = ProcessRun { timeout_ms: Some(300), ..sh(&text) };
+        let done = processes.answer(&caller(ANY()), ProcessOp::Run(Box::new(asked))).await.unwrap();
+        assert_eq!((done.get("timed_out"), stdout(&done).as_str()), (Some(&Value::from(true)), "ready\n"));
+        assert_eq!(marked(&mark), Vec::<String>::new());
+    }
+}
+
+/// What may stay keeps the output open; it does not hold the job by that.
+#[tokio::test]
+async fn a_daemon_that_may_stay_holds_nobody() {
     let dir = folder();
     let file = dir.path().join("pid");
     let text = format!(
@@ -151,11 +269,13 @@ async fn a_daemon_stays_and_holds_nobody() {
         file.display()
     );
     let before = Instant::now();
-    let done = run(sh(&text)).await;
+    let done = run_with(detach(), sh(&text)).await.unwrap();
     assert_eq!(stdout(&done), "done\n");
     assert!(before.elapsed() < Duration::from_secs(5));
     let pid = read_pid(&file).unwrap();
     assert!(lives(pid));
+    let stat = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    assert!(!stat.contains("detach-"), "{stat}");
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL).unwrap();
 }
 

@@ -1,0 +1,515 @@
+//! The process between the minion and one program: it ends with the program all that the program started.
+//!
+//! The supervisor is a child subreaper (prctl(2)): whatever below the program loses its parent becomes the supervisor's child. So no
+//! process gets out of the tree below it, however often it forks, and `wait` says when nothing is left: ECHILD. A parent that ends
+//! first, a session of its own and a signal that is ignored change nothing. With a control group of version 2 the kernel ends all
+//! that is in the group at once, also what forks faster than it is found; the search below is for hosts without, and for processes
+//! that left the group.
+//!
+//! The minion holds the other end of `link`. When that end is closed or shut down, by the minion or by its death, the supervisor ends
+//! everything. Without a control group there are two of them, the first the guard of the second: a program that may signal the
+//! minion's user can kill its parent, and nothing else would hold the rest together.
+//!
+//! All of this runs in a copy of one thread of many, so nothing here allocates, locks or panics.
+#![allow(unsafe_code, reason = "code between fork and exec is unsafe by nature")]
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_uint, c_void};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::{null, null_mut};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::Step;
+use crate::child::{Child, MAX_DESCRIPTOR, SIGNALS, last_error, step_number};
+use crate::tree::{Tree, kill_children};
+use crate::vfork::vfork;
+
+/// Bytes of a record: what it says, and two numbers.
+pub(crate) const RECORD: usize = 12;
+/// The program's process number, and whether it is in the control group.
+pub(crate) const STARTED: i32 = 1;
+/// The program's status as `wait` has it, and one of those below.
+pub(crate) const ENDED: i32 = 2;
+/// The program could not be started: at which step, see [`crate::child`], and why.
+pub(crate) const FAILED: i32 = 3;
+/// Nothing is left, nor was anything when the program ended.
+pub(crate) const GONE: i32 = 0;
+/// Nothing is left any more.
+pub(crate) const SWEPT: i32 = 4;
+/// Something cannot be ended (yet): it is in the kernel, or another user's.
+pub(crate) const STUCK: i32 = 1;
+/// What made itself a session of its own goes on, as it may.
+pub(crate) const DETACHED: i32 = 2;
+/// The supervisor itself was killed. The guard has ended the rest.
+pub(crate) const KILLED: i32 = 3;
+/// From the minion: SIGTERM to the program's group.
+pub(crate) const TERMINATE: u8 = b'T';
+
+/// The kernel's SIG_DFL action: handler, flags, restorer, mask.
+const DEFAULT_ACTION: [u64; 4] = [0; 4];
+/// Bytes of the kernel's signal set.
+const SIGNAL_SET: usize = 8;
+/// Milliseconds without anything having ended, and in all, after which the minion is told that something cannot be ended. The
+/// supervisor goes on trying.
+const PATIENCE_MS: u64 = 2_000;
+const LONGEST_MS: u64 = 10_000;
+/// Milliseconds for a supervisor that was stopped to do its work before its guard takes over.
+const GUARD_MS: u64 = 1_000;
+/// Milliseconds between two rounds of killing: the first, and the longest. It doubles every [`ROUNDS`] rounds, and a round that
+/// took long is followed by a pause of some times its length: who was killed needs the processor too.
+const FIRST_PAUSE_MS: u64 = 2;
+const LAST_PAUSE_MS: u64 = 500;
+const ROUNDS: u32 = 4;
+const TIMES: u64 = 4;
+/// Rounds that leave it to the kernel, where there is a control group, before what has left the group is searched.
+const GROUP_ROUNDS: u32 = 3;
+/// Looks at the children alone before all processes are searched: what forks and ends at once is caught by speed.
+const QUICK_LOOKS: usize = 64;
+/// Above everything that the program may be, so that a crowd of processes does not keep the supervisor from ending them.
+const PRIORITY: c_int = -20;
+
+/// What the supervisor needs, made before the fork.
+pub(crate) struct Supervisor {
+    pub(crate) link: c_int,
+    /// The control group's folder, and its `cgroup.kill`.
+    pub(crate) group: Option<(c_int, c_int)>,
+    pub(crate) detach: bool,
+}
+
+/// For the program's process, before it is the program: in the supervisor's memory.
+struct Told<'a> {
+    program: &'a Child,
+    supervisor: c_int,
+    /// The priority that the program has.
+    priority: c_int,
+    failed: Cell<Option<(Step, Errno)>>,
+}
+
+/// Of a supervisor that runs.
+struct State {
+    child: c_int,
+    status: Option<c_int>,
+    /// Told to end everything.
+    told: bool,
+    signals: c_int,
+    /// When the end began, and when something ended last.
+    since_ms: Option<u64>,
+    last_ms: u64,
+    /// Rounds of killing so far, and when the next is due.
+    rounds: u32,
+    due_ms: u64,
+    reported: bool,
+}
+
+impl Supervisor {
+    /// In the child of the fork: becomes the supervisor of `program`. Does not return: what std waits for is the end of a pipe, which
+    /// comes before the program has a chance to stop this process.
+    pub(crate) fn run(&self, program: &Child) -> ! {
+        let Err((step, errno)) = self.begin(program);
+        self.say(FAILED, step_number(step), errno.raw_os_error());
+        exit(0)
+    }
+
+    fn begin(&self, program: &Child) -> Result<std::convert::Infallible, (Step, Errno)> {
+        let at = |step: Step| move |errno: Errno| (step, errno);
+        // What is sent to the minion's group is not for it. It stays in the minion's session: the kernel gives each session its share
+        // of the processors, and to change that costs a turn.
+        rustix::process::setpgid(None, None).map_err(at(Step::Session))?;
+        default_signals();
+        mask_signals(u64::MAX);
+        let priority = rustix::process::getpriority_process(None).unwrap_or(0);
+        let _ = rustix::process::setpriority_process(None, PRIORITY);
+        let (folder, kill) = self.group.unwrap_or((-1, -1));
+        // All that was the minion's, and std's pipe; what the program has is there until it runs.
+        close_others([0, 1, 2, self.link, folder, kill]);
+        if self.group.is_none() {
+            become_subreaper().map_err(at(Step::Supervisor))?;
+            let signals = signal_descriptor().map_err(at(Step::Supervisor))?;
+            let supervisor = fork().map_err(at(Step::Fork))?;
+            if supervisor != 0 {
+                self.settle(signals);
+                self.guard(State::new(supervisor, signals));
+            }
+        }
+        become_subreaper().map_err(at(Step::Supervisor))?;
+        let signals = signal_descriptor().map_err(at(Step::Supervisor))?;
+        let told = Told { program, supervisor: own_pid(), priority, failed: Cell::new(None) };
+        let (pid, grouped) = self.start(&told)?;
+        if let Some(failed) = told.failed.get() {
+            return Err(failed);
+        }
+        self.settle(signals);
+        self.say(STARTED, pid, i32::from(grouped));
+        self.supervise(State::new(pid, signals))
+    }
+
+    /// The program's process, and whether it is in the group.
+    fn start(&self, told: &Told<'_>) -> Result<(c_int, bool), (Step, Errno)> {
+        let group = self.group.map(|(folder, _)| folder);
+        // Not there before Linux 5.7, or the group does not take it: the tree below the supervisor is enough.
+        for group in [group, None] {
+            // SAFETY: the program's process writes `failed` and nothing else, while this one stands still.
+            if let Ok(pid) = unsafe { vfork(group, become_program, std::ptr::from_ref(told).cast()) } {
+                return Ok((pid, group.is_some()));
+            }
+        }
+        match fork().map_err(|errno| (Step::Fork, errno))? {
+            0 => Err(told.run()),
+            pid => Ok((pid, false)),
+        }
+    }
+
+    /// Lets go of all that was the minion's.
+    fn settle(&self, signals: c_int) {
+        let kill = self.group.map_or(-1, |(_, kill)| kill);
+        close_others([self.link, kill, signals]);
+        let _ = rustix::process::chdir(c"/");
+        let _ = rustix::thread::set_name(c"brine-program");
+        // It has the minion's memory: not for a program of the same user to read.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    }
+
+    fn say(&self, what: i32, a: i32, b: i32) {
+        let mut record = [0_u8; RECORD];
+        for (to, number) in record.chunks_exact_mut(4).zip([what, a, b]) {
+            to.copy_from_slice(&number.to_ne_bytes());
+        }
+        // SAFETY: the bytes are there for the length of the call.
+        unsafe { libc::send(self.link, record.as_ptr().cast(), RECORD, libc::MSG_NOSIGNAL) };
+    }
+
+    /// Until nothing is left.
+    fn supervise(&self, mut state: State) -> ! {
+        loop {
+            if !state.reap() {
+                let how = if state.rounds == 0 { GONE } else { SWEPT };
+                self.report(&mut state, how);
+                exit(0);
+            }
+            if state.status == Some(0) && self.detach && !state.told && self.leave(&mut state) {
+                self.report(&mut state, DETACHED);
+                exit(0);
+            }
+            if state.told || state.status.is_some() {
+                self.end(&mut state);
+                if state.is_late() {
+                    self.report(&mut state, STUCK);
+                }
+            }
+            let pause = state.pause();
+            match state.wait(self.link, PollFlags::IN, pause) {
+                Event::Link => match self.read() {
+                    Some(TERMINATE) if state.status.is_none() => terminate(state.child),
+                    Some(_) => {}
+                    None => state.told = true,
+                },
+                Event::Other => {}
+            }
+        }
+    }
+
+    /// Until the supervisor ends, or has to be ended.
+    fn guard(&self, mut state: State) -> ! {
+        let mut told_at = None;
+        loop {
+            let left = state.reap();
+            match state.status {
+                // It has done its work. What is left may stay.
+                Some(0) => exit(0),
+                Some(_) if !left => {
+                    self.report(&mut state, KILLED);
+                    exit(0);
+                }
+                Some(_) => {
+                    self.end(&mut state);
+                    if state.is_late() {
+                        self.report(&mut state, STUCK);
+                    }
+                }
+                None => {}
+            }
+            let pause = match (state.status, told_at) {
+                (None, None) => None,
+                (None, Some(_)) => Some(GUARD_MS),
+                (Some(_), _) => state.pause(),
+            };
+            if told_at.is_some_and(|at| now_ms().saturating_sub(at) >= GUARD_MS) && state.status.is_none() {
+                signal(state.child, libc::SIGKILL);
+            }
+            // The bytes are for the supervisor; the end of the link is for both.
+            if matches!(state.wait(self.link, PollFlags::RDHUP, pause), Event::Link) && told_at.is_none() {
+                told_at = Some(now_ms());
+                state.told = true;
+                signal(state.child, libc::SIGCONT);
+            }
+        }
+    }
+
+    /// None: the minion has nothing more to say.
+    fn read(&self) -> Option<u8> {
+        let mut byte = 0_u8;
+        // SAFETY: one byte, which is there.
+        let read = unsafe { libc::recv(self.link, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };
+        match read {
+            1 => Some(byte),
+            -1 if matches!(last_error(), Errno::AGAIN | Errno::INTR) => Some(0),
+            _ => None,
+        }
+    }
+
+    fn report(&self, state: &mut State, how: i32) {
+        if !state.reported {
+            state.reported = true;
+            self.say(ENDED, state.status.unwrap_or(libc::SIGKILL), how);
+        }
+    }
+
+    /// A round of killing, if one is due: what there is below. What comes to be in the meantime is for the next.
+    fn end(&self, state: &mut State) {
+        let begin = now_ms();
+        state.since_ms.get_or_insert(begin);
+        if begin < state.due_ms {
+            return;
+        }
+        state.rounds = state.rounds.saturating_add(1);
+        self.kill(state);
+        let now = now_ms();
+        let pause = (FIRST_PAUSE_MS << (state.rounds / ROUNDS).min(8)).max(now.saturating_sub(begin) * TIMES);
+        state.due_ms = now + pause.min(LAST_PAUSE_MS);
+    }
+
+    fn kill(&self, state: &mut State) {
+        if let Some((_, kill)) = self.group {
+            // SAFETY: one byte of a constant.
+            unsafe { libc::write(kill, b"1".as_ptr().cast(), 1) };
+            if state.rounds <= GROUP_ROUNDS {
+                return;
+            }
+        }
+        hurry();
+        for _ in 0..QUICK_LOOKS {
+            if kill_children() == 0 || !state.reap() {
+                break;
+            }
+        }
+        if let Some(mut tree) = Tree::below(own_pid()) {
+            tree.kill(None);
+        }
+    }
+
+    /// The program ended well, and what made itself a session of its own may stay: ends the rest. Whether that is done; if not
+    /// in time, everything ends.
+    fn leave(&self, state: &mut State) -> bool {
+        let begin = now_ms();
+        loop {
+            let Some(mut tree) = Tree::below(own_pid()) else { return true };
+            if tree.kill(Some(state.child)) == 0 {
+                return true;
+            }
+            let _ = state.wait(self.link, PollFlags::RDHUP, Some(FIRST_PAUSE_MS));
+            if !state.reap() || now_ms().saturating_sub(begin) > PATIENCE_MS {
+                return false;
+            }
+        }
+    }
+}
+
+impl Told<'_> {
+    /// Returns where the program could not be started.
+    fn run(&self) -> (Step, Errno) {
+        let _ = rustix::process::setpriority_process(None, self.priority);
+        mask_signals(0);
+        self.program.run(self.supervisor)
+    }
+}
+
+extern "C" fn become_program(told: *const c_void) -> ! {
+    // SAFETY: the supervisor made it and stands still as long as this is here.
+    let told = unsafe { &*told.cast::<Told<'_>>() };
+    told.failed.set(Some(told.run()));
+    exit(1)
+}
+
+enum Event {
+    Link,
+    Other,
+}
+
+impl State {
+    fn new(child: c_int, signals: c_int) -> Self {
+        Self {
+            child,
+            status: None,
+            told: false,
+            signals,
+            since_ms: None,
+            last_ms: 0,
+            rounds: 0,
+            due_ms: 0,
+            reported: false,
+        }
+    }
+
+    /// Waits for what has ended. Whether there are children left.
+    fn reap(&mut self) -> bool {
+        loop {
+            let mut status = 0;
+            // SAFETY: the status is there for the length of the call.
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, null_mut()) };
+            match pid {
+                0 => return true,
+                -1 if last_error() == Errno::INTR => {}
+                -1 => return false,
+                pid => {
+                    self.last_ms = now_ms();
+                    // The number may be another's later.
+                    if pid == self.child && self.status.is_none() {
+                        self.status = Some(status);
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        let now = now_ms();
+        self.since_ms.is_some_and(|since| {
+            now.saturating_sub(since.max(self.last_ms)) > PATIENCE_MS || now.saturating_sub(since) > LONGEST_MS
+        })
+    }
+
+    /// Until the next round is due; none: until something happens.
+    fn pause(&self) -> Option<u64> {
+        self.since_ms.map(|_| self.due_ms.saturating_sub(now_ms()))
+    }
+
+    /// Waits for a child's end or for the link.
+    fn wait(&self, link: c_int, what: PollFlags, ms: Option<u64>) -> Event {
+        // SAFETY: both are open for as long as this process is there.
+        let (link, signals) = unsafe { (BorrowedFd::borrow_raw(link), BorrowedFd::borrow_raw(self.signals)) };
+        let mut both = [PollFd::new(&signals, PollFlags::IN), PollFd::new(&link, what)];
+        // Nothing more comes from a link that is over.
+        let watched = if self.told { 1 } else { 2 };
+        let timeout = ms.map(|ms| Timespec { tv_sec: (ms / 1_000) as _, tv_nsec: (ms % 1_000 * 1_000_000) as _ });
+        let _ = poll(both.get_mut(..watched).unwrap_or_default(), timeout.as_ref());
+        let mut drained = [0_u8; 256];
+        while rustix::io::read(signals, &mut drained).is_ok_and(|read| read > 0) {}
+        let end = PollFlags::HUP | PollFlags::ERR | PollFlags::RDHUP;
+        match both.last() {
+            Some(link) if watched == 2 && link.revents().intersects(what | end) => Event::Link,
+            _ => Event::Other,
+        }
+    }
+}
+
+fn terminate(group: c_int) {
+    for signal in [libc::SIGTERM, libc::SIGCONT] {
+        // SAFETY: no memory. Nobody has waited for the program, so the number is its group's.
+        unsafe { libc::kill(-group, signal) };
+    }
+}
+
+fn signal(pid: c_int, signal: c_int) {
+    // SAFETY: no memory.
+    unsafe { libc::kill(pid, signal) };
+}
+
+fn exit(code: c_int) -> ! {
+    // SAFETY: ends this process and runs nothing.
+    unsafe { libc::_exit(code) }
+}
+
+fn own_pid() -> c_int {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+fn become_subreaper() -> Result<(), Errno> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+}
+
+pub(crate) fn now_ms() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
+}
+
+/// Before everything of other priorities, where that is allowed: a crowd that forks must not get all processors.
+fn hurry() {
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the structure is there for the length of the call.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameters) };
+}
+
+/// What the minion was started to ignore (nohup) is not for the program, and SIGCHLD has to leave something to wait for. SIGKILL and
+/// SIGSTOP refuse, rightly. By the system call, since the C library refuses the two that it uses itself.
+fn default_signals() {
+    for signal in 1..=SIGNALS {
+        // SAFETY: the action is all zero: the default, and no handler.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), null::<u64>(), SIGNAL_SET) };
+    }
+}
+
+fn mask_signals(mask: u64) {
+    // SAFETY: the set is there for the length of the call.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, null_mut::<u64>(), SIGNAL_SET)
+    };
+}
+
+fn signal_descriptor() -> Result<c_int, Errno> {
+    let mask = 1_u64 << (libc::SIGCHLD - 1);
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the set is there for the length of the call.
+    let made = unsafe { libc::syscall(libc::SYS_signalfd4, -1, &raw const mask, SIGNAL_SET, flags) };
+    if made < 0 { Err(last_error()) } else { Ok(made as c_int) }
+}
+
+/// By the system call: what the C library runs at a fork takes locks. 0 in the child.
+fn fork() -> Result<c_int, Errno> {
+    // SAFETY: a plain fork; the child goes on with a copy of everything.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    if pid < 0 { Err(last_error()) } else { Ok(pid as c_int) }
+}
+
+/// Closes all but these, so that nobody waits for the end of a pipe that is only open here.
+fn close_others<const N: usize>(mut kept: [c_int; N]) {
+    kept.sort_unstable();
+    let mut from: c_int = 0;
+    for keep in kept {
+        if keep >= from {
+            close_range(from, keep - 1);
+            from = keep + 1;
+        }
+    }
+    close_range(from, c_int::MAX);
+}
+
+fn close_range(first: c_int, last: c_int) {
+    if first > last {
+        return;
+    }
+    // SAFETY: closes descriptors of this process, which nothing in it uses.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first as c_uint, last as c_uint, 0) };
+    if done != 0 {
+        for descriptor in first..=last.min(MAX_DESCRIPTOR) {
+            // SAFETY: as above.
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+/// For the minion's end: what a record says.
+pub(crate) fn decode(record: &[u8; RECORD]) -> [i32; 3] {
+    let mut numbers = [0; 3];
+    for (number, bytes) in numbers.iter_mut().zip(record.chunks_exact(4)) {
+        *number = i32::from_ne_bytes(bytes.try_into().unwrap_or_default());
+    }
+    numbers
+}
+
+/// The end of a link that said nothing of the program's.
+pub(crate) fn lost() -> io::Error {
+    io::Error::other("its supervisor was killed from outside; what it had started was ended")
+}

@@ -1,0 +1,276 @@
+//! What a program started ends with it, whatever it does. That nothing is left shows at the pipe that all of it writes to: it is over
+//! when nobody has the other end.
+#![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(unsafe_code, reason = "programs that fork as fast as they can")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use brine_spawn::{Directory, Ended, Left, Program, Running, start};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+/// For a machine that is busy. What is measured is an end, which comes at once or never.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What all of a program's processes write to.
+struct Output(BufReader<File>);
+
+impl Output {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line.trim().to_owned()
+    }
+
+    /// Whether nobody can write any more.
+    fn is_over(&mut self, within: Duration) -> bool {
+        let end = Instant::now() + within;
+        let mut bytes = [0; 4096];
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let timeout = Timespec { tv_sec: left.as_secs() as _, tv_nsec: left.subsec_nanos() as _ };
+            let mut poll_fd = [PollFd::new(self.0.get_ref(), PollFlags::IN)];
+            if poll(&mut poll_fd, Some(&timeout)).unwrap() == 0 {
+                return false;
+            }
+            if self.0.read(&mut bytes).unwrap() == 0 {
+                return true;
+            }
+        }
+    }
+}
+
+fn program(path: &str, args: &[&str], env: &[(&str, &str)]) -> (Program, Output) {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let program = Program {
+        path: path.into(),
+        args: args.iter().map(Into::into).collect(),
+        env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        directory: Directory::OrRoot("/".into()),
+        identity: None,
+        umask: None,
+        file_size: None,
+        detach: false,
+        group: None,
+        stdin: None,
+        stderr: theirs.try_clone().unwrap(),
+        stdout: theirs,
+    };
+    (program, Output(BufReader::new(ours.into())))
+}
+
+fn sh(script: &str) -> (Program, Output) {
+    program("/bin/sh", &["-c", script], &[("PATH", "/usr/bin:/bin")])
+}
+
+fn started((program, output): (Program, Output)) -> (Running, Output) {
+    (start(program, drop).unwrap(), output)
+}
+
+/// This test's own program, as one of the attackers below.
+fn attacker(which: &str) -> (Program, Output) {
+    let own = std::env::current_exe().unwrap();
+    let args = ["--exact", "attack", "--ignored", "--nocapture", "--test-threads=1"];
+    program(own.to_str().unwrap(), &args, &[("ATTACK", which)])
+}
+
+/// Not a test: what the others start.
+#[test]
+#[ignore = "a program of the tests here"]
+fn attack() {
+    // SAFETY: system calls alone; the children run nothing of the test's.
+    unsafe {
+        match std::env::var("ATTACK").unwrap_or_default().as_str() {
+            // Each process forks once and ends: there is no parent to find it by, and its number changes all the time.
+            "comets" => {
+                for _ in 0..8 {
+                    if libc::fork() == 0 {
+                        loop {
+                            libc::setsid();
+                            if libc::fork() != 0 {
+                                libc::_exit(0);
+                            }
+                        }
+                    }
+                }
+            }
+            // So many that are there at once, each in a session of its own, made again as they go.
+            "crowd" => {
+                for _ in 0..60 {
+                    if libc::fork() == 0 {
+                        libc::setsid();
+                        for _ in 0..4 {
+                            if libc::fork() == 0 {
+                                libc::setsid();
+                            }
+                        }
+                        loop {
+                            libc::pause();
+                        }
+                    }
+                }
+            }
+            // Children that send no signal, as siblings of this one.
+            "siblings" => {
+                for _ in 0..20 {
+                    if libc::syscall(libc::SYS_clone, libc::CLONE_PARENT, 0, 0, 0, 0) == 0 {
+                        libc::setsid();
+                        loop {
+                            libc::pause();
+                        }
+                    }
+                }
+            }
+            // One that takes orphans itself.
+            "reaper" => {
+                libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+                libc::prctl(libc::PR_SET_PDEATHSIG, 0);
+                if libc::fork() == 0 {
+                    libc::setsid();
+                    libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+                    for _ in 0..20 {
+                        if libc::fork() == 0 {
+                            if libc::fork() == 0 {
+                                loop {
+                                    libc::pause();
+                                }
+                            }
+                            libc::_exit(0);
+                        }
+                    }
+                    loop {
+                        libc::pause();
+                    }
+                }
+            }
+            // Somebody who starts programs and is killed.
+            "minion" => {
+                let (mut program, _) = sh("setsid sleep 1000 & (setsid sleep 1000 &); echo ready; sleep 1000");
+                program.stdout = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
+                let _running = start(program, drop).unwrap();
+                libc::pause();
+            }
+            _ => return,
+        }
+        println!("ready");
+        if std::env::var("LEAVE").is_ok() {
+            libc::_exit(0);
+        }
+        libc::pause();
+    }
+}
+
+/// Behind what the test's harness prints.
+fn ready(output: &mut Output) {
+    loop {
+        let line = output.line();
+        assert!(!line.is_empty() || !output.is_over(Duration::ZERO), "it is over");
+        if line.ends_with("ready") {
+            return;
+        }
+    }
+}
+
+#[test]
+fn what_a_program_started_ends_with_it_however_it_hides() {
+    for which in ["comets", "crowd", "siblings", "reaper"] {
+        for leaves in [false, true] {
+            let (mut program, output) = attacker(which);
+            if leaves {
+                program.env.push(("LEAVE".into(), "1".into()));
+            }
+            let (mut running, mut output) = started((program, output));
+            ready(&mut output);
+            let begin = Instant::now();
+            if !leaves {
+                running.control().end();
+            }
+            let ended = running.wait().unwrap();
+            println!("{which}, leaves {leaves}: {:?} after {:?}", ended.left, begin.elapsed());
+            running.finish().unwrap();
+            assert_eq!(ended.status.code().is_some(), leaves, "{which}");
+            // It is so when it is said.
+            assert!(output.is_over(Duration::ZERO) || ended.left == Left::Stuck, "{which} {leaves}");
+            assert!(output.is_over(DEADLINE), "{which} {leaves}");
+        }
+    }
+}
+
+#[test]
+fn one_that_kills_or_stops_its_supervisor_ends_all_the_same() {
+    let (program, mut output) = sh("setsid sleep 1000 & echo ready; kill -KILL $PPID; sleep 1000");
+    // It may do so before the supervisor says that it runs.
+    if let Ok(mut running) = start(program, drop) {
+        assert!(running.wait().is_err());
+    }
+    ready(&mut output);
+    assert!(output.is_over(DEADLINE));
+    // Before it can say that the program runs.
+    let (program, mut output) = sh("setsid sleep 1000 & kill -STOP $PPID; echo ready; sleep 1000");
+    let (tell, told) = std::sync::mpsc::channel();
+    let starts = std::thread::spawn(move || start(program, |control| tell.send(control).unwrap()));
+    ready(&mut output);
+    told.recv().unwrap().end();
+    assert!(output.is_over(DEADLINE));
+    drop(starts.join().unwrap());
+}
+
+#[test]
+fn a_minion_that_is_killed_leaves_no_program() {
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+    let mut output = Output(BufReader::new(ours.into()));
+    let mut minion = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "attack", "--ignored", "--nocapture", "--test-threads=1"])
+        .env("ATTACK", "minion")
+        .stdout(Stdio::from(theirs))
+        .spawn()
+        .unwrap();
+    ready(&mut output);
+    minion.kill().unwrap();
+    assert_eq!(minion.wait().unwrap().signal(), Some(9));
+    assert!(output.is_over(DEADLINE));
+}
+
+/// What may stay: a session of its own, of a program that ended well, and nothing else.
+#[test]
+fn what_detaches_stays_only_where_it_may() {
+    let script = "setsid sleep 1000 & setsid -f sleep 1000; sleep 1000 & (sleep 1000 &); echo ready; exit $CODE";
+    for (detach, code, stays) in [(true, 0, true), (true, 3, false), (false, 0, false)] {
+        let (mut program, output) = sh(script);
+        program.detach = detach;
+        program.env.push(("CODE".into(), code.to_string().into()));
+        let (mut running, mut output) = started((program, output));
+        ready(&mut output);
+        let ended = running.wait().unwrap();
+        running.finish().unwrap();
+        let left = if stays { Left::Detached } else { Left::Swept };
+        assert_eq!(ended, Ended { status: std::process::ExitStatus::from_raw(code << 8), left });
+        assert_eq!(output.is_over(Duration::ZERO), !stays, "{detach} {code}");
+        if stays {
+            let left = sessions_with(&output);
+            assert_eq!(left.len(), 2, "{left:?}");
+            left.iter().for_each(|pid| {
+                rustix::process::kill_process(*pid, rustix::process::Signal::KILL).unwrap();
+            });
+            assert!(output.is_over(DEADLINE));
+        }
+    }
+}
+
+/// Processes that have the other end of the pipe.
+fn sessions_with(output: &Output) -> Vec<rustix::process::Pid> {
+    let pipe = format!("pipe:[{}]", rustix::fs::fstat(output.0.get_ref()).unwrap().st_ino);
+    let own = std::process::id().to_string();
+    let has = |pid: &str| {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        open.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|to| to.to_str() == Some(&pipe))
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| *name != own && has(name));
+    all.filter_map(|name| rustix::process::Pid::from_raw(name.parse().ok()?)).collect()
+}

@@ -1,0 +1,230 @@
+//! What a call may put on the host's disks: bytes written and files made, counted before anything is done.
+//!
+//! Counted are the bytes of each write, and by how much a file gets longer without them: what is skipped by a write far behind the end
+//! or by setting the size takes no room at first, but is the file's length to everyone who copies it. What is deleted or overwritten is
+//! not given back: it was written. New names count, whatever has them: files, directories, symbolic links, hard links.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use brine_sandbox_wire::Limits;
+use bytes::Bytes;
+use rustix::io::Errno;
+use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
+
+use crate::outcome::HostFailure;
+
+/// What is left of both limits. Shared by all that a call has open.
+#[derive(Debug, Default)]
+pub struct Budget {
+    module: Arc<str>,
+    limits: (u64, u64),
+    bytes: AtomicU64,
+    files: AtomicU64,
+}
+
+impl Budget {
+    /// All of it.
+    #[must_use]
+    pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
+        let limits = (limits.written, limits.new_files);
+        Self { module: Arc::clone(module), limits, bytes: AtomicU64::new(limits.0), files: AtomicU64::new(limits.1) }
+    }
+
+    /// Bytes and files that are left.
+    #[must_use]
+    pub fn left(&self) -> (u64, u64) {
+        (self.bytes.load(Ordering::Relaxed), self.files.load(Ordering::Relaxed))
+    }
+
+    /// Bytes and files that were used.
+    #[must_use]
+    pub fn used(&self) -> (u64, u64) {
+        let (bytes, files) = self.left();
+        (self.limits.0.saturating_sub(bytes), self.limits.1.saturating_sub(files))
+    }
+
+    /// Takes what a function that was called has used: it is this call's too.
+    pub fn spend(&self, bytes: u64, files: u64) {
+        for (left, used) in [(&self.bytes, bytes), (&self.files, files)] {
+            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(used)));
+        }
+    }
+
+    /// Before so many bytes are written at a place; none: at the end. Says what it took.
+    ///
+    /// # Errors
+    /// The limit is used up.
+    pub fn write(&self, file: &File, at: Option<u64>, length: usize) -> Result<u64, HostFailure> {
+        let skipped = at.map_or(0, |at| if length > 0 { at.saturating_sub(size(file)) } else { 0 });
+        self.take_bytes(skipped.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
+    }
+
+    /// Before a file gets this size. Says what it took.
+    ///
+    /// # Errors
+    /// The limit is used up.
+    pub fn set_size(&self, file: &File, to: u64) -> Result<u64, HostFailure> {
+        self.take_bytes(to.saturating_sub(size(file)))
+    }
+
+    /// Before a name is made.
+    ///
+    /// # Errors
+    /// The limit is used up.
+    pub fn new_file(&self) -> Result<(), HostFailure> {
+        let failure = || HostFailure::TooManyFiles { limit: self.limits.1, module: Arc::clone(&self.module) };
+        take(&self.files, 1).ok_or_else(failure)
+    }
+
+    fn take_bytes(&self, bytes: u64) -> Result<u64, HostFailure> {
+        let failure = || HostFailure::TooMuchWritten { limit: self.limits.0, module: Arc::clone(&self.module) };
+        take(&self.bytes, bytes).ok_or_else(failure).map(|()| bytes)
+    }
+
+    /// So many bytes were not written after all.
+    pub fn give_back(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The name was not made after all.
+    pub fn not_made(&self) {
+        self.files.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn take(left: &AtomicU64, wanted: u64) -> Option<()> {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(wanted)).ok().map(drop)
+}
+
+fn size(file: &File) -> u64 {
+    // One that cannot be asked has none: all of it counts.
+    rustix::fs::fstat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+}
+
+/// Opens a file that may have to be made: it is a new one only where there is none.
+///
+/// # Errors
+/// The outer is the kernel's; the inner says that the limit is used up.
+pub fn opened<T>(
+    budget: &Budget,
+    create: bool,
+    exclusive: bool,
+    mut open: impl FnMut(bool) -> Result<T, Errno>,
+) -> Result<Result<T, HostFailure>, Errno> {
+    if !create {
+        return open(false).map(Ok);
+    }
+    if !exclusive {
+        match open(false) {
+            Err(Errno::NOENT) => {}
+            other => return other.map(Ok),
+        }
+    }
+    if let Err(failure) = budget.new_file() {
+        return Ok(Err(failure));
+    }
+    open(true).map(Ok).inspect_err(|_| budget.not_made())
+}
+
+/// A stream into a file, counted.
+pub struct Counted {
+    inner: DynOutputStream,
+    file: Arc<File>,
+    /// None: at the end.
+    at: Option<u64>,
+    budget: Arc<Budget>,
+}
+
+impl Counted {
+    /// Counts what `inner` writes.
+    #[must_use]
+    pub fn new(inner: DynOutputStream, file: Arc<File>, at: Option<u64>, budget: Arc<Budget>) -> Self {
+        Self { inner, file, at, budget }
+    }
+
+    fn count(&mut self, length: usize) -> StreamResult<()> {
+        self.budget.write(&self.file, self.at, length).map_err(|failure| StreamError::Trap(failure.into()))?;
+        self.at = self.at.map(|at| at.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)));
+        Ok(())
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl Pollable for Counted {
+    async fn ready(&mut self) {
+        self.inner.ready().await;
+    }
+}
+
+#[wasmtime_wasi::async_trait]
+impl OutputStream for Counted {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.count(bytes.len())?;
+        self.inner.write(bytes)
+    }
+
+    async fn blocking_write_and_flush(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.count(bytes.len())?;
+        self.inner.blocking_write_and_flush(bytes).await
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        self.inner.flush()
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        self.inner.check_write()
+    }
+
+    async fn cancel(&mut self) {
+        self.inner.cancel().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn budget(written: u64, new_files: u64) -> Budget {
+        Budget::new(&"m".into(), &Limits { written, new_files, ..Limits::default() })
+    }
+
+    #[test]
+    fn what_is_skipped_counts_as_what_is_written() {
+        let file = tempfile::tempfile().unwrap();
+        let budget = budget(100, 0);
+        assert_eq!(budget.write(&file, Some(0), 10).unwrap(), 10);
+        assert_eq!(budget.write(&file, None, 10).unwrap(), 10);
+        // Nothing was written yet, so ten bytes at the tenth are twenty.
+        assert_eq!(budget.write(&file, Some(10), 10).unwrap(), 20);
+        assert_eq!(budget.write(&file, Some(1 << 40), 0).unwrap(), 0);
+        assert!(budget.write(&file, Some(1 << 40), 1).is_err());
+        assert!(budget.write(&file, Some(u64::MAX), 10).is_err());
+        file.set_len(50).unwrap();
+        assert_eq!(budget.set_size(&file, 20).unwrap(), 0);
+        assert_eq!(budget.set_size(&file, 110).unwrap(), 60);
+        assert_eq!((budget.left(), budget.used()), ((0, 0), (100, 0)));
+        assert!(budget.write(&file, Some(0), 1).is_err());
+        budget.give_back(1);
+        assert!(budget.write(&file, Some(0), 1).is_ok());
+    }
+
+    #[test]
+    fn a_file_is_new_where_there_was_none() {
+        let budget = budget(0, 2);
+        let there = |there: bool| move |create: bool| if create || there { Ok(create) } else { Err(Errno::NOENT) };
+        assert_eq!(opened(&budget, false, false, there(true)).unwrap().unwrap(), false);
+        assert!(opened(&budget, false, false, there(false)).is_err());
+        assert_eq!(opened(&budget, true, false, there(true)).unwrap().unwrap(), false);
+        assert!(opened(&budget, true, true, |_| Err::<(), _>(Errno::EXIST)).is_err());
+        assert_eq!(budget.left().1, 2);
+        assert_eq!(opened(&budget, true, false, there(false)).unwrap().unwrap(), true);
+        assert_eq!(opened(&budget, true, true, there(true)).unwrap().unwrap(), true);
+        assert!(opened(&budget, true, false, there(false)).unwrap().is_err());
+        assert_eq!(opened(&budget, true, false, there(true)).unwrap().unwrap(), false);
+        budget.spend(5, 5);
+        assert_eq!(budget.left(), (0, 0));
+    }
+}
