@@ -158,14 +158,14 @@ pub(crate) fn function_json(module: &str, function: &Function) -> Value {
                 Rest::Args => "args".into(),
                 Rest::Kwargs => "kwargs".into(),
             };
-            json!({ "name": param.name, "type": param.ty, "optional": param.optional, "rest": rest })
+            json!({ "name": &*param.name, "type": &*param.ty, "optional": param.optional, "rest": rest })
         })
         .collect();
     json!({
         "name": function.name,
         "signature": signature(module, function),
         "params": params,
-        "result": function.result,
+        "result": function.result.as_deref(),
         "doc": function.doc,
     })
 }

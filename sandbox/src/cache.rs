@@ -12,14 +12,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use brine_component::ModuleInfo;
+use brine_component::{MAX_DESCRIPTION, ModuleInfo, ReadError};
 use brine_sandbox_wire::Sha256Hex;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes of a description: the docs of a module are bounded by `brine_component`.
-const MAX_DESCRIPTION: u64 = 2 << 20;
+/// Bytes of an entry's description beside what the component says about itself, which has its own bound.
+const AROUND: u64 = 4 << 10;
 /// What nobody wrote to for so long was left behind: far beyond the minutes that a compiler has.
 const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_secs(3_600);
 /// Entries of modules that are not installed (any more) and are kept, for a module that comes back.
@@ -52,6 +52,16 @@ pub(crate) enum CacheError {
     #[error("its compiled code in the cache cannot be trusted: {0}")]
     Tampered(String),
     #[error("the cache cannot be read: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// Why what a compiler run left cannot be taken in.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PutError {
+    /// The component's fault: it would happen again.
+    #[error("{0}")]
+    Refused(#[from] ReadError),
+    #[error("the cache cannot be written: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -109,7 +119,7 @@ impl Cache {
     pub(crate) fn get(&self, sha256: Sha256Hex) -> Result<Compiled, CacheError> {
         let mut description = Vec::new();
         let file = open_own(&self.path(sha256, "json"), self.owner)?;
-        file.take(MAX_DESCRIPTION).read_to_end(&mut description)?;
+        file.take(MAX_DESCRIPTION as u64 + AROUND).read_to_end(&mut description)?;
         let description: Description = serde_json::from_slice(&description)
             .map_err(|error| CacheError::Tampered(format!("its description is broken ({error})")))?;
         let mut code = open_own(&self.path(sha256, "cwasm"), self.owner)?;
@@ -143,18 +153,17 @@ impl Cache {
     }
 
     /// Takes in what a compiler run left in its stage. The description last: an entry is there when it is.
-    pub(crate) fn put(&self, sha256: Sha256Hex, stage: &Stage) -> io::Result<()> {
-        let mut info = Vec::new();
-        File::open(stage.info())?.take(MAX_DESCRIPTION).read_to_end(&mut info)?;
-        let info: ModuleInfo = serde_json::from_slice(&info)?;
-        // The compiler read hostile bytes: what it says is checked like theirs.
-        info.check().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?;
+    pub(crate) fn put(&self, sha256: Sha256Hex, stage: &Stage) -> Result<(), PutError> {
+        let info = described(&stage.info())??;
         let mut code = open_own(&stage.code(), self.owner).map_err(io::Error::other)?;
         let description =
             Description { code_sha256: hash_file(&mut code)?.to_string(), code_size: code.metadata()?.len(), info };
+        let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
+        // By the same bound, however the compiler wrote it.
+        description.info.write()?;
         code.sync_all()?;
         fs::rename(stage.code(), self.path(sha256, "cwasm"))?;
-        write_whole(&self.path(sha256, "json"), &serde_json::to_vec(&description)?)
+        Ok(write_whole(&self.path(sha256, "json"), &text)?)
     }
 
     /// Why this component was refused before, under the same limits.
@@ -195,7 +204,7 @@ impl Cache {
         for (list, kept) in [(&mut unused, KEPT_UNUSED), (&mut refusals, KEPT_REFUSALS)] {
             list.sort();
             for (_, path) in &list[..list.len().saturating_sub(kept)] {
-                fs::remove_file(path)?;
+                gone(fs::remove_file(path))?;
                 let _ = fs::remove_file(path.with_extension("cwasm"));
             }
         }
@@ -214,9 +223,9 @@ impl Cache {
             }
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if name.starts_with("compile-") {
-                fs::remove_dir_all(&path)?;
+                gone(fs::remove_dir_all(&path))?;
             } else if name.starts_with(".tmp") {
-                fs::remove_file(&path)?;
+                gone(fs::remove_file(&path))?;
             }
         }
         Ok(())
@@ -243,6 +252,21 @@ impl Stage {
             Ok(file)
         });
         written.await.map_err(io::Error::other)?
+    }
+}
+
+/// What the compiler, which read hostile bytes, said about a component: as bounded as what is kept of it.
+pub(crate) fn described(file: &Path) -> io::Result<Result<ModuleInfo, ReadError>> {
+    let mut text = Vec::new();
+    File::open(file)?.take(MAX_DESCRIPTION as u64 + 1).read_to_end(&mut text)?;
+    Ok(ModuleInfo::parse(&text))
+}
+
+/// What another program on this host removed at the same moment is removed.
+fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -324,7 +348,7 @@ mod tests {
         let stage = cache.stage().unwrap();
         fs::write(stage.code(), code).unwrap();
         fs::set_permissions(stage.code(), fs::Permissions::from_mode(0o644)).unwrap();
-        fs::write(stage.info(), serde_json::to_vec(&info()).unwrap()).unwrap();
+        fs::write(stage.info(), info().write().unwrap()).unwrap();
         cache.put(hash, &stage).unwrap();
     }
 
@@ -339,6 +363,38 @@ mod tests {
         assert!(matches!(cache.get(sha256(b"other")), Err(CacheError::Missing)));
         let other = Cache::open(&dir.path().join("cache"), "another".into()).unwrap();
         assert!(matches!(other.get(hash), Err(CacheError::Missing)));
+    }
+
+    /// The largest description that a compiler may hand over comes back, whatever stands around it in the cache; one byte more is
+    /// the component's fault, in the words that everybody has for it.
+    #[test]
+    fn one_bound_for_descriptions() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache::open(&dir.path().join("cache"), "engine".into()).unwrap();
+        let mut info = info();
+        let largest = |more: usize| {
+            let mut info = info.clone();
+            info.notes.push("x".repeat(MAX_DESCRIPTION - info.write().unwrap().len() - 2 + more));
+            info
+        };
+        let put = |info: &ModuleInfo| {
+            let stage = cache.stage().unwrap();
+            fs::write(stage.code(), "code").unwrap();
+            fs::set_permissions(stage.code(), fs::Permissions::from_mode(0o600)).unwrap();
+            fs::write(stage.info(), serde_json::to_vec(info).unwrap()).unwrap();
+            cache.put(sha256(b"large"), &stage)
+        };
+        put(&largest(0)).unwrap();
+        assert_eq!(cache.get(sha256(b"large")).unwrap().info, largest(0));
+        let words = "has a description (functions, types, docs) of 4194305 bytes; the limit is 4194304";
+        match put(&largest(1)) {
+            Err(PutError::Refused(error)) => assert_eq!(error.to_string(), words),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(largest(1).write().unwrap_err().to_string(), words);
+        // Nor is what is no description tried again.
+        info.functions.clear();
+        assert!(matches!(put(&info), Err(PutError::Refused(ReadError::NoFunctions))));
     }
 
     /// Each way to change an entry is noticed.

@@ -1,18 +1,15 @@
 //! What a module is, for who only wants to know: read, and compiled where asked, in the same cage as on a minion. Nothing is kept.
 
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brine_component::ModuleInfo;
 use nix::sys::resource::{UsageWho, getrusage};
 
+use crate::cache::described;
 use crate::compile::{CompileError, Compiler};
 use crate::{CompileLimits, user};
-
-/// Bytes of a description, which has bounds of its own: names, types and docs.
-const MAX_DESCRIPTION: u64 = 16 << 20;
 
 /// What compiling a module took.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,12 +49,7 @@ pub async fn examine(
         CompileError::Failed(why) => format!("cannot be looked at: {why}"),
     })?;
     let wall = began.elapsed();
-    let mut text = Vec::new();
-    File::open(&info).and_then(|file| file.take(MAX_DESCRIPTION).read_to_end(&mut text)).map_err(failed)?;
-    // From a process that read hostile bytes.
-    let info: ModuleInfo =
-        serde_json::from_slice(&text).map_err(|_| "was described by a compiler of another version")?;
-    info.check().map_err(|error| error.to_string())?;
+    let info = described(&info).map_err(failed)?.map_err(|error| error.to_string())?;
     let compiled = match compile {
         false => None,
         true => {

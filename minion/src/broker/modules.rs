@@ -43,8 +43,8 @@ fn describe(module: &Module) -> Value {
     let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
     let parameter = |p: &Param| {
         map([
-            ("name", Value::from(p.name.as_str())),
-            ("type", Value::from(p.ty.as_str())),
+            ("name", Value::from(&*p.name)),
+            ("type", Value::from(&*p.ty)),
             ("optional", Value::from(p.optional)),
             ("rest", Value::from(!matches!(p.rest, Rest::No))),
         ])
@@ -53,7 +53,7 @@ fn describe(module: &Module) -> Value {
         map([
             ("name", Value::from(f.name.as_str())),
             ("parameters", list(f.params.iter().map(parameter))),
-            ("result", text(&f.result)),
+            ("result", f.result.as_deref().map_or(Value::Nil, Value::from)),
             ("doc", text(&f.doc)),
         ])
     });

@@ -148,7 +148,7 @@ impl Runner {
         let Some((module, function)) = fun.split_once('.') else { return true };
         let Some(module) = self.runtime.describe(module) else { return true };
         let Some(function) = module.info.functions.iter().find(|f| f.name == function) else { return true };
-        function.params.iter().any(|p| p.name == keyword || matches!(p.rest, Rest::Kwargs))
+        function.params.iter().any(|p| *p.name == *keyword || matches!(p.rest, Rest::Kwargs))
     }
 }
 

@@ -122,9 +122,8 @@ fn compile(files: Files, options: &Options) -> Result<(), Failure> {
     if wasm.len() as u64 > limits.module {
         return Err((REFUSED, format!("is larger than {} bytes", limits.module)));
     }
-    let described =
-        guarded("reading", || brine_component::read(&wasm))?.map_err(|error| (REFUSED, error.to_string()))?;
-    let described = serde_json::to_vec(&described).map_err(|error| (BROKEN, error.to_string()))?;
+    let described = guarded("reading", || brine_component::read(&wasm)?.write())?;
+    let described = described.map_err(|error| (REFUSED, error.to_string()))?;
     if options.describe {
         return write(&mut info, &described);
     }
@@ -161,7 +160,7 @@ fn print_engine(limits: &cage::Limits) -> Result<(), Failure> {
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     // What beside the code comes from this program: the description's form.
-    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    (env!("CARGO_PKG_VERSION"), brine_component::FORM).hash(&mut hasher);
     let walls = serde_json::to_string(&walls).map_err(|error| (BROKEN, error.to_string()))?;
     println!("{:016x}\n{walls}", hasher.finish());
     Ok(())

@@ -7,13 +7,18 @@
 //! - `read.rs`   the functions and imports of a component
 //! - `types.rs`  a type in WIT's words · `version.rs` the component's version
 //! - `docs.rs`   the sections that carry doc comments, both ways
+//! - `form.rs`   the description as it is written down
 
 mod docs;
+mod form;
 mod read;
 mod types;
 mod version;
 
+use std::sync::Arc;
+
 pub use docs::{EmbedError, embed_docs};
+pub use form::FORM;
 pub use read::{ReadError, read};
 use serde::{Deserialize, Serialize};
 pub use version::version;
@@ -32,12 +37,15 @@ pub const MAX_TYPE: usize = 1_000;
 pub const MAX_DOC: usize = 16 * 1024;
 /// Bytes of all doc comments of a module together; what comes after is left out.
 pub const MAX_DOCS: usize = 256 * 1024;
+/// Bytes of a whole description as it is written down, the one bound for who makes, keeps and reads one. Names of as many functions as
+/// there may be and all docs take up half of it.
+pub const MAX_DESCRIPTION: usize = 4 << 20;
 
 /// All that a component says about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(into = "form::Written", try_from = "form::Written")]
 pub struct ModuleInfo {
     /// Its version, where it says one: of the package it was built from.
-    #[serde(default)]
     pub version: Option<String>,
     /// The doc comment of its world.
     pub doc: Option<String>,
@@ -46,12 +54,11 @@ pub struct ModuleInfo {
     /// What it asks for: imported interfaces as in `brine:host/grains@1.0.0`, sorted. Those with types only are left out.
     pub imports: Vec<String>,
     /// What the author should know: exports that cannot be called and why.
-    #[serde(default)]
     pub notes: Vec<String>,
 }
 
 /// One function as jobs call it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// As called, in snake_case and without the module: `get_or_default`.
     pub name: String,
@@ -60,18 +67,18 @@ pub struct Function {
     /// In order.
     pub params: Vec<Param>,
     /// The result's type in WIT's words; none where it returns nothing.
-    pub result: Option<String>,
+    pub result: Option<Arc<str>>,
     /// Its doc comment.
     pub doc: Option<String>,
 }
 
-/// One parameter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One parameter. Functions that have the same one share its texts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Param {
     /// In snake_case, as the keyword that sets it.
-    pub name: String,
+    pub name: Arc<str>,
     /// Its type in WIT's words.
-    pub ty: String,
+    pub ty: Arc<str>,
     /// May be left out.
     pub optional: bool,
     /// Whether it takes what the others leave.
@@ -79,7 +86,7 @@ pub struct Param {
 }
 
 /// A parameter that takes the rest of the arguments, DESIGN.md §3.2.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rest {
     /// An ordinary parameter.
@@ -99,7 +106,7 @@ impl ModuleInfo {
 
     /// Checks the bounds again, for who got this from a process that [`read`] hostile bytes.
     pub fn check(&self) -> Result<(), ReadError> {
-        let over = |what: &str, limit| Err(ReadError::TooMuch { what: format!("the description has {what}"), limit });
+        let over = |what: &str, limit| Err(ReadError::TooMuch { what: format!("is described with {what}"), limit });
         if self.functions.is_empty() {
             return Err(ReadError::NoFunctions);
         }
@@ -114,8 +121,8 @@ impl ModuleInfo {
         }
         let params = || self.functions.iter().flat_map(|function| &function.params);
         let names = self.functions.iter().flat_map(|function| function.export.iter().chain([&function.name]));
-        let names = names.chain(&self.version);
-        let mut names = names.chain(params().map(|param| &param.name)).chain(&self.imports);
+        let names = names.chain(&self.version).chain(&self.imports).map(String::as_str);
+        let mut names = names.chain(params().map(|param| &*param.name));
         if names.any(|name| name.len() > MAX_NAME || name.contains(char::is_control)) {
             return over("a name that is too long or has control characters", MAX_NAME);
         }

@@ -1,6 +1,8 @@
 //! The functions and imports of a component.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use wasmparser::component_types::{ComponentAnyTypeId, ComponentEntityType};
 use wasmparser::{Encoding, Parser, Payload, ValidPayload, Validator, WasmFeatures};
@@ -8,9 +10,11 @@ use wit_parser::decoding::{DecodedWasm, decode};
 use wit_parser::{FunctionKind, Resolve, WorldItem};
 
 use crate::docs::{Docs, PREFIX, SECTION, hide_sections};
-use crate::{Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, ModuleInfo, Param, Rest, snake_case, types};
+use crate::{
+    Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, snake_case, types,
+};
 
-/// Why a file is no module. One line each, for the operator who put the file there.
+/// Why a file is no module. One line each, for the operator who put the file there: what follows its name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReadError {
     /// Not WebAssembly at all.
@@ -38,6 +42,9 @@ pub enum ReadError {
         /// The other.
         second: String,
     },
+    /// What was said of it is no description.
+    #[error("is described in a way that cannot be read, as by a compiler of another version")]
+    Garbled,
     /// Over a bound of this crate.
     #[error("{what}; the limit is {limit}")]
     TooMuch {
@@ -157,11 +164,12 @@ fn functions(
     notes: &mut Vec<String>,
 ) -> Result<Vec<Function>, ReadError> {
     let mut found: BTreeMap<String, Function> = BTreeMap::new();
+    let mut texts = HashMap::new();
     // The root first: what it exports wins over an interface's function of the same name.
     for (key, item) in &resolve.worlds[world].exports {
         if let WorldItem::Function(function) = item {
             let name = resolve.name_world_key(key);
-            add(resolve, vec![name], function, docs, &mut found, notes)?;
+            add(resolve, vec![name], function, docs, &mut texts, &mut found, notes)?;
         }
     }
     for (key, item) in &resolve.worlds[world].exports {
@@ -169,7 +177,8 @@ fn functions(
             let interface = resolve.name_world_key(key);
             check_name("an export", &interface)?;
             for (name, function) in &resolve.interfaces[*id].functions {
-                add(resolve, vec![interface.clone(), name.clone()], function, docs, &mut found, notes)?;
+                let export = vec![interface.clone(), name.clone()];
+                add(resolve, export, function, docs, &mut texts, &mut found, notes)?;
             }
         }
     }
@@ -181,6 +190,7 @@ fn add(
     export: Vec<String>,
     function: &wit_parser::Function,
     docs: &Docs,
+    texts: &mut HashMap<wit_parser::Type, Arc<str>>,
     found: &mut BTreeMap<String, Function>,
     notes: &mut Vec<String>,
 ) -> Result<(), ReadError> {
@@ -204,18 +214,22 @@ fn add(
         return Err(ReadError::TooMuch { what, limit: MAX_FUNCTIONS });
     }
     if function.params.len() > MAX_PARAMS {
-        let what = format!("{path} has {} parameters", function.params.len());
+        let what = format!("has a function {path} with {} parameters", function.params.len());
         return Err(ReadError::TooMuch { what, limit: MAX_PARAMS });
     }
-    let text = |ty| {
-        let what = || format!("a type of {path} is too long to write down");
-        types::text(resolve, ty).map_err(|_| ReadError::TooMuch { what: what(), limit: crate::MAX_TYPE })
+    let mut text = |ty: &wit_parser::Type| match texts.entry(*ty) {
+        Entry::Occupied(known) => Ok(Arc::clone(known.get())),
+        Entry::Vacant(new) => {
+            let what = || format!("has a function {path} with a type that is too long to write down");
+            let text = types::text(resolve, ty).map_err(|_| ReadError::TooMuch { what: what(), limit: MAX_TYPE })?;
+            Ok::<_, ReadError>(Arc::clone(new.insert(text.into())))
+        }
     };
     let mut params: Vec<Param> = Vec::with_capacity(function.params.len());
     for param in &function.params {
         check_name("a parameter", &param.name)?;
         let name = snake_case(&param.name);
-        if params.iter().any(|other| other.name == name) {
+        if params.iter().any(|other| *other.name == *name) {
             return Err(ReadError::Clash {
                 first: format!("{path} with a parameter {name}"),
                 second: "another".into(),
@@ -227,9 +241,14 @@ fn add(
             "kwargs" if types::is_data(resolve, &param.ty) => Rest::Kwargs,
             _ => Rest::No,
         };
-        params.push(Param { name, ty: text(&param.ty)?, optional: types::is_option(resolve, &param.ty), rest });
+        params.push(Param {
+            name: name.into(),
+            ty: text(&param.ty)?,
+            optional: types::is_option(resolve, &param.ty),
+            rest,
+        });
     }
-    let result = function.result.as_ref().map(text).transpose()?;
+    let result = function.result.as_ref().map(&mut text).transpose()?;
     let doc = docs.function(&export);
     found.insert(name.clone(), Function { name, export, params, result, doc });
     Ok(())
@@ -237,7 +256,7 @@ fn add(
 
 fn check_name(what: &str, name: &str) -> Result<(), ReadError> {
     if name.len() > MAX_NAME {
-        let what = format!("the name of {what} has {} bytes", name.len());
+        let what = format!("has {what} whose name has {} bytes", name.len());
         return Err(ReadError::TooMuch { what, limit: MAX_NAME });
     }
     Ok(())

@@ -253,7 +253,7 @@ fn sizes_are_bounded() {
     let long = "a".repeat(brine_component::MAX_NAME + 1);
     let error =
         read(&component(&format!("package a:b; world w {{ export {long}: func(); }}"))).unwrap_err().to_string();
-    assert_eq!(error, "the name of a function has 201 bytes; the limit is 200");
+    assert_eq!(error, "has a function whose name has 201 bytes; the limit is 200");
 
     // Doubling: thirty bytes of WIT more, twice the text.
     let mut ty = "u8".to_owned();
@@ -262,7 +262,118 @@ fn sizes_are_bounded() {
     }
     let error =
         read(&component(&format!("package a:b; world w {{ export f: func(a: {ty}); }}"))).unwrap_err().to_string();
-    assert_eq!(error, "a type of f is too long to write down; the limit is 1000");
+    assert_eq!(error, "has a function f with a type that is too long to write down; the limit is 1000");
+}
+
+/// An operator reads each after the module's name.
+#[test]
+fn refusals_follow_a_module_s_name() {
+    let long = "a".repeat(brine_component::MAX_NAME + 1);
+    let params: String = (0..=brine_component::MAX_PARAMS).map(|n| format!("p{n}: u8,")).collect();
+    for (wit, words) in [
+        (
+            format!("interface {long} {{ f: func(); }} world w {{ import {long}; export ping: func(); }}"),
+            "has an import whose name has 205 bytes; the limit is 200",
+        ),
+        (
+            format!("world w {{ export run: func({long}: u8); }}"),
+            "has a parameter whose name has 201 bytes; the limit is 200",
+        ),
+        (
+            format!("interface {long} {{ f: func(); }} world w {{ export {long}; }}"),
+            "has an export whose name has 205 bytes; the limit is 200",
+        ),
+        (
+            format!("world w {{ export run: func({params}); }}"),
+            "has a function run with 65 parameters; the limit is 64",
+        ),
+    ] {
+        assert_eq!(read(&component(&format!("package a:b; {wit}"))).unwrap_err().to_string(), words);
+    }
+    let described = |change: fn(&mut ModuleInfo)| {
+        let mut info = read(&component("package a:b; world w { export ping: func(); }")).unwrap();
+        change(&mut info);
+        ModuleInfo::parse(&info.write().unwrap()).unwrap_err().to_string()
+    };
+    assert_eq!(described(|info| info.functions.clear()), "exports no function");
+    assert_eq!(
+        described(|info| info.functions[0].name = "a\x1b".into()),
+        "is described with a name that is too long or has control characters; the limit is 200"
+    );
+}
+
+/// A component whose exports are one function, whose 17 parameters have long names and types.
+fn shared(exports: usize) -> Vec<u8> {
+    let params: String = (0..17)
+        .map(|n| {
+            let ty = "(tuple ".to_owned() + &"string ".repeat(25) + ")";
+            format!("(param \"{}-{n}\" {ty})", "a".repeat(150))
+        })
+        .collect();
+    let exports: String = (0..exports).map(|n| format!("(export \"f{n}\" (func $f))")).collect();
+    wat(&format!(
+        r#"(component
+            (core module $m
+                (memory (export "memory") 1)
+                (func (export "realloc") (param i32 i32 i32 i32) (result i32) i32.const 0)
+                (func (export "f") (param i32)))
+            (core instance $i (instantiate $m))
+            (func $f {params}
+                (canon lift (core func $i "f") (memory $i "memory") (realloc (func $i "realloc"))))
+            {exports})"#
+    ))
+}
+
+#[test]
+fn types_are_said_once_and_not_once_a_use() {
+    let component = shared(brine_component::MAX_FUNCTIONS);
+    assert!(component.len() < 20_000, "{}", component.len());
+    let info = read(&component).unwrap();
+    assert_eq!(info.functions.len(), brine_component::MAX_FUNCTIONS);
+    let written = info.write().unwrap();
+    assert!(written.len() < 100_000, "{} bytes", written.len());
+    let parsed = ModuleInfo::parse(&written).unwrap();
+    assert_eq!(parsed, info);
+    // In memory too.
+    let [first, second] = [&parsed.functions[0].params[3], &parsed.functions[1].params[3]];
+    assert!(std::sync::Arc::ptr_eq(&first.ty, &second.ty) && std::sync::Arc::ptr_eq(&first.name, &second.name));
+}
+
+/// What an escaped guest of the compiler may write.
+#[test]
+fn descriptions_that_are_none_are_refused() {
+    let good = read(&component("package a:b; world w { export f: func(a: u8) -> string; }")).unwrap();
+    let good = serde_json::to_value(&good).unwrap();
+    type Change = fn(&mut serde_json::Value);
+    let changes: [Change; 7] = [
+        |it| it["functions"][0]["signature"] = 1.into(),
+        |it| it["functions"][0]["signature"] = (-1).into(),
+        |it| it["signatures"][0]["params"][0][1] = 2.into(),
+        |it| it["signatures"][0]["result"] = u64::MAX.into(),
+        |it| it["types"] = serde_json::json!([]),
+        |it| it["signatures"] = serde_json::json!({}),
+        // As it was written before.
+        |it| {
+            it["functions"][0]["params"] =
+                serde_json::json!([{"name": "a", "ty": "u8", "optional": false, "rest": "no"}])
+        },
+    ];
+    for (index, change) in changes.iter().enumerate() {
+        let mut bad = good.clone();
+        change(&mut bad);
+        if index == 6 {
+            bad.as_object_mut().unwrap().remove("signatures");
+        }
+        let error = ModuleInfo::parse(&serde_json::to_vec(&bad).unwrap()).unwrap_err();
+        assert_eq!(error, ReadError::Garbled, "{index}");
+    }
+    // A few bytes that stand for much are refused before they are much.
+    let mut bad = good.clone();
+    let param = bad["signatures"][0]["params"][0].clone();
+    bad["signatures"][0]["params"] = vec![param; 50_000].into();
+    bad["functions"] = vec![bad["functions"][0].clone(); 1_000].into();
+    let error = ModuleInfo::parse(&serde_json::to_vec(&bad).unwrap()).unwrap_err().to_string();
+    assert_eq!(error, "is described with too many parameters; the limit is 64");
 }
 
 /// What belongs to a resource is no function of its own; what has to be made by the host is asked for.

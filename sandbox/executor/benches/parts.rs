@@ -122,8 +122,11 @@ fn instances(c: &mut Criterion) {
 /// A dict of texts as a job's argument, to component values and back.
 fn values(c: &mut Criterion) {
     let ty = Ty::Dict(Box::new(Ty::Text));
-    let signature =
-        Signature { name: "test.echo".into(), params: vec![Param::new("value", ty.clone())], result: Some(ty.clone()) };
+    let signature = Signature {
+        name: "test.echo".into(),
+        params: [Param::new("value", ty.clone())].into(),
+        result: Some(ty.clone().into()),
+    };
     let mut group = c.benchmark_group("a dict of texts");
     for (size, entries) in [("100 B", 4_u32), ("10 KB", 400), ("1 MB", 40_000)] {
         let dict: Vec<(rmpv::Value, rmpv::Value)> =

@@ -1,7 +1,7 @@
 //! A loaded module: its code, its functions with their types, and the instances-to-be of it, one for each set of grants.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use wasmtime::Engine;
@@ -16,6 +16,9 @@ use crate::value::ty::{MAX_TYPES, Ty, snake};
 
 /// Functions of one module; the compiler's cage refuses more.
 const MAX_FUNCTIONS: usize = 1_000;
+
+/// Types of functions that the next one is compared with.
+const KNOWN_TYPES: usize = 8;
 
 /// Names of functions in a message, in characters.
 const MAX_NAMES: usize = 300;
@@ -58,7 +61,7 @@ impl Shape {
     /// The shape of a function, where it has one.
     #[must_use]
     pub fn of(signature: &Signature) -> Option<Self> {
-        let (result, fails) = match signature.result.as_ref()? {
+        let (result, fails) = match signature.result.as_deref()? {
             Ty::Result(Some(ok), Some(err)) if **err == Ty::Text => (&**ok, true),
             ty => (ty, false),
         };
@@ -70,6 +73,40 @@ impl Shape {
             _ => return None,
         };
         Some(Self { takes: Kinds::of(signature)?, returns, fails })
+    }
+}
+
+/// The types of a module's functions as they are read. Those of the same type share it, and it counts once.
+struct Types {
+    left: usize,
+    /// The last ones: exports of one type stand side by side.
+    known: VecDeque<FunctionType>,
+}
+
+/// Parameters and result.
+type FunctionType = (Arc<[Param]>, Option<Arc<Ty>>);
+
+impl Types {
+    /// None where they are too large.
+    fn read(&mut self, function: &ComponentFunc) -> Option<FunctionType> {
+        // What is the same as another's costs nothing in the end; the component's own bound keeps the reading short.
+        let mut left = MAX_TYPES;
+        let params = function.params().map(|(name, ty)| Some(Param::new(name, Ty::read(&ty, &mut left)?)));
+        let params = params.collect::<Option<Vec<_>>>()?;
+        let result = match function.results().next() {
+            Some(ty) => Some(Ty::read(&ty, &mut left)?),
+            None => None,
+        };
+        let same = self.known.iter().find(|known| *known.0 == *params && known.1.as_deref() == result.as_ref());
+        if let Some(known) = same {
+            return Some(known.clone());
+        }
+        self.left = self.left.checked_sub(MAX_TYPES - left)?;
+        if self.known.len() == KNOWN_TYPES {
+            self.known.pop_front();
+        }
+        self.known.push_back((params.into(), result.map(Arc::new)));
+        self.known.back().cloned()
     }
 }
 
@@ -92,7 +129,7 @@ impl Module {
     /// One line: its types are too large.
     pub fn new(engine: &Engine, name: &str, component: Component) -> Result<Self, String> {
         let mut module = Self { name: name.into(), component, functions: BTreeMap::new(), linked: Mutex::default() };
-        let mut types = MAX_TYPES;
+        let mut types = Types { left: MAX_TYPES, known: VecDeque::new() };
         let exports = module.component.component_type();
         for (export, item) in exports.exports(engine) {
             if let ComponentItem::ComponentFunc(function) = &item.ty {
@@ -118,7 +155,7 @@ impl Module {
         export: &str,
         function: &ComponentFunc,
         index: Option<ComponentExportIndex>,
-        types: &mut usize,
+        types: &mut Types,
     ) -> Result<(), String> {
         let Some(index) = index else { return Ok(()) };
         // `[method]…` and the like belong to resources, which no job can have.
@@ -129,11 +166,8 @@ impl Module {
             return Err(format!("it exports more than {MAX_FUNCTIONS} functions"));
         }
         let name = snake(export);
-        let too_large = || format!("the types of {name} are too large");
-        let mut read = |ty| Ty::read(&ty, types).ok_or_else(too_large);
-        let params =
-            function.params().map(|(name, ty)| Ok(Param::new(name, read(ty)?))).collect::<Result<Vec<_>, String>>()?;
-        let result = function.results().next().map(&mut read).transpose()?;
+        let read = types.read(function);
+        let (params, result) = read.ok_or_else(|| format!("the types of {name} are too large"))?;
         let signature = Signature { name: format!("{}.{name}", self.name), params, result };
         if let Entry::Vacant(free) = self.functions.entry(name) {
             let shape = Shape::of(&signature);

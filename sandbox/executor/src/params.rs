@@ -266,7 +266,7 @@ impl Kinds {
     /// What does not fit.
     pub fn params(&self, signature: &Signature, given: &[Given<'_>], budget: &mut Budget) -> Result<Params, Misfit> {
         let mut values = Vec::with_capacity(self.0.len());
-        for ((kind, param), given) in self.0.iter().zip(&signature.params).zip(given) {
+        for ((kind, param), given) in self.0.iter().zip(signature.params.iter()).zip(given) {
             let source = kind.source(param, given, budget)?;
             let value = Value::new(*kind, source);
             values.push(value.ok_or_else(|| Misfit(format!("'{}' cannot be passed", param.name.snake)))?);

@@ -7,7 +7,7 @@ use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
 use super::{Entry, InstallError, Shelf, Store, hash, off_thread};
-use crate::cache::{self, CacheError};
+use crate::cache::{self, CacheError, PutError};
 use crate::compile::CompileError;
 use crate::{ModuleName, SMALL_MODULE};
 
@@ -35,20 +35,24 @@ impl Store {
             Ok(()) => {
                 tracing::debug!(module = %name, %sha256, ms = started.elapsed().as_millis() as u64, "compiled");
                 let cache = Arc::clone(&self.cache);
-                let taken = off_thread(move || {
-                    cache.put(sha256, &stage)?;
-                    cache.get(sha256)
-                });
-                taken.await.map_err(|error| failed(&error))
-            }
-            Err(CompileError::Refused(reason)) => {
-                if let Err(error) = self.cache.refuse(sha256, &self.compiler.limits_text(), &reason) {
-                    tracing::warn!(module = %name, "its refusal could not be written down: {error}");
+                let taken = off_thread(move || cache.put(sha256, &stage).map(|()| cache.get(sha256)));
+                match taken.await {
+                    Ok(compiled) => compiled.map_err(|error| failed(&error)),
+                    Err(PutError::Refused(error)) => Err(self.refuse_content(name, sha256, error.to_string())),
+                    Err(error) => Err(failed(&error)),
                 }
-                Err(InstallError::Refused { name: name.clone(), reason, before: false })
             }
+            Err(CompileError::Refused(reason)) => Err(self.refuse_content(name, sha256, reason)),
             Err(CompileError::Failed(reason)) => Err(failed(&reason)),
         }
+    }
+
+    /// Remembers that a content is refused for what it is, so that it is not compiled again.
+    fn refuse_content(&self, name: &ModuleName, sha256: Sha256Hex, reason: String) -> InstallError {
+        if let Err(error) = self.cache.refuse(sha256, &self.compiler.limits_text(), &reason) {
+            tracing::warn!(module = %name, "its refusal could not be written down: {error}");
+        }
+        InstallError::Refused { name: name.clone(), reason, before: false }
     }
 
     /// Whether it takes long to get an installed module ready: it is large, and its content is not compiled. One that takes the place

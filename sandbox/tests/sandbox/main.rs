@@ -3,6 +3,7 @@
 
 mod components;
 mod deaths;
+mod descriptions;
 mod executors;
 mod hostile;
 mod jobs;

@@ -1,6 +1,7 @@
 //! The parameters of a function, and which of a job's arguments goes to which.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::msgpack::{self, Malformed};
 use super::ty::{Name, Ty};
@@ -49,15 +50,15 @@ impl Param {
     }
 }
 
-/// A function as it is called.
+/// A function as it is called. Functions of the same type share it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signature {
     /// `test.get_or_default`
     pub name: String,
     /// In order.
-    pub params: Vec<Param>,
+    pub params: Arc<[Param]>,
     /// None where it returns nothing.
-    pub result: Option<Ty>,
+    pub result: Option<Arc<Ty>>,
 }
 
 /// `test.fib(num: u32) -> list<u64>`
@@ -120,7 +121,7 @@ impl Signature {
         let mut keywords: Vec<Option<(&str, &[u8])>> = msgpack::map(kwargs)?.into_iter().map(Some).collect();
         let taken = positional.len();
         let mut given: Vec<Option<Given<'a>>> = Vec::with_capacity(self.params.len());
-        for param in &self.params {
+        for param in self.params.iter() {
             given.push(match param.takes {
                 Takes::One => positional.next().map(Given::Value),
                 Takes::Args => Some(Given::Args(positional.by_ref().collect())),

@@ -51,7 +51,7 @@ fn text(text: &str) -> Val {
 
 /// `test.f(x: ty)`
 fn signature(ty: Ty) -> Signature {
-    Signature { name: "test.f".into(), params: vec![Param::new("x", ty)], result: None }
+    Signature { name: "test.f".into(), params: [Param::new("x", ty)].into(), result: None }
 }
 
 fn lowered(ty: &Ty, value: &Value) -> Result<Val, String> {
@@ -261,23 +261,22 @@ fn values_that_do_not_fit() {
 fn function() -> Signature {
     Signature {
         name: "test.f".into(),
-        params: vec![
-            Param::new("num", Ty::Int(Int::U32)),
-            Param::new("max-depth", Ty::Option(boxed(Ty::Int(Int::U8)))),
-        ],
-        result: Some(Ty::List(boxed(Ty::Int(Int::U64)))),
+        params: [Param::new("num", Ty::Int(Int::U32)), Param::new("max-depth", Ty::Option(boxed(Ty::Int(Int::U8))))]
+            .into(),
+        result: Some(Ty::List(boxed(Ty::Int(Int::U64))).into()),
     }
 }
 
 fn rest() -> Signature {
     Signature {
         name: "test.arg".into(),
-        params: vec![
+        params: [
             Param::new("args", Ty::List(boxed(Ty::Data))),
             Param::new("delimiter", Ty::Option(boxed(Ty::Text))),
             Param::new("kwargs", Ty::Data),
-        ],
-        result: Some(Ty::Data),
+        ]
+        .into(),
+        result: Some(Ty::Data.into()),
     }
 }
 
@@ -318,7 +317,7 @@ fn the_rest_of_the_arguments_finds_its_parameters() {
 
 #[test]
 fn arguments_that_do_not_fit_the_function() {
-    let nothing = Signature { name: "test.ping".into(), params: vec![], result: Some(Ty::Bool) };
+    let nothing = Signature { name: "test.ping".into(), params: [].into(), result: Some(Ty::Bool.into()) };
     let usage = "Usage: test.f(num: u32, max_depth: option<u8>) -> list<u64>";
     let cases = [
         (function(), "[]", "{}", format!("Passed invalid arguments to test.f: 'num' is missing. {usage}")),
@@ -340,7 +339,7 @@ fn arguments_that_do_not_fit_the_function() {
 #[test]
 fn the_error_of_the_contract() {
     let mut fib = function();
-    fib.params.truncate(1);
+    fib.params = fib.params[..1].into();
     fib.name = "test.fib".into();
     let args = packed(&json(r#"["abc"]"#));
     let given = fib.bind(&args, &[0x80]).unwrap();

@@ -8,7 +8,8 @@ use wasmtime::component::Type;
 /// Types inside one another. The parser of components stops at about as many.
 const MAX_DEPTH: usize = 64;
 
-/// Types of one module, counted where they are used: a few hundred bytes of component can name the same type a million times.
+/// Types of one module, counted where they are used, and once for functions of the same type that follow one another: a few hundred bytes
+/// of component can name the same type a million times.
 pub const MAX_TYPES: usize = 100_000;
 
 /// Characters of a type in an error message; the rest is "…".
@@ -133,7 +134,7 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// Reads a type. `left` counts down from [`MAX_TYPES`] over all types of a module; None when it is used up or they nest too deep.
+    /// Reads a type. `left` counts down from [`MAX_TYPES`]; None when it is used up or they nest too deep.
     #[must_use]
     pub fn read(ty: &Type, left: &mut usize) -> Option<Self> {
         Self::read_at(ty, left, 0)
