@@ -35,7 +35,7 @@ use crate::{Lanes, ModuleName};
 pub(crate) use change::Install;
 pub(crate) use decisions::{Decided, Decisions, FILE as DECISIONS};
 use files::{LOCAL, MAX_MODULES};
-pub(crate) use folder::{Files, Folder, Provenance, Shelf};
+pub(crate) use folder::{Files, Folder, Provenance, Shelf, was_overtaken};
 pub use held::Held;
 pub use outcome::{ApproveError, InstallError, Installed, RemoveError, RollbackError};
 pub(crate) use prepare::{Prepared, Rules};
@@ -44,6 +44,8 @@ pub use synced::{Synced, SyncedFrom};
 /// Compilers for small modules at once, beside the one for large ones: what makes one of them take all that its limits let it keeps
 /// the next one from waiting. Each may have the memory that `sandbox:compile:memory` says.
 const SMALL_COMPILERS: usize = 2;
+/// How often a module is read again because another program on this host decided about it meanwhile.
+const OVERTAKEN: usize = 8;
 /// The origin of the package's modules.
 const STANDARD: &str = "standard";
 /// One module that jobs can call.
@@ -387,6 +389,23 @@ impl Store {
 
     /// The installed module of this name as it is on the disk now; none where there is none. An error has the origin with it.
     pub(crate) async fn read_installed(&self, name: &ModuleName) -> Result<Option<Entry>, (InstallError, String)> {
+        for _ in 0..OVERTAKEN {
+            match self.read_as_decided(name).await {
+                // What lies there may be what another program put there with a decision that is not known here yet.
+                Err(_) if self.decided_meanwhile(name).await => {}
+                read => return read,
+            }
+        }
+        self.read_as_decided(name).await
+    }
+
+    /// Takes up what is decided about a module by now; says whether that is something else than what was known.
+    async fn decided_meanwhile(&self, name: &ModuleName) -> bool {
+        let folder = self.folder.clone();
+        off_thread(move || folder.decisions()).await.is_ok_and(|decisions| self.take_up_of(name, &decisions))
+    }
+
+    async fn read_as_decided(&self, name: &ModuleName) -> Result<Option<Entry>, (InstallError, String)> {
         let failed = |error: &dyn std::fmt::Display| (InstallError::failed(name, error), LOCAL.to_owned());
         let Some(files) = self.shelf(Shelf::Current, name).await.map_err(|error| failed(&error))? else {
             return Ok(None);

@@ -1,28 +1,64 @@
 //! What the owner decides about a module: that a content may have what it asks for, or that the version before it is to come back.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_sandbox_wire::Sha256Hex;
 use rmpv::Value;
 
 use super::Inner;
 use crate::report;
-use crate::store::{ApproveError, Files, Install, Prepared, RollbackError, Rules, Shelf};
+use crate::store::{ApproveError, Files, Install, Prepared, RollbackError, Rules, Shelf, was_overtaken};
 use crate::{InstallError, ModuleName};
+
+/// How often a decision is thought out again because others on this host decided at the same moment. Each time one of them was done,
+/// so this many may come at once.
+const TRIES: u32 = 64;
+/// Between two tries, times the tries so far.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// Why a decision was not made, and whether only because others made one meanwhile.
+struct Undone<E> {
+    why: E,
+    overtaken: bool,
+}
+
+impl<E> From<E> for Undone<E> {
+    fn from(why: E) -> Self {
+        Self { why, overtaken: false }
+    }
+}
 
 impl Inner {
     pub(super) async fn approve(self: &Arc<Self>, name: &ModuleName, sha256: Sha256Hex) -> Result<Value, ApproveError> {
         let _alone = self.installing.enter(name).await;
+        let mut tried = 1;
+        loop {
+            match self.try_to_approve(name, sha256).await {
+                Err(Undone { overtaken: true, .. }) if tried < TRIES => tokio::time::sleep(PAUSE * tried).await,
+                done => return done.map_err(|undone| undone.why),
+            }
+            tried += 1;
+        }
+    }
+
+    async fn try_to_approve(
+        self: &Arc<Self>,
+        name: &ModuleName,
+        sha256: Sha256Hex,
+    ) -> Result<Value, Undone<ApproveError>> {
         self.catch_up(name).await;
         let failed = |error: &dyn std::fmt::Display| ApproveError::failed(name, error);
+        let undone = |error: &io::Error| Undone { why: failed(error), overtaken: was_overtaken(error) };
         if self.store.may_be_installed(name).is_err() {
-            return Err(ApproveError::Standard(name.clone()));
+            return Err(ApproveError::Standard(name.clone()).into());
         }
         let expected = self.store.decided(name).map_err(|error| failed(&error))?;
         let before = self.store.get(name.as_str());
         let found = self.content(name, sha256).await.map_err(|error| failed(&error))?;
         let Some((shelf, files)) = found.filter(|(shelf, _)| *shelf != Shelf::Previous) else {
-            self.store.approve_only(name, expected, sha256).await.map_err(|error| failed(&error))?;
+            self.store.approve_only(name, expected, sha256).await.map_err(|error| undone(&error))?;
             tracing::info!(module = %name, %sha256, "approved in advance");
             return Ok(report::approved_in_advance(name, sha256));
         };
@@ -44,7 +80,7 @@ impl Inner {
         };
         if let Err(error) = done {
             self.unload(&entry).await;
-            return Err(failed(&error));
+            return Err(undone(&error));
         }
         tracing::info!(module = %name, %sha256, "approved");
         self.switch(&entry, before.as_ref().filter(|before| before.key != entry.key)).await;
@@ -65,10 +101,25 @@ impl Inner {
 
     pub(super) async fn roll_back(self: &Arc<Self>, name: &ModuleName, by_owner: bool) -> Result<Value, RollbackError> {
         let _alone = self.installing.enter(name).await;
+        let mut tried = 1;
+        loop {
+            match self.try_to_roll_back(name, by_owner).await {
+                Err(Undone { overtaken: true, .. }) if tried < TRIES => tokio::time::sleep(PAUSE * tried).await,
+                done => return done.map_err(|undone| undone.why),
+            }
+            tried += 1;
+        }
+    }
+
+    async fn try_to_roll_back(
+        self: &Arc<Self>,
+        name: &ModuleName,
+        by_owner: bool,
+    ) -> Result<Value, Undone<RollbackError>> {
         self.catch_up(name).await;
         let failed = |error: &dyn std::fmt::Display| RollbackError::failed(name, error);
         let files = self.store.shelf(Shelf::Previous, name).await.map_err(|error| failed(&error))?;
-        let Some(files) = files else { return Err(RollbackError::Nothing(name.clone())) };
+        let Some(files) = files else { return Err(RollbackError::Nothing(name.clone()).into()) };
         let expected = self.store.decided(name).map_err(|error| failed(&error))?;
         let refused = |why: InstallError| RollbackError::Refused { name: name.clone(), why: Box::new(why) };
         self.store.may_be_installed(name).map_err(refused)?;
@@ -81,9 +132,10 @@ impl Inner {
                     "{}; the owner of this host goes back with `salt-call --local sandbox.rollback {name}`, or allows it by `downgrade: \
                      true` in the entry {name} under sandbox: modules: in the minion's configuration",
                     held.reasons()
-                )));
+                ))
+                .into());
             }
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(refused(error).into()),
         };
         self.load(&entry).await.map_err(|error| failed(&error))?;
         let before = self.store.get(name.as_str()).filter(|before| !before.standard);
@@ -91,7 +143,7 @@ impl Inner {
         let done = self.store.roll_back_files(&entry, left, expected, files).await;
         if let Err(error) = done {
             self.unload(&entry).await;
-            return Err(failed(&error));
+            return Err(Undone { why: failed(&error), overtaken: was_overtaken(&error) });
         }
         self.switch(&entry, before.as_ref()).await;
         self.store.look_at_held(name).await;

@@ -32,9 +32,12 @@ pub(crate) struct Decisions {
 /// What was decided about one module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Decided {
-    /// Contents that may have all that they ask for, the oldest first.
+    /// Contents that the owner said may have all that they ask for, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     approved: Vec<Approval>,
+    /// Contents that may too, because each took the place of one that may and asks for no more. Nobody said so of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    followed: Vec<Approval>,
     /// Contents that are not to come back from a master by themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rolled_back: Vec<String>,
@@ -48,7 +51,7 @@ struct Approval {
     sha256: String,
     /// Seconds since 1970.
     at: u64,
-    /// The approved content that this one took the place of and asks no more than; none where the owner approved it.
+    /// What may, and this one took the place of; none where the owner approved it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<String>,
 }
@@ -95,14 +98,17 @@ impl fmt::Display for Seen {
 impl Decided {
     /// Whether this content may have all that it asks for.
     pub(crate) fn approves(&self, sha256: Sha256Hex) -> bool {
+        self.find(sha256).is_some()
+    }
+
+    fn find(&self, sha256: Sha256Hex) -> Option<&Approval> {
         let sha256 = sha256.to_string();
-        self.approved.iter().any(|approval| approval.sha256 == sha256)
+        self.approved.iter().chain(&self.followed).find(|approval| approval.sha256 == sha256)
     }
 
     /// When the owner approved it, and whether only by what it took the place of.
     pub(crate) fn approval(&self, sha256: Sha256Hex) -> Option<(SystemTime, bool)> {
-        let sha256 = sha256.to_string();
-        let approval = self.approved.iter().find(|approval| approval.sha256 == sha256)?;
+        let approval = self.find(sha256)?;
         Some((UNIX_EPOCH.checked_add(Duration::from_secs(approval.at))?, approval.after.is_some()))
     }
 
@@ -114,12 +120,16 @@ impl Decided {
         self.newest.as_ref()
     }
 
-    /// Approves a content; `after` is the approved one whose place it takes.
+    /// Approves a content; `after` is the approved one whose place it takes. What the owner said before is not said again.
     pub(crate) fn approve(&mut self, sha256: Sha256Hex, after: Option<Sha256Hex>) {
+        if self.find(sha256).is_some_and(|known| known.after.is_none()) && !self.was_rolled_back(sha256) {
+            return;
+        }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         self.forget(sha256);
         let after = after.map(|sha256| sha256.to_string());
-        push(&mut self.approved, Approval { sha256: sha256.to_string(), at, after });
+        let list = if after.is_none() { &mut self.approved } else { &mut self.followed };
+        push(list, Approval { sha256: sha256.to_string(), at, after });
     }
 
     /// Takes back that a content is approved, and does not let it in again.
@@ -131,7 +141,15 @@ impl Decided {
     fn forget(&mut self, sha256: Sha256Hex) {
         let sha256 = sha256.to_string();
         self.approved.retain(|approval| approval.sha256 != sha256);
+        self.followed.retain(|approval| approval.sha256 != sha256);
         self.rolled_back.retain(|other| *other != sha256);
+    }
+
+    /// Files of versions before had both kinds in one list.
+    fn sort_out(&mut self) {
+        let (followed, approved) = std::mem::take(&mut self.approved).into_iter().partition(|it| it.after.is_some());
+        self.approved = approved;
+        self.followed.splice(0..0, Vec::<Approval>::into_iter(followed));
     }
 
     /// Something else came: what was rolled back before may come again.
@@ -166,7 +184,9 @@ impl Decisions {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             file => file?.take(MAX_BYTES).read_to_end(&mut text)?,
         };
-        serde_json::from_slice(&text).map_err(io::Error::from)
+        let mut decisions: Self = serde_json::from_slice(&text)?;
+        decisions.modules.values_mut().for_each(Decided::sort_out);
+        Ok(decisions)
     }
 
     pub(super) fn write(&self, dir: &Path) -> io::Result<()> {
@@ -265,6 +285,42 @@ mod tests {
         decided.approve(sha(39), Some(sha(38)));
         assert!(decided.approves(sha(39)) && !decided.was_rolled_back(sha(39)));
         assert!(decided.approval(sha(39)).unwrap().1);
+    }
+
+    #[test]
+    fn what_the_owner_did_not_say_is_not_written_down_as_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, two, three) = (sha(1), sha(2), sha(3));
+        // As it was written before.
+        let old = format!(
+            r#"{{"modules": {{"mine": {{"approved": [{{"sha256": "{one}", "at": 7}}, {{"sha256": "{two}", "at": 8, "after": "{one}"}}]}}}}}}"#
+        );
+        std::fs::write(dir.path().join(FILE), old).unwrap();
+        let mut decisions = Decisions::read(dir.path()).unwrap();
+        let mut decided = decisions.of(&name("mine"));
+        assert!(decided.approves(one) && decided.approves(two));
+        assert_eq!((decided.approval(one).unwrap().1, decided.approval(two).unwrap().1), (false, true));
+        decided.approve(three, Some(two));
+        decisions.set(&name("mine"), decided.clone()).unwrap();
+        decisions.write(dir.path()).unwrap();
+        let text = std::fs::read(dir.path().join(FILE)).unwrap();
+        let file: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let listed = |list: &str| {
+            let items = file["modules"]["mine"][list].as_array().unwrap().iter();
+            items.map(|item| item["sha256"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(listed("approved"), [one.to_string()]);
+        assert_eq!(listed("followed"), [two.to_string(), three.to_string()]);
+        assert_eq!(Decisions::read(dir.path()).unwrap(), decisions);
+        // The owner's word goes before, and said twice it is said once.
+        decided.approve(two, None);
+        let said = decided.clone();
+        decided.approve(two, None);
+        decided.approve(two, Some(one));
+        assert_eq!(decided, said);
+        assert!(!decided.approval(two).unwrap().1);
+        decided.roll_back(three);
+        assert!(!decided.approves(three));
     }
 
     #[test]

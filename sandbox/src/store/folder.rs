@@ -189,7 +189,7 @@ impl Folder {
         let _lock = self.lock(FlockOperation::NonBlockingLockExclusive)?;
         let mut decisions = Decisions::read(&self.dir)?;
         if decisions.of(name) != *expected {
-            return Err(io::Error::other("another program decided about it at this moment; try again"));
+            return Err(io::Error::other(Meanwhile));
         }
         let decided = change(&Change { folder: self, name })?;
         if decided != *expected {
@@ -198,6 +198,16 @@ impl Folder {
         }
         Ok(decisions)
     }
+}
+
+/// What was thought out counts no more: another program on this host decided something else meanwhile.
+#[derive(Debug, thiserror::Error)]
+#[error("another program decided about it at this moment; try again")]
+struct Meanwhile;
+
+/// Whether a change was not made because another program decided something meanwhile: thought out again it may be.
+pub(crate) fn was_overtaken(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Meanwhile>())
 }
 
 /// What can be changed while the lock is held.

@@ -124,6 +124,12 @@ async fn what_is_approved_is_in_use_and_stays_so_for_what_asks_no_more() {
     // The next asks for the same; the one after that for more.
     assert_eq!(install(&sandbox, &asks(6)).await.unwrap(), Installed::Updated);
     answers(&sandbox, 6).await;
+    // What was taken by itself is not written down as the owner's word.
+    let text = std::fs::read_to_string(home.config.modules_dir.join("decisions.json")).unwrap();
+    let mine = serde_json::from_str::<serde_json::Value>(&text).unwrap()["modules"]["mine"].clone();
+    assert_eq!(mine["approved"].as_array().unwrap().len(), 1, "{text}");
+    assert_eq!(mine["approved"][0]["sha256"].as_str().unwrap(), hash.to_string());
+    assert_eq!(mine["followed"][0]["after"].as_str().unwrap(), hash.to_string());
     held(install(&sandbox, &lists(&asks(8))).await);
     answers(&sandbox, 6).await;
     sandbox.shutdown().await;
@@ -242,6 +248,44 @@ async fn what_another_program_decides_is_taken_up_and_running_jobs_end_on_the_ol
     grip.gate.send(true).unwrap();
     assert_eq!(within("the old one's end", running).await.unwrap().value, Value::from(true));
     beside.shutdown().await;
+    minion.shutdown().await;
+}
+
+/// As by `salt-call`s that were typed at the same moment: each is a sandbox of its own over the same folder.
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_at_the_same_moment_are_all_made() {
+    let home = Home::new();
+    let (minion, _grip) = home.start().await;
+    install(&minion, &number(2)).await.unwrap();
+    let hash = held(install(&minion, ASKS).await);
+    let mut beside = Vec::new();
+    for _ in 0..5 {
+        beside.push(home.start().await);
+    }
+    // The same content, and others that are not here yet: none is told to try again, and none is lost.
+    let others: Vec<Sha256Hex> = (0..15).map(|n| Sha256Hex::from([n; 32])).collect();
+    let asked = (0..20).map(|n| {
+        let (sandbox, _) = &beside[n % beside.len()];
+        approve(sandbox, if n % 4 == 0 { hash } else { others[n - n / 4 - 1] })
+    });
+    for (n, answer) in futures_util::future::join_all(asked).await.into_iter().enumerate() {
+        let answer = answer.unwrap_or_else(|error| panic!("{n}: {error}"));
+        let state = field(&answer, &["state"]).as_str().unwrap().to_owned();
+        assert_eq!(state == "in use", n % 4 == 0, "{n}: {answer}");
+    }
+    let text = std::fs::read_to_string(home.config.modules_dir.join("decisions.json")).unwrap();
+    let file: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let approved = file["modules"]["mine"]["approved"].as_array().unwrap();
+    let approved: Vec<&str> = approved.iter().map(|item| item["sha256"].as_str().unwrap()).collect();
+    for sha256 in others.iter().chain([&hash]) {
+        let times = approved.iter().filter(|approved| **approved == sha256.to_string()).count();
+        assert_eq!(times, 1, "{sha256} in {text}");
+    }
+    until("the approved version", || minion.describe("mine").unwrap().sha256 == hash).await;
+    answers(&minion, 7).await;
+    for (sandbox, _) in beside {
+        sandbox.shutdown().await;
+    }
     minion.shutdown().await;
 }
 
