@@ -10,6 +10,7 @@ use std::time::Duration;
 use brine_sandbox_wire::DirectGrants;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::directories::Reach;
 use crate::link::Link;
 use crate::supervisor::{Executor, Lease, NoExecutor, Parts};
 
@@ -24,7 +25,7 @@ pub(crate) struct ExecutorSet {
     parts: Parts,
     idle: Duration,
     plain: Arc<Executor>,
-    others: Mutex<HashMap<DirectGrants, Arc<Executor>>>,
+    others: Mutex<HashMap<Reach, Arc<Executor>>>,
     places: Arc<Semaphore>,
 }
 
@@ -35,13 +36,16 @@ impl ExecutorSet {
         Ok(Self { parts, idle, plain, others: Mutex::default(), places: Arc::new(Semaphore::new(MAX_UP)) })
     }
 
-    fn others(&self) -> MutexGuard<'_, HashMap<DirectGrants, Arc<Executor>>> {
+    fn others(&self) -> MutexGuard<'_, HashMap<Reach, Arc<Executor>>> {
         self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The executor with these grants, started if it is not there. It stays for as long as the lease is held.
     pub(crate) async fn up(&self, direct: &DirectGrants) -> Result<(Lease, Arc<Link>), NoExecutor> {
-        let executor = if *direct == DirectGrants::default() { Arc::clone(&self.plain) } else { self.known(direct)? };
+        let executor = match *direct == DirectGrants::default() {
+            true => Arc::clone(&self.plain),
+            false => self.known(&Reach::of(direct).await)?,
+        };
         let lease = executor.lease();
         let link = match executor.link() {
             Some(link) => link,
@@ -50,12 +54,12 @@ impl ExecutorSet {
         Ok((lease, link))
     }
 
-    fn known(&self, direct: &DirectGrants) -> Result<Arc<Executor>, NoExecutor> {
+    fn known(&self, reach: &Reach) -> Result<Arc<Executor>, NoExecutor> {
         if self.places.is_closed() {
             return Err(NoExecutor::Stopped);
         }
         let mut others = self.others();
-        if let Some(executor) = others.get(direct) {
+        if let Some(executor) = others.get(reach) {
             return Ok(Arc::clone(executor));
         }
         if others.len() >= MAX_KNOWN {
@@ -64,8 +68,10 @@ impl ExecutorSet {
         if others.len() >= MAX_KNOWN {
             return Err(NoExecutor::Busy(MAX_UP));
         }
-        let executor = Arc::new(Executor::asleep(self.parts.clone(), direct.clone(), self.idle));
-        others.insert(direct.clone(), Arc::clone(&executor));
+        let executor = Arc::new(Executor::asleep(self.parts.clone(), reach.direct.clone(), self.idle));
+        // Its directories were others; who still runs there ends there.
+        others.iter().filter(|(other, _)| other.direct == reach.direct).for_each(|(_, before)| before.doze());
+        others.insert(reach.clone(), Arc::clone(&executor));
         Ok(executor)
     }
 

@@ -24,6 +24,7 @@ mod broker;
 mod cache;
 mod cgroup;
 mod compile;
+mod directories;
 mod examine;
 mod executors;
 mod grants;

@@ -110,7 +110,7 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
         Some(name) => user::of_a_module(name)?,
         None => program.user.clone(),
     };
-    let spec = spec(program, direct, user.as_ref()).await?;
+    let (spec, left_out) = spec(program, direct, user.as_ref()).await;
     let mut args = vec!["--max-running".to_owned(), program.max_running.to_string()];
     args.extend(spec.options());
     let (connection, theirs) = Connection::pair().map_err(|error| format!("no socket pair: {error}"))?;
@@ -149,6 +149,7 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
         observe(&status, user.as_ref(), &mut walls);
     }
     walls.cgroup = cgroup;
+    walls.notes.extend(left_out);
     let lacking = walls.lacking();
     if program.whole && !lacking.is_empty() {
         return Err(format!(
@@ -162,20 +163,16 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
     Ok(Process { child, pid, sender, receiver, life })
 }
 
-/// What the executor of these grants keeps.
-async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> Result<Spec, String> {
+/// What the executor of these grants keeps; and of directories that it cannot have, why, one line each. The others count.
+async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> (Spec, Vec<String>) {
     let mut spec = Spec::executor();
+    let mut left_out = Vec::new();
     for directory in &direct.directories {
         let path = &directory.path;
-        let real = tokio::fs::canonicalize(path).await;
-        let real = real.map_err(|error| format!("the granted directory {path} cannot be used: {error}"))?;
-        if real != std::path::Path::new(path) {
-            let real = real.display();
-            return Err(format!(
-                "the granted directory {path} is {real} by its real name; that is what a grant has to say"
-            ));
+        match crate::directories::why_left_out(path).await {
+            None => spec.directories.push(Grant { path: path.clone(), writable: directory.writable }),
+            Some(why) => left_out.push(format!("the granted directory {path} {why}: it is left out")),
         }
-        spec.directories.push(Grant { path: path.clone(), writable: directory.writable });
     }
     spec.connect = direct.network.iter().map(|rule| rule.ports).collect();
     spec.connect.sort_unstable();
@@ -184,7 +181,7 @@ async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> 
     spec.processes = user.is_some_and(|user| user.own).then_some(MAX_THREADS);
     let calls = program.max_running as u64 * MEMORY_PER_CALL;
     spec.memory = Some(program.memory.saturating_add(calls).saturating_add(MEMORY));
-    Ok(spec)
+    (spec, left_out)
 }
 
 /// What the kernel says of it counts more than what it says of itself.
@@ -272,25 +269,29 @@ mod tests {
             user: None,
         };
         let own = User { uid: 61_166, gid: 61_166, own: true };
-        let kept = spec(&program(), &direct("real"), Some(&own)).await.unwrap();
+        let (kept, left_out) = spec(&program(), &direct("real"), Some(&own)).await;
+        assert_eq!(left_out, [""; 0]);
         assert_eq!(kept.directories, [Grant { path: path("real"), writable: true }]);
         assert_eq!(kept.connect, [(80, 90), (443, 443)]);
         assert_eq!((kept.processes, kept.memory), (Some(4_096), Some((1 << 30) + (80 << 20) + (768 << 20))));
         // Others are the same user.
         let deploy = User { own: false, ..own };
-        assert_eq!(spec(&program(), &direct("real"), Some(&deploy)).await.unwrap().processes, None);
-        assert_eq!(spec(&program(), &direct("real"), None).await.unwrap().processes, None);
-        let error = spec(&program(), &direct("link"), None).await.unwrap_err();
-        let (link, real) = (path("link"), path("real"));
+        assert_eq!(spec(&program(), &direct("real"), Some(&deploy)).await.0.processes, None);
+        assert_eq!(spec(&program(), &direct("real"), None).await.0.processes, None);
+        // What cannot be had is left out, and what can be had is not.
+        let (link, real, missing) = (path("link"), path("real"), path("missing"));
+        let mut both = direct("link");
+        both.directories.extend([direct("missing"), direct("real")].into_iter().flat_map(|it| it.directories));
+        let (kept, left_out) = spec(&program(), &both, None).await;
+        assert_eq!(kept.directories, [Grant { path: real.clone(), writable: true }]);
         assert_eq!(
-            error,
-            format!("the granted directory {link} is {real} by its real name; that is what a grant has to say")
-        );
-        let error = spec(&program(), &direct("missing"), None).await.unwrap_err();
-        let missing = path("missing");
-        assert_eq!(
-            error,
-            format!("the granted directory {missing} cannot be used: No such file or directory (os error 2)")
+            left_out,
+            [
+                format!(
+                    "the granted directory {link} is {real} by its real name; that is what a grant has to say: it is left out"
+                ),
+                format!("the granted directory {missing} is not there: it is left out"),
+            ]
         );
     }
 

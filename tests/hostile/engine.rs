@@ -35,8 +35,13 @@ async fn a_rust_guest_that_goes_wrong() {
     rig.install("hostile", &hostile()).await;
     rig.attack("hostile.spin", vec![], CPU, &fails("hostile.spin was stopped: its CPU limit of 500 ms is used up"))
         .await;
-    rig.attack("hostile.dive", vec![0.into()], AT_ONCE, &fails("hostile.dive trapped: out of bounds memory access"))
-        .await;
+    rig.attack(
+        "hostile.dive",
+        vec![0.into()],
+        AT_ONCE,
+        &fails("hostile.dive trapped: out of bounds memory access (its own stack may be used up)"),
+    )
+    .await;
     let said =
         "hostile.trap trapped: it gave up (`unreachable` was executed); its last log line: panicked at …: my panic";
     rig.attack("hostile.trap", vec![text("my panic")], AT_ONCE, &fails(said)).await;

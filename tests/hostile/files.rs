@@ -163,6 +163,114 @@ async fn ways_out_of_a_directory() {
     rig.end().await;
 }
 
+/// What may only be read within what may be changed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_narrower_directory_holds() {
+    let granted = "filesystem: {\"{dir}/outer\": rw, \"{dir}/outer/mid/inner\": ro}";
+    let granted = NOTHING.replace("filesystem: {}", granted);
+    let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
+    let outer = rig.dir.join("outer");
+    for name in ["", "mid", "mid/inner", "mid/inner/sub", "spare"] {
+        std::fs::create_dir(outer.join(name)).unwrap();
+        everyones(&outer.join(name));
+    }
+    for name in ["mid/inner/file", "own"] {
+        std::fs::write(outer.join(name), "kept").unwrap();
+        everyones(&outer.join(name));
+    }
+    symlink("mid/inner/file", outer.join("link")).unwrap();
+    symlink("mid", outer.join("way")).unwrap();
+    rig.install("hostile", &hostile()).await;
+    let root = outer.to_str().unwrap();
+    for (op, path, other, gets) in [
+        ("read", "mid/inner/file", "", returns("kept")),
+        ("write", "mid/inner/file", "x", out()),
+        ("write", "link", "x", out()),
+        ("write", "way/inner/file", "x", out()),
+        ("truncate", "spare/../mid/inner/file", "", out()),
+        ("grow", "mid/inner/file", "", out()),
+        ("create", "mid/inner/new", "x", out()),
+        ("mkdir", "mid/inner/new", "", out()),
+        ("mutate", "mid/inner", "new", out()),
+        ("mutate", "way/inner/sub", "new", out()),
+        ("unlink", "mid/inner/file", "", out()),
+        ("rmdir", "mid/inner/sub", "", out()),
+        ("symlink", "mid/inner/new", "file", out()),
+        ("link", "linked", "mid/inner/file", out()),
+        ("link", "mid/inner/new", "own", out()),
+        ("rename", "mid/inner/file", "taken", out()),
+        ("rename", "own", "mid/inner/new", out()),
+        ("rename", "mid/inner", "taken", out()),
+        ("rename", "mid", "taken", out()),
+        ("rename", "spare", "mid", out()),
+        ("rmdir", "mid", "", out()),
+        ("write", "own", "mine", returns("4 bytes")),
+        ("mkdir", "mid/made", "", returns("done")),
+        ("rename", "mid/made", "made", returns("done")),
+    ] {
+        let args = vec![text(op), text(root), text(path), text(other)];
+        println!("{op} {path} {other}");
+        rig.attack("hostile.file", args, AT_ONCE, &gets).await;
+    }
+    let inner = outer.join("mid/inner");
+    assert_eq!(std::fs::read_to_string(inner.join("file")).unwrap(), "kept");
+    assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 2);
+    rig.end().await;
+}
+
+/// One directory that cannot be had is no matter of the others, and each is there when it can.
+#[tokio::test(flavor = "multi_thread")]
+async fn directories_that_are_left_out() {
+    let granted = "filesystem: {\"{dir}/there\": ro, \"{dir}/missing\": ro, \"{dir}/link\": rw, \"{dir}/file\": ro, \"{dir}/closed\": ro}";
+    let granted = NOTHING.replace("filesystem: {}", granted);
+    let rig = Rig::start(&format!("  modules:\n    hostile: {granted}\n")).await;
+    let dir = &rig.dir;
+    let make = |name: &str| {
+        std::fs::create_dir(dir.join(name)).unwrap();
+        std::fs::write(dir.join(name).join("inside"), name).unwrap();
+        open_to_all(&dir.join(name));
+    };
+    ["there", "other", "closed"].into_iter().for_each(make);
+    symlink("other", dir.join("link")).unwrap();
+    std::fs::write(dir.join("file"), "").unwrap();
+    // Of interest where the executor is not root.
+    let closed =
+        |mode| std::fs::set_permissions(dir.join("closed"), std::os::unix::fs::PermissionsExt::from_mode(mode));
+    closed(0o700).unwrap();
+    rig.install("hostile", &hostile()).await;
+    let read = async |name: &str, gets: &Gets| {
+        let args = vec![text("read"), text(dir.join(name).to_str().unwrap()), text("inside"), text("")];
+        rig.attack("hostile.file", args, AT_ONCE, gets).await;
+    };
+    let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    for _ in 0..8 {
+        read("there", &returns("there")).await;
+        let left_out = |name: &str, why: &str| {
+            fails(format!("no directory {0}; {0} was granted and is left out for now: {why}", path(name)))
+        };
+        read("missing", &left_out("missing", "No such file or directory (os error 2)")).await;
+        read("file", &left_out("file", "Not a directory (os error 20)")).await;
+        read("link", &left_out("link", "a part of its path is a symbolic link")).await;
+    }
+    let link = path("link");
+    let told = format!(
+        "{link}/inside cannot be seen: {link} was granted and is left out for now: a part of its path is a symbolic link"
+    );
+    rig.attack("hostile.stat", vec![text(&format!("{link}/inside")), true.into()], AT_ONCE, &fails(told)).await;
+    std::fs::remove_file(dir.join("link")).unwrap();
+    std::fs::remove_file(dir.join("file")).unwrap();
+    ["missing", "link", "file"].into_iter().for_each(make);
+    closed(0o755).unwrap();
+    for name in ["there", "missing", "link", "file", "closed"] {
+        read(name, &returns(name)).await;
+    }
+    // Another one takes its place.
+    std::fs::rename(dir.join("there"), dir.join("old")).unwrap();
+    make("there");
+    read("there", &returns("there")).await;
+    rig.end().await;
+}
+
 /// While the host's side swaps a directory for a link that leads out, nothing is read from there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_race_of_renames() {

@@ -54,7 +54,7 @@ pub(crate) fn wrong() -> Vec<(&'static str, String, &'static str)> {
         (
             "outofbounds",
             plain(r#"(memory 1) (func (export "run") (result i32) (i32.load (i32.const -4)))"#),
-            "….run trapped: out of bounds memory access",
+            "….run trapped: out of bounds memory access (its own stack may be used up)",
         ),
         (
             "unreachable",

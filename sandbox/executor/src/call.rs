@@ -165,6 +165,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
         }
         End::Returned(Err(Failure::Engine(error))) => outcome::engine(name, &error, store.data(), limits),
         End::Returned(Err(Failure::Function(message))) => {
+            let message = outcome::with_left_out(message, &store.data().files.directories, &run);
             let retcode = retcode.filter(|code| *code != 0).unwrap_or(1);
             Outcome::Failed { kind: FailKind::Function, message, retcode }
         }
@@ -325,7 +326,7 @@ async fn call(
     let func = instantiate(store, pre, function).await?;
     let mut results = vec![Val::Bool(false); usize::from(signature.result.is_some())];
     func.call_async(&mut *store, &params, &mut results).await?;
-    match (results.first(), &signature.result) {
+    match (results.first(), signature.result.as_deref()) {
         (Some(Val::Result(Err(error))), Some(crate::value::ty::Ty::Result(_, ty))) => {
             return Err(Failure::Function(match (error, ty) {
                 (Some(error), Some(ty)) => error_text(error, ty)?,
@@ -335,7 +336,7 @@ async fn call(
         (Some(Val::Result(Ok(value))), Some(crate::value::ty::Ty::Result(ty, _))) => {
             lift::optional(value.as_deref(), ty.as_deref(), &mut out)?;
         }
-        (value, ty) => lift::optional(value, ty.as_ref(), &mut out)?,
+        (value, ty) => lift::optional(value, ty, &mut out)?,
     }
     Ok(out.into_bytes())
 }

@@ -15,8 +15,10 @@ use rustix::io::Errno;
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use crate::narrower::Narrower;
+
 /// How often a path is tried again when something was renamed on its way meanwhile.
-const TRIES: usize = 32;
+pub const TRIES: usize = 32;
 
 /// Characters of a path in a message.
 const MAX_PATH: usize = 300;
@@ -28,12 +30,52 @@ pub struct Opened {
     pub path: String,
     /// None where this host does not have it.
     pub dir: Option<Dir>,
+    /// Why there is none, and whether it is merely not there.
+    left_out: Option<(String, bool)>,
+}
+
+impl Opened {
+    fn open(Directory { path, writable }: &Directory) -> Self {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let (perms, mode) = match writable {
+            true => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
+            false => (FsPerms::ReadOnly, OpenMode::READ),
+        };
+        match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+            Ok(fd) => {
+                let dir = Dir::new(File::from(fd), perms, mode, false);
+                Self { path: path.clone(), dir: Some(dir), left_out: None }
+            }
+            Err(error) => {
+                let why = match error {
+                    Errno::LOOP => "a part of its path is a symbolic link".to_owned(),
+                    error => error.to_string(),
+                };
+                Self { path: path.clone(), dir: None, left_out: Some((why, error == Errno::NOENT)) }
+            }
+        }
+    }
+
+    /// Whether it is left out for another reason than that it is not there.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        self.left_out.as_ref().is_some_and(|(_, missing)| !missing)
+    }
+
+    /// Why a directory that was granted is left out: the rest of a sentence that begins with its path.
+    #[must_use]
+    pub fn why_left_out(&self) -> Option<String> {
+        let (why, _) = self.left_out.as_ref()?;
+        Some(format!("was granted and is left out for now: {why}"))
+    }
 }
 
 /// The granted directories of a call.
 #[derive(Default, Clone)]
 pub struct Directories {
     opened: Vec<Opened>,
+    narrower: Arc<Narrower>,
 }
 
 impl Directories {
@@ -41,23 +83,32 @@ impl Directories {
     /// left out; a line for the log says so.
     #[must_use]
     pub fn open(granted: &[Directory]) -> (Self, Vec<String>) {
-        let mut lines = Vec::new();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let opened = granted.iter().map(|Directory { path, writable }| {
-            let fd = rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve);
-            let fd = fd.map_err(|error| {
-                lines.push(format!("the directory {} cannot be seen: {error}", brine_text::short(path, MAX_PATH)));
-            });
-            let (perms, mode) = match writable {
-                true => (FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE),
-                false => (FsPerms::ReadOnly, OpenMode::READ),
-            };
-            let dir = fd.ok().map(|fd| Dir::new(File::from(fd), perms, mode, false));
-            Opened { path: path.clone(), dir }
-        });
-        let opened = opened.collect();
-        (Self { opened }, lines)
+        let opened: Vec<Opened> = granted.iter().map(Opened::open).collect();
+        let left_out = opened.iter().filter_map(|opened| Some((&opened.path, opened.left_out.as_ref()?)));
+        let mut lines: Vec<String> = left_out
+            .map(|(path, (why, _))| format!("the directory {} cannot be seen: {why}", brine_text::short(path, MAX_PATH)))
+            .collect();
+        let each: Vec<_> = granted
+            .iter()
+            .zip(&opened)
+            .map(|(granted, opened)| (granted, opened.dir.as_ref().map(|dir| &dir.dir)))
+            .collect();
+        let narrower = Narrower::new(&each);
+        if !narrower.is_empty() {
+            lines.extend(narrower.closed().iter().map(|line| brine_text::short(line, 3 * MAX_PATH)));
+        }
+        (Self { opened, narrower: Arc::new(narrower) }, lines)
+    }
+
+    /// What may only be read within what may be changed, where there is such.
+    #[must_use]
+    pub fn narrower(&self) -> Option<Arc<Narrower>> {
+        (!self.narrower.is_empty()).then(|| Arc::clone(&self.narrower))
+    }
+
+    /// Those that are left out, with the rest of the sentence that says why.
+    pub fn left_out(&self) -> impl Iterator<Item = (&str, String)> {
+        self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.why_left_out()?)))
     }
 
     /// Those that are there, with their paths.
@@ -69,6 +120,14 @@ impl Directories {
     #[must_use]
     pub fn is_root(&self, file: &Arc<File>) -> bool {
         self.iter().any(|(path, dir)| path == "/" && Arc::ptr_eq(&dir.dir, file))
+    }
+
+    /// What is told of a path that has to do with a directory that is left out: it is in it, or on the way to it.
+    #[must_use]
+    pub fn why_not(&self, path: &str) -> Option<String> {
+        let concerned = |of: &str| below(path, of).is_some() || below(of, path).is_some();
+        let (of, why) = self.left_out().find(|(of, _)| concerned(of))?;
+        Some(format!("{} cannot be seen: {} {why}", brine_text::short(path, MAX_PATH), brine_text::short(of, MAX_PATH)))
     }
 
     /// The granted directories that a path of the host may be in, the closest first, each with what is left of the path.

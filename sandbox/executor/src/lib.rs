@@ -11,7 +11,7 @@
 //! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use
 //! - [`params`]: parameters with static types
 //! - [`request`]: how large what it asks of the minion may be
-//! - [`directories`]: the granted directories, and paths below them
+//! - [`directories`]: the granted directories, and paths below them; [`narrower`]: one for reading within one for writing
 //! - [`budget`]: what it may write and make there
 //! - [`network`]: where a call may connect to
 //! - [`outcome`]: how a failure reads
@@ -27,6 +27,7 @@ pub mod host;
 pub mod links;
 pub mod load;
 pub mod modules;
+pub mod narrower;
 pub mod network;
 pub mod outcome;
 pub mod params;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use brine_sandbox_wire::{FailKind, Limits, Outcome};
+use brine_sandbox_wire::{FailKind, Limits, Outcome, Run};
 use wasmtime::Trap;
 use wasmtime::component::ResourceTableError;
 
+use crate::directories::Directories;
 use crate::guest::{Guest, MAX_HANDLES, MAX_RESOURCES};
 
 /// Characters of an error that comes from somewhere else.
@@ -153,9 +154,28 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
     failed(FailKind::Trap, format!("{name} cannot go on: {}", brine_text::short(&root, MAX_REASON)))
 }
 
+/// The message of a function that failed; where it is about a directory that was granted and is left out, as its words or its arguments
+/// tell, with why.
+#[must_use]
+pub fn with_left_out(mut message: String, directories: &Directories, run: &Run) -> String {
+    let named = |text: &[u8], path: &str| text.windows(path.len().max(1)).any(|part| part == path.as_bytes());
+    let about = |path: &str, message: &str| {
+        named(message.as_bytes(), path) || named(&run.args, path) || named(&run.kwargs, path)
+    };
+    let left_out = directories.left_out().find(|(path, why)| about(path, &message) && !message.contains(why));
+    if let Some((path, why)) = left_out {
+        let end = message.trim_end_matches(['.', ' ', '\n']).len();
+        message.truncate(end);
+        message.push_str(&format!("; {} {}", brine_text::short(path, MAX_REASON), brine_text::short(&why, MAX_REASON)));
+    }
+    message
+}
+
 fn reason(trap: Trap) -> String {
     match trap {
         Trap::StackOverflow => "stack overflow".to_owned(),
+        // Languages that lay their stack below their data have no better word for one that is full.
+        Trap::MemoryOutOfBounds => "out of bounds memory access (its own stack may be used up)".to_owned(),
         Trap::UnreachableCodeReached => "it gave up (`unreachable` was executed)".to_owned(),
         other => {
             let text = other.to_string();

@@ -4,6 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use brine_sandbox_wire::Directory;
+
+use crate::directories::NOT_THERE;
 use crate::grants::{Names, ProcessGrant, is_glob};
 use crate::policy::{Capability, Entry, Grant, Policy, Rules};
 use crate::settings::others_may_write;
@@ -109,17 +112,40 @@ fn of_entry(path: &str, entry: &Entry, table: &Table, accounts: &Accounts<'_>, f
         let path = format!("{path}:{}", capability.key());
         match grant {
             Grant::Process(process) => of_process(&path, process, accounts, findings),
-            Grant::Directories(directories) => {
-                for directory in directories.iter().filter(|directory| !Path::new(&directory.path).is_dir()) {
-                    findings.push(format!("{path}: there is no directory {}", directory.path));
-                }
-            }
+            Grant::Directories(directories) => of_directories(&path, directories, findings),
             Grant::Names(Names::Only(names)) if *capability == Capability::Functions => {
                 for name in names.iter().filter(|name| !is_glob(name) && !is_there(table, name)) {
                     findings.push(format!("{path}: there is no function {name}"));
                 }
             }
             _ => {}
+        }
+    }
+}
+
+fn of_directories(path: &str, directories: &[Directory], findings: &mut Vec<String>) {
+    for inner in directories {
+        let at = &inner.path;
+        let outer = directories.iter().find(|outer| !inner.writable && outer.writable && outer.rest(at).is_some());
+        let left_out = crate::directories::why_left_out_now(at);
+        match (&left_out, outer) {
+            // Nobody can make it there: that would be to choose what may only be read.
+            (Some(why), Some(outer)) if why != NOT_THERE => findings.push(format!(
+                "{path}: {at} {why}; it is left out as long as that is so, and {}, which it is within, cannot be changed",
+                outer.path
+            )),
+            (Some(why), _) if why != NOT_THERE => {
+                findings.push(format!("{path}: {at} {why}; it is left out as long as that is so"));
+            }
+            (Some(_), _) => findings.push(format!("{path}: there is no directory {at}; it is left out until there is")),
+            (None, _) => {}
+        }
+        if let Some(outer) = outer {
+            findings.push(format!(
+                "{path}: {at} (ro) is within {} (rw): it can only be read, and neither it nor what is on the way to it can be made, \
+                 moved or removed",
+                outer.path
+            ));
         }
     }
 }
@@ -193,7 +219,7 @@ mod tests {
             "sandbox:modules:mine:process:users: /etc/passwd has no user other".to_owned(),
             "sandbox:modules:mine:process:groups: /etc/group has no group others".to_owned(),
             "sandbox:modules:mine:process:cwd: there is no directory /no/dir".to_owned(),
-            "sandbox:modules:mine:filesystem: there is no directory /no/dir".to_owned(),
+            "sandbox:modules:mine:filesystem: there is no directory /no/dir; it is left out until there is".to_owned(),
             "sandbox:modules:mine:functions: there is no function mine.f".to_owned(),
             "sandbox:modules:mine:functions: there is no function x".to_owned(),
             "sandbox:modules:mine.f: there is no module mine".to_owned(),
@@ -201,5 +227,34 @@ mod tests {
             "sandbox:replace_standard: there is no module test".to_owned(),
         ];
         assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn what_of_directories_does_not_hold_as_written_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let base = base.to_str().unwrap();
+        fs::create_dir_all(format!("{base}/outer/inner")).unwrap();
+        fs::write(format!("{base}/file"), "").unwrap();
+        std::os::unix::fs::symlink("inner", format!("{base}/outer/link")).unwrap();
+        let found = |directories: &str| {
+            let config = format!("modules:\n  mine: {{filesystem: {{{}}}}}\n", directories.replace('@', base));
+            let policy = Settings::read(&yaml(&config)).unwrap().policy;
+            let found = of_policy(&policy, &Table::new(), &Accounts { users: "", groups: "" });
+            let about = found.iter().filter_map(|line| line.strip_prefix("sandbox:modules:mine:filesystem: "));
+            about.map(|line| line.replace(base, "@")).collect::<Vec<_>>()
+        };
+        let within = "(ro) is within @/outer (rw): it can only be read, and neither it nor what is on the way to it can be made, \
+                      moved or removed";
+        assert_eq!(found("@/outer: rw, @/outer/inner: ro"), [format!("@/outer/inner {within}")]);
+        assert_eq!(found("@/outer: ro, @/outer/inner: rw"), [""; 0]);
+        assert_eq!(found("@/file: ro"), ["@/file is no directory; it is left out as long as that is so"]);
+        let real = "@/outer/link is @/outer/inner by its real name; that is what a grant has to say; it is left out as long as that \
+                    is so";
+        assert_eq!(found("@/outer/link: rw"), [real]);
+        assert_eq!(
+            found("@/outer: rw, @/outer/link: ro"),
+            [format!("{real}, and @/outer, which it is within, cannot be changed"), format!("@/outer/link {within}"),]
+        );
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_sandbox::Sandbox;
+use brine_sandbox::{PolicyOp, Sandbox};
 use rmpv::Value;
 use serde_json::json;
 
@@ -169,6 +169,61 @@ async fn crash_loops_are_bounded_for_each() {
     );
     assert_eq!(call(&sandbox, "m0.number").await.value, Value::from(0));
     assert_eq!(sandbox.executor_pid(), Some(plain));
+    sandbox.shutdown().await;
+}
+
+/// One directory that is not there, is none or leads elsewhere is no matter of the others, and each is taken up when it is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn directories_that_cannot_be_had_are_left_out_until_they_can() {
+    let home = Home::new();
+    let root = home.config.standard_dir.parent().unwrap().canonicalize().unwrap();
+    let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+    std::fs::create_dir(path("there")).unwrap();
+    std::fs::write(path("file"), "").unwrap();
+    std::os::unix::fs::symlink("there", path("link")).unwrap();
+    let names = ["there", "missing", "file", "link"];
+    let granted: serde_json::Map<_, _> = names.iter().map(|name| (path(name), json!("ro"))).collect();
+    let home = home.policy(&json!({ "modules": { "mine": { "jobs": true, "filesystem": granted } } }));
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&reaches()), None, "base").await.unwrap();
+    let plain = sandbox.executor_pid().unwrap();
+    // The process that serves it now.
+    let served = async || {
+        let before = sandbox.executor_pids();
+        assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(7));
+        let after = sandbox.executor_pids();
+        let new: Vec<u32> = after.into_iter().filter(|pid| *pid != plain && !before.contains(pid)).collect();
+        new.first().copied()
+    };
+    let first = served().await;
+    assert!(first.is_some());
+    for _ in 0..7 {
+        assert_eq!(served().await, None, "nothing died, nothing changed");
+    }
+    let check = sandbox.report(PolicyOp::Check).await.unwrap().to_string();
+    for why in [
+        format!("the granted directory {} is not there: it is left out", path("missing")),
+        format!("the granted directory {} is no directory: it is left out", path("file")),
+        format!("the granted directory {} is {} by its real name", path("link"), path("there")),
+        format!("there is no directory {}; it is left out until there is", path("missing")),
+        format!("{} is no directory; it is left out as long as that is so", path("file")),
+    ] {
+        assert!(check.contains(&why), "{why}: {check}");
+    }
+    assert!(!check.contains(&format!("the granted directory {} ", path("there"))), "{check}");
+    // Each that appears counts for the next job.
+    std::fs::create_dir(path("missing")).unwrap();
+    assert!(served().await.is_some());
+    std::fs::remove_file(path("link")).unwrap();
+    std::fs::create_dir(path("link")).unwrap();
+    assert!(served().await.is_some());
+    // So does another one in its place, which the walls of the process before do not know.
+    std::fs::rename(path("there"), path("old")).unwrap();
+    std::fs::create_dir(path("there")).unwrap();
+    assert!(served().await.is_some());
+    std::fs::remove_dir(path("there")).unwrap();
+    assert!(served().await.is_some());
+    assert_eq!(served().await, None);
     sandbox.shutdown().await;
 }
 

@@ -6,9 +6,9 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort, PathBeneath, Ruleset,
     RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
-use crate::{Kind, Spec, WallError, Walls};
+use crate::{Kind, Spec, Walls};
 
 /// The newest version whose rights this knows; an older kernel enforces what it has of them.
 const NEWEST: ABI = ABI::V9;
@@ -17,7 +17,8 @@ const NEWEST: ABI = ABI::V9;
 const MAX_PORTS: u32 = 2_048;
 
 /// Opens the granted directories, by paths without symbolic links: who can replace a part of one must not choose what is granted.
-pub(crate) fn open(spec: &Spec) -> Result<Vec<(OwnedFd, bool)>, WallError> {
+/// One that cannot be opened is left out, and that is noted; the others count.
+pub(crate) fn open(spec: &Spec, walls: &mut Walls) -> Vec<(OwnedFd, bool)> {
     let open = |path: &str| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -28,11 +29,32 @@ pub(crate) fn open(spec: &Spec) -> Result<Vec<(OwnedFd, bool)>, WallError> {
         }
     };
     let uid = rustix::process::geteuid().as_raw();
-    let grants = spec.directories.iter().map(|grant| match open(&grant.path) {
-        Ok(directory) => Ok((directory, grant.writable)),
-        Err(why) => Err(WallError::Directory { path: grant.path.clone(), uid, why }),
-    });
-    grants.collect()
+    let mut opened = Vec::new();
+    for grant in &spec.directories {
+        let directory = match open(&grant.path) {
+            Ok(directory) => directory,
+            Err(why) => {
+                walls.notes.push(format!("the directory {} is left out: user {uid} cannot open it: {why}", grant.path));
+                continue;
+            }
+        };
+        // Rules of landlock only add: what may be changed around it may be changed in it, but for a mount that says otherwise.
+        if let Some(outer) = spec.writable_around(grant)
+            && !is_read_only(&directory)
+        {
+            let (outer, inner) = (&outer.path, &grant.path);
+            walls
+                .missing
+                .push(format!("once escaped it can change {inner}, which may only be read, as it can {outer}"));
+        }
+        opened.push((directory, grant.writable));
+    }
+    opened
+}
+
+/// Whether the mount of a directory is one for reading.
+fn is_read_only(directory: &OwnedFd) -> bool {
+    rustix::fs::fstatvfs(directory).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 fn rights(writable: bool) -> BitFlags<AccessFs> {
@@ -186,7 +208,8 @@ mod tests {
         spec.option("--read-write", &format!("{root}/rw")).unwrap();
         spec.option("--connect-port", port).unwrap();
         let mut walls = Walls::default();
-        restrict(&spec, open(&spec).unwrap(), &mut walls);
+        let directories = open(&spec, &mut walls);
+        restrict(&spec, directories, &mut walls);
         println!("\n> {}", walls.landlock);
         let say = |what: &str, result: Result<(), std::io::Error>| {
             let error = result.err().map(|error| error.raw_os_error().unwrap_or_default().to_string());
@@ -222,15 +245,48 @@ mod tests {
             spec.option("--read-only", root.join(name).to_str().unwrap()).unwrap();
             spec
         };
-        assert_eq!(open(&spec("real")).unwrap().len(), 1);
         for (name, why) in [
             ("link", "a part of its path is a symbolic link"),
             ("link/below", "a part of its path is a symbolic link"),
             ("missing", "No such file or directory (os error 2)"),
             ("file", "Not a directory (os error 20)"),
         ] {
-            let error = open(&spec(name)).unwrap_err().to_string();
-            assert!(error.contains(root.join(name).to_str().unwrap()) && error.ends_with(why), "{error}");
+            let mut walls = Walls::default();
+            let mut spec = spec(name);
+            spec.option("--read-only", root.join("real").to_str().unwrap()).unwrap();
+            assert_eq!(open(&spec, &mut walls).len(), 1, "the other one counts");
+            let [note] = &walls.notes[..] else { panic!("{walls:?}") };
+            assert!(note.contains(root.join(name).to_str().unwrap()) && note.ends_with(why), "{note}");
+            assert_eq!(walls.missing, [""; 0]);
+        }
+    }
+
+    #[test]
+    fn what_may_only_be_read_within_what_may_be_changed_is_said() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("outer/inner")).unwrap();
+        std::fs::create_dir_all(root.join("outermost")).unwrap();
+        let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+        let missing = |grants: &[(&str, &str)]| {
+            let mut spec = Spec::executor();
+            grants.iter().for_each(|(option, name)| assert!(spec.option(option, &path(name)).unwrap()));
+            let mut walls = Walls::default();
+            assert_eq!(open(&spec, &mut walls).len(), grants.len());
+            walls.missing
+        };
+        let (ro, rw) = ("--read-only", "--read-write");
+        let (inner, outer) = (path("outer/inner"), path("outer"));
+        assert_eq!(
+            missing(&[(rw, "outer"), (ro, "outer/inner")]),
+            [format!("once escaped it can change {inner}, which may only be read, as it can {outer}")]
+        );
+        for whole in [
+            [(ro, "outer"), (rw, "outer/inner")],
+            [(rw, "outer"), (ro, "outermost")],
+            [(rw, "outer"), (rw, "outer/inner")],
+        ] {
+            assert_eq!(missing(&whole), [""; 0], "{whole:?}");
         }
     }
 

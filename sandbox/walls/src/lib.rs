@@ -29,16 +29,6 @@ pub enum WallError {
     /// Landlock would not hold for the other threads.
     #[error("there are {0} threads already; the walls come first")]
     Threads(usize),
-    /// A granted directory.
-    #[error("the granted directory {path} cannot be opened by user {uid}: {why}")]
-    Directory {
-        /// Its path.
-        path: String,
-        /// Who tried.
-        uid: u32,
-        /// One line.
-        why: String,
-    },
     /// What every kernel has.
     #[error("cannot {what}: {why}")]
     Limit {
@@ -60,9 +50,9 @@ pub fn raise(spec: &Spec) -> Result<Walls, WallError> {
             more => return Err(WallError::Threads(more)),
         }
     }
-    // While they can be opened.
-    let directories = files::open(spec)?;
     let mut walls = Walls { uid: rustix::process::geteuid().as_raw(), ..Walls::default() };
+    // While they can be opened.
+    let directories = files::open(spec, &mut walls);
     limits::die_with_the_parent()?;
     limits::be_first_to_go();
     limits::lower(spec, &mut walls)?;

@@ -76,6 +76,15 @@ impl Spec {
         self.directories.iter().any(|directory| directory.writable)
     }
 
+    /// A directory that may be changed around one that may only be read.
+    pub(crate) fn writable_around(&self, inner: &Grant) -> Option<&Grant> {
+        let within = |outer: &Grant| {
+            let rest = inner.path.strip_prefix(outer.path.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/'))
+        };
+        self.directories.iter().find(|outer| !inner.writable && outer.writable && within(outer))
+    }
+
     /// The options by which a program is told this: `--read-only /etc --connect-port 80-443`.
     #[must_use]
     pub fn options(&self) -> Vec<String> {

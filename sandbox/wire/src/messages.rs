@@ -174,6 +174,15 @@ pub struct Directory {
     pub writable: bool,
 }
 
+impl Directory {
+    /// What is left of the path of something within it: of `/srv/app/x` within `/srv/app` it is `x`.
+    #[must_use]
+    pub fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let rest = path.strip_prefix(self.path.trim_end_matches('/'))?.strip_prefix('/')?;
+        (!rest.is_empty()).then_some(rest)
+    }
+}
+
 /// Hosts and ports that guests may connect to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NetworkRule {

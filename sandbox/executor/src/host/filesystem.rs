@@ -190,6 +190,20 @@ fn wanted(dir: &Dir, path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -
     Ok(Wanted { flags: wanted, mode })
 }
 
+/// A name in a directory.
+struct Entry {
+    fd: Resource<Descriptor>,
+    path: String,
+    /// Whether the directory was opened for this.
+    own: bool,
+}
+
+impl Entry {
+    fn fd(&self) -> Resource<Descriptor> {
+        Resource::new_borrow(self.fd.rep())
+    }
+}
+
 fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> {
     match table.get(fd)? {
         Descriptor::Dir(dir) => Ok(dir.clone()),
@@ -223,6 +237,43 @@ impl Guest {
 
     fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
+    }
+
+    /// An entry that is to be made (`new`), replaced or removed: where a narrower grant may be in the way, its directory and its name
+    /// there, once it is known that it may be.
+    async fn entry(&mut self, fd: Resource<Descriptor>, path: String, new: bool) -> FsResult<Entry> {
+        let dir = directory(&self.table, &fd)?;
+        let Some(narrower) = self.files.directories.narrower() else { return Ok(Entry { fd, path, own: false }) };
+        if dir.perms == FsPerms::ReadOnly {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let root = self.files.directories.is_root(&dir.dir);
+        let (of, path) = blocking(move || narrower.entry(&dir.dir, root, &path, new)).await?;
+        let of = Dir::new(File::from(of), FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE, false);
+        Ok(Entry { fd: self.table.push(Descriptor::Dir(of))?, path, own: true })
+    }
+
+    async fn two_entries(
+        &mut self,
+        from: (Resource<Descriptor>, String),
+        to: (Resource<Descriptor>, String),
+        new: bool,
+    ) -> FsResult<(Entry, Entry)> {
+        let from = self.entry(from.0, from.1, false).await?;
+        match self.entry(to.0, to.1, new).await {
+            Ok(to) => Ok((from, to)),
+            Err(error) => {
+                self.leave(from)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn leave(&mut self, Entry { fd, own, .. }: Entry) -> FsResult<()> {
+        if own {
+            self.table.delete(fd)?;
+        }
+        Ok(())
     }
 
     /// What a path leads to, for what needs no more than that.
@@ -307,12 +358,75 @@ impl HostDescriptor for Guest {
         sync() -> FsResult<()>;
         stat() -> FsResult<DescriptorStat>;
         readlink_at(path: String) -> FsResult<String>;
-        remove_directory_at(path: String) -> FsResult<()>;
-        rename_at(path: String, to: Resource<Descriptor>, new: String) -> FsResult<()>;
-        unlink_file_at(path: String) -> FsResult<()>;
         is_same_object(other: Resource<Descriptor>) -> wasmtime::Result<bool>;
         metadata_hash() -> FsResult<MetadataHashValue>;
         metadata_hash_at(flags: PathFlags, path: String) -> FsResult<MetadataHashValue>;
+    }
+
+    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, true).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let made = self.new_name()?;
+        let done = HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await;
+        self.leave(entry)?;
+        made.keep(done)
+    }
+
+    async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, true).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let made = self.new_name()?;
+        let done = HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await;
+        self.leave(entry)?;
+        made.keep(done)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, false).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let done = HostDescriptor::unlink_file_at(&mut self.filesystem(), fd, path).await;
+        self.leave(entry)?;
+        done
+    }
+
+    async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, false).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let done = HostDescriptor::remove_directory_at(&mut self.filesystem(), fd, path).await;
+        self.leave(entry)?;
+        done
+    }
+
+    async fn rename_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+        to: Resource<Descriptor>,
+        new: String,
+    ) -> FsResult<()> {
+        let (from, to) = self.two_entries((fd, path), (to, new), false).await?;
+        let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
+        let done = HostDescriptor::rename_at(&mut self.filesystem(), fd, path, other, new).await;
+        self.leave(from)?;
+        self.leave(to)?;
+        done
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        to: Resource<Descriptor>,
+        new: String,
+    ) -> FsResult<()> {
+        let (from, to) = self.two_entries((fd, path), (to, new), true).await?;
+        let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
+        let made = self.new_name()?;
+        let done = HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, other, new).await;
+        self.leave(from)?;
+        self.leave(to)?;
+        made.keep(done)
     }
 
     async fn open_at(
@@ -328,22 +442,27 @@ impl HostDescriptor for Guest {
         self.room().map_err(FsError::trap)?;
         let root = self.files.directories.is_root(&dir.dir);
         let budget = Arc::clone(&self.files.budget);
+        let narrower = self.files.directories.narrower();
         let opened = blocking(move || {
             let made = OFlags::CREATE | OFlags::EXCL;
             let (create, exclusive) = (flags.contains(OFlags::CREATE), flags.contains(OFlags::EXCL));
-            let fd = opened(&budget, create, exclusive, |create| {
+            let opened = opened(&budget, create, exclusive, |create| {
                 let flags = if create { flags } else { flags - made };
-                open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))
+                match &narrower {
+                    None => Ok((open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))?, true)),
+                    Some(narrower) => narrower.open(&dir.dir, root, &path, flags, mode.contains(OpenMode::WRITE)),
+                }
             });
-            let fd = match fd? {
-                Ok(fd) => fd,
+            let (fd, may_change) = match opened? {
+                Ok(opened) => opened,
                 Err(failure) => return Ok(Err(failure)),
             };
+            let perms = if may_change { dir.perms } else { FsPerms::ReadOnly };
             let is_directory = is_directory(&fd)?;
             let file = File::from(fd);
             Ok(Ok(match is_directory {
-                true => Descriptor::Dir(Dir::new(file, dir.perms, mode, false)),
-                false => Descriptor::File(filesystem::File::new(file, dir.perms, mode, false)),
+                true => Descriptor::Dir(Dir::new(file, perms, mode, false)),
+                false => Descriptor::File(filesystem::File::new(file, perms, mode, false)),
             }))
         });
         let opened = opened.await?.map_err(FsError::trap)?;
@@ -376,8 +495,12 @@ impl HostDescriptor for Guest {
         // Of what is open: those of a path are not judged by landlock. A link's own cannot be set so, and nobody does.
         let mut how = OFlags::RDONLY;
         how.set(OFlags::NOFOLLOW, !flags.contains(PathFlags::SYMLINK_FOLLOW));
-        let mode = Mode::empty();
-        blocking(move || rustix::fs::futimens(open_file(&dir, root, &path, how, mode)?, &times)).await
+        let narrower = self.files.directories.narrower();
+        let opened = move || match narrower {
+            None => open_file(&dir, root, &path, how, Mode::empty()),
+            Some(narrower) => narrower.open(&dir, root, &path, how, true).map(|(fd, _)| fd),
+        };
+        blocking(move || rustix::fs::futimens(opened()?, &times)).await
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
@@ -424,28 +547,6 @@ impl HostDescriptor for Guest {
         let taken = budget.write(&file, Some(offset), buffer.len()).map_err(FsError::trap)?;
         let done = HostDescriptor::write(&mut self.filesystem(), fd, buffer, offset).await;
         done.inspect_err(|_| budget.give_back(taken))
-    }
-
-    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
-        let made = self.new_name()?;
-        made.keep(HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await)
-    }
-
-    async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
-        let made = self.new_name()?;
-        made.keep(HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await)
-    }
-
-    async fn link_at(
-        &mut self,
-        fd: Resource<Descriptor>,
-        flags: PathFlags,
-        path: String,
-        to: Resource<Descriptor>,
-        new: String,
-    ) -> FsResult<()> {
-        let made = self.new_name()?;
-        made.keep(HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, to, new).await)
     }
 
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {

@@ -24,6 +24,9 @@ impl wit::Host for Guest {
             Ok(stat) => Ok(stat),
             Err(Missing::Said(error)) => Err(error),
             Err(Missing::NotGranted) => {
+                if let Some(why) = self.files.directories.why_not(&path) {
+                    return Ok(Err(wit::Error::NotGranted(why)));
+                }
                 let line = DirectoriesOp::Line { path: directory_of(&path).to_owned() };
                 let how = self.ask_for::<String>("metadata.stat", HostOp::Directories(line)).await?;
                 let refusal = not_granted(&self.module, &path);
@@ -61,7 +64,7 @@ fn stat(directories: &Directories, path: &str, follow: bool) -> Result<wit::File
     let mut missing = false;
     for (opened, rest) in directories.around(path) {
         let Some(dir) = &opened.dir else {
-            missing = true;
+            missing |= !opened.is_refused();
             continue;
         };
         return match look_below(&dir.dir, opened.path == "/", &rest, follow).and_then(|fd| read(&fd)) {
