@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use brine_protocol::{exit, trusted_path};
+use brine_protocol::exit;
+use brine_protocol::trusted_path::{self, LastLink};
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
 
 use crate::ProcessError;
@@ -172,7 +173,8 @@ fn give_contents(dir: &OwnedFd, to: &Other, depth: usize) -> io::Result<()> {
 
 /// Makes the file, if need be, and gives it.
 fn give_file(path: &Path, to: &Other) -> io::Result<()> {
-    let file = trusted_path::open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o640, to.uid())?;
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    let file = trusted_path::open_file(path, flags, 0o640, to.uid(), LastLink::Refused)?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.nlink() > 1 {
         return Err(io::Error::other("it is no regular file, or has a second name elsewhere"));

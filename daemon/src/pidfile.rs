@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use brine_protocol::{exit, trusted_path};
+use brine_protocol::exit;
+use brine_protocol::trusted_path::{self, LastLink};
 use rustix::fs::{FlockOperation, OFlags};
 
 use crate::ProcessError;
@@ -25,7 +26,7 @@ impl PidFile {
     pub fn take(program: &str, path: &Path) -> Result<Option<Self>, ProcessError> {
         let open = || -> io::Result<File> {
             let user = rustix::process::geteuid().as_raw();
-            trusted_path::open_file(path, OFlags::RDWR | OFlags::CREATE, 0o644, user)
+            trusted_path::open_file(path, OFlags::RDWR | OFlags::CREATE, 0o644, user, LastLink::Refused)
         };
         let mut file = match open() {
             Ok(file) => file,

@@ -19,6 +19,8 @@ use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _}
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::trusted_path::{self, LastLink};
+
 /// Starts logging. The level is one of [`LEVELS`]; what is logged to the file has its own. Only the first call of a program counts.
 ///
 /// # Errors
@@ -156,7 +158,7 @@ pub fn parse_level(name: &str) -> Result<LevelFilter, String> {
 fn open(path: &Path) -> Result<File, String> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let user = rustix::process::geteuid().as_raw();
-    crate::trusted_path::open_file(path, flags, 0o640, user)
+    trusted_path::open_file(path, flags, 0o640, user, LastLink::Followed)
         .map_err(|e| format!("cannot open the log file {}: {e}", path.display()))
 }
 

@@ -23,13 +23,23 @@ const PARENTS: Mode = Mode::from_raw_mode(0o755);
 const STICKY: u32 = 0o1000;
 const ANYBODY_WRITES: u32 = 0o002;
 
-/// Opens a file to write: a regular one of root or of `user`, or a device of root. Folders on the way are made. `flags` say how
-/// (`WRONLY | APPEND | CREATE`); `mode` is that of a new file.
+/// A symlink at the end of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastLink {
+    /// Followed, if it is root's or this process's user's.
+    Followed,
+    /// Refused, whosever it is.
+    Refused,
+}
+
+/// Opens a file to write: a regular one of root or of `user`, or a device of root. Folders on the way are made, and belong to root or
+/// `user`. `flags` say how (`WRONLY | APPEND | CREATE`); `mode` is that of a new file.
 ///
 /// # Errors
 /// Those of the file system, and PermissionDenied where somebody else decides what the path leads to.
-pub fn open_file(path: &Path, flags: OFlags, mode: u32, user: u32) -> io::Result<File> {
-    let End { dir, name, sticky, kernels, .. } = walk(path, user, false)?;
+pub fn open_file(path: &Path, flags: OFlags, mode: u32, user: u32, link: LastLink) -> io::Result<File> {
+    let end = if link == LastLink::Followed { At::File } else { At::FileItself };
+    let End { dir, name, sticky, kernels } = walk(path, user, end)?;
     // The other end of a FIFO is not waited for.
     let mut flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     flags.set(OFlags::NOFOLLOW, !kernels);
@@ -57,7 +67,7 @@ pub fn open_file(path: &Path, flags: OFlags, mode: u32, user: u32) -> io::Result
 /// # Errors
 /// As [`open_file`].
 pub fn folder(path: &Path, mode: u32, user: u32) -> io::Result<File> {
-    let End { dir, name, .. } = walk(path, user, true)?;
+    let End { dir, name, .. } = walk(path, user, At::Folder)?;
     let open = || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(&dir, &name, flags, Mode::empty()).map(File::from)
@@ -76,6 +86,15 @@ pub fn folder(path: &Path, mode: u32, user: u32) -> io::Result<File> {
     Ok(made)
 }
 
+/// What a path is to lead to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Folder,
+    File,
+    /// And no link to it.
+    FileItself,
+}
+
 /// Where a walk ended.
 struct End {
     dir: OwnedFd,
@@ -87,7 +106,9 @@ struct End {
     kernels: bool,
 }
 
-fn walk(path: &Path, user: u32, for_folder: bool) -> io::Result<End> {
+fn walk(path: &Path, user: u32, end: At) -> io::Result<End> {
+    // Whoever acts for another user as root does not follow that one's links.
+    let me = rustix::process::geteuid().as_raw();
     let absolute = std::path::absolute(path)?;
     let mut left: VecDeque<OsString> = parts(&absolute).collect();
     let mut here = PathBuf::from("/");
@@ -127,7 +148,10 @@ fn walk(path: &Path, user: u32, for_folder: bool) -> io::Result<End> {
                 if links > MAX_LINKS {
                     return Err(Errno::LOOP.into());
                 }
-                if !owned(stat.st_uid, user) {
+                if is_last && end == At::FileItself {
+                    return Err(denied(format!("{} is a symlink, which is not followed here", next.display())));
+                }
+                if !owned(stat.st_uid, me) {
                     return Err(denied(format!(
                         "{} is a symlink of {}, which is not followed: remove it, or name a path elsewhere",
                         next.display(),
@@ -144,7 +168,7 @@ fn walk(path: &Path, user: u32, for_folder: bool) -> io::Result<End> {
                     left.push_front(part);
                 }
             }
-            FileType::Directory if !(is_last && for_folder) => (here, dir) = (next, found),
+            FileType::Directory if !(is_last && end == At::Folder) => (here, dir) = (next, found),
             _ if is_last => return Ok(End { dir, name: part, sticky, kernels: false }),
             _ => return Err(Errno::NOTDIR.into()),
         }
@@ -217,7 +241,7 @@ mod tests {
 
     fn append(path: &Path) -> io::Result<File> {
         let user = rustix::process::geteuid().as_raw();
-        open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o640, user)
+        open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o640, user, LastLink::Followed)
     }
 
     fn own_folder(path: &Path) -> io::Result<File> {
@@ -258,6 +282,17 @@ mod tests {
         }
         assert!(append(&at("new/a/log/x")).is_err());
         assert!(append(&at("new/a")).is_err());
+    }
+
+    #[test]
+    fn a_link_at_the_end_is_refused_where_it_is_to_be() {
+        let root = sticky();
+        std::fs::write(root.path().join("other"), "kept").unwrap();
+        symlink("other", root.path().join("pid")).unwrap();
+        let user = rustix::process::geteuid().as_raw();
+        let open = |link| open_file(&root.path().join("pid"), OFlags::WRONLY | OFlags::CREATE, 0o600, user, link);
+        refused(open(LastLink::Refused), "is a symlink, which is not followed");
+        open(LastLink::Followed).unwrap();
     }
 
     #[test]
@@ -310,7 +345,15 @@ mod tests {
         refused(own_folder(&at("theirs/sock")), "who decides what lies there");
         refused(append(&at("theirs.log")), "belongs to user 4711");
         // who runs the daemon may
-        open_file(&at("theirs/log"), OFlags::WRONLY | OFlags::CREATE, 0o600, FRED).unwrap();
+        let for_fred = |path: &str, link| open_file(&at(path), OFlags::WRONLY | OFlags::CREATE, 0o600, FRED, link);
+        for_fred("theirs/log", LastLink::Refused).unwrap();
+        // but root does not follow the user's links for the user
+        symlink(at("private"), at("theirs/way")).unwrap();
+        lchown(at("theirs/way"), Some(FRED), None).unwrap();
+        for link in [LastLink::Followed, LastLink::Refused] {
+            refused(for_fred("theirs/way/shadow", link), "symlink of user 4711");
+        }
+        refused(folder(&at("theirs/way/sub"), 0o700, FRED), "symlink of user 4711");
         assert_eq!(std::fs::read_to_string(at("private/shadow")).unwrap(), "kept");
         assert_eq!(std::fs::read_dir(at("private")).unwrap().count(), 1);
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use brine_protocol::trusted_path;
+use brine_protocol::trusted_path::{self, LastLink};
 use rustix::fs::OFlags;
 
 /// It is looked for under its name this often, when something is written.
@@ -60,10 +60,11 @@ impl AuditFile {
 
 fn open(path: &Path) -> io::Result<File> {
     let user = rustix::process::geteuid().as_raw();
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     if let Some(dir) = path.parent() {
         trusted_path::folder(dir, 0o750, user)?;
     }
-    let file = trusted_path::open_file(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE, 0o600, user)?;
+    let file = trusted_path::open_file(path, flags, 0o600, user, LastLink::Refused)?;
     let metadata = file.metadata()?;
     if metadata.is_file() && metadata.permissions().mode() & 0o7777 != 0o600 {
         file.set_permissions(Permissions::from_mode(0o600))?;

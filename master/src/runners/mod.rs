@@ -291,7 +291,7 @@ mod tests {
         let said = |fun: &str| find(RUNNERS, fun).map(|function| function.name).unwrap_err().0;
         assert_eq!(said("nobody.knows"), Value::from("'nobody.knows' is not available."));
         assert_eq!(said(""), Value::from("'' is not available."));
-        assert_eq!(said("a\n\u{1b}[0m"), Value::from("'a[0m' is not available."));
+        assert_eq!(said("a\n\u{1b}[0m"), Value::from("'a\\n\\x1b[0m' is not available."));
         let docs = said("jobs.list");
         let names: Vec<_> = docs.entries().unwrap().iter().filter_map(|(name, _)| name.text()).collect();
         assert_eq!(names, ["jobs.list_job", "jobs.list_jobs", "jobs.list_jobs_filter"]);

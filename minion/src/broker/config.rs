@@ -22,7 +22,7 @@ pub(super) fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<V
         "module {} may not read the setting {key}{}; for all modules, {CONFIG_PUBLIC} in the minion's configuration names settings that are \
          no secrets",
         caller.module,
-        caller.grants.setting_line(key)
+        caller.grants.setting_line(&nameable(config.opts(), key))
     )))
 }
 
@@ -37,13 +37,32 @@ fn look(opts: &Value, key: &str) -> Option<Value> {
     opts.get(key).or_else(|| opts.traverse(key, ":")).cloned()
 }
 
+/// The setting as a grant names it: as far as dicts lead.
+fn nameable(opts: &Value, key: &str) -> String {
+    if opts.get(key).is_some() {
+        return key.to_owned();
+    }
+    let mut at = opts;
+    let mut parts = Vec::new();
+    for part in key.split(':') {
+        let Some(below) = at.entries().and_then(|_| at.get(part)) else { break };
+        parts.push(part);
+        at = below;
+    }
+    parts.join(":")
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use brine_protocol::config::Role;
+    use brine_sandbox::{Grants, JobContext, Sha256Hex};
 
     use super::super::MAX_KEY_BYTES;
     use super::*;
-    use brine_protocol::config::Role;
 
     const SECRETS: [&str; 11] = [
         "bearer",
@@ -68,9 +87,11 @@ mod tests {
     }
 
     fn caller(config: Names) -> Caller {
-        let mut caller = crate::broker::tests::caller("reads");
-        std::sync::Arc::make_mut(&mut caller.grants).config = config;
-        caller
+        let mut grants = Grants::default();
+        grants.config = config;
+        let job = JobContext { jid: "20261120134740245008".into(), function: "m.f".into(), ..JobContext::default() };
+        let left = Duration::from_secs(60);
+        Caller::new(Arc::new(job), "m".parse().unwrap(), Sha256Hex::from([0; 32]), Arc::new(grants), left)
     }
 
     fn get(granted: &Names, key: &str) -> Result<Value, HostError> {
@@ -92,6 +113,19 @@ mod tests {
             assert!(why.contains(key) && why.contains(CONFIG_PUBLIC) && !why.contains("hunter2"), "{why}");
         }
         assert!(get(&none, &"x".repeat(MAX_KEY_BYTES + 1)).is_err());
+    }
+
+    #[test]
+    fn a_refusal_names_what_a_grant_can_name() {
+        let name = |key: &str| nameable(sample().opts(), key);
+        for (key, named) in [
+            ("bearer", "bearer"),
+            ("sdb:uri", "sdb:uri"),
+            ("app:peers:0", "app:peers"),
+            ("app:PASSWORD", "app:PASSWORD"),
+        ] {
+            assert_eq!(name(key), named);
+        }
     }
 
     #[test]

@@ -177,10 +177,10 @@ async fn log_lines_are_bounded_and_clean() {
     let outcome = Outcome::Failed { kind: FailKind::Trap, message: "a\nb".into(), retcode: 1 };
     it.say.send(&FromExecutor::Done { call: it.call, outcome, usage: Usage::default() }).await.unwrap();
     match it.end.await.unwrap() {
-        CallEnd::Done(Outcome::Failed { message, .. }, _) => assert_eq!(message, "a b"),
+        CallEnd::Done(Outcome::Failed { message, .. }, _) => assert_eq!(message, "a\\nb"),
         other => panic!("{other:?}"),
     }
-    assert_eq!(*it.broker.lines.lock().unwrap(), ["a [1m b", "cd"]);
+    assert_eq!(*it.broker.lines.lock().unwrap(), ["a\\x1b[1m\\nb", "cd"]);
 }
 
 /// An executor that counts lines as it likes: of empty ones too there are so many and no more.

@@ -154,7 +154,7 @@ fn what_an_entry_cannot_be() {
     bad("max_running: 0", "max_running: a number from 1 to 1000 is expected, not 0");
     bad(
         "\"a\\nb\": 1",
-        "a b: there is no such grant; there are grains, config, modules, jobs, disks, policy, process, filesystem, \
+        "a\\nb: there is no such grant; there are grains, config, modules, jobs, disks, policy, process, filesystem, \
          network, pillar, functions, files, events, mine, sha256, signed_by, downgrade, user, limits, max_running and max_queued",
     );
     fails(
