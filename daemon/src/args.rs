@@ -86,6 +86,9 @@ impl DaemonArgs {
         // Relative to where the daemon was started, not to the configuration.
         let path = |path: &Option<PathBuf>| {
             let path = path.as_deref()?;
+            if logging::is_url(path) {
+                return Some(path.display().to_string());
+            }
             Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string())
         };
         let given = [

@@ -26,7 +26,7 @@ fn main() {
     let read = commandline::read(Flags::command(), std::env::args_os());
     let read = read.and_then(|(mut matches, line)| Ok((Flags::from_arg_matches_mut(&mut matches)?, line)));
     let (flags, line) = read.unwrap_or_else(|error| {
-        exit(if commandline::explain(&error) { USAGE } else { OK });
+        exit(if commandline::explain_as_salt(Flags::command(), &error) { USAGE } else { OK });
     });
     exit(run(&flags.daemon, &line).unwrap_or_else(|error| {
         commandline::output::stderr(&format!("salt-master: {error}"));

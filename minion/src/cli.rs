@@ -21,7 +21,7 @@ pub(crate) fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Resu
 pub(crate) fn parse_all<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<(T, Vec<OsString>), i32> {
     let read = commandline::read(T::command(), args);
     let parsed = read.and_then(|(mut matches, line)| Ok((T::from_arg_matches_mut(&mut matches)?, line)));
-    parsed.map_err(|e| if commandline::explain(&e) { exit::USAGE } else { exit::OK })
+    parsed.map_err(|e| if commandline::explain_as_salt(T::command(), &e) { exit::USAGE } else { exit::OK })
 }
 
 /// The most that is read of stdin.

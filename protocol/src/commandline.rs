@@ -5,9 +5,12 @@
 //! - Manual pages: `BRINE_MAN_PAGES=DIR salt` writes them into a folder, for who installs.
 //! - What all of Salt's programs have: `--version`, `--versions-report`, the Saltfile ([`read`]).
 //!
-//! [`output`] is what the commands that print have in common.
+//! [`output`] is what the commands that print have in common, [`wrong()`] what is said of wrong calls.
 
 pub mod output;
+mod wrong;
+
+pub use wrong::{explained, words, wrong};
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -113,6 +116,13 @@ pub fn explain(error: &clap::Error) -> bool {
     }
     let _ = error.print();
     false
+}
+
+/// [`explain`], with a wrong line told as Salt's programs tell it: the usage, and the words of Python's optparse.
+pub fn explain_as_salt(command: Command, error: &clap::Error) -> bool {
+    let Some(text) = explained(command, error) else { return explain(error) };
+    output::stderr(&text);
+    true
 }
 
 /// What could stand at the cursor, by the command as it is and the line.

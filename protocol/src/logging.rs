@@ -2,6 +2,10 @@
 //!
 //! What a peer sent may be in a message: [`brine_text`] makes one line of it that shows all it holds.
 
+mod syslog;
+
+pub use syslog::is_url;
+
 use std::fmt;
 use std::fs::File;
 use std::io::Write;
@@ -13,6 +17,7 @@ use rustix::fs::OFlags;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::{Context, Filter, Layer as _, SubscriberExt as _};
@@ -20,8 +25,13 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::trusted_path::{self, LastLink};
+use syslog::Syslog;
 
-/// Starts logging. The level is one of [`LEVELS`]; what is logged to the file has its own. Only the first call of a program counts.
+/// What is said, in Salt's words, of a log service that does not answer; then the console has all there is.
+const NO_SERVICE: &str = "The log_file does not exist. Logging not setup correctly or syslog service not started.";
+
+/// Starts logging. The level is one of [`LEVELS`]; what is logged to the file has its own. The file may be a log service ([`is_url`]): one
+/// that is not there is a warning. Only the first call of a program counts.
 ///
 /// # Errors
 /// When a level is unknown or the file cannot be opened, as one line.
@@ -31,18 +41,33 @@ pub fn init(level: &str, file: Option<(&Path, &str)>) -> Result<(), String> {
         .event_format(Format::Console)
         .with_writer(std::io::stderr)
         .with_filter(&CONSOLE);
+    let mut trouble = None;
     let file = match file {
         None => None,
         Some((path, level)) => {
             FILE.set(parse_level(level)?);
-            let open = open(path)?;
-            *lock(&LOG_FILE) = Some((path.to_owned(), open));
-            let layer =
-                tracing_subscriber::fmt::layer().event_format(Format::File).with_writer(|| LogFile).with_filter(&FILE);
+            let (target, format) = match path.to_str().filter(|_| is_url(path)) {
+                None => (Target::File(path.to_owned(), open(path)?), Format::File),
+                Some(url) => match Syslog::parse(url) {
+                    Ok(mut syslog) => {
+                        trouble = syslog.connect().err().map(|why| format!("{NO_SERVICE} ({url}: {why})"));
+                        (Target::Service(syslog), Format::Service(program()))
+                    }
+                    Err(why) => {
+                        trouble = Some(why);
+                        (Target::None, Format::File)
+                    }
+                },
+            };
+            *lock(&LOG_FILE) = target;
+            let layer = tracing_subscriber::fmt::layer().event_format(format).with_writer(LogFiles).with_filter(&FILE);
             Some(layer)
         }
     };
     let _ = tracing_subscriber::registry().with(console).with(file).try_init();
+    if let Some(why) = trouble {
+        tracing::warn!("{why}");
+    }
     Ok(())
 }
 
@@ -58,7 +83,7 @@ pub fn set_levels(console: LevelFilter, file: LevelFilter) {
 /// # Errors
 /// When it cannot be opened, as one line; the one that was open stays.
 pub fn reopen() -> Result<(), String> {
-    if let Some((path, file)) = &mut *lock(&LOG_FILE) {
+    if let Target::File(path, file) = &mut *lock(&LOG_FILE) {
         *file = open(path)?;
     }
     Ok(())
@@ -66,8 +91,23 @@ pub fn reopen() -> Result<(), String> {
 
 static CONSOLE: CurrentLevel = CurrentLevel::new();
 static FILE: CurrentLevel = CurrentLevel::new();
-/// The log file of this program, and its path.
-static LOG_FILE: Mutex<Option<(PathBuf, File)>> = Mutex::new(None);
+/// The log of this program besides the console.
+static LOG_FILE: Mutex<Target> = Mutex::new(Target::None);
+
+#[derive(Debug)]
+enum Target {
+    None,
+    File(PathBuf, File),
+    Service(Syslog),
+}
+
+/// The name under which this program's lines are known to the service.
+fn program() -> String {
+    let path = std::env::args_os().next().map(PathBuf::from);
+    path.as_deref()
+        .and_then(Path::file_name)
+        .map_or_else(|| "salt".to_owned(), |name| name.to_string_lossy().into_owned())
+}
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -115,14 +155,33 @@ impl<S> Filter<S> for &'static CurrentLevel {
     }
 }
 
-/// Writes to the log file that is open now.
-struct LogFile;
+/// Writes to the log file that is open now, or to the service.
+struct LogFile(Level);
+
+/// Makes one for an event, whose level the service is told.
+struct LogFiles;
+
+impl MakeWriter<'_> for LogFiles {
+    type Writer = LogFile;
+
+    fn make_writer(&self) -> LogFile {
+        LogFile(Level::INFO)
+    }
+
+    fn make_writer_for(&self, meta: &Metadata<'_>) -> LogFile {
+        LogFile(*meta.level())
+    }
+}
 
 impl Write for LogFile {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         match &mut *lock(&LOG_FILE) {
-            Some((_, file)) => file.write(line),
-            None => Ok(line.len()),
+            Target::File(_, file) => file.write(line),
+            Target::Service(syslog) => {
+                syslog.send(self.0, line.strip_suffix(b"\n").unwrap_or(line));
+                Ok(line.len())
+            }
+            Target::None => Ok(line.len()),
         }
     }
 
@@ -165,6 +224,8 @@ fn open(path: &Path) -> Result<File, String> {
 enum Format {
     Console,
     File,
+    /// For the service, which adds the time; with the program's name.
+    Service(String),
 }
 
 impl<S, N> FormatEvent<S, N> for Format
@@ -183,6 +244,7 @@ where
         };
         match self {
             Self::Console => write!(out, "[{level:<8}] ")?,
+            Self::Service(program) => write!(out, "{program}[{}]: [{level:<8}] ", std::process::id())?,
             Self::File => {
                 let now = jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S,%3f").to_string();
                 let (target, line, pid) = (meta.target(), meta.line().unwrap_or(0), std::process::id());

@@ -22,6 +22,32 @@ pub fn repr(value: &Value) -> String {
     out
 }
 
+/// What `str` prints of an entry of a dict whose lists are tuples.
+pub(crate) fn str_or_tuple(value: &Value, tuples: bool) -> String {
+    match value {
+        Value::Array(items) if tuples => tuple(items),
+        value => str(value),
+    }
+}
+
+/// What `repr` prints of a dict whose lists are tuples.
+pub(crate) fn repr_of_tuples(value: &Value) -> String {
+    let Value::Map(entries) = value else { return repr(value) };
+    let entry = |(key, item): &(Value, Value)| match item {
+        Value::Array(items) => format!("{}: {}", repr(key), tuple(items)),
+        item => format!("{}: {}", repr(key), repr(item)),
+    };
+    format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
+}
+
+/// What `repr` prints of a tuple.
+pub(crate) fn tuple(items: &[Value]) -> String {
+    match items {
+        [one] => format!("({},)", repr(one)),
+        items => format!("({})", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
+    }
+}
+
 fn write(out: &mut String, value: &Value) {
     match value {
         Value::Nil => out.push_str("None"),

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Read as _;
 
 use brine_protocol::{commandline, exit};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use super::Failure;
@@ -24,7 +24,7 @@ pub fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, F
             super::print::stdout(error.render().to_string().trim_end());
             Failure { message: None, code: exit::OK }
         }
-        _ => wrong::<T>(&message(&error)),
+        _ => wrong::<T>(&commandline::words(&error)),
     })
 }
 
@@ -54,37 +54,5 @@ pub fn parse_with_stdin<T: Parser>(
 
 /// A wrong call: the usage line and what is wrong, exit code 64.
 pub fn wrong<T: CommandFactory>(what: &str) -> Failure {
-    let mut command = T::command();
-    let usage = command.render_usage().to_string();
-    let name = command.get_name().to_owned();
-    Failure::new(exit::USAGE, format!("{usage}\n\n{name}: error: {what}"))
-}
-
-/// clap's error in the words of Python's optparse.
-fn message(error: &clap::Error) -> String {
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.clone(),
-        Some(ContextValue::Strings(texts)) => texts.join(", "),
-        _ => String::new(),
-    };
-    let option = text(ContextKind::InvalidArg);
-    let option = option.split([' ', '=']).next().unwrap_or_default();
-    let value = text(ContextKind::InvalidValue);
-    match error.kind() {
-        ErrorKind::UnknownArgument => format!("no such option: {option}"),
-        ErrorKind::InvalidValue if value.is_empty() => format!("{option} option requires 1 argument"),
-        ErrorKind::InvalidValue => {
-            let choices = match error.get(ContextKind::ValidValue) {
-                Some(ContextValue::Strings(choices)) => choices.iter().map(|c| format!("'{c}'")).collect::<Vec<_>>(),
-                _ => Vec::new(),
-            };
-            format!("option {option}: invalid choice: '{value}' (choose from {})", choices.join(", "))
-        }
-        ErrorKind::ValueValidation => format!("option {option}: invalid integer value: '{value}'"),
-        ErrorKind::TooManyValues => format!("{option} option does not take a value"),
-        _ => {
-            let text = error.render().to_string();
-            text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
-        }
-    }
+    Failure::new(exit::USAGE, commandline::wrong(T::command(), what))
 }

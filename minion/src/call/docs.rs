@@ -12,7 +12,8 @@ pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
     let module = prefix.split('.').next().unwrap_or_default();
     if !module.is_empty() {
         // A module that is not here yet is fetched, as for a call.
-        base.modules.ensure(module).await.map_err(|why| Failure::new(exit::GENERIC, format!("salt-call: {why}")))?;
+        let missing = |why| Failure::new(exit::GENERIC, format!("'{prefix}' is not available. {why}"));
+        base.modules.ensure(module).await.map_err(missing)?;
     }
     let mut out = String::new();
     for name in base.runtime.names() {
@@ -29,6 +30,9 @@ pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
                 }
             }
         }
+    }
+    if out.is_empty() && !prefix.is_empty() {
+        return Err(Failure::new(exit::GENERIC, format!("'{prefix}' is not available.")));
     }
     if let Some(out) = out.strip_suffix('\n') {
         stdout(out);

@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use brine_protocol::args::parse_input_but;
 use brine_protocol::commandline::output::{Printer, stderr};
-use brine_protocol::exit;
 use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
+use brine_protocol::{exit, logging};
 use brine_sandbox::JobOutcome;
 use tracing::{debug, warn};
 
@@ -70,7 +70,10 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     }
     let mut printer =
         Printer::new(&flags.output, &opts.config).map_err(|e| Failure::new(exit::USAGE, format!("salt-call: {e}")))?;
-    let log_file = flags.log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
+    // The minion's log file is the daemon's; a log service is for all.
+    let service = || opts.config.get_path("log_file").ok().filter(|path| logging::is_url(path));
+    let log_file = flags.log_file.clone().or_else(service);
+    let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
     cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(misuse)?;
 
     let runtime = threads()?;
@@ -143,7 +146,12 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     drop(record);
 
     if !base.has_function(fun) && !outcome.success {
-        return Err(Failure::new(exit::NO_FUNCTION, said(&outcome)));
+        if outcome.value.entries().is_none() {
+            return Err(Failure::new(exit::NO_FUNCTION, said(&outcome)));
+        }
+        // What begins so; the master is not told, as there was no call.
+        print(printer, outcome.value, outcome.retcode);
+        return Ok(exit::GENERIC);
     }
     let ran = outcome.success;
     judge(&mut outcome);
@@ -171,6 +179,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
         }
         print(printer, shown, outcome.retcode);
     } else {
+        printer.tuples(base.returns_tuple(fun));
         print(printer, outcome.value.clone(), outcome.retcode);
     }
     Ok(flags.exit_code(outcome.retcode))
@@ -223,8 +232,19 @@ impl Base {
     }
 
     fn has_function(&self, fun: &str) -> bool {
-        fun.split_once('.').is_some_and(|(module, function)| {
-            self.runtime.describe(module).is_some_and(|m| m.info.functions.iter().any(|f| f.name == function))
-        })
+        self.result_of(fun).is_some()
+    }
+
+    /// Whether what it returns is a tuple to Python, which values do not tell from a list.
+    fn returns_tuple(&self, fun: &str) -> bool {
+        let tuple = |result: String| result.strip_prefix("result<").unwrap_or(&result).starts_with("tuple<");
+        self.result_of(fun).flatten().is_some_and(tuple)
+    }
+
+    /// The type that a function returns, if any; none where there is no such function.
+    fn result_of(&self, fun: &str) -> Option<Option<String>> {
+        let (module, function) = fun.split_once('.')?;
+        let module = self.runtime.describe(module)?;
+        module.info.functions.iter().find(|known| known.name == function).map(|known| known.result.clone())
     }
 }

@@ -3,6 +3,7 @@
 //! Is it for this minion? Was it seen before? Is there room? Then it is recorded, waits for its turn, runs in the sandbox
 //! and its return goes to the spool. Everything here is bounded: jobs at once, jobs waiting, and the returns they will need.
 
+mod docs;
 mod proc;
 mod run;
 mod seen;

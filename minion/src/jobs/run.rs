@@ -7,6 +7,7 @@ use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_sandbox::{JobContext, JobOutcome, Rest};
 
+use super::docs;
 use super::proc::End;
 use super::timeout;
 use crate::modules::Modules;
@@ -140,6 +141,10 @@ impl Runner {
             && let Some(said) = outcome.value.text()
         {
             outcome.value = Value::from(format!("{said} {why}"));
+        } else if !outcome.success
+            && let Some(docs) = docs::instead(&*self.runtime, &call.fun)
+        {
+            outcome.value = docs;
         }
         outcome
     }

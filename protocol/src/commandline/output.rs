@@ -166,6 +166,11 @@ impl Printer {
         self
     }
 
+    /// Whether lists that are shown from now on, each under a key of a dict, are tuples to Python.
+    pub const fn tuples(&mut self, yes: bool) {
+        self.style.tuples = yes;
+    }
+
     /// Whether the operator chose the outputter.
     pub const fn is_chosen(&self) -> bool {
         self.chosen.is_some()

@@ -69,6 +69,7 @@ autoreject_file: /etc/salt/autoreject.conf
 autosign_grains_dir: null
 auth_mode: 1
 auth_events: true
+auth_events_autosign_grains: []
 minimum_auth_version: 3
 request_server_ttl: 0
 publish_session: 86400
@@ -239,6 +240,7 @@ grains_cache: false
 autosign_grains: []
 enable_legacy_startup_events: true
 start_event_grains: []
+test.foo: unconfigured
 pub_ret: true
 loop_interval: 1
 beacons: {}

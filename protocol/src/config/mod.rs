@@ -264,7 +264,8 @@ impl Config {
     /// When it is missing or not text.
     pub fn get_path(&self, key: &str) -> Result<PathBuf, ConfigError> {
         let text = self.required(key, "a path", |v| v.text().filter(|t| !t.is_empty()).map(str::to_owned))?;
-        Ok(self.dir().join(text))
+        // A log service is named by a URL.
+        Ok(if text.contains("://") { PathBuf::from(text) } else { self.dir().join(text) })
     }
 
     /// As [`Config::get_path`], none when it is missing, nil or empty.

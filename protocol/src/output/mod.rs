@@ -43,6 +43,8 @@ pub struct Style {
     pub nested_indent: usize,
     /// Replace escapes in returned text by `?`, as Salt does unless `strip_colors: False`.
     pub strip_colors: bool,
+    /// The lists in the outermost dict are tuples, which a literal of Python's tells from lists (txt, raw, pprint).
+    pub tuples: bool,
     /// What of states is shown.
     pub state: StateSettings,
 }
@@ -56,6 +58,7 @@ impl Default for Style {
             retcode: 0,
             nested_indent: 0,
             strip_colors: true,
+            tuples: false,
             state: StateSettings::default(),
         }
     }

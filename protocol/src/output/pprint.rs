@@ -11,8 +11,10 @@ const WIDTH: i64 = 80;
 
 pub(super) fn render(value: &Value, style: &Style) -> String {
     let text = match style.indent {
-        Indent::Columns(columns) if columns >= 0 => format(value, usize::try_from(columns).unwrap_or(1)),
-        _ => format(value, 1),
+        Indent::Columns(columns) if columns >= 0 => {
+            formatted(value, usize::try_from(columns).unwrap_or(1), style.tuples)
+        }
+        _ => formatted(value, 1, style.tuples),
     };
     // All that is left to show stands within literals, where these escapes mean the same to Python.
     style.pass(&text).into_owned()
@@ -20,20 +22,32 @@ pub(super) fn render(value: &Value, style: &Style) -> String {
 
 /// `pprint.pformat(value, indent=indent)`.
 pub(super) fn format(value: &Value, indent: usize) -> String {
+    formatted(value, indent, false)
+}
+
+/// The same; the lists of the outermost dict can be tuples.
+fn formatted(value: &Value, indent: usize, tuples: bool) -> String {
     let value = sort_maps(value.clone());
-    let mut printer = Printer { per_level: indent, out: String::new() };
+    let mut printer = Printer { per_level: indent, tuples, out: String::new() };
     printer.value(&value, 0, 0, 0);
     printer.out
 }
 
 struct Printer {
     per_level: usize,
+    /// The lists at the first level are tuples.
+    tuples: bool,
     out: String,
 }
 
 impl Printer {
     fn value(&mut self, value: &Value, indent: usize, allowance: usize, level: usize) {
-        let text = pyrepr::repr(value);
+        let tuple = self.tuples && level == 1;
+        let text = match value {
+            Value::Array(items) if tuple => pyrepr::tuple(items),
+            value if self.tuples && level == 0 => pyrepr::repr_of_tuples(value),
+            value => pyrepr::repr(value),
+        };
         if columns(&text) <= WIDTH - signed(indent + allowance) {
             self.out.push_str(&text);
             return;
@@ -54,14 +68,18 @@ impl Printer {
                 self.out.push('}');
             }
             Value::Array(items) => {
-                self.open('[');
+                self.open(if tuple { '(' } else { '[' });
                 let inner = indent + self.per_level;
                 for (at, item) in items.iter().enumerate() {
                     self.separate(at, inner);
                     let last = at + 1 == items.len();
                     self.value(item, inner, if last { allowance + 1 } else { 1 }, level + 1);
                 }
-                self.out.push(']');
+                self.out.push_str(match (tuple, items.len()) {
+                    (true, 1) => ",)",
+                    (true, _) => ")",
+                    (false, _) => "]",
+                });
             }
             Value::String(string) if string.is_str() && !string.as_bytes().is_empty() => {
                 let chunks = text_chunks(string.as_str().unwrap_or_default(), indent, allowance, level == 0);

@@ -190,3 +190,24 @@ fn values_without_their_minions() {
     assert_eq!(super::render("newline_values_only", &value, &Style::default()), "a\nNone\n[1]\n8");
     assert_eq!(super::render("newline_values_only", &Value::from("x"), &Style::default()), "x");
 }
+
+#[test]
+fn tuples_are_written_as_pythons_where_a_literal_tells_them() {
+    let value = |items: Vec<Value>| Value::Map(vec![(Value::from("local"), Value::Array(items))]);
+    let style = Style { tuples: true, ..Style::default() };
+    let shown = |out: &str, value: &Value| Outputter::by_name(out).unwrap().render(value, &style);
+    let fib = value(vec![Value::from(2), Value::from(0.000_012)]);
+    assert_eq!(shown("txt", &fib), "local: (2, 1.2e-05)");
+    assert_eq!(shown("raw", &fib), "{'local': (2, 1.2e-05)}");
+    assert_eq!(shown("pprint", &fib), "{'local': (2, 1.2e-05)}");
+    assert_eq!(shown("nested", &fib), "local:\n    - 2\n    - 1.2e-05");
+    let inner = Value::Array(vec![Value::from(1)]);
+    assert_eq!(shown("txt", &value(vec![inner])), "local: ([1],)");
+    // As pprint.pformat breaks them.
+    let steps = Value::Array((0..30).map(|_| Value::from(1_000)).collect());
+    let long = shown("pprint", &value(vec![steps, Value::from(0.5)]));
+    assert!(
+        long.starts_with("{'local': ([1000,\n            1000,\n") && long.ends_with("1000],\n           0.5)}"),
+        "{long}"
+    );
+}

@@ -24,7 +24,7 @@ pub(super) fn txt(value: &Value, style: &Style) -> String {
                             push_line(&mut out, &key, &pyrepr::bytes(line));
                         }
                     }
-                    _ => push_line(&mut out, &key, &style.pass(&pyrepr::str(item))),
+                    _ => push_line(&mut out, &key, &style.pass(&pyrepr::str_or_tuple(item, style.tuples))),
                 }
             }
         }
@@ -59,6 +59,7 @@ fn split_byte_lines(data: &[u8]) -> Vec<&[u8]> {
 pub(super) fn raw(value: &Value, style: &Style) -> String {
     match value {
         Value::String(text) if text.is_str() => style.pass(text.as_str().unwrap_or_default()).into_owned(),
+        _ if style.tuples => style.pass(&pyrepr::repr_of_tuples(value)).into_owned(),
         _ => style.pass(&pyrepr::repr(value)).into_owned(),
     }
 }
