@@ -68,6 +68,11 @@ pub enum ClientError {
 }
 
 impl ClientError {
+    /// Whether the master understood and said no.
+    pub const fn is_refusal(&self) -> bool {
+        matches!(self, Self::Authentication { .. } | Self::Authorization(_) | Self::Refused(_))
+    }
+
     /// What helps the operator beyond the error's own words, on one line.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -161,9 +161,10 @@ impl KeyStore {
         use std::io::Read as _;
         let path = self.path(status, id)?;
         let failed = |source| KeyStoreError::Io { what: "read", path: path.clone(), source };
-        let mut pem = String::new();
-        std::fs::File::open(&path).and_then(|file| file.take(MAX_KEY).read_to_string(&mut pem)).map_err(failed)?;
-        Ok(pem)
+        let mut bytes = Vec::new();
+        std::fs::File::open(&path).and_then(|file| file.take(MAX_KEY).read_to_end(&mut bytes)).map_err(failed)?;
+        String::from_utf8(bytes)
+            .map_err(|_| KeyStoreError::NotAKey { id: id.to_owned(), reason: "it is no text".to_owned() })
     }
 
     /// Moves a key to another status and gives its PEM text. The file is readable by its owner only.

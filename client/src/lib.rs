@@ -4,6 +4,7 @@
 //! * [`opts`]: what the clients take from the master's configuration
 //! * [`local`]: publish a job and receive its returns (PROTOCOL.md §7.2, §9.4)
 //! * [`runner`]: run a runner in the master (§7.3)
+//! * [`wheel`]: call a function of its wheel (§7.3)
 //! * [`keys`]: the accepted, pending, rejected and denied keys in `pki_dir` (§3.6)
 //! * [`cli`]: the commands; the binaries only call them
 //!
@@ -23,6 +24,7 @@ mod presence;
 mod request;
 pub mod runner;
 mod user;
+pub mod wheel;
 
 pub use error::ClientError;
 pub use local::{
@@ -31,3 +33,4 @@ pub use local::{
 pub use login::LogIn;
 pub use opts::ClientOpts;
 pub use runner::{RunnerClient, RunnerEvent};
+pub use wheel::WheelClient;

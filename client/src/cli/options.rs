@@ -115,7 +115,51 @@ pub struct LogInArgs {
     password: Option<Secret<String>>,
 }
 
+/// The systems of `external_auth` that masters have, Salt's and Brine's: which of them a master uses, it says itself.
+const SYSTEMS: [&str; 12] = [
+    "auto",
+    "django",
+    "file",
+    "keystone",
+    "ldap",
+    "mysql",
+    "pam",
+    "pki",
+    "rest",
+    "sharedsecret",
+    "statictoken",
+    "yubico",
+];
+
 impl LogInArgs {
+    /// Of a command whose options have other names.
+    pub(super) const fn of(
+        eauth: Option<String>,
+        make_token: bool,
+        username: Option<String>,
+        password: Option<Secret<String>>,
+    ) -> Self {
+        Self { eauth, make_token, username, password }
+    }
+
+    /// Says so, as Salt does, where the system that was asked for is one that no master has.
+    ///
+    /// # Errors
+    /// Then: with everything said, and this exit code.
+    pub(super) fn check_system(&self, code: i32) -> Result<(), Failure> {
+        match &self.eauth {
+            Some(eauth) if !eauth.is_empty() && !SYSTEMS.contains(&eauth.as_str()) => {
+                let shown = brine_protocol::output::visible(eauth);
+                super::print::stdout(&format!(
+                    "The specified external authentication system \"{shown}\" is not available\nAvailable eauth types: {}",
+                    SYSTEMS.join(", ")
+                ));
+                Err(Failure::new(code, "ERROR: Authentication failed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Who the master is to take the caller for: the token that was saved, or by a name and a password, or by the master's own
     /// key. What is missing is asked for at the terminal.
     ///

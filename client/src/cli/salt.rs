@@ -60,6 +60,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         }
     }
     block_on(async {
+        args.log_in.check_system(exit::STATE_FAILURE)?;
         let log_in = args.log_in.resolve(&config, &opts).await?;
         let client = LocalClient::logged_in(opts, log_in);
         let mut session = Session { args: &args, call: &call, printer: &mut printer };

@@ -5,6 +5,7 @@ mod announce;
 mod args;
 mod complete;
 mod generate;
+mod remote;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -23,8 +24,9 @@ use args::{Action, Decision};
 use super::print::{Printer, stderr, stdout};
 use super::{Failure, Outcome, block_on, usage};
 use crate::keys::{KeyStore, KeyStoreError, Listing, Status};
-use crate::{ClientOpts, user};
+use crate::{ClientOpts, LogIn, WheelClient, user};
 use announce::Announcer;
+use remote::Remote;
 
 /// Runs the command with these arguments, the program's name first.
 ///
@@ -37,6 +39,15 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     args.start_logging()?;
     let (config, opts) = args.config.load()?;
     let printer = Printer::new(&args.output, &config)?.for_names();
+    if let Some(log_in) = args.log_in() {
+        log_in.check_system(exit::OK)?;
+        let log_in = block_on(log_in.resolve(&config, &opts))??;
+        // Who can read the master's key needs no other, as with Salt.
+        if log_in != LogIn::Key {
+            let client = WheelClient::logged_in(opts, log_in);
+            return Remote { args: &args, printer, client }.run(&action);
+        }
+    }
     let owner = owner(&args, &opts)?;
     let store = KeyStore::new(&opts.pki_dir).owned_by(owner);
     let mut command = Command { args: &args, config: &config, opts: &opts, printer, store, owner };
@@ -83,6 +94,25 @@ fn failed(error: &KeyStoreError) -> Failure {
 /// A listing as the value that outputters show.
 fn shown(listing: &Listing) -> Value {
     value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
+}
+
+/// Asks the operator.
+#[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
+fn agreed(decision: Decision) -> Result<bool, Failure> {
+    let default = if decision == Decision::Delete { "n" } else { "y" };
+    print!("Proceed? {} ", if decision == Decision::Delete { "[N/y]" } else { "[n/Y]" });
+    let mut answer = String::new();
+    let read = std::io::stdout().flush().and_then(|()| std::io::stdin().read_line(&mut answer));
+    match read {
+        Ok(0) | Err(_) => {
+            Err(Failure::new(exit::GENERIC, "\nsalt-key: no answer, nothing was changed; -y answers yes"))
+        }
+        Ok(_) => {
+            let answer = answer.trim_end_matches(['\n', '\r']);
+            let answer = if answer.is_empty() { default } else { answer };
+            Ok(answer.to_lowercase().starts_with('y'))
+        }
+    }
 }
 
 struct Command<'a> {
@@ -174,30 +204,12 @@ impl Command<'_> {
         }
         stdout(&format!("The following keys are going to be {}:", decision.past()));
         self.printer.show(&shown(&matched), "key", 0);
-        if !self.args.yes && !self.agreed(decision)? {
+        if !self.args.yes && !agreed(decision)? {
             return Ok(exit::OK);
         }
         let done = self.carry_out(decision, &matched);
         self.aftermath(decision, &matched);
         done
-    }
-
-    #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
-    fn agreed(&self, decision: Decision) -> Result<bool, Failure> {
-        let default = if decision == Decision::Delete { "n" } else { "y" };
-        print!("Proceed? {} ", if decision == Decision::Delete { "[N/y]" } else { "[n/Y]" });
-        let mut answer = String::new();
-        let read = std::io::stdout().flush().and_then(|()| std::io::stdin().read_line(&mut answer));
-        match read {
-            Ok(0) | Err(_) => {
-                Err(Failure::new(exit::GENERIC, "\nsalt-key: no answer, nothing was changed; -y answers yes"))
-            }
-            Ok(_) => {
-                let answer = answer.trim_end_matches(['\n', '\r']);
-                let answer = if answer.is_empty() { default } else { answer };
-                Ok(answer.to_lowercase().starts_with('y'))
-            }
-        }
     }
 
     fn carry_out(&mut self, decision: Decision, matched: &Listing) -> Outcome {
@@ -219,8 +231,8 @@ impl Command<'_> {
                         }
                         Err(error @ KeyStoreError::NotAKey { .. }) => {
                             self.problem(&format!("Unable to {} invalid key for {}.", decision.verb(), name(id)));
+                            // The command ends well, as with Salt: what it could do, it did.
                             tracing::info!("{error}");
-                            code = exit::GENERIC;
                         }
                         Err(error) => {
                             self.problem(&format!("salt-key: {error}"));

@@ -15,7 +15,7 @@ use clap::Parser;
 use super::options::{ConfigArgs, LogArgs, LogInArgs, OutputArgs};
 use super::print::{Printer, stdout};
 use super::{Failure, Outcome, block_on, complete, usage};
-use crate::{ClientError, RunnerClient, RunnerEvent};
+use crate::{ClientError, LogIn, RunnerClient, RunnerEvent};
 
 /// How long the master has to tell its runners' documentation.
 const DOC_TIME: Duration = Duration::from_secs(30);
@@ -115,7 +115,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         }
     }
     let timeout = args.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
-    if fun == "state.event" {
+    if fun == watch::NAME {
         let watch = watch::Watch::parse(&positional, &named)
             .map_err(|why| Failure::new(exit::USAGE, format!("\nsalt-run: error: {why}")))?;
         return block_on(watch.run(&opts, args.quiet))?.inspect(|code| {
@@ -125,8 +125,10 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
             }
         });
     }
+    args.log_in.check_system(exit::OK)?;
     block_on(async {
         let log_in = args.log_in.resolve(&config, &opts).await?;
+        let by_key = log_in == LogIn::Key;
         let client = RunnerClient::logged_in(opts, log_in);
         let result = if args.asynchronous {
             client.cmd_async(fun, positional, named).await.map(|started| {
@@ -155,7 +157,16 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
                 i32::try_from(code).unwrap_or(exit::GENERIC)
             })
         };
-        result.map_err(|error| failed(&error))
+        match result {
+            // Who logs in is told in place of a result, and it ends well, as with Salt.
+            Err(error) if !by_key && error.is_refusal() => {
+                if !args.quiet {
+                    printer.show(&error.to_string().into(), "nested", 0);
+                }
+                Ok(exit::OK)
+            }
+            result => result.map_err(|error| failed(&error)),
+        }
     })?
 }
 
@@ -186,6 +197,9 @@ fn docs(args: &SaltRunArgs) -> Outcome {
         .filter_map(|(name, doc)| Some((name.text()?, doc.python_str())))
         .filter(|(name, _)| args.words.first().is_none_or(|wanted| is_wanted(name, wanted)))
         .collect();
+    if args.words.first().is_none_or(|wanted| is_wanted(watch::NAME, wanted)) {
+        found.push((watch::NAME, watch::DOC.to_owned()));
+    }
     found.sort_by_key(|(name, _)| *name);
     for (name, doc) in found {
         stdout(&format!("{name}:\n{doc}"));

@@ -2,11 +2,11 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use brine_protocol::value::{Value, map};
+use brine_protocol::value::{Value, ValueExt as _, map};
 use serde_json::json;
 
 use super::fake_master::{FakeMaster, KEY, field, returned};
-use super::{JID, SALT};
+use super::{JID, SALT, SALT_KEY, SALT_RUN};
 
 const LOG_IN: [&str; 5] = ["-a", "file", "--username=fred", "--password", "fred-secret"];
 
@@ -63,4 +63,85 @@ async fn a_log_in_that_fails_is_the_masters_refusal() {
     master.request().await.answer(&map([("error", error)])).await;
     salt.await.unwrap().is(0, "Authentication error occurred.\n", "");
     assert!(!master.path("salt_token").exists());
+}
+
+/// Answers a request for a password with the master's refusal.
+async fn refuse(master: &mut FakeMaster) {
+    let said = "Authentication failure of type \"eauth\" occurred for user fred.";
+    let error = map([("name", "EauthAuthenticationError"), ("message", said)]);
+    let request = master.request().await;
+    assert_eq!(field(&request.load, "username"), json!("fred"));
+    request.answer(&map([("error", error)])).await;
+}
+
+#[tokio::test]
+async fn a_log_in_that_fails_is_told_in_salts_sentence_by_salt_run_and_salt_key() {
+    let mut master = FakeMaster::start("").await;
+    let said = "Authentication failure of type \"eauth\" occurred for user fred.\n";
+    let run = master.command(SALT_RUN, &[&LOG_IN[..], &["test.arg", "x"]].concat());
+    let bus = master.subscriber().await;
+    refuse(&mut master).await;
+    run.await.unwrap().is(0, said, "");
+    drop(bus);
+    let key = ["--eauth", "file", "--username=fred", "--password", "wrong"];
+    for action in [&["-l", "acc"][..], &["-y", "-a", "web*"], &["-p", "web1"], &["-f", "*"]] {
+        let salt_key = master.command(SALT_KEY, &[&key[..], action].concat());
+        refuse(&mut master).await;
+        salt_key.await.unwrap().is(0, said, "");
+    }
+    // As programs read it.
+    let salt_key = master.command(SALT_KEY, &[&key[..], &["-l", "acc", "--out=json"]].concat());
+    refuse(&mut master).await;
+    salt_key.await.unwrap().is(0, &format!("{}\n", json!(said.trim_end())), "");
+}
+
+#[tokio::test]
+async fn a_system_that_no_master_has_is_told_as_salt_tells_it() {
+    let master = FakeMaster::start("").await;
+    let said =
+        "The specified external authentication system \"wrongeauth\" is not available\nAvailable eauth types: auto, ";
+    for (program, words, code) in
+        [(SALT, &["*", "test.ping"][..], 2), (SALT_RUN, &["test.arg"], 0), (SALT_KEY, &["-l", "acc"], 0)]
+    {
+        let args = [&["--eauth", "wrongeauth", "--username=fred", "--password=x"], words].concat();
+        let done = master.command(program, &args).await.unwrap();
+        assert!(done.code == code && done.stdout.starts_with(said), "{program}: {done:?}");
+    }
+}
+
+#[tokio::test]
+async fn keys_are_decided_about_by_the_masters_wheel_for_who_logs_in() {
+    let mut master = FakeMaster::start("").await;
+    let wheel = async |master: &mut FakeMaster, fun: &str, kwarg: serde_json::Value, ret: Value| {
+        let request = master.request().await;
+        assert_eq!((field(&request.load, "cmd"), field(&request.load, "fun")), (json!("wheel"), json!(fun)));
+        assert_eq!((field(&request.load, "kwarg"), field(&request.load, "eauth")), (kwarg, json!("file")));
+        assert_eq!(field(&request.load, "key"), json!(null));
+        let data = map([("return", ret), ("success", Value::from(true))]);
+        request.answer(&map([("tag", Value::from("salt/wheel/1")), ("data", data)])).await;
+    };
+    let ids = |folder: &str, ids: &[&str]| map([(folder, brine_protocol::value::list(ids.to_vec()))]);
+    let log_in = ["--eauth", "file", "--username=fred", "--password", "fred-secret"];
+    let list = master.command(SALT_KEY, &[&log_in[..], &["-l", "acc"]].concat());
+    wheel(&mut master, "key.list", json!({"match": "accepted"}), ids("minions", &["db1"])).await;
+    list.await.unwrap().is(0, "Accepted Keys:\ndb1\n", "");
+
+    let accept = master.command(SALT_KEY, &[&log_in[..], &["-y", "-a", "web*"]].concat());
+    let mut found = ids("minions_pre", &["web1", "web2"]);
+    found.insert("minions", brine_protocol::value::list(["web0"]));
+    wheel(&mut master, "key.glob_match", json!({"match": "web*"}), found).await;
+    let kwarg = json!({"include_rejected": false, "include_denied": false, "match": {"minions_pre": ["web1", "web2"]}});
+    let mut now = ids("minions", &["web0", "web1"]);
+    now.insert("minions_pre", brine_protocol::value::list(["web2"]));
+    wheel(&mut master, "key.accept_dict", kwarg, now).await;
+    let done = accept.await.unwrap();
+    let said =
+        "The following keys are going to be accepted:\nUnaccepted Keys:\nweb1\nweb2\nKey for minion web1 accepted.\n";
+    done.is(0, said, "The master did not accept the key of web2.\n");
+
+    let none = master.command(SALT_KEY, &[&log_in[..], &["-y", "-d", "x*"]].concat());
+    wheel(&mut master, "key.glob_match", json!({"match": "x*"}), brine_protocol::value::empty_map()).await;
+    none.await.unwrap().is(0, "The key glob 'x*' does not match any unaccepted keys.\n", "");
+    let made = master.command(SALT_KEY, &[&log_in[..], &["--gen-keys=x"]].concat()).await.unwrap();
+    assert!(made.code == 64 && made.stderr.contains("go without --auth"), "{made:?}");
 }

@@ -19,6 +19,7 @@ use fake_master::{Done, FakeMaster};
 
 const SALT: &str = env!("CARGO_BIN_EXE_salt");
 const SALT_CP: &str = env!("CARGO_BIN_EXE_salt-cp");
+const SALT_KEY: &str = env!("CARGO_BIN_EXE_salt-key");
 const SALT_RUN: &str = env!("CARGO_BIN_EXE_salt-run");
 const JID: &str = "20261120134740245008";
 const PROBE: &str = "20261120134741000000";

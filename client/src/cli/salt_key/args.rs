@@ -3,14 +3,17 @@
 use std::path::PathBuf;
 
 use brine_protocol::keys::MAX_BITS;
+use brine_protocol::secret::Secret;
 use clap::{ArgAction, Parser};
 
-use crate::cli::options::{ConfigArgs, LEVELS, OutputArgs, start_logging};
+use crate::cli::options::{ConfigArgs, LEVELS, LogInArgs, OutputArgs, start_logging};
 use crate::cli::{Failure, usage};
 use crate::keys::Status;
 
 /// The least size of a key that is made.
 const MIN_BITS: usize = 2048;
+/// The greatest that Salt's salt-key makes; to use one takes minutes.
+const SALTS_MAX_BITS: usize = 32_768;
 
 /// The command line of `salt-key`.
 #[derive(Debug, Clone, Parser)]
@@ -38,15 +41,19 @@ pub struct SaltKeyArgs {
     /// Logfile logging log level.
     #[arg(long = "log-file-level", value_name = "LOG_LEVEL_LOGFILE", value_parser = LEVELS)]
     log_file_level: Option<String>,
-    /// Salt's options for users of external_auth, which salt-key does not take.
-    #[arg(long = "auth", aliases = ["eauth", "external-auth"], hide = true)]
+    /// Specify an external authentication system to use: the master then does with the keys what this user may.
+    #[arg(long = "auth", aliases = ["eauth", "external-auth"], value_name = "EAUTH", help_heading = "External Authentication")]
     eauth: Option<String>,
-    #[arg(short = 'T', long = "make-token", hide = true)]
+    /// Generate and save an authentication token for re-use. The token is generated and made available for the period
+    /// defined in the Salt Master.
+    #[arg(short = 'T', long = "make-token", help_heading = "External Authentication")]
     make_token: bool,
-    #[arg(long, hide = true)]
+    /// Username for external authentication.
+    #[arg(long, value_name = "USERNAME", help_heading = "External Authentication")]
     username: Option<String>,
-    #[arg(long, hide = true)]
-    password: Option<String>,
+    /// Password for external authentication; asked for where it is left out.
+    #[arg(long, value_name = "PASSWORD", help_heading = "External Authentication")]
+    password: Option<Secret<String>>,
     /// Suppress output.
     #[arg(short = 'q', long)]
     pub(super) quiet: bool,
@@ -224,13 +231,10 @@ impl SaltKeyArgs {
             return Err(wrong("The minimum value for keysize is 2048"));
         }
         if self.keysize > MAX_BITS {
-            return Err(wrong(&format!("The maximum value for keysize is {MAX_BITS}")));
-        }
-        if self.eauth.is_some() || self.make_token || self.username.is_some() || self.password.is_some() {
-            return Err(wrong(
-                "external_auth is not for this command, which edits the key store itself: run it as root or as the master's user, \
-                 or use the wheel's key.* through salt-api",
-            ));
+            return Err(wrong(&format!(
+                "The maximum value for keysize is {SALTS_MAX_BITS} in Salt and {MAX_BITS} here: masters and minions of Brine refuse \
+                 larger keys"
+            )));
         }
         if self.delete_all && !self.words.is_empty() {
             return Err(wrong("Delete all takes no arguments. Use -d to delete specified keys"));
@@ -308,6 +312,12 @@ impl SaltKeyArgs {
             Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
             _ => names.concat(),
         }
+    }
+
+    /// How to log in, where that was asked for.
+    pub(super) fn log_in(&self) -> Option<LogInArgs> {
+        self.eauth.as_deref().filter(|eauth| !eauth.is_empty())?;
+        Some(LogInArgs::of(self.eauth.clone(), self.make_token, self.username.clone(), self.password.clone()))
     }
 
     pub(super) fn start_logging(&self) -> Result<(), Failure> {

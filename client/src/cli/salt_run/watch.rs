@@ -12,6 +12,17 @@ use super::super::{Failure, Outcome};
 use crate::ClientOpts;
 use crate::bus::{Bus, LOST};
 
+/// The runner's name.
+pub(super) const NAME: &str = "state.event";
+/// Its documentation, laid out as the master's are.
+pub(super) const DOC: &str = "
+    Prints what happens on the master's bus; salt-run watches it itself.
+
+    Usage:
+
+        salt-run state.event [tagmatch='*'] [count=-1] [quiet=False] [sock_dir=None] [pretty=False] [node='master']
+    ";
+
 /// What to print, and how much.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {

@@ -1,0 +1,47 @@
+//! `WheelClient`: calls a wheel function in the master (§7.3).
+
+use std::time::Duration;
+
+use brine_protocol::value::{self, Value, ValueExt};
+
+use crate::{ClientError, ClientOpts, LogIn, request};
+
+/// How long the master has: it may check a password, which is slow on purpose, and then goes through all keys.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// The client.
+#[derive(Debug)]
+pub struct WheelClient {
+    opts: ClientOpts,
+    log_in: LogIn,
+}
+
+impl WheelClient {
+    /// A client whom the master is to know by a log-in. Nothing is contacted yet.
+    pub const fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
+        Self { opts, log_in }
+    }
+
+    /// Calls a function and gives what it returned.
+    ///
+    /// # Errors
+    /// When the master is not there or refuses, and when the function failed.
+    pub async fn cmd(&self, fun: &str, kwargs: Vec<(&str, Value)>) -> Result<Value, ClientError> {
+        let mut load = value::map([
+            ("cmd", Value::from("wheel")),
+            ("fun", Value::from(fun)),
+            ("arg", Value::Array(Vec::new())),
+            ("kwarg", value::map(kwargs)),
+        ]);
+        for (name, item) in self.log_in.fields() {
+            load.insert(name, item);
+        }
+        let reply = request::clear(&self.opts, load, ANSWER, None).await?;
+        let data = reply.get("data").ok_or_else(|| ClientError::Reply("it has no data".to_owned()))?;
+        let returned = data.get("return").cloned().unwrap_or(Value::Nil);
+        match data.get_bool("success") {
+            Some(false) => Err(ClientError::Refused(returned.python_str())),
+            _ => Ok(returned),
+        }
+    }
+}
