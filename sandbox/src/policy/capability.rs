@@ -216,6 +216,10 @@ impl Capability {
             // It calls what it is told to, as who asks could; each function has its own module's grants.
             ("mine", Self::Mine | Self::Functions) => Some(Grant::Names(Names::Any)),
             ("mine", Self::Pillar | Self::Config) => Some(Grant::Names(Names::Only(vec!["mine_functions".to_owned()]))),
+            // The same for whoever may call `test.*`, which is often all that users may: so only what needs no grant of its own.
+            ("test", Self::Functions) => Some(Grant::Names(Names::Only(
+                ["test.*", "sys.*", "grains.*", "config.items"].map(str::to_owned).to_vec(),
+            ))),
             // Linked, and nothing behind it: then the error of a call says what it needs.
             ("cp" | "file", Self::Filesystem) | ("cmd", Self::Process) => Some(self.least()),
             _ => None,

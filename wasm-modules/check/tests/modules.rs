@@ -43,10 +43,21 @@ const STANDARD: [(&str, &[&str], usize); 12] = [
         70_000,
     ),
     ("pillar", &["brine:host/log", "brine:host/pillar"], 60_000),
-    ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 70_000),
+    ("saltutil", &["brine:host/jobs", "brine:host/log", "brine:host/modules"], 90_000),
     ("sandbox", &["brine:host/log", "brine:host/policy"], 50_000),
     ("sys", &["brine:host/log", "brine:host/modules"], 90_000),
-    ("test", &["brine:host/job", "brine:host/log", "wasi:clocks/monotonic-clock", "wasi:io/poll"], 45_000),
+    (
+        "test",
+        &[
+            "brine:host/functions",
+            "brine:host/job",
+            "brine:host/log",
+            "wasi:clocks/monotonic-clock",
+            "wasi:io/poll",
+            "wasi:random/random",
+        ],
+        190_000,
+    ),
 ];
 
 fn folder() -> PathBuf {

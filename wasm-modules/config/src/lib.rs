@@ -12,6 +12,8 @@ wit_bindgen::generate!({
     },
 });
 
+mod names;
+
 use brine_guest::Value;
 use brine_guest::host::{config, grains, pillar};
 
@@ -28,6 +30,11 @@ impl Guest for Module {
     ) -> Result<Data, String> {
         let found = look(&key, delimiter.as_deref().unwrap_or(":"), [omit_opts, omit_grains, omit_pillar])?;
         Ok(found.or(default).unwrap_or_else(|| Data::from("")))
+    }
+
+    fn items() -> Data {
+        let known = names::SETTINGS.iter().filter_map(|name| Some((*name, config::get(name)?)));
+        Data::dict(known.collect::<Vec<_>>())
     }
 }
 

@@ -17,16 +17,97 @@ use brine_guest::host::{jobs, modules};
 use brine_guest::{Value, fnmatch};
 use shapes::{KILL, TERM};
 
+/// The functions that sync a kind of which a minion here has nothing.
+macro_rules! sync_nothing {
+    ($($name:ident),* $(,)?) => {
+        $(fn $name(
+            _saltenv: Option<Data>,
+            _refresh: Option<bool>,
+            _extmod_whitelist: Option<Data>,
+            _extmod_blacklist: Option<Data>,
+        ) -> Vec<String> {
+            Vec::new()
+        })*
+    };
+}
+
 struct Module;
 
 impl Guest for Module {
-    fn sync_modules(saltenv: Option<Data>, _refresh: Option<bool>) -> Result<Vec<String>, String> {
+    fn sync_modules(
+        saltenv: Option<Data>,
+        _refresh: Option<bool>,
+        extmod_whitelist: Option<Data>,
+        extmod_blacklist: Option<Data>,
+    ) -> Result<Vec<String>, String> {
         let saltenv = saltenv.map(|data| shapes::saltenv(&data)).transpose()?.flatten();
-        modules::sync(saltenv.as_deref())
+        let white = extmod_whitelist.map(|data| shapes::listed(&data, "extmod_whitelist")).transpose()?.flatten();
+        let black = extmod_blacklist.map(|data| shapes::listed(&data, "extmod_blacklist")).transpose()?.flatten();
+        if shapes::syncs_nothing(white, black)? { Ok(Vec::new()) } else { modules::sync(saltenv.as_deref()) }
     }
 
-    fn sync_all(saltenv: Option<Data>, refresh: Option<bool>) -> Result<Vec<(String, Vec<String>)>, String> {
-        Ok(shapes::sync_all(Self::sync_modules(saltenv, refresh)?))
+    fn sync_all(
+        saltenv: Option<Data>,
+        refresh: Option<bool>,
+        extmod_whitelist: Option<Data>,
+        extmod_blacklist: Option<Data>,
+        _clean_pillar_cache: Option<bool>,
+    ) -> Result<Vec<(String, Vec<String>)>, String> {
+        let modules = Self::sync_modules(saltenv, refresh, extmod_whitelist, extmod_blacklist)?;
+        Ok(shapes::sync_all(modules))
+    }
+
+    sync_nothing!(
+        sync_beacons,
+        sync_clouds,
+        sync_engines,
+        sync_executors,
+        sync_log_handlers,
+        sync_matchers,
+        sync_output,
+        sync_proxymodules,
+        sync_renderers,
+        sync_resources,
+        sync_returners,
+        sync_serializers,
+        sync_states,
+        sync_thorium,
+        sync_tops,
+        sync_utils,
+        sync_wrapper,
+    );
+
+    fn sync_grains(
+        _saltenv: Option<Data>,
+        _refresh: Option<bool>,
+        _extmod_whitelist: Option<Data>,
+        _extmod_blacklist: Option<Data>,
+        _clean_pillar_cache: Option<bool>,
+    ) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn sync_pillar(
+        _saltenv: Option<Data>,
+        _refresh: Option<bool>,
+        _extmod_whitelist: Option<Data>,
+        _extmod_blacklist: Option<Data>,
+        _clean_pillar_cache: Option<bool>,
+    ) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn sync_sdb(
+        _saltenv: Option<Data>,
+        _extmod_whitelist: Option<Data>,
+        _extmod_blacklist: Option<Data>,
+    ) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn list_extmods() -> Vec<(String, Vec<String>)> {
+        let synced = |name: &String| modules::describe(name).is_some_and(|module| module.origin != "standard");
+        vec![("modules".into(), modules::names().into_iter().filter(synced).collect())]
     }
 
     fn refresh_grains(refresh_pillar: Option<bool>, _clean_pillar_cache: Option<bool>) -> Result<bool, String> {

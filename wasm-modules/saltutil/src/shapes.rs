@@ -38,6 +38,43 @@ pub(crate) fn saltenv(data: &Data) -> Result<Option<Vec<String>>, String> {
     }
 }
 
+/// The names of modules in a white or black list: of a text with commas, a list, or what a dict of kinds has under `modules`. None where
+/// it says nothing of modules.
+pub(crate) fn listed(data: &Data, what: &str) -> Result<Option<Vec<String>>, String> {
+    let value = data.value()?;
+    let of_modules = match &value {
+        Value::Dict(_) => value.get("modules").unwrap_or(&Value::None),
+        value => value,
+    };
+    let wrong = |value: &Value| format!("{what} is to be a text or a list of texts, not {}", value.kind());
+    match of_modules {
+        Value::None => Ok(None),
+        Value::Text(names) => Ok(Some(names.split(',').map(|name| name.trim().to_owned()).collect())),
+        Value::List(items) => {
+            let name = |item: &Value| item.text().map(str::to_owned).ok_or_else(|| wrong(item));
+            items.iter().map(name).collect::<Result<_, _>>().map(Some)
+        }
+        other => Err(wrong(other)),
+    }
+}
+
+/// Whether the two lists leave nothing to sync. The host syncs all that changed or nothing: lists that leave a part are refused, for
+/// what they shut out would be synced.
+pub(crate) fn syncs_nothing(white: Option<Vec<String>>, black: Option<Vec<String>>) -> Result<bool, String> {
+    let refused = |what: &str| {
+        Err(format!(
+            "{what} with names is not offered: all modules that changed are synced, and what each may do is granted by the host's owner"
+        ))
+    };
+    match (white, black) {
+        (Some(white), _) if white.is_empty() => Ok(true),
+        (Some(white), Some(black)) if white.iter().all(|name| black.contains(name)) => Ok(true),
+        (Some(_), _) => refused("extmod_whitelist"),
+        (None, Some(black)) if !black.is_empty() => refused("extmod_blacklist"),
+        _ => Ok(false),
+    }
+}
+
 /// What `saltutil.sync_all` returns: every kind that Salt has, so that callers find the keys they look for.
 pub(crate) fn sync_all(modules: Vec<String>) -> Vec<(String, Vec<String>)> {
     let mut modules = Some(modules);
@@ -99,6 +136,27 @@ mod tests {
         assert_eq!(saltenv(&Value::None.into()), Ok(None));
         assert_eq!(saltenv(&1_i64.into()), Err("saltenv is to be text or a list of texts, not a number".into()));
         assert!(saltenv(&vec![1_i64].into()).is_err());
+    }
+
+    #[test]
+    fn lists_of_what_is_synced_take_all_or_nothing() {
+        let names = |data: Data| listed(&data, "extmod_whitelist");
+        assert_eq!(names(Value::dict([("modules", Value::List(vec![]))]).into()), Ok(Some(vec![])));
+        assert_eq!(names(Value::dict([("states", Value::List(vec!["a".into()]))]).into()), Ok(None));
+        assert_eq!(names("a, b".into()), Ok(Some(vec!["a".into(), "b".into()])));
+        assert!(names(1_i64.into()).is_err() && names(vec![1_i64].into()).is_err());
+        let some = |names: &[&str]| Some(names.iter().map(|name| name.to_string()).collect::<Vec<_>>());
+        for (white, black, nothing) in [
+            (None, None, Some(false)),
+            (None, some(&[]), Some(false)),
+            (some(&[]), None, Some(true)),
+            (some(&["a"]), some(&["a"]), Some(true)),
+            (some(&["a"]), None, None),
+            (some(&["a", "b"]), some(&["a"]), None),
+            (None, some(&["a"]), None),
+        ] {
+            assert_eq!(syncs_nothing(white.clone(), black.clone()).ok(), nothing, "{white:?} {black:?}");
+        }
     }
 
     #[test]
