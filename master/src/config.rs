@@ -80,6 +80,10 @@ pub struct MasterOpts {
     pub pidfile: PathBuf,
     /// `keysize`.
     pub keysize: usize,
+    /// The main configuration file.
+    pub conf_file: PathBuf,
+    /// `default_include`.
+    pub default_include: String,
 
     /// Which minions are let in, and how.
     pub auth: AuthOpts,
@@ -177,6 +181,8 @@ pub struct AuthOpts {
     pub permissive_pki_access: bool,
     /// `auth_events`.
     pub auth_events: bool,
+    /// `auth_events_autosign_grains`: the acts whose events tell the grains that the minion sent to be signed by.
+    pub auth_events_autosign_grains: Vec<String>,
     /// `minimum_auth_version` (CVE-2025-62349).
     pub minimum_auth_version: u64,
     /// `max_pending_keys`, `max_pending_keys_per_address`: keys that may wait for an operator. Brine's own keys.
@@ -269,6 +275,8 @@ impl MasterOpts {
                 bits @ 2_048..=8_192 => to_usize(c, "keysize", bits)?,
                 _ => return Err(c.wrong("keysize", "a number of bits from 2048 to 8192")),
             },
+            conf_file: c.path().to_owned(),
+            default_include: c.opt_str("default_include")?.unwrap_or_default(),
             auth: auth(c)?,
             access: AccessOpts::from_config(c)?,
             audit: AuditOpts {
@@ -346,6 +354,7 @@ fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
         autosign_grains_dir: opt_path(c, "autosign_grains_dir")?,
         permissive_pki_access: bool_or(c, "permissive_pki_access", false)?,
         auth_events: bool_or(c, "auth_events", true)?,
+        auth_events_autosign_grains: list_or_empty(c, "auth_events_autosign_grains")?,
         minimum_auth_version: u64_or(c, "minimum_auth_version", 3)?,
         room: Room {
             all: to_usize(c, "max_pending_keys", u64_or(c, "max_pending_keys", PENDING_MAX)?)?,

@@ -185,12 +185,14 @@ impl Known {
 impl Access {
     /// With the keys of local users in `cachedir`; `masters` are the users who may do everything.
     pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
+        let tokens = Tokens::new(cachedir.join("tokens"));
+        tokens.make_dir()?;
         Ok(Self {
             known: ArcSwap::from_pointee(Known::read(opts, cachedir, masters)?),
             cachedir: cachedir.to_owned(),
             masters: masters.to_vec(),
             logins: Logins::default(),
-            tokens: Tokens::new(cachedir.join("tokens")),
+            tokens,
         })
     }
 

@@ -67,6 +67,11 @@ impl Tokens {
         Self { dir, swept: Mutex::default() }
     }
 
+    /// Makes the folder, which programs look for before there is a token.
+    pub(super) fn make_dir(&self) -> io::Result<()> {
+        files::make_private_dir(&self.dir)
+    }
+
     /// Makes a token that lives for `lifetime` and answers what the caller is told.
     pub(super) fn mint(&self, name: &str, eauth: &str, groups: &[String], lifetime: Duration) -> io::Result<Value> {
         files::make_private_dir(&self.dir)?;

@@ -182,6 +182,7 @@ mod tests {
             autosign_grains_dir: None,
             permissive_pki_access: false,
             auth_events: true,
+            auth_events_autosign_grains: Vec::new(),
             minimum_auth_version: 3,
             room: Room { all: 0, of_address: 0 },
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use brine_protocol::auth::{Accepted, AuthRefusal, AuthRequest};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyError, PublicKey};
-use brine_protocol::value::{Value, ValueExt, map};
+use brine_protocol::value::{Value, ValueExt as _, map};
 
 pub(crate) use gate::{Gate, Verdict};
 
@@ -118,12 +118,18 @@ fn report(master: &Master, request: &AuthRequest, verdict: &Verdict) {
         Verdict::Unusable(why) => tracing::warn!("authentication of {id} refused: {why}"),
     }
     if master.opts.auth.auth_events {
-        let data = map([
+        let mut data = map([
             ("result", Value::from(result)),
             ("act", Value::from(act)),
             ("id", Value::from(id.as_str())),
             ("pub", Value::from(request.pub_pem.as_str())),
         ]);
+        // A stranger chose them, within the bounds of its request: so only who wants them gets them.
+        if master.opts.auth.auth_events_autosign_grains.iter().any(|known| known == act)
+            && let Some(grains) = request.autosign_grains.as_ref().filter(|grains| grains.truthy())
+        {
+            data.insert("autosign_grains", grains.clone());
+        }
         master.bus.fire("salt/auth", data);
     }
 }

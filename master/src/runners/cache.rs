@@ -54,19 +54,19 @@ pub(super) const FUNCTIONS: [Function; 8] = [
         name: "cache.grains",
         parameters: &["tgt", "tgt_type='glob'", "**kwargs"],
         doc: "Returns the cached grains of minions.",
-        run: |run| Box::pin(show(run, "grains")),
+        run: |run| Box::pin(async move { show(&run, "grains").await }),
     },
     Function {
         name: "cache.mine",
         parameters: &["tgt=None", "tgt_type='glob'", "**kwargs"],
         doc: "Returns what minions put into the mine.",
-        run: |run| Box::pin(show(run, "mine")),
+        run: |run| Box::pin(async move { show(&run, "mine").await }),
     },
     Function {
         name: "cache.pillar",
         parameters: &["tgt=None", "tgt_type='glob'", "**kwargs"],
         doc: "Returns the cached pillar of minions; without a target, of all.",
-        run: |run| Box::pin(show(run, "pillar")),
+        run: |run| Box::pin(async move { show(&run, "pillar").await }),
     },
 ];
 
@@ -85,8 +85,8 @@ async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
 }
 
 /// `{id: data}`. `bank` is the folder.
-async fn show(run: Run, bank: &'static str) -> Outcome {
-    let meant = meant(&run).await?;
+pub(super) async fn show(run: &Run, bank: &'static str) -> Outcome {
+    let meant = meant(run).await?;
     if meant.is_none() && bank == "grains" {
         return Ok(empty_map());
     }

@@ -15,6 +15,7 @@ mod fileserver;
 mod function;
 mod jobs;
 mod manage;
+mod network;
 mod running;
 mod salt;
 mod signature;
@@ -48,6 +49,7 @@ const RUNNERS: &[&[Function]] = &[
     &fileserver::FUNCTIONS,
     &jobs::FUNCTIONS,
     &manage::FUNCTIONS,
+    &network::FUNCTIONS,
     &salt::FUNCTIONS,
     &small::FUNCTIONS,
     &survey::FUNCTIONS,
@@ -243,6 +245,9 @@ pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, from: From)
         return refused;
     }
     let mut data = announcement("wheel", &fun, &job, &call);
+    if wheel::hides_arguments(&fun) {
+        data.insert("fun_args", crate::bus::TRIMMED);
+    }
     data.insert("tag", job.tag.as_str());
     master.bus.settle();
     master.bus.fire(format!("{}/new", job.tag), data.clone());

@@ -173,3 +173,24 @@ async fn cve_2025_62349_downgrade() {
     }
     assert!(!master.key_in("minions", "other"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn auth_events_tell_autosign_grains_of_the_acts_that_the_setting_names() {
+    let nested = || map([("autosign_key", map([("a", map([("b", "grain")]))]))]);
+    for (setting, told) in
+        [("auth_events_autosign_grains: [pend]", true), ("auth_events_autosign_grains: [reject]", false), ("", false)]
+    {
+        let master = TestMaster::start(setting).await;
+        let mut events = master.events().await;
+        master.clear(auth_load(&[("autosign_grains", nested())])).await;
+        let event = events.wait("salt/auth").await;
+        assert_eq!(event.data.get_text("act"), Some("pend"));
+        assert_eq!(event.data.get("autosign_grains"), told.then(nested).as_ref(), "{setting}");
+        // A minion that sends none, or nothing that is a dict.
+        for odd in [Value::Nil, Value::from("x"), map::<&str, Value>([])] {
+            master.clear(auth_load(&[("autosign_grains", odd)])).await;
+            assert!(!events.wait("salt/auth").await.data.has("autosign_grains"));
+        }
+        assert_eq!(mode(&master.path("cache/tokens")), 0o700, "programs look for it before there is a token");
+    }
+}

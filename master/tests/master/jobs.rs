@@ -429,3 +429,35 @@ async fn banks_of_the_cache_are_bounded() {
     assert_eq!(run(&master, "cache.flush", words(&["grains"]), &mut events).await, Value::from(true));
     assert!(!master.path("cache/grains/web1.p").exists());
 }
+
+/// CVE-2021-25282 and CVE-2021-3197 of another function: a file that the wheel writes stays where it belongs, and says nothing on the bus.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wheel_writes_settings_by_a_plain_name_only() {
+    let master = TestMaster::start("").await;
+    let mut events = master.events().await;
+    let update = async |name: &str, contents: Value| {
+        let load = map([
+            ("cmd", Value::from("wheel")),
+            ("fun", Value::from("config.update_config")),
+            ("key", Value::from(master.local_key())),
+            ("file_name", Value::from(name)),
+            ("yaml_contents", contents),
+        ]);
+        let reply = master.clear(load).await;
+        reply.traverse("data:return", ":").and_then(ValueExt::text).unwrap_or_default().to_owned()
+    };
+    assert_eq!(update("good", "timeout: 9".into()).await, "Wrote good.conf");
+    for _ in ["new", "ret"] {
+        let event = events.wait("salt/wheel/").await;
+        assert!(!event.data.to_string().contains("timeout"), "{event:?}");
+    }
+    assert_eq!(std::fs::read_to_string(master.path("master.d/good.conf")).unwrap(), "timeout: 9\n");
+    assert_eq!(mode(&master.path("master.d/good.conf")), 0o600);
+    for name in ["../evil", "/etc/evil", "a/b", "..", ""] {
+        assert_eq!(update(name, "timeout: 9".into()).await, "Invalid path", "{name}");
+    }
+    assert!(!master.path("evil.conf").exists());
+    assert!(update("bad", "ret_port: [".into()).await.contains("no YAML"));
+    assert!(update("bad", "ret_port: many".into()).await.contains("could not start"));
+    assert_eq!(std::fs::read_dir(master.path("master.d")).unwrap().count(), 1);
+}

@@ -1,5 +1,6 @@
 //! The wheel: the key folders for callers that do not edit them themselves, files under the roots, the configuration, who is connected.
 
+mod config;
 mod key;
 mod roots;
 
@@ -9,7 +10,7 @@ use super::function::Function;
 use super::{manage, small};
 
 /// Every wheel function there is, by module.
-pub(super) const FUNCTIONS: &[&[Function]] = &[&OTHERS, &key::FUNCTIONS, &roots::FUNCTIONS];
+pub(super) const FUNCTIONS: &[&[Function]] = &[&OTHERS, &config::FUNCTIONS, &key::FUNCTIONS, &roots::FUNCTIONS];
 
 const OTHERS: [Function; 3] = [
     Function {
@@ -31,6 +32,11 @@ const OTHERS: [Function; 3] = [
         run: |run| Box::pin(async move { manage::connected(&run.master).await }),
     },
 ];
+
+/// Whether a function's arguments are for the caller and the audit log alone: settings may be secrets.
+pub(super) fn hides_arguments(fun: &str) -> bool {
+    fun == "config.update_config"
+}
 
 /// What of a function's result its event tells. The files of the roots and new private keys are for the caller alone: who may read the bus
 /// is not who may read these.

@@ -272,6 +272,11 @@ fn write(run: &Run, roots: &Roots, kind: Kind) -> Outcome {
 
 /// Puts a file into the place of what is there, whole; folders are made. No step goes through a link.
 fn put(root: &Path, path: &SafePath, data: &[u8]) -> std::io::Result<()> {
+    put_with(root, path, data, None)
+}
+
+/// The same with a mode; without one the file keeps that of what was there.
+pub(super) fn put_with(root: &Path, path: &SafePath, data: &[u8], mode: Option<u32>) -> std::io::Result<()> {
     std::fs::create_dir_all(root)?;
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
     let mut dir = rustix::fs::open(root, flags, Mode::empty())?;
@@ -285,6 +290,7 @@ fn put(root: &Path, path: &SafePath, data: &[u8]) -> std::io::Result<()> {
         dir = rustix::fs::openat2(dir.as_fd(), folder, flags, Mode::empty(), resolve)?;
     }
     let mode = match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        _ if mode.is_some() => mode.unwrap_or_default(),
         Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => stat.st_mode & 0o777,
         _ => 0o644,
     };
