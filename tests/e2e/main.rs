@@ -12,6 +12,7 @@ mod ping;
 mod presence;
 mod returners;
 mod runners;
+mod salts_tests;
 mod sandbox;
 mod signatures;
 mod slow_link;
