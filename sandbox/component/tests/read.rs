@@ -368,7 +368,7 @@ fn descriptions_that_are_none_are_refused() {
         assert_eq!(error, ReadError::Garbled, "{index}");
     }
     // A few bytes that stand for much are refused before they are much.
-    let mut bad = good.clone();
+    let mut bad = good;
     let param = bad["signatures"][0]["params"][0].clone();
     bad["signatures"][0]["params"] = vec![param; 50_000].into();
     bad["functions"] = vec![bad["functions"][0].clone(); 1_000].into();

@@ -265,7 +265,7 @@ impl Place {
         for _ in 0..=MAX_LINKS {
             let bare = path.trim_end_matches('/');
             let is_directory = bare.len() < path.len();
-            let (parent, name) = bare.rsplit_once('/').map_or(("", bare), |(parent, name)| (parent, name));
+            let (parent, name) = bare.rsplit_once('/').unwrap_or(("", bare));
             if matches!(name, "" | "." | "..") {
                 let dir = open_below(start, root, &path, directory, Mode::empty())?;
                 return Ok(Self { dir, name: None, is_directory: true });
