@@ -25,6 +25,9 @@ const WAITING_OF_ONE: usize = 32;
 /// Requests of all minions that wait, and their bytes: they are in memory, and each has one of the places of requests in work.
 const WAITING_MAX: usize = 512;
 const WAITING_BYTES_MAX: u64 = 256 << 20;
+/// Of those, requests of an unusual size or with many values, which take far more memory once they are decoded; and of one minion.
+const HEAVY_WAITING_MAX: usize = 64;
+const HEAVY_WAITING_OF_ONE: usize = 8;
 /// Minions whose allowances are remembered; one that has all of them again is forgotten. More than there are accepted ones.
 const REMEMBERED_MAX: usize = 1 << 18;
 /// That a minion is slowed down is told this often.
@@ -105,6 +108,7 @@ struct State {
     accounts: HashMap<MinionId, Account>,
     waiting: usize,
     waiting_bytes: u64,
+    heavy: usize,
 }
 
 /// A number and bytes.
@@ -121,6 +125,7 @@ struct Account {
     /// Returns and events.
     kept: [Pair<Bucket>; 2],
     waiting: usize,
+    heavy: usize,
     told_slow: Option<Instant>,
 }
 
@@ -151,7 +156,7 @@ impl Account {
     const fn new(sizes: &Sizes, now: Instant) -> Self {
         let rate = Pair { count: Bucket::full(sizes.rate.count, now), bytes: Bucket::full(sizes.rate.bytes, now) };
         let kept = Pair { count: Bucket::full(sizes.kept.count, now), bytes: Bucket::full(sizes.kept.bytes, now) };
-        Self { rates: [rate; 4], kept: [kept; 2], waiting: 0, told_slow: None }
+        Self { rates: [rate; 4], kept: [kept; 2], waiting: 0, heavy: 0, told_slow: None }
     }
 
     fn is_unused(&mut self, sizes: &Sizes, now: Instant) -> bool {
@@ -256,6 +261,23 @@ struct Turn<'a> {
     quotas: &'a Quotas,
     id: &'a MinionId,
     bytes: u64,
+    heavy: usize,
+}
+
+impl Turn<'_> {
+    /// Whether it may wait as a heavy one.
+    fn wait_heavily(&mut self) -> bool {
+        let mut state = self.quotas.lock();
+        let all = state.heavy;
+        let Some(account) = state.accounts.get_mut(self.id) else { return false };
+        if all >= HEAVY_WAITING_MAX || account.heavy >= HEAVY_WAITING_OF_ONE {
+            return false;
+        }
+        account.heavy += 1;
+        state.heavy += 1;
+        self.heavy = 1;
+        true
+    }
 }
 
 impl Drop for Turn<'_> {
@@ -263,29 +285,40 @@ impl Drop for Turn<'_> {
         let mut state = self.quotas.lock();
         state.waiting -= 1;
         state.waiting_bytes -= self.bytes;
+        state.heavy -= self.heavy;
         if let Some(account) = state.accounts.get_mut(self.id) {
             account.waiting -= 1;
+            account.heavy -= self.heavy;
         }
     }
 }
 
 impl Quotas {
-    /// Waits until `id` may send this, or says which bound it has met.
+    /// Waits until `id` may send this, or says which bound it has met. `heavy` is what takes far more memory than its bytes; `waits` is
+    /// called before it waits.
     pub(crate) async fn admit(
         &self,
         id: &MinionId,
         kind: Kind,
         amount: (u64, u64),
         (opts, keep): (QuotaOpts, Option<Duration>),
+        (heavy, waits): (bool, impl FnOnce()),
     ) -> Result<Admitted, Met> {
         let sizes = Sizes::of(opts, keep);
         let (count, bytes) = kind.charged(amount);
         let (wait, tell_slow) = self.lock().admit(id, kind, (count, bytes), &sizes, PATIENCE, Instant::now())?;
+        let admitted = Admitted { tell_slow, sizes, kind, amount: (count, bytes) };
         if !wait.is_zero() {
-            let _turn = Turn { quotas: self, id, bytes };
+            let mut turn = Turn { quotas: self, id, bytes, heavy: 0 };
+            if heavy && !turn.wait_heavily() {
+                drop(turn);
+                self.give_back(id, &admitted);
+                return Err(Met::Rate);
+            }
+            waits();
             tokio::time::sleep(wait).await;
         }
-        Ok(Admitted { tell_slow, sizes, kind, amount: (count, bytes) })
+        Ok(admitted)
     }
 
     /// As [`Quotas::admit`], for what is left out rather than waited for.
@@ -437,5 +470,20 @@ mod tests {
             assert_eq!(admitted, Ok((Duration::ZERO, false)), "no bound");
         }
         assert!(state.accounts.get_mut(&id(9)).unwrap().is_unused(&free, now));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn heavy_requests_that_wait_have_a_bound_of_their_own() {
+        let (quotas, opts) = (Quotas::default(), (OPTS, Some(DAY)));
+        let first = id(1);
+        // All that can come at once.
+        assert!(quotas.admit(&first, Kind::Event, (160, 1), opts, (false, || ())).await.is_ok());
+        let given_back = std::cell::Cell::new(0);
+        let ask = || quotas.admit(&first, Kind::Event, (1, 1), opts, (true, || given_back.set(given_back.get() + 1)));
+        let done = futures_util::future::join_all((0..=HEAVY_WAITING_OF_ONE).map(|_| ask())).await;
+        assert_eq!(done.iter().filter(|done| done.is_ok()).count(), HEAVY_WAITING_OF_ONE);
+        assert_eq!(given_back.get(), HEAVY_WAITING_OF_ONE, "who waits keeps no large request waiting");
+        let state = quotas.lock();
+        assert_eq!((state.heavy, state.waiting, state.waiting_bytes), (0, 0, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! What every message on 4506 is wrapped in (§2.1): a closed choice of clear and aes.
 
 use crate::ids::MinionId;
-use crate::msgpack::{self, Limits};
+use crate::msgpack::{self, Limits, Pick};
 use crate::value::{self, Value, ValueExt};
 
 /// The version this implementation sends, and the lowest it takes unless configured otherwise (CVE-2025-62349).
@@ -132,6 +132,48 @@ impl Envelope {
     }
 }
 
+/// What can be told of an envelope without decoding all of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Head {
+    /// A clear load, of which only what was picked is there.
+    Clear {
+        /// The load, a map.
+        load: Value,
+        /// As [`Envelope::Clear`]'s.
+        version: u64,
+    },
+    /// An encrypted one.
+    Aes,
+}
+
+impl Head {
+    /// Reads of a clear load what `pick` wants of it, by the keys that lead there. Of several equal keys the last counts, as in
+    /// [`Envelope::decode`].
+    ///
+    /// # Errors
+    /// As [`Envelope::decode`]'s; an encrypted load is not looked at.
+    pub fn decode(bytes: &[u8], limits: &Limits, pick: &dyn Fn(&[&str]) -> Pick) -> Result<Self, EnvelopeError> {
+        let head = msgpack::decode_picked(bytes, limits, &|way| match way {
+            ["enc" | "version"] => Pick::Scalar,
+            ["load"] => Pick::Within,
+            ["load", within @ ..] => pick(within),
+            _ => Pick::Skip,
+        })?;
+        if !matches!(head, Value::Map(_)) {
+            return Err(EnvelopeError::Malformed("it is not a map"));
+        }
+        let load = head.get("load").ok_or(EnvelopeError::Malformed("it has no load"))?;
+        match head.get_text("enc") {
+            Some("clear") if matches!(load, Value::Map(_)) => {
+                Ok(Self::Clear { load: load.clone(), version: version_of(head.get("version")) })
+            }
+            Some("clear") => Err(EnvelopeError::LoadNotMap),
+            Some("aes") => Ok(Self::Aes),
+            _ => Err(EnvelopeError::Malformed("its enc is neither clear nor aes")),
+        }
+    }
+}
+
 /// The version may be a number or a numeric text; everything else counts as 0 (§2.1).
 fn version_of(value: Option<&Value>) -> u64 {
     match value {
@@ -185,6 +227,43 @@ mod tests {
         }
         let garbage = Envelope::decode(&[0xc1], &Limits::UNAUTHENTICATED).unwrap_err();
         assert_eq!(garbage.reply(), map([("error", "Routing error")]));
+    }
+
+    /// What is not asked for takes no memory; of what is asked for, lists and maps are empty; and both readings agree.
+    #[test]
+    fn a_head_has_what_was_picked_and_reads_as_the_whole_does() {
+        let pick = |way: &[&str]| match way {
+            ["cmd" | "key"] | ["kwargs", "token"] => Pick::Scalar,
+            ["kwargs"] => Pick::Within,
+            _ => Pick::Skip,
+        };
+        let read = |value: &Value| Head::decode(&msgpack::encode_network(value), &Limits::UNAUTHENTICATED, &pick);
+        let kwargs = map([("token", text("t")), ("other", list([1, 2]))]);
+        let load = map([("cmd", text("publish")), ("arg", list([1, 2])), ("key", list([1])), ("kwargs", kwargs)]);
+        let head = read(&map([("enc", text("clear")), ("load", load), ("version", Value::from("3"))])).unwrap();
+        let empty = Value::Array(Vec::new());
+        let picked = map([("cmd", text("publish")), ("key", empty), ("kwargs", map([("token", "t")]))]);
+        assert_eq!(head, Head::Clear { load: picked, version: 3 });
+        // Of equal keys the last counts, whoever reads.
+        let twice = Value::Map(vec![(text("cmd"), text("ping")), (text("cmd"), text("publish"))]);
+        let sent = Value::Map(vec![
+            (text("enc"), text("aes")),
+            (text("load"), map([("cmd", "x")])),
+            (text("load"), twice),
+            (text("enc"), text("clear")),
+        ]);
+        let Ok(Envelope::Clear { load: whole, .. }) = decode(&sent) else { panic!() };
+        let Ok(Head::Clear { load: head, .. }) = read(&sent) else { panic!() };
+        assert_eq!((head.get_text("cmd"), whole.get_text("cmd")), (Some("publish"), Some("publish")));
+        for sent in [
+            text("x"),
+            map([("enc", "clear")]),
+            map([("load", "x")]),
+            map([("enc", text("clear")), ("load", list([1]))]),
+            map([("enc", text("pub")), ("load", map([("cmd", "ping")]))]),
+        ] {
+            assert_eq!(read(&sent).unwrap_err(), decode(&sent).unwrap_err(), "{sent}");
+        }
     }
 
     #[test]

@@ -110,6 +110,34 @@ pub fn decode_entries(bytes: &[u8], limits: &Limits, wanted: &dyn Fn(&str) -> bo
     }
 }
 
+/// What [`decode_picked`] does with the entry of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// It is left out.
+    Skip,
+    /// It is decoded; of a list or a map only that it is one: an empty one stands for it.
+    Scalar,
+    /// Its own entries are picked if it is a map; nil stands for anything else.
+    Within,
+}
+
+/// Decodes what `pick` wants of a map and of maps in it, by the keys that lead there, and steps over the rest: what is not wanted takes no
+/// memory, however many values it has. Byte strings that are UTF-8 become text.
+///
+/// # Errors
+/// As [`decode`]. What is no map is nil.
+pub fn decode_picked(bytes: &[u8], limits: &Limits, pick: &dyn Fn(&[&str]) -> Pick) -> Result<Value, DecodeError> {
+    if bytes.len() > limits.max_bytes {
+        return Err(DecodeError::TooMuch { what: "bytes", limit: limits.max_bytes });
+    }
+    let mut decoder = Decoder::new(bytes, limits, Strings::TextIfUtf8);
+    let picked = decoder.picked(&mut Vec::new(), limits.max_depth, pick)?;
+    match bytes.len() - decoder.at {
+        0 => Ok(picked),
+        more => Err(DecodeError::Trailing(more)),
+    }
+}
+
 /// What becomes of byte strings.
 #[derive(Clone, Copy)]
 enum Strings {
@@ -233,6 +261,71 @@ impl<'a> Decoder<'a> {
             }
         }
         Ok(Some(entries))
+    }
+
+    /// What is picked of the map that comes.
+    fn picked(
+        &mut self,
+        way: &mut Vec<&'a str>,
+        depth_left: usize,
+        pick: &dyn Fn(&[&str]) -> Pick,
+    ) -> Result<Value, DecodeError> {
+        let start = self.at;
+        let [code] = self.number()?;
+        let len = match code {
+            0x80..=0x8f => usize::from(code & 0x0f),
+            0xde => self.u16()?,
+            0xdf => self.u32()?,
+            _ => {
+                self.at = start;
+                self.skip(depth_left)?;
+                return Ok(Value::Nil);
+            }
+        };
+        let deeper = self.open(len.saturating_mul(2), depth_left)?;
+        let mut entries = Vec::new();
+        for _ in 0..len {
+            let Some(key) = self.key(deeper)? else {
+                self.skip(deeper)?;
+                continue;
+            };
+            way.push(key);
+            match pick(way) {
+                Pick::Skip => self.skip(deeper)?,
+                Pick::Scalar => entries.push((Value::from(key), self.scalar(deeper)?)),
+                Pick::Within => entries.push((Value::from(key), self.picked(way, deeper, pick)?)),
+            }
+            way.pop();
+        }
+        Ok(Value::Map(entries))
+    }
+
+    /// The key that comes, if it is text.
+    fn key(&mut self, depth_left: usize) -> Result<Option<&'a str>, DecodeError> {
+        let start = self.at;
+        let [code] = self.number()?;
+        let len = match code {
+            0xa0..=0xbf => usize::from(code & 0x1f),
+            0xc4 | 0xd9 => self.u8()?,
+            0xc5 | 0xda => self.u16()?,
+            0xc6 | 0xdb => self.u32()?,
+            _ => {
+                self.at = start;
+                return self.skip(depth_left).map(|()| None);
+            }
+        };
+        self.take(len).map(|bytes| std::str::from_utf8(bytes).ok())
+    }
+
+    /// A value that holds no others, or an empty one in the place of one that does.
+    fn scalar(&mut self, depth_left: usize) -> Result<Value, DecodeError> {
+        let stands_for = match self.bytes.get(self.at) {
+            Some(0x80..=0x8f | 0xde | 0xdf) => Value::Map(Vec::new()),
+            Some(0x90..=0x9f | 0xdc | 0xdd) => Value::Array(Vec::new()),
+            _ => return self.value(depth_left),
+        };
+        self.skip(depth_left)?;
+        Ok(stands_for)
     }
 
     /// Steps over a value, within the same limits.

@@ -2,7 +2,7 @@
 
 use brine_protocol::value::{Value, ValueExt, map};
 
-use super::{Caller, Denied, From};
+use super::{Asked, Caller, Denied};
 use crate::audit::Record;
 use crate::master::Master;
 use crate::refusals::{Stranger, Who};
@@ -10,22 +10,22 @@ use crate::refusals::{Stranger, Who};
 /// The event of a log-in, token or key that was wrong.
 const EVENT: &str = "brine/refused/login";
 
-/// Who sent `load` to `client` (`publish`, `runner`, `wheel`), as [`super::Access::identify`] finds.
-pub(crate) async fn admit(master: &Master, load: &Value, from: From, client: &'static str) -> Result<Caller, Denied> {
-    let mut found = master.access.identify(load, from).await;
+/// Who asks for `client` (`publish`, `runner`, `wheel`), as [`super::Access::identify`] finds.
+pub(crate) async fn admit(master: &Master, asked: &Asked<'_>, client: &'static str) -> Result<Caller, Denied> {
+    let mut found = master.access.identify(asked).await;
     if let Err(denied) = &mut found {
-        denied.told = report(master, load, from, client, denied);
+        denied.told = report(master, asked, client, denied);
     }
     found
 }
 
 /// Answers `mk_token` (§7.3): an empty text for whoever is not let in, as Salt does.
-pub(crate) async fn mk_token(master: &Master, load: &Value, from: From) -> Value {
+pub(crate) async fn mk_token(master: &Master, asked: &Asked<'_>) -> Value {
     let refused = Value::from("");
-    let (data, caller) = match master.access.mint(load, from).await {
+    let (data, caller) = match master.access.mint(asked).await {
         Ok(minted) => minted,
         Err(denied) => {
-            report(master, load, from, "mk_token", &denied);
+            report(master, asked, "mk_token", &denied);
             return refused;
         }
     };
@@ -38,8 +38,9 @@ pub(crate) async fn mk_token(master: &Master, load: &Value, from: From) -> Value
     }
 }
 
-fn report(master: &Master, load: &Value, from: From, client: &'static str, denied: &Denied) -> bool {
-    let given = |key: &str| load.get(key).is_some_and(|value| !value.is_nil());
+fn report(master: &Master, asked: &Asked<'_>, client: &'static str, denied: &Denied) -> bool {
+    let (load, from) = (asked.load, master.access.origin(asked));
+    let given = |key: &str| asked.given(key).is_some();
     let text = |key: &str| load.get_text(key).map(super::shown).unwrap_or_default();
     // Whom it says it is: of a token only the token could tell.
     let (method, user, system) = match (given("token"), given("eauth")) {

@@ -2,10 +2,12 @@
 //!
 //! - `config.rs`     `external_auth`, `publisher_acl` and what belongs to them
 //! - `backend/`      where names and passwords are checked, one file a system
-//! - `logins.rs`     how fast passwords can be tried
+//! - `origin.rs`     where a request came from
+//! - `logins/`       how fast passwords can be tried
 //! - `tokens.rs`     what stands for a log-in
 //! - `permission.rs` what a list of permissions allows
 //! - `authorize.rs`  whether a caller may do what it asks
+//! - `proof.rs`      what of a request says who asks
 //! - `admit.rs`      telling the log, the bus and the audit log who was not let in
 
 mod admit;
@@ -13,7 +15,9 @@ mod authorize;
 mod backend;
 mod config;
 mod logins;
+mod origin;
 pub(crate) mod permission;
+mod proof;
 mod tokens;
 
 use std::path::{Path, PathBuf};
@@ -30,10 +34,11 @@ pub(crate) use authorize::{Extent, allowed, functions};
 use backend::{Backend, StaticTokens};
 pub use config::AccessOpts;
 use config::{OwnExpire, System, Who};
-pub(crate) use logins::From;
-use logins::Logins;
+use logins::{Attempt, Logins};
+pub(crate) use origin::From;
 pub(crate) use permission::Name;
 use permission::Permission;
+pub(crate) use proof::Asked;
 use tokens::Tokens;
 
 /// Characters of a name or password; what is longer is wrong.
@@ -213,17 +218,30 @@ impl Access {
         }
     }
 
-    /// Who sent `load`, which has `token`, `eauth` with name and password, or `key`; of several the first counts, and the others do not
-    /// help when it is wrong.
-    pub(crate) async fn identify(&self, load: &Value, from: From) -> Result<Caller, Denied> {
-        let given = |key: &str| load.get(key).filter(|value| !value.is_nil());
-        if let Some(token) = given("token") {
+    /// Who asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
+    /// it is wrong.
+    pub(crate) async fn identify(&self, asked: &Asked<'_>) -> Result<Caller, Denied> {
+        let (load, from) = (asked.load, self.origin(asked));
+        if let Some(token) = asked.given("token") {
             return self.by_token(token, from);
         }
-        if given("eauth").is_some() {
-            return self.by_password(load, from).await.map(|(caller, _)| caller);
+        if asked.needs_log_in() {
+            return self.by_password(asked).await.map(|(caller, _)| caller);
         }
         self.by_key(load, from)
+    }
+
+    /// From where, as a front end of this host says it.
+    fn origin(&self, asked: &Asked<'_>) -> From {
+        asked.from.behind_front_end(asked.load, |key| {
+            let known = self.known.load();
+            known.local_keys.user_of(key).is_some_and(|user| self.masters.iter().any(|master| master == user))
+        })
+    }
+
+    /// Log-ins that wait for their turn, for the log.
+    pub(crate) fn log_ins_waiting(&self) -> usize {
+        self.logins.waiting()
     }
 
     fn by_key(&self, load: &Value, from: From) -> Result<Caller, Denied> {
@@ -260,7 +278,8 @@ impl Access {
     }
 
     /// The caller and its groups, if name and password are right.
-    async fn by_password(&self, load: &Value, from: From) -> Result<(Caller, Vec<String>), Denied> {
+    async fn by_password(&self, asked: &Asked<'_>) -> Result<(Caller, Vec<String>), Denied> {
+        let (load, from) = (asked.load, self.origin(asked));
         let username = load.get_text("username").unwrap_or("UNKNOWN");
         let failed = || Proof::Eauth.failed(Some(username));
         let system = load.get_text("eauth").unwrap_or_default();
@@ -289,7 +308,8 @@ impl Access {
                 }
             }
         };
-        match self.logins.attempt(from, (system, username), check).await {
+        let attempt = Attempt { from, user: (system, username), bytes: asked.bytes, is_gone: asked.is_gone };
+        match self.logins.attempt(attempt, check).await {
             Ok(true) => {}
             Ok(false) => return Err(failed()),
             // The same to whoever asks: a right password is not told from a wrong one.
@@ -327,8 +347,9 @@ impl Access {
     }
 
     /// What `mk_token` tells whoever logs in, and who that is.
-    async fn mint(&self, load: &Value, from: From) -> Result<(Value, Caller), Denied> {
-        let (caller, groups) = self.by_password(load, from).await?;
+    async fn mint(&self, asked: &Asked<'_>) -> Result<(Value, Caller), Denied> {
+        let load = asked.load;
+        let (caller, groups) = self.by_password(asked).await?;
         let system = load.get_text("eauth").unwrap_or_default();
         let minted = self.tokens.mint(&caller.name, system, &groups, self.lifetime(load, system, &caller.name));
         minted.map(|data| (data, caller)).map_err(|error| {

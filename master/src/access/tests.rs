@@ -17,6 +17,14 @@ fn login(name: &str, password: &str) -> Value {
     map([("eauth", "sharedsecret"), ("username", name), ("password", password)])
 }
 
+fn asked(load: &Value) -> Asked<'_> {
+    Asked { load, from: From::Here, bytes: 0, is_gone: &|| false }
+}
+
+async fn identify(access: &Access, load: &Value) -> Result<Caller, Denied> {
+    access.identify(&asked(load)).await
+}
+
 /// Where `fun` may be run, of the minions `a` and `b`; the permission's targets are their ids.
 async fn published(caller: &Caller, fun: &str, minions: &[&str]) -> Option<Extent> {
     let ids: Vec<_> = minions.iter().map(|id| brine_protocol::ids::MinionId::try_from(*id).unwrap()).collect();
@@ -29,12 +37,12 @@ async fn a_key_is_its_users_and_no_more() {
     let (dir, access) = access("publisher_acl: {nob.dy: [test.ping, {a: [test.version]}], other: ['.*']}");
     let key = |user: &str| std::fs::read_to_string(dir.path().join(format!(".{user}_key"))).unwrap();
     let ask = |key: String| map([("key", key), ("user", "root".to_owned())]);
-    let root = access.identify(&ask(key("root")), From::Here).await.unwrap();
+    let root = identify(&access, &ask(key("root"))).await.unwrap();
     assert_eq!(published(&root, "cmd.run", &["a", "b"]).await, Some(Extent::Target));
     assert!(root.may_call("wheel", "key.accept", &[], &[]).is_ok());
 
     // Whom the request names does not matter.
-    let nobody = access.identify(&ask(key("nobody")), From::Here).await.unwrap();
+    let nobody = identify(&access, &ask(key("nobody"))).await.unwrap();
     assert_eq!(nobody.name, "nobody");
     assert_eq!(published(&nobody, "test.ping", &["a", "b"]).await, Some(Extent::Target));
     assert_eq!(published(&nobody, "test.version", &["a"]).await, Some(Extent::Found));
@@ -45,7 +53,7 @@ async fn a_key_is_its_users_and_no_more() {
     let denied = nobody.may_call("runner", "jobs.list_jobs", &[], &[]).unwrap_err();
     assert_eq!(denied.name, "UserAuthenticationError");
     for wrong in [String::new(), "x".repeat(76)] {
-        assert!(access.identify(&ask(wrong), From::Here).await.is_err());
+        assert!(identify(&access, &ask(wrong)).await.is_err());
     }
 }
 
@@ -55,18 +63,18 @@ async fn what_everybody_may_is_for_who_is_not_named() {
         "sharedsecret: s\nexternal_auth: {sharedsecret: {fred: [test.ping], 'web*': [test.arg], '*': [test.version]}}";
     for (permissive, both) in [(false, false), (true, true)] {
         let (_dir, access) = access(&format!("{yaml}\npermissive_acl: {permissive}"));
-        let fred = access.identify(&login("fred", "s"), From::Here).await.unwrap();
+        let fred = identify(&access, &login("fred", "s")).await.unwrap();
         assert!(published(&fred, "test.ping", &["a"]).await.is_some());
         assert_eq!(published(&fred, "test.version", &["a"]).await.is_some(), both);
-        let other = access.identify(&login("other", "s"), From::Here).await.unwrap();
+        let other = identify(&access, &login("other", "s")).await.unwrap();
         assert!(published(&other, "test.version", &["a"]).await.is_some());
         assert!(published(&other, "test.arg", &["a"]).await.is_none());
-        let web = access.identify(&login("web1", "s"), From::Here).await.unwrap();
+        let web = identify(&access, &login("web1", "s")).await.unwrap();
         assert!(published(&web, "test.arg", &["a"]).await.is_some());
     }
     let (_dir, access) = access(yaml);
     for (name, password) in [("fred", "S"), ("fred", ""), ("", "s")] {
-        assert!(access.identify(&login(name, password), From::Here).await.is_err(), "{name} {password}");
+        assert!(identify(&access, &login(name, password)).await.is_err(), "{name} {password}");
     }
 }
 
@@ -74,21 +82,21 @@ async fn what_everybody_may_is_for_who_is_not_named() {
 async fn a_shared_secret_that_is_not_set_lets_nobody_in() {
     let (_dir, access) = access("external_auth: {sharedsecret: {'*': ['.*']}}");
     for password in ["", "None"] {
-        assert!(access.identify(&login("x", password), From::Here).await.is_err());
+        assert!(identify(&access, &login("x", password)).await.is_err());
     }
     let nil = map([("eauth", Value::from("sharedsecret")), ("username", Value::from("x")), ("password", Value::Nil)]);
-    assert!(access.identify(&nil, From::Here).await.is_err());
+    assert!(identify(&access, &nil).await.is_err());
 }
 
 #[tokio::test]
 async fn a_token_holds_as_long_as_its_system_is_used() {
     let yaml = "sharedsecret: s\nexternal_auth: {sharedsecret: {fred: [test.ping]}}";
     let (dir, before) = access(yaml);
-    let (made, _) = before.mint(&login("fred", "s"), From::Here).await.unwrap();
+    let (made, _) = before.mint(&asked(&login("fred", "s"))).await.unwrap();
     let token = map([("token", made.get_text("token").unwrap())]);
-    assert_eq!(before.identify(&token, From::Here).await.unwrap().name, "fred");
+    assert_eq!(identify(&before, &token).await.unwrap().name, "fred");
     let after = Access::open(opts("sharedsecret: s").unwrap(), dir.path(), &["root".to_owned()]).unwrap();
-    assert!(after.identify(&token, From::Here).await.is_err());
+    assert!(identify(&after, &token).await.is_err());
 }
 
 #[test]
@@ -113,7 +121,7 @@ fn settings_are_checked() {
 async fn the_blacklist_is_for_everybody() {
     let (dir, access) = access("publisher_acl_blacklist: {users: ['eve.*', 'sudo_*'], modules: [cmd, 'test.s*']}");
     let key = std::fs::read_to_string(dir.path().join(".root_key")).unwrap();
-    let root = access.identify(&map([("key", key)]), From::Here).await.unwrap();
+    let root = identify(&access, &map([("key", key)])).await.unwrap();
     for (claimed, fun, blocked) in [
         ("root", "test.ping", false),
         ("root", "test.sleep", true),

@@ -11,7 +11,7 @@ use brine_protocol::msgpack;
 use brine_protocol::target::{Resolved, TargetError};
 use brine_protocol::value::{Value, ValueExt, map};
 
-use crate::access::{Caller, Extent, From, admit, functions};
+use crate::access::{Caller, Denied, Extent, functions};
 use crate::audit::Record;
 use crate::jobs::{Job, StoreError};
 use crate::master::{Master, now_ms};
@@ -38,21 +38,16 @@ const PASSED_ON: [&str; 9] = [
 /// Characters of a target that the job list shows.
 const TARGET_TEXT_MAX: usize = 1_024;
 
-/// Answers a `publish` request.
-pub(crate) async fn answer(master: &Arc<Master>, mut load: Value, from: From) -> Result<Value, Fault> {
-    // A token or a password is among the `kwargs`, the local key is not.
-    let kwargs = load.get("kwargs").filter(|kwargs| {
-        ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
-    });
-    let caller = match admit(master, kwargs.unwrap_or(&load), from, "publish").await {
-        Ok(caller) => caller,
-        Err(denied) => {
-            if denied.told {
-                tell(master, load, &denied.message);
-            }
-            return Ok(error("AuthenticationError", "Authentication error occurred."));
-        }
-    };
+/// Answers a `publish` request of whoever is not let in; `load` is what is known of it.
+pub(crate) fn refused(master: &Master, load: Value, denied: &Denied) -> Value {
+    if denied.told {
+        tell(master, load, &denied.message);
+    }
+    error("AuthenticationError", "Authentication error occurred.")
+}
+
+/// Answers a `publish` request of a caller.
+pub(crate) async fn answer(master: &Arc<Master>, mut load: Value, caller: Caller) -> Result<Value, Fault> {
     strip_secrets(&mut load);
     let functions = functions(&load).ok_or_else(|| Fault::new("a publish request's fun or arg has a wrong type"))?;
     if master.access.is_blocked(&caller, load.get_text("user"), &functions) {

@@ -2,12 +2,18 @@
 
 use std::sync::Arc;
 
+use brine_protocol::envelope::{Envelope, EnvelopeError};
+use brine_protocol::msgpack::{DecodeError, Pick};
 use brine_protocol::request::clear_reply;
 use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_zmtp::Reply;
+use bytes::Bytes;
+use tokio_util::task::TaskTracker;
 
-use super::{Answer, Fault};
-use crate::access::{self, From};
+use super::auths::{Auths, Waiting};
+use super::lanes::{Place, Turn};
+use super::{Fault, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
+use crate::access::{self, Asked, Caller, Denied, From};
 use crate::master::Master;
 use crate::{publish, runners};
 
@@ -16,10 +22,16 @@ use crate::{publish, runners};
 enum Command {
     Auth,
     Ping,
+    GetToken,
+    Caller(Asks),
+}
+
+/// What is done for those only who prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
     Publish,
     Runner,
     Wheel,
-    GetToken,
     MkToken,
 }
 
@@ -28,11 +40,11 @@ impl Command {
         Some(match name {
             "_auth" => Self::Auth,
             "ping" => Self::Ping,
-            "publish" => Self::Publish,
-            "runner" => Self::Runner,
-            "wheel" => Self::Wheel,
             "get_token" => Self::GetToken,
-            "mk_token" => Self::MkToken,
+            "publish" => Self::Caller(Asks::Publish),
+            "runner" => Self::Caller(Asks::Runner),
+            "wheel" => Self::Caller(Asks::Wheel),
+            "mk_token" => Self::Caller(Asks::MkToken),
             _ => return None,
         })
     }
@@ -41,34 +53,195 @@ impl Command {
         match self {
             Self::Auth => "_auth",
             Self::Ping => "ping",
+            Self::GetToken => "get_token",
+            Self::Caller(what) => what.name(),
+        }
+    }
+}
+
+impl Asks {
+    const fn name(self) -> &'static str {
+        match self {
             Self::Publish => "publish",
             Self::Runner => "runner",
             Self::Wheel => "wheel",
-            Self::GetToken => "get_token",
             Self::MkToken => "mk_token",
         }
     }
 }
 
-pub(super) async fn answer(master: &Arc<Master>, load: Value, version: u64, reply: &Reply) -> Result<Answer, Fault> {
-    if version < master.opts.auth.minimum_auth_version {
-        return Ok(Answer::Now(clear_reply(&Value::from("bad load"))));
+/// A clear request, of which the head has been read.
+pub(super) struct Clear {
+    pub(super) master: Arc<Master>,
+    pub(super) tasks: TaskTracker,
+    pub(super) payload: Bytes,
+    /// What [`pick`] left of its load.
+    pub(super) head: Value,
+    pub(super) version: u64,
+    pub(super) reply: Reply,
+}
+
+/// What is read of a clear load before it is known who asks.
+pub(super) fn pick(way: &[&str]) -> Pick {
+    match way {
+        ["cmd"] => Pick::Scalar,
+        // Who publishes by a log-in or a token says so among its `kwargs`.
+        ["kwargs"] => Pick::Within,
+        ["kwargs", within @ ..] | within => Asked::pick(within),
     }
-    let Some(command) = load.get_text("cmd").and_then(Command::parse) else {
-        return Ok(Answer::Now(clear_reply(&empty_map())));
+}
+
+/// Answers a clear request, or sees that it is answered.
+pub(super) async fn take(request: Clear, place: Place) {
+    let Clear { master, head, version, .. } = &request;
+    if *version < master.opts.auth.minimum_auth_version {
+        return request.say(&Value::from("bad load")).await;
+    }
+    match head.get_text("cmd").and_then(Command::parse) {
+        None => request.say(&empty_map()).await,
+        Some(Command::Auth) => request.authenticate().await,
+        Some(Command::Ping) => {
+            let answer = request.small().unwrap_or_else(|error| error.reply());
+            request.say(&answer).await;
+        }
+        Some(Command::GetToken) => {
+            let answer = {
+                let _timed = master.timings.during(Command::GetToken.name());
+                master.access.get_token(head)
+            };
+            request.say(&answer).await;
+        }
+        Some(Command::Caller(what)) => request.serve(what, place).await,
+    }
+}
+
+impl Clear {
+    async fn say(self, answer: &Value) {
+        // A peer that has gone needs no answer.
+        let _ = self.reply.send(clear_reply(answer).into()).await;
+    }
+
+    /// All of its load, if that is small.
+    fn small(&self) -> Result<Value, EnvelopeError> {
+        load_of(Envelope::decode(&self.payload, &SMALL))
+    }
+
+    /// It waits without a place, so that others find one. (It is timed where it is answered.)
+    async fn authenticate(self) {
+        let load = self.small();
+        let Self { master, tasks, payload, version, reply, .. } = self;
+        match load {
+            Ok(load) => Auths::take(&master, &tasks, Waiting { load, version, len: payload.len(), reply }).await,
+            Err(error) => {
+                let no = async { Err::<Bytes, _>(Fault::new(format!("an _auth request is none: {error}"))) };
+                let answer = guarded(&master, &reply, no).await;
+                let _ = reply.send(answer.unwrap_or_else(|refusal| refusal)).await;
+            }
+        }
+    }
+
+    /// Finds who asks, and does what it asks.
+    async fn serve(self, what: Asks, place: Place) {
+        let Self { master, payload, head, reply, .. } = self;
+        let timed = Arc::clone(&master);
+        let _timed = timed.timings.during(what.name());
+        let kwargs = head.get("kwargs").filter(|kwargs| {
+            ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
+        });
+        let proof = if what == Asks::Publish { kwargs.unwrap_or(&head) } else { &head };
+        let is_gone = || reply.is_gone();
+        let asked = Asked { load: proof, from: origin(&reply), bytes: payload.len(), is_gone: &is_gone };
+        let place = if what == Asks::MkToken || asked.needs_log_in() {
+            // It waits in a line of its own, in which nobody waits who has gone.
+            drop(place);
+            None
+        } else {
+            Some(place)
+        };
+        let admitting = async {
+            Ok(match what {
+                Asks::MkToken => Admitted::Answered(access::mk_token(&master, &asked).await),
+                _ => match access::admit(&master, &asked, what.name()).await {
+                    Ok(caller) => Admitted::As(caller),
+                    Err(denied) => Admitted::Answered(refused(&master, what, &payload, &head, &denied)),
+                },
+            })
+        };
+        let admitted = match guarded(&master, &reply, admitting).await {
+            Ok(Admitted::As(caller)) => Ok(caller),
+            Ok(Admitted::Answered(answer)) => Err(clear_reply(&answer).into()),
+            Err(refusal) => Err(refusal),
+        };
+        let caller = match admitted {
+            Ok(caller) => caller,
+            Err(refusal) => {
+                // A peer that has gone needs no answer.
+                let _ = reply.send(refusal).await;
+                return;
+            }
+        };
+        let place = match place {
+            Some(place) => place,
+            None if reply.is_gone() => return,
+            None => master.lanes.place().await,
+        };
+        run(master, what, caller, payload, reply, place).await;
+    }
+}
+
+/// Does what a caller asks.
+async fn run(master: Arc<Master>, what: Asks, caller: Caller, payload: Bytes, reply: Reply, place: Place) {
+    let large = payload.len() > SMALL.max_bytes;
+    let mut turn = if large { master.lanes.large().await } else { Turn::default() };
+    let work = async move {
+        let handled = async {
+            let mut envelope = Envelope::decode(&payload, if large { &LARGE_ENVELOPE } else { &SMALL });
+            if !large && let Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) = envelope {
+                // Decoding multiplies its size.
+                turn = master.lanes.many_items().await;
+                envelope = Envelope::decode(&payload, &LARGE_ENVELOPE);
+            }
+            drop(payload);
+            let load = match load_of(envelope) {
+                Ok(load) => load,
+                Err(error) => return Ok(error.reply()),
+            };
+            match what {
+                Asks::Publish => publish::answer(&master, load, caller).await,
+                Asks::Runner => Ok(runners::answer_runner(&master, &load, caller).await),
+                Asks::Wheel => Ok(runners::answer_wheel(&master, &load, caller).await),
+                Asks::MkToken => Err(Fault::new("a token was made already")),
+            }
+        };
+        let answer = guarded(&master, &reply, handled).await;
+        let _ = reply.send(answer.map_or_else(|refusal| refusal, |answer| clear_reply(&answer).into())).await;
+        drop((turn, place));
     };
-    // An `_auth` is timed where it is answered.
-    let _timed = (command != Command::Auth).then(|| master.timings.during(command.name()));
-    let answer = match command {
-        Command::Auth => return Ok(Answer::Auth { load, version }),
-        Command::Ping => load,
-        Command::Publish => publish::answer(master, load, origin(reply)).await?,
-        Command::Runner => runners::answer_runner(master, &load, origin(reply)).await,
-        Command::Wheel => runners::answer_wheel(master, &load, origin(reply)).await,
-        Command::GetToken => master.access.get_token(&load),
-        Command::MkToken => access::mk_token(master, &load, origin(reply)).await,
-    };
-    Ok(Answer::Now(clear_reply(&answer)))
+    on_its_thread(large, work).await;
+}
+
+/// Who asks, or what it is told because that is nobody.
+enum Admitted {
+    As(Caller),
+    Answered(Value),
+}
+
+fn refused(master: &Master, what: Asks, payload: &[u8], head: &Value, denied: &Denied) -> Value {
+    match what {
+        Asks::Publish => {
+            // What is told of it on the bus, if that is small; else what is known of it.
+            let load = denied.told.then(|| load_of(Envelope::decode(payload, &SMALL)).ok()).flatten();
+            publish::refused(master, load.unwrap_or_else(|| head.clone()), denied)
+        }
+        _ => runners::refused(denied),
+    }
+}
+
+fn load_of(envelope: Result<Envelope, EnvelopeError>) -> Result<Value, EnvelopeError> {
+    match envelope? {
+        Envelope::Clear { load, .. } => Ok(load),
+        Envelope::Aes(_) => Err(EnvelopeError::Malformed("it is encrypted")),
+    }
 }
 
 /// Whether a request came from this host, or from where.
@@ -83,9 +256,9 @@ fn origin(reply: &Reply) -> From {
 pub(crate) fn strip_secrets(load: &mut Value) {
     if let Value::Map(entries) = load {
         entries.retain(|(name, _)| {
-            !name
-                .text()
-                .is_some_and(|name| matches!(name, "key" | "token" | "password" | "eauth" | "tok" | "nonce" | "sig"))
+            !name.text().is_some_and(|name| {
+                matches!(name, "key" | "token" | "password" | "eauth" | "tok" | "nonce" | "sig" | "front_end")
+            })
         });
         for (name, value) in entries {
             if name.text() == Some("kwargs") {

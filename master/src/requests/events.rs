@@ -7,6 +7,7 @@
 use brine_protocol::ids::{EventTag, Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
 
+use super::lanes::Turn;
 use super::quota;
 use crate::bus::Origin;
 use crate::master::Master;
@@ -33,11 +34,11 @@ const RESERVED: [&str; 12] = [
 ];
 
 /// Fires what a minion sent, as far as it may.
-pub(super) async fn accept(master: &Master, id: &MinionId, load: &Value, bytes: u64) -> Value {
+pub(super) async fn accept(master: &Master, id: &MinionId, load: &Value, bytes: u64, turn: &mut Turn) -> Value {
     let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
     // With a first word each of them is fired twice.
     let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
-    if quota::admit(master, id, "_minion_event", Kind::Event, (several, bytes)).await.is_err() {
+    if quota::admit(master, id, "_minion_event", Kind::Event, (several, bytes), turn).await.is_err() {
         return Value::from(false);
     }
     if let Some(events) = load.get_list("events") {

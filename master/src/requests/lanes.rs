@@ -1,9 +1,10 @@
 //! How much happens at a time. One kind of request cannot take the place of another: large requests do not keep small ones waiting, and
-//! strangers that knock, who wait in [`super::auths`], do not keep an operator waiting.
+//! strangers that knock keep nobody waiting: who authenticates waits in [`super::auths`], who logs in in `access::logins`, both without a
+//! place here, and what is large or has many values is decoded for those only who have proved who they are.
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Requests taken from the socket and not yet answered.
 const IN_WORK_MAX: usize = 4_096;
@@ -12,11 +13,30 @@ const LARGE_MAX: usize = 8;
 /// Small requests with unusually many values in them.
 const MANY_ITEMS_MAX: usize = 32;
 
+/// One of the requests in work; free for the next one when dropped.
+#[derive(Debug)]
+pub(super) struct Place(#[expect(dead_code, reason = "it is free when dropped")] Option<OwnedSemaphorePermit>);
+
+/// One of the requests of an unusual size; none has a usual one.
+#[derive(Debug, Default)]
+pub(super) struct Turn(Option<OwnedSemaphorePermit>);
+
+impl Turn {
+    pub(super) fn is_taken(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// For who waits for something else than the disk and the processor: it keeps nobody waiting meanwhile.
+    pub(super) fn give_back(&mut self) {
+        self.0 = None;
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Lanes {
     in_work: Arc<Semaphore>,
     large: Arc<Semaphore>,
-    many_items: Semaphore,
+    many_items: Arc<Semaphore>,
 }
 
 impl Default for Lanes {
@@ -24,7 +44,7 @@ impl Default for Lanes {
         Self {
             in_work: Arc::new(Semaphore::new(IN_WORK_MAX)),
             large: Arc::new(Semaphore::new(LARGE_MAX)),
-            many_items: Semaphore::new(MANY_ITEMS_MAX),
+            many_items: Arc::new(Semaphore::new(MANY_ITEMS_MAX)),
         }
     }
 }
@@ -41,18 +61,18 @@ impl Lanes {
     }
 
     /// A place among the requests in work.
-    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) async fn place(&self) -> Place {
         // The semaphores are never closed.
-        Arc::clone(&self.in_work).acquire_owned().await.ok()
+        Place(Arc::clone(&self.in_work).acquire_owned().await.ok())
     }
 
     /// A turn for a large request.
-    pub(super) async fn large(lanes: &Arc<Self>) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&lanes.large).acquire_owned().await.ok()
+    pub(super) async fn large(&self) -> Turn {
+        Turn(Arc::clone(&self.large).acquire_owned().await.ok())
     }
 
     /// A turn for a request with many values.
-    pub(super) async fn many_items(&self) -> Option<SemaphorePermit<'_>> {
-        self.many_items.acquire().await.ok()
+    pub(super) async fn many_items(&self) -> Turn {
+        Turn(Arc::clone(&self.many_items).acquire_owned().await.ok())
     }
 }

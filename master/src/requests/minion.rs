@@ -11,6 +11,7 @@ use brine_protocol::request::{
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
+use super::lanes::Turn;
 use super::{Fault, events, pillar, quota, returns};
 use crate::config::MasterOpts;
 use crate::fileserver::FileRequest;
@@ -112,7 +113,12 @@ impl Command {
     }
 }
 
-pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: &Reply) -> Result<Vec<u8>, Fault> {
+pub(super) async fn answer(
+    master: &Arc<Master>,
+    envelope: &AesEnvelope,
+    reply: &Reply,
+    turn: &mut Turn,
+) -> Result<Vec<u8>, Fault> {
     let refused = |error: RequestError| {
         let peer = super::sender(reply);
         let why = format!("an encrypted request from {peer} was refused: {error}");
@@ -138,21 +144,33 @@ pub(super) async fn answer(master: &Arc<Master>, envelope: &AesEnvelope, reply: 
         Ok(request) => request,
         Err(error) => return refused(error),
     };
-    if let (Some(nonce), Some(ts)) = (&request.nonce, request.load.get_i64("ts")) {
-        match session.freshness(nonce, ts) {
-            Freshness::New => {}
-            Freshness::Replayed => return Ok(replayed(master, &request.id, reply, "it was seen before")),
-            Freshness::TooOld => {
-                // If it is the minion's clock and no replay, the minion authenticates again now and gets a new session.
-                master.sessions.forget(&request.id);
-                return Ok(replayed(master, &request.id, reply, "it is much older than the minion's last one"));
-            }
+    // Every minion of 3006, 3007 and 3008 sends both with every command (§4.1): what lacks one could be sent again and again.
+    let (Some(nonce), Some(ts)) = (&request.nonce, request.load.get_i64("ts")) else {
+        let refusal = replayed(master, &request.id, reply, "it has no nonce, or no whole number as its ts, to tell");
+        // As Salt says it.
+        let salts = map([("error", "Nonce not included in request")]);
+        let is_pillar = request.nonce.is_none() && request.cmd == "_pillar";
+        return Ok(if is_pillar { clear_reply(&salts) } else { refusal });
+    };
+    match session.freshness(nonce, ts) {
+        Freshness::New => {}
+        Freshness::Replayed => return Ok(replayed(master, &request.id, reply, "it was seen before")),
+        Freshness::TooOld => {
+            // If it is the minion's clock and no replay, the minion authenticates again now and gets a new session.
+            master.sessions.forget(&request.id);
+            return Ok(replayed(master, &request.id, reply, "it is much older than the minion's last one"));
         }
     }
     reply.authenticated();
     let value = match Command::parse(&request.cmd) {
         Some(Command::Pillar) => return pillar::answer(master, request, &key, &session.crypticle).await,
-        Some(command) => run(master, command, &request, &key, envelope.load.len() as u64).await?,
+        Some(command) => {
+            if command == Command::MinionRunner {
+                // It waits for minions.
+                turn.give_back();
+            }
+            run(master, command, &request, &key, envelope.load.len() as u64, turn).await?
+        }
         None => empty_map(),
     };
     Ok(seal_reply(&session.crypticle, &value, request.nonce.as_deref()))
@@ -179,17 +197,18 @@ async fn run(
     request: &Request,
     key: &MinionKey,
     bytes: u64,
+    turn: &mut Turn,
 ) -> Result<Value, Fault> {
     let Request { id, load, .. } = request;
     if let Some((kind, refused)) = command.makes_keep()
-        && quota::admit(master, id, command.name(), kind, (1, bytes)).await.is_err()
+        && quota::admit(master, id, command.name(), kind, (1, bytes), turn).await.is_err()
     {
         return Ok(refused);
     }
     let _timed = master.timings.during(command.name());
     Ok(match command {
-        Command::Return => returns::accept(master, request, key, bytes).await?,
-        Command::MinionEvent => events::accept(master, id, load, bytes).await,
+        Command::Return => returns::accept(master, request, key, bytes, turn).await?,
+        Command::MinionEvent => events::accept(master, id, load, bytes, turn).await,
         Command::MasterOpts => master_opts(&master.live.load(), load),
         Command::RegisterResources => Value::from(true),
         Command::Files(what) => master.files.answer(what, load.clone()).await,

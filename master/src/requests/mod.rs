@@ -2,6 +2,9 @@
 //!
 //! `mod.rs` receives and answers; [`lanes`] and [`auths`] bound how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
 //! commands; the rest is one file a command or family.
+//!
+//! Two rules keep a crowd from standing in the way of others: who waits for a turn of its own (to authenticate, to log in) has no place among
+//! the requests in work; and of a clear request some short texts are read, and the rest of it when they have proved who asks.
 
 mod auths;
 mod clear;
@@ -18,11 +21,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::envelope::{Envelope, EnvelopeError};
+use brine_protocol::envelope::{Envelope, EnvelopeError, Head};
 use brine_protocol::keys::KeyError;
-use brine_protocol::msgpack::{self, DecodeError};
+use brine_protocol::msgpack;
 use brine_protocol::request::clear_reply;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, map};
 use brine_zmtp::{Incoming, Reply, Router};
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -32,14 +35,17 @@ use tokio_util::task::TaskTracker;
 use crate::master::Master;
 use crate::refusals::{Stranger, Who};
 pub(crate) use auths::Auths;
-use auths::Waiting;
+use clear::Clear;
 pub(crate) use clear::strip_secrets;
 pub(crate) use lanes::Lanes;
+use lanes::{Place, Turn};
 pub(crate) use returns::{all_true, fun_text, worst_retcode};
 pub(crate) use sent::SentTo;
 
 /// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);
+/// What strangers send, and what is decoded of it before anybody has proved who it is.
+const SMALL: msgpack::Limits = msgpack::Limits::UNAUTHENTICATED;
 /// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
 const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
 
@@ -87,35 +93,72 @@ pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: Cancell
             () = stop.cancelled() => break,
         };
         let Some(Incoming { payload, reply }) = incoming else { break };
-        let (master, lanes, tracker) = (Arc::clone(&master), Arc::clone(&lanes), tasks.clone());
-        tasks.spawn(async move {
-            let large = payload.len() > msgpack::Limits::UNAUTHENTICATED.max_bytes;
-            let turn = if large { Lanes::large(&lanes).await } else { None };
-            let work = async move {
-                let len = payload.len();
-                match guarded(&master, &reply, answer(&master, &lanes, payload, &reply)).await {
-                    Ok(Answer::Now(answer)) => drop(reply.send(answer.into()).await),
-                    // It waits without a place, so that others find one.
-                    Ok(Answer::Auth { load, version }) => {
-                        Auths::take(&master, &tracker, Waiting { load, version, len, reply }).await;
-                    }
-                    // A peer that has gone needs no answer.
-                    Err(refusal) => drop(reply.send(refusal).await),
-                }
-                drop((turn, place));
-            };
-            if large {
-                // Decrypting and decoding megabytes takes long enough to hold up a thread that others need.
-                let runtime = tokio::runtime::Handle::current();
-                let _ = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
-            } else {
-                work.await;
-            }
-        });
+        tasks.spawn(take(Arc::clone(&master), tasks.clone(), place, payload, reply));
     }
     tasks.close();
     let _ = tokio::time::timeout(grace, tasks.wait()).await;
     router.close(grace).await;
+}
+
+/// Answers one request. What it is and who asks is read first, which takes little whatever its size.
+async fn take(master: Arc<Master>, tasks: TaskTracker, place: Place, payload: Bytes, reply: Reply) {
+    match Head::decode(&payload, &LARGE_ENVELOPE, &clear::pick) {
+        Ok(Head::Clear { load, version }) => {
+            clear::take(Clear { master, tasks, payload, head: load, version, reply }, place).await;
+        }
+        Ok(Head::Aes) => encrypted(master, place, payload, reply).await,
+        Err(error) => refuse(&error, reply).await,
+    }
+}
+
+/// The reply to a request that is longer than may be, whoever sent it: clients of Salt's take `error` for a refusal, minions of ours `msg`.
+pub(crate) fn too_long(length: u64, max: usize) -> Bytes {
+    let message = format!(
+        "The request has {length} bytes, the master takes {max}. Large content belongs into file_roots, from where minions fetch it; \
+         the limit is the master's max_return_size for who comes over a new connection, and max_request_size"
+    );
+    let error = map([("name", "SaltInvocationError"), ("message", &message)]);
+    clear_reply(&map([("error", error), ("msg", Value::from(message.as_str()))])).into()
+}
+
+async fn refuse(error: &EnvelopeError, reply: Reply) {
+    tracing::debug!("a request from {} was refused: {error}", sender(&reply));
+    // A peer that has gone needs no answer.
+    let _ = reply.send(clear_reply(&error.reply()).into()).await;
+}
+
+async fn encrypted(master: Arc<Master>, place: Place, payload: Bytes, reply: Reply) {
+    let large = payload.len() > SMALL.max_bytes;
+    let mut turn = if large { master.lanes.large().await } else { Turn::default() };
+    let work = async move {
+        let handled = async {
+            // Its envelope has a handful of values, and the load is one of them.
+            let envelope = Envelope::decode(&payload, &msgpack::Limits { max_bytes: usize::MAX, ..SMALL });
+            drop(payload);
+            match envelope {
+                Ok(Envelope::Aes(envelope)) => minion::answer(&master, &envelope, &reply, &mut turn).await.map(Ok),
+                Ok(Envelope::Clear { .. }) => Err(Fault::new("an envelope was read in two ways")),
+                Err(error) => Ok(Err(error)),
+            }
+        };
+        match guarded(&master, &reply, handled).await {
+            Ok(Ok(answer)) => drop(reply.send(answer.into()).await),
+            Ok(Err(error)) => refuse(&error, reply).await,
+            Err(refusal) => drop(reply.send(refusal).await),
+        }
+        drop((turn, place));
+    };
+    on_its_thread(large, work).await;
+}
+
+/// Decrypting and decoding megabytes takes long enough to hold up a thread that others need.
+async fn on_its_thread(large: bool, work: impl Future<Output = ()> + Send + 'static) {
+    if large {
+        let runtime = tokio::runtime::Handle::current();
+        let _ = tokio::task::spawn_blocking(move || runtime.block_on(work)).await;
+    } else {
+        work.await;
+    }
 }
 
 /// An answer, whatever happens: nothing that a request makes go wrong may leave its sender waiting (CVE-2023-20897).
@@ -135,39 +178,6 @@ async fn guarded<T>(
     let said = format!("a request from {} failed: {fault}", sender(reply));
     master.refusals.log(Who::Stranger(Stranger::Request), &said);
     Err(clear_reply(&Value::from("Some exception handling minion payload")).into())
-}
-
-/// What becomes of a request.
-enum Answer {
-    /// This is sent back.
-    Now(Vec<u8>),
-    /// It is an `_auth`, which waits for its turn.
-    Auth { load: Value, version: u64 },
-}
-
-async fn answer(master: &Arc<Master>, lanes: &Lanes, payload: Bytes, reply: &Reply) -> Result<Answer, Fault> {
-    // What has many items waits for its turn: decoding multiplies its size. What is large has its turn already.
-    let small = msgpack::Limits::UNAUTHENTICATED;
-    let (envelope, _turn) = if payload.len() > small.max_bytes {
-        (Envelope::decode(&payload, &LARGE_ENVELOPE), None)
-    } else {
-        match Envelope::decode(&payload, &small) {
-            Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) => {
-                let turn = lanes.many_items().await;
-                (Envelope::decode(&payload, &LARGE_ENVELOPE), turn)
-            }
-            envelope => (envelope, None),
-        }
-    };
-    drop(payload);
-    match envelope {
-        Ok(Envelope::Clear { load, version }) => clear::answer(master, load, version, reply).await,
-        Ok(Envelope::Aes(envelope)) => minion::answer(master, &envelope, reply).await.map(Answer::Now),
-        Err(error) => {
-            tracing::debug!("a request from {} was refused: {error}", sender(reply));
-            Ok(Answer::Now(clear_reply(&error.reply())))
-        }
-    }
 }
 
 fn sender(reply: &Reply) -> String {

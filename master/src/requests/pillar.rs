@@ -6,7 +6,7 @@ use std::sync::Arc;
 use brine_protocol::crypticle::Crypticle;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
-use brine_protocol::request::{Request, clear_reply, seal_pillar_reply, seal_reply};
+use brine_protocol::request::{Request, seal_pillar_reply, seal_reply};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use super::{Fault, quota};
@@ -25,9 +25,6 @@ pub(super) async fn answer(
     key: &MinionKey,
     session: &Crypticle,
 ) -> Result<Vec<u8>, Fault> {
-    if request.nonce.is_none() {
-        return Ok(clear_reply(&map([("error", "Nonce not included in request")])));
-    }
     let Some(minion) = key.public.clone() else {
         return Ok(seal_reply(session, &empty_map(), request.nonce.as_deref()));
     };

@@ -3,6 +3,7 @@
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value, map};
 
+use super::lanes::Turn;
 use crate::master::Master;
 use crate::quotas::{Admitted, Kind, Met};
 use crate::refusals::Who;
@@ -14,11 +15,14 @@ pub(super) async fn admit(
     what: &str,
     kind: Kind,
     amount: (u64, u64),
+    turn: &mut Turn,
 ) -> Result<Admitted, Met> {
     let live = master.live.load();
     let settings = (live.quotas, live.keep_jobs);
     drop(live);
-    let admitted = master.quotas.admit(id, kind, amount, settings).await;
+    let heavy = turn.is_taken();
+    // Who waits for its own rate keeps no large request of others waiting.
+    let admitted = master.quotas.admit(id, kind, amount, settings, (heavy, || turn.give_back())).await;
     match &admitted {
         Ok(admitted) if admitted.tell_slow => {
             let why = "it sends more than minion_rate or minion_rate_bytes";

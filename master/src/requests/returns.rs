@@ -9,6 +9,7 @@ use brine_protocol::request::{Request, verify_load_signature};
 use brine_protocol::value::{Value, ValueExt, map};
 
 use super::sent::Standing;
+use super::lanes::Turn;
 use super::{Fault, failed_states, quota};
 use crate::bus::Origin;
 use crate::jobs::{Added, Job, NewReturn, ReturnerName};
@@ -26,6 +27,7 @@ pub(super) async fn accept(
     request: &Request,
     key: &MinionKey,
     bytes: u64,
+    turn: &mut Turn,
 ) -> Result<Value, Fault> {
     let id = &request.id;
     let mut load = request.load.clone();
@@ -58,7 +60,7 @@ pub(super) async fn accept(
             },
             // A schedule asks for it: who listens hears of the return, and it is not kept.
             None if text == Some("nocache") => {
-                if let Err(met) = quota::admit(master, id, "_return", Kind::Event, (1, bytes)).await {
+                if let Err(met) = quota::admit(master, id, "_return", Kind::Event, (1, bytes), turn).await {
                     return Ok(not_now(met));
                 }
                 master.bus.fire_from(format!("salt/job/nocache/ret/{id}"), load, Origin::Minion);
@@ -76,7 +78,7 @@ pub(super) async fn accept(
     let packed = packed(master, id, &jid, &mut load);
     let job = is_of_nobody.then(|| job_of(&jid, id, &load));
     let size = packed.len() + job.as_ref().map_or(0, |job| job.load.len());
-    let admitted = match quota::admit(master, id, "_return", kind, (1, size as u64)).await {
+    let admitted = match quota::admit(master, id, "_return", kind, (1, size as u64), turn).await {
         Ok(admitted) => admitted,
         Err(met) => return Ok(not_now(met)),
     };

@@ -31,7 +31,7 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 use futures_util::FutureExt;
 
-use crate::access::{self, Caller, Denied, From};
+use crate::access::{Caller, Denied};
 use crate::audit::Record;
 use crate::jobs::{Job, NewReturn};
 use crate::master::{Master, now_ms};
@@ -77,24 +77,18 @@ fn find(functions: &'static [&'static [Function]], fun: &str) -> Result<&'static
     }
 }
 
-/// Who asks, and for what, if it may.
-async fn admit(
-    master: &Master,
-    form: &'static str,
-    load: &Value,
-    from: From,
-) -> Result<(Caller, String, Call), Denied> {
-    let caller = access::admit(master, load, from, form).await?;
+/// For what a caller asks, if it may.
+fn admit(master: &Master, form: &'static str, load: &Value, caller: &Caller) -> Result<(String, Call), Denied> {
     let invalid = || Denied::invocation(format!("no {form} function was named"));
     let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
     let call = Call::from_load(load);
     caller.may_call(form, &fun, call.args(), call.kwargs()).inspect_err(|denied| {
         let said = format!("a {form} request for {fun} was refused: {}", denied.message);
         master.refusals.log(Who::User(&caller.name), &said);
-        let record = Record::new(form, "refused").by(&caller).call(fun.as_str(), &call.shown());
+        let record = Record::new(form, "refused").by(caller).call(fun.as_str(), &call.shown());
         master.audit.note(record.put("why", denied.message.as_str()));
     })?;
-    Ok((caller, fun, call))
+    Ok((fun, call))
 }
 
 /// Writes down that a call begins. An error is for the caller: what has to be written down and cannot be is not done.
@@ -112,11 +106,16 @@ fn announcement(form: &str, fun: &str, job: &RunJob, call: &Call) -> Value {
     ])
 }
 
+/// The answer to whoever is not served.
+pub(crate) fn refused(denied: &Denied) -> Value {
+    map([("error", denied.value())])
+}
+
 /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
-pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, from: From) -> Value {
-    let (caller, fun, call) = match admit(master, "runner", load, from).await {
+pub(crate) async fn answer_runner(master: &Arc<Master>, load: &Value, caller: Caller) -> Value {
+    let (fun, call) = match admit(master, "runner", load, &caller) {
         Ok(admitted) => admitted,
-        Err(denied) => return map([("error", denied.value())]),
+        Err(denied) => return refused(&denied),
     };
     let jid = Jid::now();
     let job = Arc::new(RunJob { tag: format!("salt/run/{jid}"), jid, user: caller.name.clone() });
@@ -232,10 +231,10 @@ async fn keep(master: &Arc<Master>, job: &RunJob, data: &Value) {
 }
 
 /// Runs a wheel function and answers with its result.
-pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, from: From) -> Value {
-    let (caller, fun, call) = match admit(master, "wheel", load, from).await {
+pub(crate) async fn answer_wheel(master: &Arc<Master>, load: &Value, caller: Caller) -> Value {
+    let (fun, call) = match admit(master, "wheel", load, &caller) {
         Ok(admitted) => admitted,
-        Err(denied) => return map([("error", denied.value())]),
+        Err(denied) => return refused(&denied),
     };
     let jid = Jid::now();
     let job = Arc::new(RunJob { tag: format!("salt/wheel/{jid}"), jid, user: caller.name.clone() });

@@ -19,7 +19,12 @@ impl Server {
         let (events, behind) = (master.bus.subscribers(), master.bus.furthest_behind());
         vec![
             format!("state of salt-master: {}", profile::runtime_line()),
-            format!("requests: {}, {}", master.lanes.line(), master.auths.line()),
+            format!(
+                "requests: {}, {}, {} log-ins that wait",
+                master.lanes.line(),
+                master.auths.line(),
+                master.access.log_ins_waiting()
+            ),
             format!("publishing: {} jobs wait to be signed; {}", master.publisher.waiting(), master.private.line()),
             format!(
                 "subscribers: {} of {} connections; {} messages given out, {} written, {} lost by slow ones",

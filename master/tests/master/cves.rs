@@ -107,7 +107,7 @@ async fn cve_2022_22934_pillar_is_signed_and_bound() {
     assert!(other.open_pillar_reply(&reply, &first.nonce).is_err());
     let load =
         map([("cmd", Value::from("_pillar")), ("id", "web1".into()), ("tok", "good".into()), ("ver", "2".into())]);
-    let reply = decode(&master.raw(minion.envelope(load, "web1", 3)).await);
+    let reply = decode(&master.raw(minion.envelope_as_is(load, "web1", 3)).await);
     assert_eq!(reply, map([("error", "Nonce not included in request")]));
 }
 
@@ -147,6 +147,51 @@ async fn cve_2022_22936_and_2024_38823_requests_are_not_replayed() {
     minion.ask(&master, map([("cmd", "_file_envs")])).await;
     assert_eq!(decode(&master.raw(sealed.payload).await), Value::from("bad load"));
     assert_eq!(events.next().await.tag, "brine/refused/replay/web1");
+}
+
+/// What lacks its nonce or its time, or has one that is none, could be sent again: no Salt minion sends such, and none is taken, for any
+/// command.
+#[tokio::test(flavor = "multi_thread")]
+async fn cve_2022_22936_requests_that_cannot_be_told_from_replays_are_refused() {
+    let master = TestMaster::start("").await;
+    let minion = master.minion("web1", 1).await;
+    let mut events = master.events().await;
+    let nonce = |n: u32| Value::from(format!("{n:032x}"));
+    let bad_ts =
+        [Value::Nil, "1000".into(), 1000.5.into(), true.into(), u64::MAX.into(), Value::Array(vec![1000.into()])];
+    let mut lacking: Vec<(Option<Value>, Option<Value>)> =
+        vec![(None, None), (None, Some(now().into())), (Some(nonce(1)), None)];
+    lacking.extend(bad_ts.into_iter().map(|ts| (Some(nonce(2)), Some(ts))));
+    for (n, (nonce, ts)) in lacking.into_iter().enumerate() {
+        for cmd in ["_minion_event", "_return", "_mine", "_file_envs", "_master_opts", "_file_recv", "no_such_command"]
+        {
+            let mut load = map([
+                ("cmd", Value::from(cmd)),
+                ("id", "web1".into()),
+                ("tok", "good".into()),
+                ("tag", "my/tag".into()),
+                ("data", map([("a", 1)])),
+            ]);
+            for (key, value) in [("nonce", &nonce), ("ts", &ts)] {
+                if let Some(value) = value {
+                    load.insert(key, value.clone());
+                }
+            }
+            let sent = minion.envelope_as_is(load, "web1", 3);
+            assert_eq!(decode(&master.raw(sent).await), Value::from("bad load"), "{cmd} {n}");
+        }
+    }
+    let load = map([("cmd", "_minion_event"), ("tag", "my/other"), ("id", "web1"), ("tok", "good")]);
+    let whole = minion.envelope(load, "web1", 3);
+    master.raw(whole.clone()).await;
+    assert_eq!(events.next().await.tag, "brine/refused/replay/web1");
+    loop {
+        match events.next().await.tag.as_str() {
+            "my/other" => break,
+            tag => assert_eq!(tag, "brine/refused/replay/web1", "nothing else came of them"),
+        }
+    }
+    assert_eq!(decode(&master.raw(whole).await), Value::from("bad load"));
 }
 
 /// A minion whose clock went back is not locked out: it authenticates again and has a new session.

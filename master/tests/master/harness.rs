@@ -34,6 +34,11 @@ pub(crate) fn key(n: usize) -> Arc<PrivateKey> {
     Arc::clone(&KEYS[n])
 }
 
+/// A minion's clock.
+pub(crate) fn now() -> i64 {
+    i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap()
+}
+
 pub(crate) fn id(text: &str) -> MinionId {
     MinionId::try_from(text).unwrap()
 }
@@ -185,11 +190,20 @@ pub(crate) struct TestMinion {
     pub(crate) master: Option<PublicKey>,
     pub(crate) credentials: Option<Credentials>,
     pub(crate) session: Option<Session>,
+    /// Of the last envelope.
+    nonce: std::sync::Mutex<String>,
 }
 
 impl TestMinion {
     pub(crate) fn new(name: &str, key_no: usize) -> Self {
-        Self { id: id(name), key: key(key_no), master: None, credentials: None, session: None }
+        Self {
+            id: id(name),
+            key: key(key_no),
+            master: None,
+            credentials: None,
+            session: None,
+            nonce: std::sync::Mutex::default(),
+        }
     }
 
     pub(crate) async fn authenticate(&mut self, master: &TestMaster) -> AuthOutcome {
@@ -218,8 +232,20 @@ impl TestMinion {
         self.session().open_reply(&reply, &sealed.nonce).unwrap()
     }
 
-    /// A request whose load is exactly this (and `tok`, if it says so), in an envelope of `outer`.
+    /// A request of this load, with `tok`, if it says so, and with nonce and time, if it has none, in an envelope of `outer`.
     pub(crate) fn envelope(&self, mut load: Value, outer: &str, version: u64) -> Vec<u8> {
+        if !load.has("nonce") {
+            load.insert("nonce", format!("{:032x}", rand::random::<u128>()));
+        }
+        if !load.has("ts") {
+            load.insert("ts", now());
+        }
+        load.get_text("nonce").unwrap_or_default().clone_into(&mut self.nonce.lock().unwrap());
+        self.envelope_as_is(load, outer, version)
+    }
+
+    /// A request whose load is exactly this (and `tok`, if it says so), in an envelope of `outer`.
+    pub(crate) fn envelope_as_is(&self, mut load: Value, outer: &str, version: u64) -> Vec<u8> {
         if load.get_text("tok") == Some("good") {
             load.insert("tok", Value::Binary(self.key.x931_sign(b"salt").unwrap()));
         }
@@ -234,12 +260,12 @@ impl TestMinion {
         Envelope::Aes(aes).encode()
     }
 
-    /// What a reply to an envelope of [`TestMinion::envelope`] says, which has no nonce.
+    /// What a reply to the last envelope of [`TestMinion::envelope`] says.
     pub(crate) fn opened(&self, reply: &[u8]) -> Value {
         let crypticle = brine_protocol::crypticle::Crypticle::new(&self.credentials.as_ref().unwrap().session_key);
         let sealed = decode(reply);
         let blob = sealed.bytes().unwrap_or_else(|| panic!("not encrypted: {sealed}"));
-        crypticle.open(blob, None, &msgpack::Limits::REQUEST).unwrap()
+        crypticle.open(blob, Some(&self.nonce.lock().unwrap()), &msgpack::Limits::REQUEST).unwrap()
     }
 
     pub(crate) async fn pillar(&self, master: &TestMaster) -> Value {

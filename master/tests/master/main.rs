@@ -4,6 +4,7 @@
 
 mod access;
 mod auth;
+mod crowds;
 mod cves;
 mod floods;
 mod harness;

@@ -82,3 +82,206 @@ async fn measure() {
     }
     rate("1 MiB file chunks", 64, began);
 }
+
+/// A master as a process of its own, so that its memory can be read: this build's, or the one that `BRINE_MEASURE_MASTER` names.
+struct Process {
+    child: std::process::Child,
+    dir: tempfile::TempDir,
+    request: u16,
+    publish: u16,
+}
+
+impl Process {
+    #[allow(clippy::disallowed_methods, reason = "a test starts what it measures")]
+    async fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("pki/minions")).unwrap();
+        key(0).write_private(&dir.path().join("pki/master.pem")).unwrap();
+        std::fs::write(dir.path().join("pki/minions/web1"), key(1).public().clean_pem()).unwrap();
+        let port = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (publish, request) = (port(), port());
+        let top = dir.path().display();
+        let config = format!(
+            "id: test\ninterface: 0.0.0.0\npublish_port: {publish}\nret_port: {request}\nroot_dir: {top}\npki_dir: {top}/pki\ncachedir: {top}/cache\n\
+             sock_dir: {top}/sock\npidfile: {top}/pid\nlog_file: {top}/log\nlog_level: error\nsharedsecret: right\n\
+             external_auth: {{sharedsecret: {{ann: ['.*']}}}}\n"
+        );
+        std::fs::write(dir.path().join("master"), config).unwrap();
+        let program =
+            std::env::var("BRINE_MEASURE_MASTER").unwrap_or_else(|_| env!("CARGO_BIN_EXE_salt-master").into());
+        println!("{program}");
+        let child = std::process::Command::new(program).arg("-c").arg(dir.path()).spawn().unwrap();
+        while tokio::net::TcpStream::connect(("127.0.0.1", request)).await.is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        Self { child, dir, request, publish }
+    }
+
+    fn memory_mib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() / 1024
+    }
+
+    fn requester(&self) -> brine_zmtp::Requester {
+        brine_zmtp::Requester::new(
+            brine_zmtp::Endpoint::tcp("127.0.0.1", self.request),
+            brine_zmtp::ReqConfig::default(),
+        )
+    }
+
+    /// What a minion's requests take while `beside` goes on.
+    async fn minion_beside(&self, beside: impl Future<Output = ()>) -> Vec<std::time::Duration> {
+        let mut minion = TestMinion::new("web1", 1);
+        let auth = MinionAuth::new(&minion.id, &minion.key);
+        let attempt = auth.attempt().unwrap();
+        let reply = self.requester().request(attempt.payload().to_vec().into(), SOON).await.unwrap();
+        let brine_protocol::auth::AuthOutcome::Accepted(credentials) = attempt.verify_reply(&reply).unwrap() else {
+            panic!("not accepted")
+        };
+        minion.take(*credentials);
+        let mut took = Vec::new();
+        let asking = async {
+            loop {
+                let began = Instant::now();
+                let sealed = minion.session.as_ref().unwrap().seal_request(map([("cmd", "_file_envs")])).unwrap();
+                // Over a new connection each, as 3006's minions do it, and longer than any of theirs waits.
+                let _ = self.requester().request(sealed.payload.into(), 4 * SOON).await;
+                took.push(began.elapsed());
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::select! { () = beside => {}, () = asking => {} }
+        took.sort_unstable();
+        took
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = self.dir.path();
+    }
+}
+
+/// Through the handshake, from one of 200 addresses if this host has them (`ip addr add 10.77.0.N dev lo`).
+async fn raw(n: usize, port: u16, kind: &str) -> Option<tokio::net::TcpStream> {
+    use brine_zmtp::frame::{Command, ReadyProperties, encode_command};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    let from = std::net::Ipv4Addr::new(10, 77, 0, u8::try_from(n % 200 + 1).unwrap());
+    let to = match socket.bind((from, 0).into()) {
+        Ok(()) => std::net::Ipv4Addr::new(10, 77, 0, 1),
+        Err(_) => std::net::Ipv4Addr::LOCALHOST,
+    };
+    let mut stream = socket.connect((to, port).into()).await.ok()?;
+    let mut greeting = [0; 64];
+    stream.read_exact(&mut greeting).await.ok()?;
+    let ready = Command::Ready(ReadyProperties { socket_type: kind.to_owned().into(), identity: Vec::new().into() });
+    stream.write_all(&[&greeting[..], &encode_command(&ready)].concat()).await.ok()?;
+    let mut header = [0; 2];
+    stream.read_exact(&mut header).await.ok()?;
+    stream.read_exact(&mut vec![0; usize::from(header[1])]).await.ok()?;
+    Some(stream)
+}
+
+/// What strangers can do to others, and to the master's memory: `… -- --ignored --nocapture crowds_of_strangers`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "it measures; see the head of this file"]
+async fn crowds_of_strangers() {
+    use brine_protocol::envelope::Envelope;
+    use brine_zmtp::frame::{Command, encode_command, encode_message};
+    use tokio::io::AsyncWriteExt;
+
+    let master = Process::start().await;
+    let request = |n: usize| {
+        let load = map([
+            ("cmd", Value::from("mk_token")),
+            ("eauth", "sharedsecret".into()),
+            ("username", format!("user{n}").into()),
+            ("password", "wrong".into()),
+            ("x", Value::Array(vec![Value::from(1); 5_000])),
+        ]);
+        encode_message(&[bytes::Bytes::new(), Envelope::clear(load).encode().into()])
+    };
+    let burst = async {
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        let mut peers = tokio::task::JoinSet::new();
+        for n in 0..4_500 {
+            let (request, port) = (request(n), master.request);
+            peers.spawn(async move {
+                let mut peer = raw(n, port, "REQ").await?;
+                peer.write_all(&request).await.ok()?;
+                Some(peer)
+            });
+        }
+        let _peers = peers.join_all().await;
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+    };
+    let took = master.minion_beside(burst).await;
+    let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize];
+    println!(
+        "4,500 log-ins of 5,000 values: a minion's requests: {} of them, median {:.1?}, p99 {:.1?}, longest {:.1?}; memory {} MiB",
+        took.len(),
+        at(0.5),
+        at(0.99),
+        at(1.0),
+        master.memory_mib()
+    );
+    drop(master);
+
+    let master = Process::start().await;
+    println!("memory before: {} MiB", master.memory_mib());
+    let mut hostile = tokio::task::JoinSet::new();
+    for n in 0..800 {
+        let port = master.publish;
+        hostile.spawn(async move {
+            let mut peer = raw(n, port, "SUB").await?;
+            for number in 0..1_024_u32 {
+                let mut topic = vec![7; 4_080];
+                topic.extend(number.to_be_bytes());
+                peer.write_all(&encode_command(&Command::Subscribe(topic.into()))).await.ok()?;
+            }
+            Some(peer)
+        });
+    }
+    let hostile = hostile.join_all().await;
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("800 connections of 1,024 subscriptions of 4 KiB: {} MiB", master.memory_mib());
+    drop(hostile);
+    let mut hostile = tokio::task::JoinSet::new();
+    for n in 0..800 {
+        let port = master.publish;
+        hostile.spawn(async move {
+            let mut peer = raw(n, port, "SUB").await?;
+            for number in 0..16_u8 {
+                let topic = vec![number; 256];
+                peer.write_all(&encode_command(&Command::Subscribe(topic.into()))).await.ok()?;
+            }
+            Some(peer)
+        });
+    }
+    let hostile = hostile.join_all().await;
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("800 connections of 16 subscriptions of 256 bytes: {} MiB", master.memory_mib());
+    drop(hostile);
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    println!("when they have gone: {} MiB", master.memory_mib());
+
+    let mut good = Vec::new();
+    for n in 0..9_900 {
+        let Some(mut peer) = raw(n, master.publish, "SUB").await else { break };
+        for topic in ["0123456789".repeat(4), "9876543210".repeat(4), "broadcast".to_owned()] {
+            peer.write_all(&encode_command(&Command::Subscribe(topic.into()))).await.unwrap();
+        }
+        good.push(peer);
+    }
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let is_open = |peer: &&tokio::net::TcpStream| match peer.try_read(&mut [0]) {
+        Ok(count) => count > 0,
+        Err(error) => error.kind() == std::io::ErrorKind::WouldBlock,
+    };
+    let open = good.iter().filter(is_open).count();
+    println!("{} good subscribers of three topics, {} still there: {} MiB", good.len(), open, master.memory_mib());
+}

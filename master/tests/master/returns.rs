@@ -9,6 +9,7 @@ use super::harness::*;
 /// A return as `minion_sign_messages` makes it, changed after it was signed.
 fn signed(minion: &TestMinion, jid: &str, alg: SignAlg, change: Option<(&str, Value)>) -> Value {
     let mut load = minion.return_load(jid, "signed");
+    load.insert("ts", now());
     let signature = minion.key.sign(alg, &msgpack::encode_disk(&load)).unwrap();
     load.insert("sig", Value::Binary(signature));
     if let Some((name, value)) = change {
