@@ -9,7 +9,7 @@ use brine_protocol::ids::Saltenv;
 use brine_protocol::keys::SignAlg;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _, map};
-use brine_zmtp::{Heartbeat, Keepalive};
+use brine_zmtp::{Heartbeat, Keepalive, Limits};
 
 pub use crate::access::AccessOpts;
 pub use crate::audit::AuditOpts;
@@ -37,7 +37,7 @@ const FILE_RECV_COUNT: u64 = 10_000;
 const PENDING_MAX: u64 = 20_000;
 /// The same from one address, behind which may be a site; it takes ten addresses to make the keys of others go.
 const PENDING_OF_ADDRESS_MAX: u64 = 2_000;
-/// Requests of more bytes lose their connection. Brine's own key, `max_request_size`; a file pushed by cp.push is in chunks.
+/// Requests of more bytes are refused. Brine's own key, `max_request_size`; a file pushed by cp.push is in chunks.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
 /// The master's settings.
@@ -69,6 +69,9 @@ pub struct MasterOpts {
     pub max_return_size: usize,
     /// What one minion may make the master keep.
     pub quotas: QuotaOpts,
+    /// `max_connections`, `max_connections_per_address`, `max_silent_per_address`, `max_subscriptions`: what peers may have of each port.
+    /// Brine's own keys.
+    pub connections: ConnectionOpts,
 
     /// `pki_dir`.
     pub pki_dir: PathBuf,
@@ -158,6 +161,19 @@ pub struct MasterOpts {
     pub shown: Value,
     /// What `_master_opts` tells minions (§6.1), by key.
     pub told_to_minions: Value,
+}
+
+/// What peers may have of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectionOpts {
+    /// `max_connections`.
+    pub all: usize,
+    /// `max_connections_per_address`.
+    pub per_address: usize,
+    /// `max_silent_per_address`.
+    pub silent_per_address: usize,
+    /// `max_subscriptions`: of one connection to `publish_port`.
+    pub subscriptions: usize,
 }
 
 /// Who is let in (§3.2, §3.7).
@@ -267,6 +283,7 @@ impl MasterOpts {
                 returns: u64_or(c, "minion_return_quota_count", MINION_RETURNS)?,
                 events_kept: !EventReturnOpts::returners(c)?.is_empty(),
             },
+            connections: connections(c)?,
             pki_dir: c.get_path("pki_dir")?,
             cachedir: c.get_path("cachedir")?,
             sock_dir: c.get_path("sock_dir")?,
@@ -363,6 +380,20 @@ fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
                 to_usize(c, key, u64_or(c, key, PENDING_OF_ADDRESS_MAX)?)?
             },
         },
+    })
+}
+
+fn connections(c: &Config) -> Result<ConnectionOpts, ConfigError> {
+    let defaults = Limits::default();
+    let count = |key: &'static str, default: usize| match u64_or(c, key, default as u64)? {
+        0 => Err(c.wrong(key, "a number of 1 or more")),
+        count => to_usize(c, key, count),
+    };
+    Ok(ConnectionOpts {
+        all: count("max_connections", defaults.max_connections)?,
+        per_address: count("max_connections_per_address", defaults.max_connections_per_address)?,
+        silent_per_address: count("max_silent_per_address", defaults.max_silent_per_address)?,
+        subscriptions: count("max_subscriptions", defaults.max_subscriptions)?,
     })
 }
 

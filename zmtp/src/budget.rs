@@ -1,23 +1,31 @@
 //! What all connections of a kind may hold together.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
-
-/// Bytes of each connection that do not count: requests of ordinary size always go through, however much others hold.
-const FREE_PER_CONNECTION: usize = 16 << 10;
 
 /// A bound shared by many connections.
 #[derive(Debug)]
 pub(crate) struct Budget {
     used: AtomicUsize,
     max: usize,
+    /// Bytes of each connection that do not count: what is of ordinary size always goes through, however much others
+    /// hold.
+    free: usize,
+    /// What connections of one address may have of it, and what they have.
+    max_per_address: usize,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Budget {
-    pub(crate) fn new(max: usize) -> Arc<Budget> {
-        Arc::new(Budget { used: AtomicUsize::new(0), max })
+    /// One of `max` bytes above the first `free` of each connection, of which one address gets no more than it says.
+    pub(crate) fn new(max: usize, free: usize, max_per_address: usize) -> Arc<Budget> {
+        Arc::new(Budget { used: AtomicUsize::new(0), max, free, max_per_address, by_address: Mutex::default() })
     }
 
     /// What all connections have taken.
@@ -25,9 +33,42 @@ impl Budget {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The share of one connection, empty at first.
-    pub(crate) fn share(self: &Arc<Budget>) -> Share {
-        Share { budget: Arc::clone(self), charged: 0 }
+    /// The share of one connection, empty at first, that counts for this address if there is one.
+    pub(crate) fn share(self: &Arc<Budget>, address: Option<IpAddr>) -> Share {
+        Share { budget: Arc::clone(self), address, charged: 0 }
+    }
+
+    fn by_address(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, address: Option<IpAddr>, more: usize) -> bool {
+        if let Some(address) = address {
+            let mut all = self.by_address();
+            let has = all.get(&address).copied().unwrap_or(0);
+            if has.saturating_add(more) > self.max_per_address {
+                return false;
+            }
+            all.insert(address, has + more);
+        }
+        let before = self.used.fetch_add(more, Ordering::Relaxed);
+        if before.saturating_add(more) > self.max {
+            self.give_back(address, more);
+            return false;
+        }
+        true
+    }
+
+    fn give_back(&self, address: Option<IpAddr>, less: usize) {
+        self.used.fetch_sub(less, Ordering::Relaxed);
+        let Some(address) = address else { return };
+        let mut all = self.by_address();
+        if let Some(has) = all.get_mut(&address) {
+            *has = has.saturating_sub(less);
+            if *has == 0 {
+                all.remove(&address);
+            }
+        }
     }
 }
 
@@ -35,6 +76,7 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
+    address: Option<IpAddr>,
     charged: usize,
 }
 
@@ -42,16 +84,13 @@ impl Share {
     /// Takes or gives back, so that it covers `held` bytes; false, and nothing is taken, when the budget is spent.
     #[must_use]
     pub(crate) fn cover(&mut self, held: usize) -> bool {
-        let wanted = held.saturating_sub(FREE_PER_CONNECTION);
+        let wanted = held.saturating_sub(self.budget.free);
         if wanted > self.charged {
-            let more = wanted - self.charged;
-            let before = self.budget.used.fetch_add(more, Ordering::Relaxed);
-            if before.saturating_add(more) > self.budget.max {
-                self.budget.used.fetch_sub(more, Ordering::Relaxed);
+            if !self.budget.take(self.address, wanted - self.charged) {
                 return false;
             }
-        } else {
-            self.budget.used.fetch_sub(self.charged - wanted, Ordering::Relaxed);
+        } else if wanted < self.charged {
+            self.budget.give_back(self.address, self.charged - wanted);
         }
         self.charged = wanted;
         true
@@ -60,7 +99,9 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.charged, Ordering::Relaxed);
+        if self.charged > 0 {
+            self.budget.give_back(self.address, self.charged);
+        }
     }
 }
 
@@ -68,15 +109,34 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
+    const FREE: usize = 1_000;
+
     #[test]
     fn small_holders_are_free_and_large_ones_share() {
-        let budget = Budget::new(100);
-        let (mut one, mut two) = (budget.share(), budget.share());
-        assert!(one.cover(FREE_PER_CONNECTION + 80));
-        assert!(!two.cover(FREE_PER_CONNECTION + 21));
-        assert!(two.cover(FREE_PER_CONNECTION + 20));
-        assert!(one.cover(0) && two.cover(FREE_PER_CONNECTION + 100));
+        let budget = Budget::new(100, FREE, usize::MAX);
+        let (mut one, mut two) = (budget.share(None), budget.share(None));
+        assert!(one.cover(FREE + 80));
+        assert!(!two.cover(FREE + 21));
+        assert!(two.cover(FREE + 20));
+        assert!(one.cover(0) && two.cover(FREE + 100));
         drop((one, two));
         assert_eq!(budget.used(), 0);
+    }
+
+    #[test]
+    fn one_address_does_not_take_all_of_it() {
+        let budget = Budget::new(100, FREE, 40);
+        let address = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+        let (mut one, mut two) = (budget.share(address(1)), budget.share(address(1)));
+        assert!(one.cover(FREE + 30) && !two.cover(FREE + 11) && two.cover(FREE + 10));
+        let mut other = budget.share(address(2));
+        assert!(other.cover(FREE + 40));
+        let mut local = budget.share(None);
+        assert!(!local.cover(FREE + 21), "nor do all together");
+        assert!(local.cover(FREE + 20));
+        drop(one);
+        assert!(two.cover(FREE + 40));
+        drop((two, other, local));
+        assert!(budget.used() == 0 && budget.by_address().is_empty());
     }
 }

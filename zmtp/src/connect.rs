@@ -58,7 +58,12 @@ impl Connector {
             max_frames: self.limits.max_frames,
             max_command: MAX_COMMAND_LEN,
         };
-        let config = ConnectionConfig { decoder, heartbeat: self.heartbeat, write_stall: self.limits.write_stall };
+        let config = ConnectionConfig {
+            decoder,
+            heartbeat: self.heartbeat,
+            write_stall: self.limits.write_stall,
+            min_write_rate: self.limits.min_write_rate,
+        };
         Ok(Connection::new(established, config))
     }
 }

@@ -26,6 +26,8 @@ const READ_LEN: usize = 16 << 10;
 const READ_LONG_LEN: usize = 128 << 10;
 /// Pieces handed to one vectored write.
 const MAX_SLICES: usize = 64;
+/// A message that is too long is read past, so that its sender can be told, up to this; beyond it the connection ends.
+const MAX_SKIPPED: u64 = 1 << 30;
 /// PONGs and PINGs that may wait for a peer that does not read: beyond it the peer is not read either.
 const MAX_CONTROL: usize = 16;
 
@@ -42,6 +44,10 @@ pub(crate) enum Closed {
     Silent(Duration),
     #[error("the peer took nothing for {0:?}")]
     Stalled(Duration),
+    #[error("the peer takes less than {0} bytes a second of what waits for it")]
+    Slow(usize),
+    #[error("others of its address, or that had no place, came after it, and it had shown nothing")]
+    GaveWay,
     #[error("all peers together hold too much; this one wanted more")]
     Budget,
     #[error("the peer has more than {0} subscriptions")]
@@ -55,7 +61,7 @@ pub(crate) enum Closed {
 impl Closed {
     /// Whether the peer broke a rule or a limit.
     pub(crate) fn is_violation(&self) -> bool {
-        !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_))
+        !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_) | Closed::GaveWay)
     }
 }
 
@@ -65,6 +71,11 @@ pub(crate) enum Event {
     Message(Frames),
     Subscribe(Bytes),
     Cancel(Bytes),
+    /// A message of so many bytes was longer than may be, and has been read past.
+    TooLong {
+        length: u64,
+        max: usize,
+    },
     /// So many more messages are wholly written, or all commands are.
     Wrote(usize),
 }
@@ -75,6 +86,7 @@ pub(crate) struct ConnectionConfig {
     pub(crate) decoder: DecoderLimits,
     pub(crate) heartbeat: Heartbeat,
     pub(crate) write_stall: Duration,
+    pub(crate) min_write_rate: usize,
 }
 
 #[derive(Debug)]
@@ -83,6 +95,9 @@ pub(crate) struct Connection {
     knows_3_1: bool,
     decoder: Decoder,
     decoder_limits: DecoderLimits,
+    /// Whether messages that are too long are read past, and what is left of one.
+    skips: bool,
+    skipping: Option<Skipping>,
     /// Read and not yet decoded.
     input: BytesMut,
     /// Whole encoded messages and commands.
@@ -95,19 +110,33 @@ pub(crate) struct Connection {
     write_stall: Duration,
     /// Since when the peer takes nothing of what waits for it.
     stalled: Option<Instant>,
+    min_write_rate: usize,
+    /// Since when something waits for the peer, and how many bytes have since then.
+    backlog: Option<(Instant, usize)>,
     timer: Pin<Box<Sleep>>,
     /// Whether the last call of `next` was allowed to read.
     reading: bool,
     /// The bound that this connection's unfinished and unanswered messages count against.
     share: Option<Share>,
-    /// Bytes of messages handed out and not yet released.
+    /// Bytes of messages handed out and not yet released, of replies not yet written, and of what the socket above keeps
+    /// for the peer.
     held: usize,
+}
+
+/// A message that is read past.
+#[derive(Debug, Clone, Copy)]
+struct Skipping {
+    left: u64,
+    length: u64,
+    max: usize,
 }
 
 #[derive(Debug)]
 struct Outgoing {
     bytes: Bytes,
     control: bool,
+    /// Bytes of it that count in `held`.
+    held: usize,
 }
 
 impl Connection {
@@ -118,6 +147,8 @@ impl Connection {
             knows_3_1: peer.knows_3_1,
             decoder: Decoder::new(config.decoder),
             decoder_limits: config.decoder,
+            skips: false,
+            skipping: None,
             input: peer.input,
             outgoing: VecDeque::new(),
             written: 0,
@@ -125,6 +156,8 @@ impl Connection {
             liveness: Liveness::new(config.heartbeat, peer.knows_3_1, now),
             write_stall: config.write_stall,
             stalled: None,
+            min_write_rate: config.min_write_rate.max(1),
+            backlog: None,
             timer: Box::pin(sleep_until(now)),
             reading: true,
             share: None,
@@ -143,6 +176,11 @@ impl Connection {
         self.decoder.set_limits(self.decoder_limits);
     }
 
+    /// From now on messages that are too long do not end it: they are read past and told of.
+    pub(crate) fn skip_long_messages(&mut self) {
+        self.skips = true;
+    }
+
     /// From now on what it holds counts against `share`; false when that is spent.
     #[must_use]
     pub(crate) fn set_share(&mut self, share: Share) -> bool {
@@ -150,7 +188,13 @@ impl Connection {
         self.cover()
     }
 
-    /// A message handed out, of `len` bytes, no longer counts.
+    /// The socket above keeps `len` bytes more for this peer.
+    pub(crate) fn hold(&mut self, len: usize) -> Result<(), Closed> {
+        self.held += len;
+        if self.cover() { Ok(()) } else { Err(Closed::Budget) }
+    }
+
+    /// A message handed out, or something else held, of `len` bytes, no longer counts.
     pub(crate) fn release(&mut self, len: usize) {
         self.held -= len;
         // Giving back cannot fail.
@@ -162,16 +206,28 @@ impl Connection {
         self.share.as_mut().is_none_or(|share| share.cover(held))
     }
 
-    /// Queues an encoded message; the caller bounds how many.
+    /// Queues an encoded message that other connections have too; the caller bounds how many.
     pub(crate) fn push_message(&mut self, bytes: Bytes) {
+        self.push(bytes, false, 0);
+    }
+
+    /// Queues an encoded message for this peer alone, which counts until it is written; the caller bounds how many.
+    pub(crate) fn push_reply(&mut self, bytes: Bytes) -> Result<(), Closed> {
+        let len = bytes.len();
+        self.push(bytes, false, len);
+        self.hold(len)
+    }
+
+    fn push(&mut self, bytes: Bytes, control: bool, held: usize) {
         if !bytes.is_empty() {
-            self.outgoing.push_back(Outgoing { bytes, control: false });
+            self.backlog.get_or_insert_with(|| (Instant::now(), 0)).1 += bytes.len();
+            self.outgoing.push_back(Outgoing { bytes, control, held });
         }
     }
 
     /// Queues a command.
     pub(crate) fn push_command(&mut self, command: &Command) {
-        self.outgoing.push_back(Outgoing { bytes: encode_command(command), control: true });
+        self.push(encode_command(command), true, 0);
         self.control += 1;
     }
 
@@ -233,13 +289,23 @@ impl Connection {
     fn deadline(&self, read: bool) -> Option<Instant> {
         let stall = self.stalled.map(|since| since + self.write_stall);
         let silence = if read { self.liveness.deadline() } else { None };
-        stall.into_iter().chain(silence).min()
+        stall.into_iter().chain(self.too_slow_at()).chain(silence).min()
+    }
+
+    /// When all that waits for the peer has to be taken.
+    fn too_slow_at(&self) -> Option<Instant> {
+        let (since, bytes) = self.backlog?;
+        // 53 bits of it are exact, and more never wait.
+        Some(since + self.write_stall + Duration::from_secs_f64(bytes as f64 / self.min_write_rate as f64))
     }
 
     fn on_timer(&mut self, read: bool) -> Result<(), Closed> {
         let now = Instant::now();
         if self.stalled.is_some_and(|since| now >= since + self.write_stall) {
             return Err(Closed::Stalled(self.write_stall));
+        }
+        if self.too_slow_at().is_some_and(|at| now >= at) {
+            return Err(Closed::Slow(self.min_write_rate));
         }
         if read {
             match self.liveness.due(now) {
@@ -253,7 +319,8 @@ impl Connection {
 
     /// Reads once. Everything read before has been decoded.
     fn fill(&mut self) -> Result<(), Closed> {
-        let max = if self.decoder.expects_more_than(READ_LEN) { READ_LONG_LEN } else { READ_LEN };
+        let long = self.skipping.is_some() || self.decoder.expects_more_than(READ_LEN);
+        let max = if long { READ_LONG_LEN } else { READ_LEN };
         match self.stream.try_read(&mut self.input, max)? {
             Some(0) => Err(Closed::Eof),
             Some(_) => {
@@ -271,10 +338,21 @@ impl Connection {
     /// The next event of what has been read; answers PINGs on the way.
     fn decode(&mut self) -> Result<Option<Event>, Closed> {
         while !self.input.is_empty() && self.control < MAX_CONTROL {
+            if let Some(too_long) = self.skip() {
+                return Ok(Some(too_long));
+            }
             let mut bytes = &self.input[..];
-            let item = self.decoder.decode(&mut bytes)?;
+            let item = self.decoder.decode(&mut bytes);
             let used = self.input.len() - bytes.len();
             self.input.advance(used);
+            let item = match item {
+                Err(FrameError::MessageTooLong { length, max }) if self.skips && length <= MAX_SKIPPED => {
+                    let left = self.decoder.step_over().ok_or(FrameError::MessageTooLong { length, max })?;
+                    self.skipping = Some(Skipping { left, length, max });
+                    continue;
+                }
+                item => item?,
+            };
             match item {
                 None => {
                     if !self.cover() {
@@ -309,6 +387,20 @@ impl Connection {
         Ok(None)
     }
 
+    /// Reads past what is left of a message that is too long; tells of it when nothing is.
+    fn skip(&mut self) -> Option<Event> {
+        let skipping = self.skipping.as_mut()?;
+        let past = usize::try_from(skipping.left).unwrap_or(usize::MAX).min(self.input.len());
+        skipping.left -= past as u64;
+        let Skipping { left, length, max } = *skipping;
+        self.input.advance(past);
+        if left > 0 {
+            return None;
+        }
+        self.skipping = None;
+        Some(Event::TooLong { length, max })
+    }
+
     /// Writes what the peer takes; how many messages were finished.
     fn flush(&mut self) -> Result<usize, Closed> {
         let mut finished = 0;
@@ -341,9 +433,14 @@ impl Connection {
                 } else {
                     finished += 1;
                 }
+                let held = first.held;
                 self.outgoing.pop_front();
+                if held > 0 {
+                    self.release(held);
+                }
             }
         }
+        self.backlog = None;
         if finished > 0 {
             // Ten thousand idle connections keep no queues.
             self.outgoing.shrink_to(0);
@@ -374,7 +471,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let peer = Established { stream: Stream::Unix(ours), knows_3_1: true, input: BytesMut::new() };
         let decoder = DecoderLimits { max_message: 100, max_frames: 1, max_command: 100 };
-        let config = ConnectionConfig { decoder, heartbeat: Heartbeat::OFF, write_stall };
+        let config = ConnectionConfig { decoder, heartbeat: Heartbeat::OFF, write_stall, min_write_rate: 1 << 30 };
         (Connection::new(peer, config), theirs)
     }
 
@@ -396,6 +493,30 @@ mod tests {
         assert!(matches!(closed, Closed::Stalled(_)), "{closed}");
         assert!(connection.outgoing.len() <= MAX_CONTROL && connection.input.len() <= 2 * READ_LEN);
         flood.abort();
+    }
+
+    /// What it does not take stays in memory: some of it now and then is not enough.
+    #[tokio::test]
+    async fn who_takes_a_little_now_and_then_is_dropped() {
+        let (mut connection, mut theirs) = pair(Duration::from_secs(2));
+        connection.push_message(Bytes::from(vec![0; 100 << 20]));
+        let drip = async {
+            let mut some = [0; 64 << 10];
+            while let Ok(1..) = theirs.read(&mut some).await {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let closed = async {
+            let closed = loop {
+                if let Err(closed) = connection.next(true).await {
+                    break closed;
+                }
+            };
+            drop(connection);
+            closed
+        };
+        let (closed, ()) = timeout(Duration::from_secs(30), async { tokio::join!(closed, drip) }).await.unwrap();
+        assert!(matches!(closed, Closed::Slow(_)), "{closed}");
     }
 
     #[tokio::test]

@@ -5,8 +5,10 @@
 //! - [`frame`]: the pure codec. Bytes in, messages and commands out; no sockets, no clock.
 //! - `handshake`: greeting and READY, parsed purely and driven under one deadline.
 //! - `stream`, `connection`, `heartbeat`: one established peer: readiness, buffered writes, PING and PONG.
-//! - `listener`: accepting, with the limits that hold before a peer has said who it is.
-//! - `publisher` (with `ring` and `subscriptions`), `router` (with `budget`): the sockets that bind.
+//! - `listener`: accepting, with the limits that hold before a peer has said who it is; `addresses`: those that hold for
+//!   one address.
+//! - `budget`: what all connections of a kind may hold together.
+//! - `publisher` (with `ring` and `subscriptions`), `router`: the sockets that bind.
 //! - `subscriber`, `requester` (with `connect` and `backoff`): the sockets that connect, and reconnect.
 //!
 //! Everything a peer can make this crate hold has a bound in [`Limits`]; every wait has a deadline. A peer that breaks
@@ -32,6 +34,7 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 
+mod addresses;
 mod backoff;
 mod budget;
 mod connect;

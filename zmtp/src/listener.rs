@@ -4,13 +4,12 @@
 //! accept each, and it pauses when the system is out of files or memory instead of spinning.
 
 use std::{
-    collections::HashMap,
     fs, io,
-    net::{IpAddr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -26,6 +25,7 @@ use tracing::{debug, warn};
 
 use crate::{
     BindError, Endpoint, Keepalive, Limits,
+    addresses::{Addresses, Visit},
     handshake::{Established, SocketType, handshake},
     stream::Stream,
     throttle::Throttle,
@@ -73,7 +73,7 @@ pub(crate) struct ListenerConfig {
     pub(crate) socket_type: SocketType,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
-    /// Who an address stands for; `None` is exempt from the cap on unfinished handshakes.
+    /// Who an address stands for; `None` is exempt from the caps by address.
     pub(crate) who: fn(IpAddr) -> Option<IpAddr>,
 }
 
@@ -83,6 +83,8 @@ pub(crate) struct Peer {
     pub(crate) established: Established,
     pub(crate) connection: u64,
     pub(crate) address: Option<SocketAddr>,
+    /// Its connection among those of its address. It is not silent yet.
+    pub(crate) visit: Visit,
 }
 
 impl Peer {
@@ -182,7 +184,7 @@ impl Bound {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let half_open = HalfOpen::new(config.who);
+        let addresses = Addresses::new(&config.limits, config.who);
         let mut tasks = JoinSet::new();
         let mut refusals = Throttle::default();
         loop {
@@ -206,15 +208,14 @@ impl Bound {
             };
             while tasks.try_join_next().is_some() {}
             let address = stream.peer_addr();
-            let admission = if tasks.len() >= config.limits.max_connections {
+            let connection = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
+            let admission = if tasks.len() >= config.limits.max_connections && !addresses.make_room(address) {
                 Err("there are as many connections as its limit allows")
             } else {
-                half_open
-                    .enter(address, config.limits.max_half_open_per_address)
-                    .ok_or("its address has too many unfinished handshakes")
+                addresses.enter(address, connection)
             };
-            let guard = match admission {
-                Ok(guard) => guard,
+            let mut visit = match admission {
+                Ok(visit) => visit,
                 Err(why) => {
                     counters.refused.fetch_add(1, Ordering::Relaxed);
                     if let Some(more) = refusals.pass() {
@@ -231,12 +232,11 @@ impl Bound {
                     established = handshake(stream, socket_type, None, deadline) => established,
                     _ = stop.wait_for(|stop| *stop) => return,
                 };
-                drop(guard);
+                visit.is_through();
                 match established {
                     Ok(established) => {
                         let _connected = Connected::new(&counters);
-                        let connection = NEXT_CONNECTION.fetch_add(1, Ordering::Relaxed);
-                        serve(Peer { established, connection, address }).await;
+                        serve(Peer { established, connection, address, visit }).await;
                     }
                     Err(error) => {
                         if error.is_violation() {
@@ -275,88 +275,9 @@ impl Drop for Connected<'_> {
     }
 }
 
-/// Connections by address that are not through the handshake.
-#[derive(Debug, Clone)]
-struct HalfOpen {
-    who: fn(IpAddr) -> Option<IpAddr>,
-    counts: Arc<Mutex<HashMap<IpAddr, usize>>>,
-}
-
-/// One of them; ends its count on drop.
-#[derive(Debug)]
-struct HalfOpenGuard {
-    half_open: HalfOpen,
-    /// `None` if exempt.
-    key: Option<IpAddr>,
-}
-
-impl HalfOpen {
-    fn new(who: fn(IpAddr) -> Option<IpAddr>) -> HalfOpen {
-        HalfOpen { who, counts: Arc::default() }
-    }
-
-    fn enter(&self, address: Option<SocketAddr>, max: usize) -> Option<HalfOpenGuard> {
-        let key = address.and_then(|address| (self.who)(address.ip()));
-        if let Some(key) = key {
-            let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-            if counts.get(&key).copied().unwrap_or(0) >= max {
-                return None;
-            }
-            *counts.entry(key).or_insert(0) += 1;
-        }
-        Some(HalfOpenGuard { half_open: self.clone(), key })
-    }
-}
-
-impl Drop for HalfOpenGuard {
-    fn drop(&mut self) {
-        let Some(key) = self.key else { return };
-        let mut counts = self.half_open.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&key) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&key);
-            }
-        }
-    }
-}
-
-/// Who an address stands for: of IPv6 a whole /64, because one host has as many as it likes; loopback nobody.
-pub(crate) fn site(address: IpAddr) -> Option<IpAddr> {
-    let address = address.to_canonical();
-    if address.is_loopback() {
-        return None;
-    }
-    Some(match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => {
-            let mut segments = address.segments();
-            segments[4..].fill(0);
-            IpAddr::V6(Ipv6Addr::from(segments))
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn address(text: &str) -> Option<SocketAddr> {
-        Some(SocketAddr::new(text.parse().unwrap(), 1))
-    }
-
-    #[test]
-    fn unfinished_handshakes_are_capped_by_address() {
-        let half_open = HalfOpen::new(site);
-        let one = half_open.enter(address("192.0.2.1"), 2).unwrap();
-        let two = half_open.enter(address("::ffff:192.0.2.1"), 2).unwrap();
-        assert!(half_open.enter(address("192.0.2.1"), 2).is_none());
-        assert!(half_open.enter(address("192.0.2.2"), 2).is_some());
-        drop(one);
-        let three = half_open.enter(address("192.0.2.1"), 2).unwrap();
-        drop((two, three));
-        assert!(half_open.counts.lock().unwrap().is_empty());
-    }
 
     #[tokio::test]
     async fn a_connection_over_the_cap_is_closed_at_once_and_may_come_back() {
@@ -397,20 +318,83 @@ mod tests {
         listening.abort();
     }
 
-    #[test]
-    fn one_ipv6_network_counts_as_one_address() {
-        let half_open = HalfOpen::new(site);
-        let _one = half_open.enter(address("2001:db8::1"), 1).unwrap();
-        assert!(half_open.enter(address("2001:db8::ffff:2"), 1).is_none());
-        assert!(half_open.enter(address("2001:db8:0:1::1"), 1).is_some());
+    /// Peers that are through the handshake and say nothing give way, the oldest first, and the next one is served.
+    #[tokio::test]
+    async fn silent_connections_of_an_address_are_bounded() {
+        use crate::{PubConfig, Publisher, Router, RouterConfig};
+        const DEADLINE: Duration = Duration::from_secs(20);
+        const MAX: usize = 5;
+        // Loopback is not exempt here.
+        fn everybody(address: IpAddr) -> Option<IpAddr> {
+            Some(address)
+        }
+        let limits = Limits { max_silent_per_address: MAX, ..Limits::default() };
+        let local = Endpoint::tcp("127.0.0.1", 0);
+        let config = PubConfig { limits: limits.clone(), ..PubConfig::default() };
+        let publisher = Publisher::bind_for(&local, config, everybody).await.unwrap();
+        let config = RouterConfig { limits, ..RouterConfig::default() };
+        let mut router = Router::bind_for(&local, config, everybody).await.unwrap();
+        let (to_publish, to_ask) = (publisher.endpoint().clone(), router.endpoint().clone());
+        let answering = async {
+            while let Some(incoming) = router.recv().await {
+                let _ = incoming.reply.send(incoming.payload).await;
+            }
+        };
+        let crowd = async {
+            for (endpoint, kind, says) in
+                [(to_publish, "SUB", &b"\x04\x0b\x09SUBSCRIBEx"[..]), (to_ask, "REQ", &b"\x01\0\0\x01x"[..])]
+            {
+                let mut peers = Vec::new();
+                for n in 0..4 * MAX {
+                    let mut peer = through(&endpoint, kind).await;
+                    if n == 0 {
+                        // To a PUB it has shown something by that; to a ROUTER nothing that lasts.
+                        tokio::io::AsyncWriteExt::write_all(&mut peer, says).await.unwrap();
+                        if kind == "SUB" {
+                            publisher.wait_for_subscribers(1).await;
+                        }
+                    }
+                    peers.push(peer);
+                }
+                let mut ended = 0;
+                for peer in &mut peers[usize::from(kind == "SUB")..3 * MAX] {
+                    let mut rest = Vec::new();
+                    tokio::io::AsyncReadExt::read_to_end(peer, &mut rest).await.unwrap();
+                    ended += 1;
+                }
+                assert!(ended >= 2 * MAX, "{kind}");
+                if kind == "SUB" {
+                    assert_eq!(publisher.stats().subscribers, 1);
+                    while publisher.stats().connections > MAX + 1 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        };
+        let all = async {
+            tokio::select! { () = crowd => {}, () = answering => {} }
+        };
+        tokio::time::timeout(DEADLINE, all).await.unwrap();
     }
 
-    #[test]
-    fn loopback_and_unix_peers_are_exempt() {
-        let half_open = HalfOpen::new(site);
-        for address in [address("127.0.0.1"), address("127.9.9.9"), address("::1"), address("::ffff:127.0.0.1"), None] {
-            assert!(half_open.enter(address, 0).is_some());
-        }
+    /// A peer that is through the handshake.
+    async fn through(endpoint: &Endpoint, kind: &str) -> tokio::net::TcpStream {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let address = ("127.0.0.1", endpoint.port().unwrap());
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let mut greeting = [0; 64];
+        stream.read_exact(&mut greeting).await.unwrap();
+        stream.write_all(&greeting).await.unwrap();
+        let ready = crate::frame::encode_command(&crate::frame::Command::Ready(crate::frame::ReadyProperties {
+            socket_type: bytes::Bytes::copy_from_slice(kind.as_bytes()),
+            identity: bytes::Bytes::new(),
+        }));
+        stream.write_all(&ready).await.unwrap();
+        let mut theirs = [0; 2];
+        stream.read_exact(&mut theirs).await.unwrap();
+        let mut theirs = vec![0; usize::from(theirs[1])];
+        stream.read_exact(&mut theirs).await.unwrap();
+        stream
     }
 
     #[test]

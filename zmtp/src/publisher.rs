@@ -1,6 +1,7 @@
 //! PUB (RFC 29): sends to every peer what it subscribed to, never waits for one.
 
 use std::{
+    net::IpAddr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -16,12 +17,14 @@ use tracing::{debug, warn};
 
 use crate::{
     BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    addresses::{Visit, site},
+    budget::Budget,
     connection::{Closed, Connection, ConnectionConfig, Event},
     frame::DecoderLimits,
     handshake::SocketType,
-    listener::{Counters, ListenerConfig, Peer, bind, site},
+    listener::{Counters, ListenerConfig, Peer, bind},
     ring::{Publication, Reader, Ring},
-    subscriptions::Subscriptions,
+    subscriptions::{Change, Subscriptions},
     task::AbortOnDrop,
     throttle::Throttle,
 };
@@ -32,6 +35,10 @@ const MAX_RING_BYTES: usize = 64 << 20;
 const MAX_BATCH: usize = 64;
 /// The same in bytes.
 const MAX_BATCH_BYTES: usize = 256 << 10;
+/// Bytes of each peer's subscriptions that do not count: the three of a minion have 400.
+const FREE_SUBSCRIBED: usize = 1 << 10;
+/// The part of the budget for subscriptions that one address gets.
+const PER_ADDRESS: usize = 8;
 /// The name of SUBSCRIBE and its length, on top of the subscription.
 const SUBSCRIBE_OVERHEAD: usize = 10;
 
@@ -69,6 +76,8 @@ pub struct PubStats {
     pub connections: usize,
     /// Peers that have at least one subscription.
     pub subscribers: usize,
+    /// Bytes their subscriptions take, above 1 KiB a peer.
+    pub subscribed: usize,
     /// Messages given to `send`.
     pub sent: u64,
     /// Messages written to peers, each peer counted.
@@ -104,6 +113,8 @@ struct Core {
     config: PubConfig,
     ring: Arc<Ring>,
     counters: Arc<Counters>,
+    /// For what peers subscribe to.
+    subscribed: Arc<Budget>,
     subscribers: watch::Sender<usize>,
     sent: AtomicU64,
     delivered: AtomicU64,
@@ -114,16 +125,30 @@ struct Core {
 impl Publisher {
     /// Binds and starts accepting. Must be called in a tokio runtime.
     pub async fn bind(endpoint: &Endpoint, config: PubConfig) -> Result<Publisher, BindError> {
+        Publisher::bind_for(endpoint, config, site).await
+    }
+
+    /// As [`Publisher::bind`], with another idea of who an address stands for.
+    pub(crate) async fn bind_for(
+        endpoint: &Endpoint,
+        config: PubConfig,
+        who: fn(IpAddr) -> Option<IpAddr>,
+    ) -> Result<Publisher, BindError> {
         let bound = bind(endpoint, config.backlog).await?;
         let endpoint = bound.endpoint.clone();
         let listener = ListenerConfig {
             socket_type: SocketType::Pub,
             limits: config.limits.clone(),
             keepalive: config.keepalive,
-            who: site,
+            who,
         };
         let core = Arc::new(Core {
             ring: Ring::new(config.hwm, MAX_RING_BYTES),
+            subscribed: Budget::new(
+                config.limits.max_subscribed,
+                FREE_SUBSCRIBED,
+                config.limits.max_subscribed / PER_ADDRESS,
+            ),
             config,
             counters: Arc::default(),
             subscribers: watch::Sender::new(0),
@@ -166,6 +191,7 @@ impl Publisher {
         PubStats {
             connections: core.counters.connections.load(Ordering::Relaxed),
             subscribers: *core.subscribers.borrow(),
+            subscribed: core.subscribed.used(),
             sent: core.sent.load(Ordering::Relaxed),
             delivered: core.delivered.load(Ordering::Relaxed),
             dropped: core.dropped.load(Ordering::Relaxed),
@@ -203,10 +229,21 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
         max_frames: limits.max_frames,
         max_command: limits.max_subscription_len.saturating_add(SUBSCRIBE_OVERHEAD),
     };
-    let config = ConnectionConfig { decoder, heartbeat: core.config.heartbeat, write_stall: limits.write_stall };
+    let config = ConnectionConfig {
+        decoder,
+        heartbeat: core.config.heartbeat,
+        write_stall: limits.write_stall,
+        min_write_rate: limits.min_write_rate,
+    };
     let connection = Connection::new(peer.established, config);
-    let subscriber =
-        Subscriber { reader: None, core: &core, connection, subscriptions: Subscriptions::default(), name: &name };
+    let subscriber = Subscriber {
+        reader: None,
+        core: &core,
+        connection,
+        subscriptions: Subscriptions::default(),
+        visit: peer.visit,
+        name: &name,
+    };
     let Err(closed) = subscriber.run(stop).await else { return };
     if closed.is_violation() {
         core.counters.violations.fetch_add(1, Ordering::Relaxed);
@@ -221,6 +258,7 @@ struct Subscriber<'a> {
     /// Its place in the ring, while it has subscriptions.
     reader: Option<Reader>,
     subscriptions: Subscriptions,
+    visit: Visit,
     name: &'a str,
 }
 
@@ -229,6 +267,10 @@ impl Subscriber<'_> {
     async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let mut stopping = false;
         let mut batch = Vec::new();
+        self.visit.is_silent();
+        if !self.connection.set_share(self.core.subscribed.share(self.visit.address)) {
+            return Err(Closed::Budget);
+        }
         loop {
             if !self.connection.has_messages() {
                 self.queue(&mut batch);
@@ -245,6 +287,7 @@ impl Subscriber<'_> {
             tokio::select! {
                 event = self.connection.next(true) => self.handle(event?)?,
                 () = wait(self.reader.as_mut()), if idle => {}
+                () = self.visit.gives_way() => return Err(Closed::GaveWay),
                 _ = stop.wait_for(|stop| *stop), if !stopping => stopping = true,
             }
         }
@@ -276,8 +319,11 @@ impl Subscriber<'_> {
             }
             Event::Subscribe(prefix) => self.subscribe(&prefix)?,
             Event::Cancel(prefix) => self.cancel(&prefix),
+            // What is too long ends its connection.
+            Event::TooLong { .. } => {}
             // ZMTP 3.0 subscribes by message (RFC 23); anything else an XSUB may send is not for us.
             Event::Message(frames) => {
+                self.connection.release(frames.iter().map(bytes::Bytes::len).sum());
                 if let [frame] = frames.as_slice() {
                     match frame.split_first() {
                         Some((1, prefix)) => self.subscribe(prefix)?,
@@ -293,10 +339,13 @@ impl Subscriber<'_> {
     fn subscribe(&mut self, prefix: &[u8]) -> Result<(), Closed> {
         let limits = &self.core.config.limits;
         let first = self.subscriptions.is_empty();
-        if !self.subscriptions.subscribe(prefix, limits.max_subscriptions) {
-            return Err(Closed::Subscriptions(limits.max_subscriptions));
+        match self.subscriptions.subscribe(prefix, limits.max_subscriptions) {
+            Change::Same => {}
+            Change::Bytes(more) => self.connection.hold(more)?,
+            Change::TooMany => return Err(Closed::Subscriptions(limits.max_subscriptions)),
         }
         if first {
+            self.visit.is_busy();
             self.reader = Some(self.core.ring.reader());
             self.core.subscribers.send_modify(|count| *count += 1);
         }
@@ -307,8 +356,11 @@ impl Subscriber<'_> {
         if self.subscriptions.is_empty() {
             return;
         }
-        self.subscriptions.cancel(prefix);
+        if let Change::Bytes(less) = self.subscriptions.cancel(prefix) {
+            self.connection.release(less);
+        }
         if self.subscriptions.is_empty() {
+            self.visit.is_silent();
             self.reader = None;
             self.core.subscribers.send_modify(|count| *count -= 1);
         }

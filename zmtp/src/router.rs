@@ -4,7 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -17,20 +17,26 @@ use tokio::{
     sync::{Notify, mpsc, watch},
     time::{Instant, timeout_at},
 };
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::{
     BindError, Endpoint, Frames, Heartbeat, Keepalive, Limits,
+    addresses::{Visit, site},
     budget::Budget,
     connection::{Closed, Connection, ConnectionConfig, Event},
     frame::{DecoderLimits, encode_message},
     handshake::SocketType,
-    listener::{Counters, ListenerConfig, Peer, bind, site},
+    listener::{Counters, ListenerConfig, Peer, bind},
     task::AbortOnDrop,
+    throttle::Throttle,
 };
 
 /// The longest command a requester has for us; PING and its context are 21 bytes.
 const MAX_COMMAND_LEN: usize = 4096;
+/// Bytes of each connection that do not count: requests of ordinary size always go through, however much others hold.
+const FREE_BUFFERED: usize = 16 << 10;
+/// The part of the budget of strangers that one address gets.
+const PER_ADDRESS: usize = 4;
 
 /// Settings of a [`Router`].
 #[derive(Debug, Clone)]
@@ -43,6 +49,9 @@ pub struct RouterConfig {
     pub keepalive: Keepalive,
     /// The listen backlog (`zmq_backlog`).
     pub backlog: u32,
+    /// What is replied to a request that is longer than may be, by its length and the limit. Without it its connection
+    /// ends.
+    pub too_long: Option<fn(u64, usize) -> Bytes>,
 }
 
 impl Default for RouterConfig {
@@ -52,6 +61,7 @@ impl Default for RouterConfig {
             heartbeat: Heartbeat::default(),
             keepalive: Keepalive::default(),
             backlog: 1000,
+            too_long: None,
         }
     }
 }
@@ -67,7 +77,7 @@ pub struct RouterStats {
     pub replies: u64,
     /// Messages dropped because they were not `[empty][payload]`.
     pub malformed: u64,
-    /// Bytes of requests unfinished or unanswered, above 16 KiB a connection.
+    /// Bytes of requests unfinished or unanswered, and of replies not taken, above 16 KiB a connection.
     pub buffered: usize,
     /// Connections accepted.
     pub accepted: u64,
@@ -97,6 +107,7 @@ struct Core {
     requests: AtomicU64,
     replies: AtomicU64,
     malformed: AtomicU64,
+    complaints: Mutex<Throttle>,
 }
 
 /// One request.
@@ -204,23 +215,39 @@ pub struct Gone;
 impl Router {
     /// Binds and starts accepting. Must be called in a tokio runtime.
     pub async fn bind(endpoint: &Endpoint, config: RouterConfig) -> Result<Router, BindError> {
+        Router::bind_for(endpoint, config, site).await
+    }
+
+    /// As [`Router::bind`], with another idea of who an address stands for.
+    pub(crate) async fn bind_for(
+        endpoint: &Endpoint,
+        config: RouterConfig,
+        who: fn(IpAddr) -> Option<IpAddr>,
+    ) -> Result<Router, BindError> {
         let bound = bind(endpoint, config.backlog).await?;
         let endpoint = bound.endpoint.clone();
         let listener = ListenerConfig {
             socket_type: SocketType::Router,
             limits: config.limits.clone(),
             keepalive: config.keepalive,
-            who: site,
+            who,
         };
         let (queue, requests) = mpsc::channel(config.limits.max_queued.max(1));
         let core = Arc::new(Core {
-            unauthenticated: Budget::new(config.limits.max_buffered_unauthenticated),
-            authenticated: Budget::new(config.limits.max_buffered),
+            unauthenticated: Budget::new(
+                config.limits.max_buffered_unauthenticated,
+                FREE_BUFFERED,
+                // Of a small one it needs more to be of use.
+                (config.limits.max_buffered_unauthenticated / PER_ADDRESS)
+                    .max(config.limits.max_message_unauthenticated),
+            ),
+            authenticated: Budget::new(config.limits.max_buffered, FREE_BUFFERED, usize::MAX),
             config,
             counters: Arc::default(),
             requests: AtomicU64::new(0),
             replies: AtomicU64::new(0),
             malformed: AtomicU64::new(0),
+            complaints: Mutex::default(),
         });
         let (stop, stopped) = watch::channel(false);
         let serve = {
@@ -313,11 +340,21 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
         max_frames: limits.max_frames,
         max_command: MAX_COMMAND_LEN,
     };
-    let config = ConnectionConfig { decoder, heartbeat: core.config.heartbeat, write_stall: limits.write_stall };
+    let config = ConnectionConfig {
+        decoder,
+        heartbeat: core.config.heartbeat,
+        write_stall: limits.write_stall,
+        min_write_rate: limits.min_write_rate,
+    };
     let info = PeerInfo { connection: peer.connection, address: peer.address };
+    let mut connection = Connection::new(peer.established, config);
+    if core.config.too_long.is_some() {
+        connection.skip_long_messages();
+    }
     let requests = Requests {
         core: &core,
-        connection: Connection::new(peer.established, config),
+        name: &name,
+        connection,
         peer: Arc::new(ConnectedPeer {
             info,
             authenticated: AtomicBool::new(false),
@@ -325,6 +362,8 @@ async fn serve(core: Arc<Core>, peer: Peer, queue: mpsc::Sender<Incoming>, stop:
             answered: Notify::new(),
         }),
         raised: false,
+        visit: peer.visit,
+        silent: false,
         pending: VecDeque::new(),
         out: 0,
         writing: 0,
@@ -346,10 +385,14 @@ impl Drop for Requests<'_> {
 /// together never exceed `max_pipeline`.
 struct Requests<'a> {
     core: &'a Core,
+    name: &'a str,
     connection: Connection,
     peer: Arc<ConnectedPeer>,
     /// Whether the limits are those of an authenticated peer.
     raised: bool,
+    visit: Visit,
+    /// Whether it counts as silent.
+    silent: bool,
     pending: VecDeque<Bytes>,
     out: usize,
     writing: usize,
@@ -360,11 +403,12 @@ impl Requests<'_> {
         let max_pipeline = self.core.config.limits.max_pipeline.max(1);
         let mut stopping = *stop.borrow();
         let peer = Arc::clone(&self.peer);
-        if !self.connection.set_share(self.core.unauthenticated.share()) {
+        if !self.connection.set_share(self.core.unauthenticated.share(self.visit.address)) {
             return Err(Closed::Budget);
         }
         loop {
             self.raise_limits()?;
+            self.tell_silence();
             if stopping {
                 for payload in self.pending.drain(..) {
                     self.connection.release(payload.len());
@@ -375,7 +419,8 @@ impl Requests<'_> {
             }
             let read = !stopping && self.pending.len() + self.out + self.writing < max_pipeline;
             tokio::select! {
-                answer = peer.next_answer() => self.answer(answer),
+                answer = peer.next_answer() => self.answer(answer)?,
+                () = self.visit.gives_way() => return Err(Closed::GaveWay),
                 permit = queue.reserve(), if !self.pending.is_empty() => match permit {
                     Ok(permit) => {
                         if let Some(payload) = self.pending.pop_front() {
@@ -392,6 +437,7 @@ impl Requests<'_> {
                         self.writing -= count;
                         self.core.replies.fetch_add(count as u64, Ordering::Relaxed);
                     }
+                    Ok(Event::TooLong { length, max }) => self.too_long(length, max)?,
                     // Not for a ROUTER; harmless.
                     Ok(Event::Subscribe(_) | Event::Cancel(_)) => {}
                     Err(closed) => {
@@ -408,11 +454,21 @@ impl Requests<'_> {
         if !self.raised && self.peer.authenticated.load(Ordering::Acquire) {
             self.raised = true;
             self.connection.set_max_message(self.core.config.limits.max_message);
-            if !self.connection.set_share(self.core.authenticated.share()) {
+            if !self.connection.set_share(self.core.authenticated.share(None)) {
                 return Err(Closed::Budget);
             }
         }
         Ok(())
+    }
+
+    /// Tells whether it has shown nothing, or nothing more: no request of it is in work and nobody knows who it is.
+    fn tell_silence(&mut self) {
+        let silent = !self.raised && self.pending.len() + self.out + self.writing == 0;
+        if silent == self.silent {
+            return;
+        }
+        self.silent = silent;
+        if silent { self.visit.is_silent() } else { self.visit.is_busy() }
     }
 
     fn message(&mut self, mut frames: Frames) {
@@ -424,6 +480,18 @@ impl Requests<'_> {
                 self.core.malformed.fetch_add(1, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Nobody but its sender has to know, and whoever reads the log.
+    fn too_long(&mut self, length: u64, max: usize) -> Result<(), Closed> {
+        let Some(reply) = self.core.config.too_long else { return Ok(()) };
+        let pass = self.core.complaints.lock().unwrap_or_else(PoisonError::into_inner).pass();
+        if let Some(more) = pass {
+            let name = self.name;
+            warn!("refused a request of {length} bytes of {name}, the limit is {max} (and {more} more)");
+        }
+        self.writing += 1;
+        self.connection.push_reply(encode_message(&[Bytes::new(), reply(length, max)]))
     }
 
     /// What a peer asked before it left is still asked, as far as there is room.
@@ -440,12 +508,15 @@ impl Requests<'_> {
         Incoming { payload, reply }
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn answer(&mut self, answer: Answer) -> Result<(), Closed> {
         self.out -= 1;
         self.connection.release(answer.request_len);
+        // Whose request it was may be known since.
+        self.raise_limits()?;
         if let Some(payload) = answer.payload {
             self.writing += 1;
-            self.connection.push_message(encode_message(&[Bytes::new(), payload]));
+            self.connection.push_reply(encode_message(&[Bytes::new(), payload]))?;
         }
+        Ok(())
     }
 }

@@ -2,6 +2,20 @@
 
 use std::{collections::BTreeMap, ops::Bound};
 
+/// What one takes besides its bytes: its node in the tree, what the allocator adds.
+const BESIDE: usize = 96;
+
+/// What became of a subscription or of its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Another one of the same, or one of several.
+    Same,
+    /// So many bytes more or less are held.
+    Bytes(usize),
+    /// There are too many.
+    TooMany,
+}
+
 /// Prefixes, and how often each was subscribed.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
@@ -9,27 +23,30 @@ pub(crate) struct Subscriptions {
 }
 
 impl Subscriptions {
-    /// Adds one; false when there would be more than `max` different ones.
+    /// Adds one, if there are not more than `max` different ones then.
     #[must_use]
-    pub(crate) fn subscribe(&mut self, prefix: &[u8], max: usize) -> bool {
+    pub(crate) fn subscribe(&mut self, prefix: &[u8], max: usize) -> Change {
         if let Some(count) = self.prefixes.get_mut(prefix) {
             *count = count.saturating_add(1);
+            Change::Same
         } else if self.prefixes.len() >= max {
-            return false;
+            Change::TooMany
         } else {
             self.prefixes.insert(prefix.into(), 1);
+            Change::Bytes(prefix.len() + BESIDE)
         }
-        true
     }
 
     /// Takes back one; one that was never made is ignored.
-    pub(crate) fn cancel(&mut self, prefix: &[u8]) {
-        if let Some(count) = self.prefixes.get_mut(prefix) {
-            *count -= 1;
-            if *count == 0 {
-                self.prefixes.remove(prefix);
-            }
+    #[must_use]
+    pub(crate) fn cancel(&mut self, prefix: &[u8]) -> Change {
+        let Some(count) = self.prefixes.get_mut(prefix) else { return Change::Same };
+        *count -= 1;
+        if *count > 0 {
+            return Change::Same;
         }
+        self.prefixes.remove(prefix);
+        Change::Bytes(prefix.len() + BESIDE)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -63,15 +80,16 @@ mod tests {
     #[test]
     fn counts_and_bounds() {
         let mut subscriptions = Subscriptions::default();
+        let one = Change::Bytes(1 + BESIDE);
         assert!(subscriptions.is_empty() && !subscriptions.matches(b"") && !subscriptions.matches(b"a"));
-        assert!(subscriptions.subscribe(b"a", 2) && subscriptions.subscribe(b"a", 2));
-        assert!(subscriptions.subscribe(b"b", 2) && !subscriptions.subscribe(b"c", 2));
-        subscriptions.cancel(b"a");
+        assert_eq!([subscriptions.subscribe(b"a", 2), subscriptions.subscribe(b"a", 2)], [one, Change::Same]);
+        assert_eq!([subscriptions.subscribe(b"b", 2), subscriptions.subscribe(b"c", 2)], [one, Change::TooMany]);
+        assert_eq!(subscriptions.cancel(b"a"), Change::Same);
         assert!(subscriptions.matches(b"abc"));
-        subscriptions.cancel(b"a");
-        subscriptions.cancel(b"a");
+        assert_eq!([subscriptions.cancel(b"a"), subscriptions.cancel(b"a")], [one, Change::Same]);
         assert!(!subscriptions.matches(b"abc") && subscriptions.matches(b"b"));
-        assert!(subscriptions.subscribe(b"", 2) && subscriptions.matches(b"") && subscriptions.matches(b"x"));
+        assert_eq!(subscriptions.subscribe(b"", 2), Change::Bytes(BESIDE));
+        assert!(subscriptions.matches(b"") && subscriptions.matches(b"x"));
     }
 
     proptest! {
@@ -82,7 +100,7 @@ mod tests {
         ) {
             let mut subscriptions = Subscriptions::default();
             for prefix in &prefixes {
-                prop_assert!(subscriptions.subscribe(prefix, 100));
+                prop_assert!(subscriptions.subscribe(prefix, 100) != Change::TooMany);
             }
             let expected = prefixes.iter().any(|prefix| topic.starts_with(prefix));
             prop_assert_eq!(subscriptions.matches(&topic), expected);

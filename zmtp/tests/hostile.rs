@@ -384,6 +384,108 @@ async fn subscription_floods_are_refused() {
     assert_eq!(honest.message().await[0].len(), 65);
 }
 
+/// However many connections a stranger has, what they subscribed to stays within one budget, those of ordinary size are not in its way,
+/// and it is free again when they have gone.
+#[tokio::test]
+async fn subscriptions_of_all_peers_share_a_budget() {
+    const PEERS: usize = 60;
+    let limits = Limits { max_subscribed: 64 << 10, ..Limits::default() };
+    let publisher = publisher(limits.clone()).await;
+    let mut honest = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+    for topic in ["0123456789".repeat(4), "9876543210".repeat(4), "broadcast".to_owned()] {
+        honest.command(Command::Subscribe(topic.into())).await;
+    }
+    let mut strangers = Vec::new();
+    for minor in [0, 1].repeat(PEERS / 2) {
+        let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
+        for number in 0..limits.max_subscriptions {
+            let mut topic = vec![7; limits.max_subscription_len - 1];
+            topic.push(u8::try_from(number).unwrap());
+            let subscribe = match minor {
+                0 => encode_message(&[[vec![1], topic].concat().into()]),
+                _ => encode_command(&Command::Subscribe(topic.into())),
+            };
+            // It may be closed before all is sent.
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &subscribe).await;
+        }
+        strangers.push(peer);
+    }
+    until(|| publisher.stats().connections < PEERS / 2).await;
+    assert!(publisher.stats().subscribed <= limits.max_subscribed);
+    assert!(publisher.stats().subscribed > limits.max_subscribed / 2, "{:?}", publisher.stats());
+    // Who comes now is served all the same.
+    let mut late = Raw::peer(publisher.endpoint(), "SUB", 1).await;
+    late.command(Command::Subscribe(Bytes::from("broadcast"))).await;
+    late.ping().await;
+    honest.ping().await;
+    publisher.send(frames(&["broadcast", "x"]));
+    for peer in [&mut honest, &mut late] {
+        assert_eq!(peer.message().await, frames(&["broadcast", "x"]));
+    }
+    drop(strangers);
+    until(|| publisher.stats().subscribed == 0 && publisher.stats().connections == 2).await;
+    // What is cancelled is free too.
+    let topic = Bytes::from(vec![1; limits.max_subscription_len]);
+    for _ in 0..1_000 {
+        late.command(Command::Subscribe(topic.clone())).await;
+        late.command(Command::Cancel(topic.clone())).await;
+    }
+    late.ping().await;
+    assert_eq!(publisher.stats().subscribed, 0);
+}
+
+/// A reply that its peer does not take is held as its request was.
+#[tokio::test]
+async fn replies_that_nobody_reads_count_as_held() {
+    const REPLY: usize = 4 << 20;
+    let limits = Limits { max_buffered_unauthenticated: 24 << 20, ..Limits::default() };
+    let mut router = router(limits.clone()).await;
+    let mut peers = Vec::new();
+    for _ in 0..10 {
+        let mut peer = Raw::peer(router.endpoint(), "DEALER", 1).await;
+        peer.send(b"\x01\0\0\x01x").await;
+        let asked = request(&mut router).await;
+        peers.push(peer);
+        asked.reply.send(Bytes::from(vec![0; REPLY])).await.unwrap();
+    }
+    until(|| router.stats().connections < 10).await;
+    assert!(router.stats().buffered <= limits.max_buffered_unauthenticated);
+    // Who reads has all of it, and what it has is not held any more.
+    for mut peer in peers {
+        while peer.next().await.is_some_and(|item| !matches!(item, Decoded::Message(_))) {}
+    }
+    until(|| router.stats().connections == 0 && router.stats().buffered == 0).await;
+    still_serves(&mut router).await;
+}
+
+/// Its sender is told, over the same connection, which serves on.
+#[tokio::test]
+async fn a_request_that_is_too_long_is_answered_where_the_router_has_an_answer() {
+    let limits = Limits { max_message_unauthenticated: 1000, ..Limits::default() };
+    let too_long = |length: u64, max: usize| Bytes::from(format!("{length} of {max}"));
+    let config =
+        RouterConfig { limits, heartbeat: Heartbeat::OFF, too_long: Some(too_long), ..RouterConfig::default() };
+    let mut router = Router::bind(&any_port(), config).await.unwrap();
+    let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+    for len in [1001, 100_000, 3 << 20] {
+        peer.send(&encode_message(&[Bytes::new(), Bytes::from(vec![7; len])])).await;
+        assert_eq!(peer.message().await, frames(&["", &format!("{len} of 1000")]));
+        peer.send(b"\x01\0\0\x02ok").await;
+        let asked = request(&mut router).await;
+        assert_eq!(asked.payload, "ok");
+        asked.reply.send(Bytes::from("reply")).await.unwrap();
+        assert_eq!(peer.message().await, frames(&["", "reply"]));
+    }
+    assert_eq!((router.stats().requests, router.stats().buffered), (3, 0));
+    // What is not the end of its message, or longer than anybody reads past, ends its connection as ever.
+    for bytes in [long_frame(1, 5000), long_frame(0, u64::MAX)] {
+        let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
+        peer.send(&bytes).await;
+        peer.closed().await;
+    }
+    still_serves(&mut router).await;
+}
+
 #[tokio::test]
 async fn a_subscriber_that_takes_nothing_is_dropped_in_the_end() {
     let limits = Limits { write_stall: Duration::from_millis(300), ..Limits::default() };

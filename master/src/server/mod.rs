@@ -298,7 +298,14 @@ async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
             StartError::Bind { source, hint }
         }
     };
-    let mut limits = Limits { max_message: opts.max_request_size, ..Limits::default() };
+    let mut limits = Limits {
+        max_message: opts.max_request_size,
+        max_connections: opts.connections.all,
+        max_connections_per_address: opts.connections.per_address,
+        max_silent_per_address: opts.connections.silent_per_address,
+        max_subscriptions: opts.connections.subscriptions,
+        ..Limits::default()
+    };
     // A minion may send a return first thing over a new connection, before it could be known there.
     let largest_return = opts.max_return_size.saturating_add(ENVELOPE_BYTES_MAX).min(opts.max_request_size);
     limits.max_message_unauthenticated = limits.max_message_unauthenticated.max(largest_return);
@@ -307,6 +314,7 @@ async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
         heartbeat: opts.heartbeat,
         keepalive: opts.keepalive,
         backlog: opts.backlog,
+        too_long: Some(requests::too_long),
     };
     let at = Endpoint::tcp(opts.interface.as_str(), opts.ret_port);
     let router = Router::bind(&at, config).await.map_err(failed("ret_port"))?;

@@ -32,6 +32,8 @@ pub struct Decoder {
     header: Header,
     /// The frame whose header is complete.
     frame: Option<Frame>,
+    /// The length of the last frame of a message that was too long, after that error.
+    refused: Option<u64>,
     /// What has arrived of that frame, when it did not arrive whole.
     body: BytesMut,
     /// The finished frames of the message.
@@ -86,6 +88,7 @@ impl Decoder {
             limits,
             header: Header::default(),
             frame: None,
+            refused: None,
             body: BytesMut::new(),
             frames: Vec::new(),
             frames_len: 0,
@@ -108,14 +111,18 @@ impl Decoder {
     }
 
     /// Takes bytes from the front of `input` up to the end of the next message or command, or all of them if it is not
-    /// yet complete. After an error the decoder must not be used further.
+    /// yet complete. After an error the decoder must not be used further, but for what [`Decoder::step_over`] says.
     pub fn decode(&mut self, input: &mut &[u8]) -> Result<Option<Decoded>, FrameError> {
         loop {
             let frame = match self.frame {
                 Some(frame) => frame,
                 None => {
                     let Some((flags, length)) = self.header.take(input)? else { return Ok(None) };
-                    let frame = Frame { flags, len: self.check(flags, length)? };
+                    let checked = self.check(flags, length);
+                    if let Err(FrameError::MessageTooLong { .. }) = checked {
+                        self.refused = (flags & FLAG_MORE == 0).then_some(length);
+                    }
+                    let frame = Frame { flags, len: checked? };
                     self.frame = Some(frame);
                     frame
                 }
@@ -132,6 +139,15 @@ impl Decoder {
                 return Ok(Some(Decoded::Message(std::mem::take(&mut self.frames))));
             }
         }
+    }
+
+    /// After a message was refused as too long: forgets it, and says how many bytes of its last frame have to be taken
+    /// from the input before this is used again. None if more frames come.
+    pub(crate) fn step_over(&mut self) -> Option<u64> {
+        let length = self.refused.take()?;
+        self.frames = Vec::new();
+        self.frames_len = 0;
+        Some(length)
     }
 
     /// Checks the claimed length before a byte of the body is stored.

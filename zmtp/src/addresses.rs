@@ -1,0 +1,296 @@
+//! Who is connected, by address: what one address may have of the connections of a socket, and which of them give way.
+//!
+//! A connection is *silent* while it has shown nothing: on a PUB until it subscribes, on a ROUTER while it asks nothing,
+//! until it has authenticated. Silent ones cost little but their number, so they are not closed for it: they give way,
+//! the oldest first, when their own address has too many of them, or when there is no place left for somebody from an
+//! address that has fewer.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+use tracing::warn;
+
+use crate::{Limits, throttle::Throttle};
+
+/// All of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Addresses {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    who: fn(IpAddr) -> Option<IpAddr>,
+    max_half_open: usize,
+    max_silent: usize,
+    max_connections: usize,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_address: HashMap<IpAddr, Address>,
+    complaints: Throttle,
+}
+
+#[derive(Debug, Default)]
+struct Address {
+    connections: usize,
+    half_open: usize,
+    /// By number, so that the oldest is the first.
+    silent: BTreeMap<u64, Arc<Notify>>,
+}
+
+/// One connection; it counts until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    addresses: Addresses,
+    /// For whom it counts; `None` if exempt.
+    pub(crate) address: Option<IpAddr>,
+    connection: u64,
+    half_open: bool,
+    /// Told to give way.
+    told: Arc<Notify>,
+}
+
+impl Addresses {
+    pub(crate) fn new(limits: &Limits, who: fn(IpAddr) -> Option<IpAddr>) -> Addresses {
+        Addresses {
+            inner: Arc::new(Inner {
+                who,
+                max_half_open: limits.max_half_open_per_address,
+                max_silent: limits.max_silent_per_address.max(1),
+                max_connections: limits.max_connections_per_address,
+                known: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Counts a new connection, whose handshake begins; or why it is refused.
+    pub(crate) fn enter(&self, address: Option<SocketAddr>, connection: u64) -> Result<Visit, &'static str> {
+        let address = address.and_then(|address| (self.inner.who)(address.ip()));
+        if let Some(key) = address {
+            let mut known = self.known();
+            let has = known.by_address.get(&key).map_or((0, 0), |has| (has.connections, has.half_open));
+            if has.0 >= self.inner.max_connections {
+                return Err("its address has as many connections as its limit allows");
+            }
+            if has.1 >= self.inner.max_half_open {
+                return Err("its address has too many unfinished handshakes");
+            }
+            let has = known.by_address.entry(key).or_default();
+            has.connections += 1;
+            has.half_open += 1;
+        }
+        Ok(Visit { addresses: self.clone(), address, connection, half_open: true, told: Arc::default() })
+    }
+
+    /// There is no place for somebody from this address: whether a silent connection of an address that has more of
+    /// them gives way.
+    pub(crate) fn make_room(&self, address: Option<SocketAddr>) -> bool {
+        let key = address.and_then(|address| (self.inner.who)(address.ip()));
+        let mut known = self.known();
+        let own = key.and_then(|key| known.by_address.get(&key)).map_or(0, |has| has.silent.len());
+        let most = known.by_address.values_mut().max_by_key(|has| has.silent.len());
+        match most.filter(|most| most.silent.len() > own.saturating_add(1)) {
+            Some(most) => most.oldest_gives_way(),
+            None => false,
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Nothing in here panics half-way.
+        self.inner.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Address {
+    fn oldest_gives_way(&mut self) -> bool {
+        let Some((_, told)) = self.silent.pop_first() else { return false };
+        told.notify_one();
+        true
+    }
+}
+
+impl Visit {
+    /// The handshake is over.
+    pub(crate) fn is_through(&mut self) {
+        self.half_open = false;
+        let Some(key) = self.address else { return };
+        if let Some(has) = self.addresses.known().by_address.get_mut(&key) {
+            has.half_open -= 1;
+        }
+    }
+
+    /// It has shown nothing, or nothing more.
+    pub(crate) fn is_silent(&self) {
+        let Some(key) = self.address else { return };
+        let mut known = self.addresses.known();
+        let max = self.addresses.inner.max_silent;
+        let Some(has) = known.by_address.get_mut(&key) else { return };
+        has.silent.insert(self.connection, Arc::clone(&self.told));
+        if has.silent.len() > max {
+            has.oldest_gives_way();
+            if let Some(more) = known.complaints.pass() {
+                warn!("{key} has more than {max} silent connections: its oldest are closed (and {more} more)");
+            }
+        }
+    }
+
+    /// It does something.
+    pub(crate) fn is_busy(&self) {
+        let Some(key) = self.address else { return };
+        if let Some(has) = self.addresses.known().by_address.get_mut(&key) {
+            has.silent.remove(&self.connection);
+        }
+    }
+
+    /// Resolves when it has to give way. Cancel-safe.
+    pub(crate) async fn gives_way(&self) {
+        self.told.notified().await;
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let Some(key) = self.address else { return };
+        let mut known = self.addresses.known();
+        if let Some(has) = known.by_address.get_mut(&key) {
+            has.connections -= 1;
+            has.half_open -= usize::from(self.half_open);
+            has.silent.remove(&self.connection);
+            if has.connections == 0 {
+                known.by_address.remove(&key);
+            }
+        }
+    }
+}
+
+/// Who an address stands for: of IPv6 a whole /64, because one host has as many as it likes; loopback nobody.
+pub(crate) fn site(address: IpAddr) -> Option<IpAddr> {
+    let address = address.to_canonical();
+    if address.is_loopback() {
+        return None;
+    }
+    Some(match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let mut segments = address.segments();
+            segments[4..].fill(0);
+            IpAddr::V6(Ipv6Addr::from(segments))
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn address(text: &str) -> Option<SocketAddr> {
+        Some(SocketAddr::new(text.parse().unwrap(), 1))
+    }
+
+    fn addresses(half_open: usize, silent: usize, connections: usize) -> Addresses {
+        let limits = Limits {
+            max_half_open_per_address: half_open,
+            max_silent_per_address: silent,
+            max_connections_per_address: connections,
+            ..Limits::default()
+        };
+        Addresses::new(&limits, site)
+    }
+
+    fn silent(addresses: &Addresses, from: &str, connection: u64) -> Visit {
+        let mut visit = addresses.enter(address(from), connection).unwrap();
+        visit.is_through();
+        visit.is_silent();
+        visit
+    }
+
+    fn is_told(visit: &Visit) -> bool {
+        let mut told = std::pin::pin!(visit.gives_way());
+        told.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn unfinished_handshakes_are_capped_by_address() {
+        let addresses = addresses(2, 10, 10);
+        let one = addresses.enter(address("192.0.2.1"), 1).unwrap();
+        let mut two = addresses.enter(address("::ffff:192.0.2.1"), 2).unwrap();
+        assert!(addresses.enter(address("192.0.2.1"), 3).is_err());
+        assert!(addresses.enter(address("192.0.2.2"), 3).is_ok());
+        drop(one);
+        let three = addresses.enter(address("192.0.2.1"), 4).unwrap();
+        assert!(addresses.enter(address("192.0.2.1"), 5).is_err());
+        two.is_through();
+        let four = addresses.enter(address("192.0.2.1"), 6).unwrap();
+        drop((two, three, four));
+        assert!(addresses.known().by_address.is_empty());
+    }
+
+    #[test]
+    fn connections_are_capped_by_address() {
+        let addresses = addresses(10, 10, 2);
+        let visits = [silent(&addresses, "192.0.2.1", 1), silent(&addresses, "192.0.2.1", 2)];
+        assert!(addresses.enter(address("192.0.2.1"), 3).is_err());
+        assert!(addresses.enter(address("192.0.2.2"), 3).is_ok());
+        drop(visits);
+        assert!(addresses.enter(address("192.0.2.1"), 4).is_ok());
+    }
+
+    #[test]
+    fn the_oldest_silent_one_of_an_address_gives_way() {
+        let addresses = addresses(10, 2, 10);
+        let (one, two) = (silent(&addresses, "192.0.2.1", 1), silent(&addresses, "192.0.2.1", 2));
+        let other = silent(&addresses, "192.0.2.2", 3);
+        one.is_busy();
+        let three = silent(&addresses, "192.0.2.1", 4);
+        assert!(![&one, &two, &other, &three].into_iter().any(is_told), "two are silent");
+        let four = silent(&addresses, "192.0.2.1", 5);
+        assert!(is_told(&two) && ![&one, &other, &three, &four].into_iter().any(is_told));
+        one.is_silent();
+        assert!(is_told(&one), "it is the oldest of those that are silent");
+    }
+
+    #[test]
+    fn when_there_is_no_place_the_address_with_most_of_them_gives_way() {
+        let addresses = addresses(100, 100, 100);
+        let flood: Vec<_> = (0..10).map(|n| silent(&addresses, "192.0.2.1", n)).collect();
+        let _few: Vec<_> = (10..12).map(|n| silent(&addresses, "192.0.2.2", n)).collect();
+        assert!(!addresses.make_room(address("192.0.2.1")), "not for itself");
+        assert!(addresses.make_room(address("192.0.2.3")) && is_told(&flood[0]));
+        assert!(addresses.make_room(None) && is_told(&flood[1]));
+        for visit in &flood {
+            visit.is_busy();
+        }
+        assert!(!addresses.make_room(address("192.0.2.2")));
+    }
+
+    #[test]
+    fn one_ipv6_network_counts_as_one_address() {
+        let addresses = addresses(1, 1, 10);
+        let _one = addresses.enter(address("2001:db8::1"), 1).unwrap();
+        assert!(addresses.enter(address("2001:db8::ffff:2"), 2).is_err());
+        assert!(addresses.enter(address("2001:db8:0:1::1"), 3).is_ok());
+    }
+
+    #[test]
+    fn loopback_and_unix_peers_are_exempt() {
+        let addresses = addresses(0, 1, 0);
+        for address in [address("127.0.0.1"), address("127.9.9.9"), address("::1"), address("::ffff:127.0.0.1"), None] {
+            let mut visits: Vec<_> = (0..5).map(|n| addresses.enter(address, n).unwrap()).collect();
+            for visit in &mut visits {
+                visit.is_through();
+                visit.is_silent();
+            }
+            assert!(!visits.iter().any(is_told));
+        }
+        assert!(addresses.known().by_address.is_empty());
+    }
+}
