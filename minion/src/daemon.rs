@@ -25,8 +25,16 @@ const WORKER_THREADS: usize = 2;
 /// The settings that count at once, besides those of logs; of `sandbox` what [`Control::reload`] takes up.
 const LIVE: [&str; 1] = ["sandbox"];
 /// Those of `sandbox` that do not.
-const LATER: [&str; 7] =
-    ["user", "require_second_wall", "executor_idle", "max_running", "max_queued", "total_memory", "compile"];
+const LATER: [&str; 8] = [
+    "user",
+    "require_second_wall",
+    "executor_idle",
+    "max_running",
+    "max_waiting",
+    "max_queued",
+    "total_memory",
+    "compile",
+];
 
 /// The Salt Minion, receives commands from a remote Salt Master
 #[derive(Debug, Parser)]

@@ -94,7 +94,8 @@ pub(crate) struct Base {
     pub(crate) events: Option<Arc<Events>>,
     /// Jobs at once.
     pub(crate) slots: usize,
-    /// Jobs that may wait.
+    /// Jobs that may wait after they have begun, and before.
+    pub(crate) max_waiting: usize,
     pub(crate) max_queued: usize,
 }
 
@@ -134,6 +135,7 @@ pub fn sandbox_of(
                 limits: settings.limits,
                 policy: settings.policy,
                 max_running: jobs,
+                max_waiting: settings.max_waiting,
                 max_queued: settings.max_queued,
                 total_memory: settings.total_memory,
                 executor_idle: settings.executor_idle,
@@ -185,7 +187,7 @@ impl Base {
             channel: channel.clone(),
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
-        let max_queued = settings.max_queued;
+        let (max_waiting, max_queued) = (settings.max_waiting, settings.max_queued);
         let answers: Arc<dyn Broker> = broker.clone();
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
@@ -195,7 +197,20 @@ impl Base {
             events
         });
         broker.attach(&runtime);
-        Ok(Self { opts, grains, pillar, refresh, procs, modules, runtime, channel, events, slots, max_queued })
+        Ok(Self {
+            opts,
+            grains,
+            pillar,
+            refresh,
+            procs,
+            modules,
+            runtime,
+            channel,
+            events,
+            slots,
+            max_waiting,
+            max_queued,
+        })
     }
 
     pub(crate) fn runner(&self) -> Runner {
@@ -288,6 +303,7 @@ impl Minion {
             grains: Arc::clone(&base.grains),
             pillar: Arc::clone(&base.pillar),
             slots: base.slots,
+            max_waiting: base.max_waiting,
             max_queued: base.max_queued,
         });
         jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;

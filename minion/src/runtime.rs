@@ -51,6 +51,10 @@ pub trait Runtime: Send + Sync + 'static {
     ) -> BoxFuture<'a, JobOutcome>;
     /// Ends the instances of a job; says how many there were.
     fn kill(&self, jid: &str) -> usize;
+    /// Whether a function is expected to be over after a moment, from those calls of it that have ended.
+    fn is_short(&self, _fun: &str) -> bool {
+        false
+    }
     /// What the owner of this host granted, what there is of it, and what is decided; the error is one line.
     fn policy<'a>(&'a self, caller: &'a Caller, op: PolicyOp) -> BoxFuture<'a, Result<Value, String>>;
     /// What waits for the owner's word of a module.
@@ -125,6 +129,10 @@ impl Runtime for Sandbox {
 
     fn kill(&self, jid: &str) -> usize {
         Sandbox::kill(self, jid)
+    }
+
+    fn is_short(&self, fun: &str) -> bool {
+        Sandbox::is_short(self, fun)
     }
 
     fn policy<'a>(&'a self, caller: &'a Caller, op: PolicyOp) -> BoxFuture<'a, Result<Value, String>> {

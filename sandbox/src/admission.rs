@@ -2,32 +2,55 @@
 //!
 //! A job waits for its turn. A call that a running job makes of another function must not: it could wait for what its own
 //! job holds. So it gets what is free at that moment, or is refused.
+//!
+//! - `places.rs`  the rules by which a call that waits may start
+//! - `queue.rs`   who is next; `memory.rs` who has how much of the memory for all; `history.rs` what a function was like before
 
-use std::collections::HashMap;
+mod history;
+mod memory;
+mod places;
+mod queue;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use brine_sandbox_wire::Usage;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch};
+use brine_sandbox_wire::{JobContext, Usage};
+use tokio::sync::{oneshot, watch};
 
 use crate::ModuleName;
 use crate::policy::Concurrency;
+pub(crate) use history::{Expect, History, Pace};
+pub(crate) use memory::SMALL;
+use memory::{Lease, Memory};
+use places::{Lane, Live};
+use queue::{Look, Queue};
+pub(crate) use waits::PULSE;
 
 /// Turns kept for the standard modules `sys` and `saltutil`: who cannot ask what runs, or end it, cannot help a minion
 /// whose turns are all taken.
 pub(crate) const RESERVED: usize = 4;
-/// Calls within calls, for each turn.
+/// Calls within calls, for each turn; a job that waits beside them may have one.
 const NESTED_PER_TURN: usize = 4;
 /// Calls of all kinds that one executor is told to expect: as many as it takes.
 pub(crate) const MAX_CALLS: usize = 4_096;
-/// Memory is counted in these: a page of WebAssembly.
-const PAGE: u64 = 64 << 10;
+/// Beyond `max_queued`, and as many again at most, one job of each module and asker that has none waiting …
+const KEPT: usize = 32;
+/// … and beyond these, jobs that are expected to be short; of one module that the same one asked for, at most so many.
+const KEPT_SHORT: usize = 64;
+const SHORT_OF_ONE: usize = 16;
 
 /// The bounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Jobs that run.
+    /// Jobs that compute.
     pub(crate) max_running: usize,
-    /// Jobs that wait.
+    /// Jobs beside them that have begun and wait for something.
+    pub(crate) max_waiting: usize,
+    /// Jobs that have not begun.
     pub(crate) max_queued: usize,
     /// Bytes of memory that all instances may have together.
     pub(crate) memory: u64,
@@ -36,8 +59,11 @@ pub(crate) struct Bounds {
 /// What is asked for a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
-    pub(crate) jid: &'a str,
+    pub(crate) job: &'a Arc<JobContext>,
     pub(crate) module: &'a ModuleName,
+    /// What is known of the module's functions, and which of them it is.
+    pub(crate) history: &'a Arc<History>,
+    pub(crate) function: usize,
     pub(crate) concurrency: Concurrency,
     /// Whether the reserved turns are for it.
     pub(crate) reserved: bool,
@@ -49,81 +75,144 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Jobs {
     bounds: Bounds,
     max_nested: usize,
-    running: Semaphore,
-    reserved: Semaphore,
-    memory: Semaphore,
-    /// In pages.
-    all_memory: u32,
     table: Mutex<Table>,
+    /// Whether anybody waits.
+    contended: watch::Sender<bool>,
 }
 
-#[derive(Default)]
 struct Table {
     /// All that were admitted, waiting ones too.
-    calls: HashMap<u64, Admitted>,
+    calls: HashMap<u64, Call>,
     next: u64,
     /// Those of them that are calls of other calls.
     nested: usize,
+    /// Jobs that have begun and not ended.
+    live: usize,
+    /// Turns, quick and reserved places that are held.
+    turns: usize,
+    quick: usize,
+    reserved: usize,
+    /// Jobs that hold none, for they only wait.
+    parked: usize,
+    memory: Memory,
+    /// Jobs that wait for their turn: those that are expected to be short, and all others.
+    short: Queue,
+    queue: Queue,
+    /// Calls that have begun and wait for more memory.
+    growing: VecDeque<(u64, oneshot::Sender<()>)>,
     /// Of modules that have bounds of their own, while they have jobs.
     modules: HashMap<ModuleName, ModuleJobs>,
 }
 
-struct Admitted {
-    jid: String,
+struct Call {
+    job: Arc<JobContext>,
     name: ModuleName,
-    /// Whether another call made it.
-    nested: bool,
-    /// The module, if it has bounds of its own.
-    module: Option<ModuleName>,
+    history: Arc<History>,
+    function: usize,
+    /// Whether it was expected to be short when it came: in which queue it waits.
+    short: bool,
+    /// The call that the job began with: this one, or one that led to it.
+    root: u64,
+    /// The module's own bounds, if it has any.
+    max_running: Option<usize>,
+    reserved: bool,
+    memory: u64,
+    state: State,
     /// What the calls that it made have used.
     spent: Option<Usage>,
     /// Why it is to end, once it is.
     end: watch::Sender<Option<Arc<str>>>,
 }
 
-struct ModuleJobs {
-    admitted: usize,
-    turns: Arc<Semaphore>,
+enum State {
+    Queued(Option<oneshot::Sender<Option<u64>>>),
+    Live(Live),
 }
 
-/// An admitted call's place; given back when dropped.
+#[derive(Default)]
+struct ModuleJobs {
+    admitted: usize,
+    running: usize,
+}
+
+/// An admitted call's place; given back when dropped, with all that it holds.
 pub(crate) struct Place<'a> {
     jobs: &'a Jobs,
     pub(crate) number: u64,
-    /// The turns of its module, if those are bounded.
-    pub(crate) turns: Option<Arc<Semaphore>>,
+    turn: Turn,
     pub(crate) end: End,
+}
+
+/// Whether a call may begin.
+enum Turn {
+    /// With so many bytes of memory until it asks for more; none: with all of its limit.
+    Has(Option<u64>),
+    Waits(oneshot::Receiver<Option<u64>>),
 }
 
 /// Why a call is to end, once it is.
 #[derive(Clone)]
 pub(crate) struct End(watch::Receiver<Option<Arc<str>>>);
 
-/// What a call holds while it runs.
-pub(crate) struct Turn<'a> {
-    _of_module: Option<OwnedSemaphorePermit>,
-    _turn: Option<SemaphorePermit<'a>>,
-    _memory: Option<SemaphorePermit<'a>>,
+impl Call {
+    fn is_nested(&self, number: u64) -> bool {
+        self.root != number
+    }
+}
+
+impl Table {
+    fn queue_of(&mut self, short: bool) -> &mut Queue {
+        if short { &mut self.short } else { &mut self.queue }
+    }
+
+    /// Jobs that have not begun, and calls that need more memory.
+    fn waiting(&self) -> usize {
+        self.short.len() + self.queue.len() + self.growing.len()
+    }
 }
 
 impl Jobs {
-    pub(crate) fn new(bounds: Bounds) -> Self {
-        let turns = bounds.max_running.min(MAX_CALLS - RESERVED);
-        let all_memory = pages(bounds.memory);
+    pub(crate) fn new(mut bounds: Bounds) -> Self {
+        let left = MAX_CALLS - RESERVED - places::BEYOND;
+        bounds.max_running = bounds.max_running.min(left);
+        bounds.max_waiting = bounds.max_waiting.min(left - bounds.max_running);
+        let left = left - bounds.max_running - bounds.max_waiting;
+        let table = Table {
+            calls: HashMap::new(),
+            next: 0,
+            nested: 0,
+            live: 0,
+            turns: 0,
+            quick: 0,
+            reserved: 0,
+            parked: 0,
+            memory: Memory::new(bounds.memory),
+            short: Queue::default(),
+            queue: Queue::default(),
+            growing: VecDeque::new(),
+            modules: HashMap::new(),
+        };
         Self {
+            max_nested: (bounds.max_running * NESTED_PER_TURN + bounds.max_waiting).min(left),
             bounds,
-            max_nested: (turns * NESTED_PER_TURN).min(MAX_CALLS - RESERVED - turns),
-            running: Semaphore::new(turns),
-            reserved: Semaphore::new(RESERVED),
-            memory: Semaphore::new(usize::try_from(all_memory).unwrap_or(usize::MAX)),
-            all_memory,
-            table: Mutex::default(),
+            table: Mutex::new(table),
+            contended: watch::Sender::new(false),
         }
+    }
+
+    /// Bytes of memory for all instances together.
+    pub(crate) fn memory(&self) -> u64 {
+        self.bounds.memory
+    }
+
+    /// Calls that compute at once when all turns are taken, with what they call.
+    pub(crate) fn max_running(&self) -> usize {
+        self.bounds.max_running + RESERVED + self.bounds.max_running * NESTED_PER_TURN
     }
 
     /// Calls that an executor may have to run at once.
     pub(crate) fn max_calls(&self) -> usize {
-        self.bounds.max_running.min(MAX_CALLS - RESERVED) + RESERVED + self.max_nested
+        self.bounds.max_running + self.bounds.max_waiting + places::BEYOND + RESERVED + self.max_nested
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -132,41 +221,78 @@ impl Jobs {
 
     /// Lets a job in, to run or to wait; an error says how busy the minion is.
     pub(crate) fn admit(&self, request: &Request<'_>) -> Result<Place<'_>, String> {
-        let Bounds { max_running, max_queued, .. } = self.bounds;
+        let expect = request.history.expect(request.function);
         let mut table = self.table();
-        let jobs = table.calls.len() - table.nested;
-        let max = max_running.saturating_add(max_queued).saturating_add(if request.reserved { RESERVED } else { 0 });
-        if jobs >= max {
-            let running = max_running.min(jobs);
-            let waiting = jobs - running;
-            return Err(format!(
-                "The minion is busy: {running} jobs run and {waiting} wait. Try again, or raise sandbox:max_queued."
-            ));
+        let max_running = self.admit_to_module(&mut table, request, false)?;
+        let (number, end) = enter(&mut table, request, expect, max_running, None);
+        let waiting = table.waiting();
+        let short = expect.pace == Pace::Short;
+        if waiting == 0 || request.reserved || (short && table.short.len() == 0) {
+            let mut seen = places::Seen::behind(waiting > 0);
+            if let (Look::Starts, Some((lane, lease))) = self.look(&mut table, number, &mut seen) {
+                let lease = start(&mut table, number, lane, lease);
+                return Ok(Place { jobs: self, number, turn: Turn::Has(lease), end });
+            }
         }
-        let turns = self.admit_to_module(&mut table, request, false)?;
-        Ok(self.enter(&mut table, request, false, turns))
+        if let Err(busy) = self.may_wait(&table, request, short) {
+            take_out(&mut table, number);
+            return Err(busy);
+        }
+        let (sender, granted) = oneshot::channel();
+        if let Some(call) = table.calls.get_mut(&number) {
+            call.state = State::Queued(Some(sender));
+        }
+        table.queue_of(short).push(request.job, request.module, number);
+        self.dispatch(&mut table);
+        Ok(Place { jobs: self, number, turn: Turn::Waits(granted), end })
     }
 
-    /// Counts a call of a module that has bounds of its own; gives its turns. One within another does not wait for them.
-    fn admit_to_module(
-        &self,
-        table: &mut Table,
-        request: &Request<'_>,
-        nested: bool,
-    ) -> Result<Option<Arc<Semaphore>>, String> {
+    /// Whether one more job may wait.
+    fn may_wait(&self, table: &Table, request: &Request<'_>, short: bool) -> Result<(), String> {
+        let Request { job, module, .. } = request;
+        let waiting = table.short.len() + table.queue.len();
+        let most = self.bounds.max_queued;
+        // Where nobody is to wait, nobody waits.
+        let (kept, kept_short) = if most == 0 { (0, 0) } else { (KEPT.min(most), KEPT_SHORT) };
+        let (beyond, far_beyond) = (most.saturating_add(kept), most.saturating_add(kept + kept_short));
+        let may = waiting < most
+            || (waiting < beyond && table.queue.of(job, module) + table.short.of(job, module) == 0)
+            || (waiting < far_beyond && short && table.short.of(job, module) < SHORT_OF_ONE)
+            || (waiting < far_beyond.saturating_add(RESERVED) && request.reserved);
+        if may {
+            return Ok(());
+        }
+        let running = table.live;
+        Err(format!(
+            "The minion is busy: {running} jobs run and {waiting} wait. Try again, or raise sandbox:max_queued."
+        ))
+    }
+
+    /// Counts a call of a module that has bounds of its own; gives how many may run. One within another does not wait.
+    fn admit_to_module(&self, table: &mut Table, request: &Request<'_>, nested: bool) -> Result<Option<usize>, String> {
         let Some((max_running, max_queued)) = self.bounds_of(request.concurrency) else { return Ok(None) };
-        let module = table.modules.entry(request.module.clone());
-        let module = module.or_insert_with(|| ModuleJobs { admitted: 0, turns: Arc::new(Semaphore::new(max_running)) });
+        let module = table.modules.entry(request.module.clone()).or_default();
+        let name = request.module;
         if !nested && module.admitted >= max_running.saturating_add(max_queued) {
-            let (running, name) = (max_running.min(module.admitted), request.module);
+            let running = max_running.min(module.admitted);
             let waiting = module.admitted - running;
             return Err(format!(
                 "The minion is busy: {running} jobs of module {name} run and {waiting} wait. Try again, or raise \
                  sandbox:modules:{name}:max_queued."
             ));
         }
+        if nested && module.running >= max_running {
+            let error = format!(
+                "The minion is busy: as many jobs of module {name} run as may. Try again, or raise \
+                 sandbox:modules:{name}:max_running."
+            );
+            if module.admitted == 0 {
+                table.modules.remove(name);
+            }
+            return Err(error);
+        }
         module.admitted += 1;
-        Ok(Some(Arc::clone(&module.turns)))
+        Ok(Some(max_running))
     }
 
     fn bounds_of(&self, concurrency: Concurrency) -> Option<(usize, usize)> {
@@ -178,90 +304,74 @@ impl Jobs {
         Some((max_running, max_queued.unwrap_or(self.bounds.max_queued)))
     }
 
-    fn enter(
-        &self,
-        table: &mut Table,
-        request: &Request<'_>,
-        nested: bool,
-        turns: Option<Arc<Semaphore>>,
-    ) -> Place<'_> {
-        let number = table.next;
-        table.next += 1;
-        table.nested += usize::from(nested);
-        let (sender, end) = watch::channel(None);
-        let module = turns.is_some().then(|| request.module.clone());
-        let admitted = Admitted {
-            jid: request.jid.to_owned(),
-            name: request.module.clone(),
-            nested,
-            module,
-            spent: None,
-            end: sender,
-        };
-        table.calls.insert(number, admitted);
-        Place { jobs: self, number, turns, end: End(end) }
-    }
-
-    /// Waits for a turn, and for room in memory.
-    pub(crate) async fn turn(&self, turns: Option<&Arc<Semaphore>>, request: &Request<'_>) -> Result<Turn<'_>, String> {
-        let closed = |_| "The minion is stopping.".to_owned();
-        let of_module = match turns {
-            Some(turns) => Some(Arc::clone(turns).acquire_owned().await.map_err(closed)?),
-            None => None,
-        };
-        let turn = match self.running.try_acquire() {
-            Ok(turn) => turn,
-            Err(_) if request.reserved => tokio::select! {
-                turn = self.running.acquire() => turn.map_err(closed)?,
-                turn = self.reserved.acquire() => turn.map_err(closed)?,
-            },
-            Err(_) => self.running.acquire().await.map_err(closed)?,
-        };
-        let pages = pages(request.memory).min(self.all_memory);
-        let memory = match self.memory.try_acquire_many(pages) {
-            Ok(memory) => Some(memory),
-            // These few are the package's own, and small.
-            Err(_) if request.reserved => None,
-            Err(_) => Some(self.memory.acquire_many(pages).await.map_err(closed)?),
-        };
-        Ok(Turn { _of_module: of_module, _turn: Some(turn), _memory: memory })
-    }
-
     /// Lets a call in that the call `parent` makes: at once or not at all.
-    pub(crate) fn admit_nested(&self, parent: u64, request: &Request<'_>) -> Result<(Place<'_>, Turn<'_>), String> {
+    pub(crate) fn admit_nested(&self, parent: u64, request: &Request<'_>) -> Result<Place<'_>, String> {
         let mut table = self.table();
-        if !table.calls.contains_key(&parent) {
+        let Some(root) = table.calls.get(&parent).map(|parent| parent.root) else {
             return Err("The job has ended.".into());
-        }
+        };
         if table.nested >= self.max_nested {
             return Err(format!(
                 "The minion is busy: {} functions called by other functions run. Try again, or raise sandbox:max_running.",
                 table.nested
             ));
         }
-        let pages = pages(request.memory).min(self.all_memory);
-        let Ok(memory) = self.memory.try_acquire_many(pages) else {
-            return Err(format!(
-                "The minion is busy: of the {} MiB of memory for all jobs too little is free. Try again, or raise \
-                 sandbox:total_memory.",
-                self.bounds.memory >> 20
-            ));
+        let expect = request.history.expect(request.function);
+        let max_running = self.admit_to_module(&mut table, request, true)?;
+        let (number, end) = enter(&mut table, request, expect, max_running, Some(root));
+        let leases = match table.calls.get(&number) {
+            Some(call) => places::leases(&table, call, expect.small, !table.growing.is_empty()),
+            None => [None, None],
         };
-        let turns = self.admit_to_module(&mut table, request, true)?;
-        // Given back by what is dropped, if there is no turn.
-        let place = self.enter(&mut table, request, true, turns);
-        drop(table);
-        let of_module = match &place.turns {
-            Some(turns) => Some(Arc::clone(turns).try_acquire_owned().map_err(|_| {
-                let name = request.module;
-                format!(
-                    "The minion is busy: as many jobs of module {name} run as may. Try again, or raise \
-                     sandbox:modules:{name}:max_running."
-                )
-            })?),
-            None => None,
+        let short = expect.pace == Pace::Short;
+        let Some(lease) = leases.into_iter().flatten().find(|lease| table.memory.lend(*lease, short)) else {
+            take_out(&mut table, number);
+            return Err(self.no_memory());
         };
-        Ok((place, Turn { _of_module: of_module, _turn: None, _memory: Some(memory) }))
+        let lease = start(&mut table, number, Lane::Within, lease);
+        // Its job computes again, or waits for this one.
+        unpark(&mut table, root);
+        Ok(Place { jobs: self, number, turn: Turn::Has(lease), end })
+    }
+
+    fn no_memory(&self) -> String {
+        format!(
+            "The minion is busy: of the {} MiB of memory for all jobs too little is free. Try again, or raise \
+             sandbox:total_memory.",
+            self.bounds.memory >> 20
+        )
+    }
+
+    /// Lets calls begin for which there is room now.
+    fn dispatch(&self, table: &mut Table) {
+        self.lend(table);
+        let mut seen = places::Seen::behind(!table.growing.is_empty());
+        for short in [true, false] {
+            let mut queue = std::mem::take(table.queue_of(short));
+            let mut found = None;
+            while let Some(number) = queue.look(|number| {
+                let (look, how) = self.look(table, number, &mut seen);
+                found = how;
+                look
+            }) {
+                let Some((lane, lease)) = found.take() else { continue };
+                let granted = match table.calls.get_mut(&number).map(|call| &mut call.state) {
+                    Some(State::Queued(granted)) => granted.take(),
+                    _ => None,
+                };
+                let lease = start(table, number, lane, lease);
+                // Who does not wait for it any more is about to leave.
+                let _ = granted.map(|granted| granted.send(lease));
+            }
+            *table.queue_of(short) = queue;
+        }
+        self.tell(table);
+    }
+
+    /// Tells whether anybody waits.
+    fn tell(&self, table: &Table) {
+        let waits = table.waiting() > 0;
+        self.contended.send_if_modified(|contended| std::mem::replace(contended, waits) != waits);
     }
 
     /// Adds to a call what one that it made has used.
@@ -279,9 +389,9 @@ impl Jobs {
     pub(crate) fn end(&self, which: impl Fn(&str) -> bool, why: &str) -> usize {
         let why: Arc<str> = why.into();
         let table = self.table();
-        let chosen = table.calls.values().filter(|call| which(&call.jid));
-        let told = chosen.inspect(|call| drop(call.end.send_replace(Some(Arc::clone(&why)))));
-        told.filter(|call| !call.nested).count()
+        let chosen = table.calls.iter().filter(|(_, call)| which(&call.job.jid));
+        let told = chosen.inspect(|(_, call)| drop(call.end.send_replace(Some(Arc::clone(&why)))));
+        told.filter(|(number, call)| !call.is_nested(**number)).count()
     }
 
     /// Tells the calls of a module to end; says how many were told.
@@ -299,17 +409,107 @@ impl Jobs {
 
     fn leave(&self, number: u64) -> Option<Usage> {
         let mut table = self.table();
-        let left = table.calls.remove(&number)?;
-        table.nested -= usize::from(left.nested);
-        if let Some(module) = &left.module
-            && let Some(jobs) = table.modules.get_mut(module)
-        {
-            jobs.admitted -= 1;
-            if jobs.admitted == 0 {
-                table.modules.remove(module);
-            }
+        let left = take_out(&mut table, number)?;
+        if *self.contended.borrow() {
+            self.dispatch(&mut table);
         }
         left.spent
+    }
+}
+
+/// Writes a call down, which runs when it is started.
+fn enter(
+    table: &mut Table,
+    request: &Request<'_>,
+    expect: Expect,
+    max_running: Option<usize>,
+    root: Option<u64>,
+) -> (u64, End) {
+    let number = table.next;
+    table.next += 1;
+    table.nested += usize::from(root.is_some());
+    let (sender, end) = watch::channel(None);
+    let call = Call {
+        job: Arc::clone(request.job),
+        name: request.module.clone(),
+        history: Arc::clone(request.history),
+        function: request.function,
+        short: expect.pace == Pace::Short,
+        root: root.unwrap_or(number),
+        max_running,
+        reserved: request.reserved,
+        memory: request.memory,
+        state: State::Queued(None),
+        spent: None,
+        end: sender,
+    };
+    table.calls.insert(number, call);
+    (number, End(end))
+}
+
+/// Has it run as what it was let in; says what it has of its memory until it asks for more.
+fn start(table: &mut Table, number: u64, lane: Lane, lease: Lease) -> Option<u64> {
+    match lane {
+        Lane::Turn => table.turns += 1,
+        Lane::Quick => table.quick += 1,
+        Lane::Reserved => table.reserved += 1,
+        Lane::Within => {}
+    }
+    table.live += usize::from(lane != Lane::Within);
+    if let Some(call) = table.calls.get_mut(&number) {
+        call.state = State::Live(Live { lane, since: Instant::now(), waits: false, parked: false, told: false, lease });
+        if call.max_running.is_some()
+            && let Some(module) = table.modules.get_mut(&call.name)
+        {
+            module.running += 1;
+        }
+    }
+    lease.small.then(|| lease.bytes())
+}
+
+/// Forgets a call; what it held is free.
+fn take_out(table: &mut Table, number: u64) -> Option<Call> {
+    let left = table.calls.remove(&number)?;
+    table.nested -= usize::from(left.is_nested(number));
+    let runs = match &left.state {
+        State::Queued(_) => {
+            table.queue_of(left.short).remove(&left.job, &left.name, number);
+            false
+        }
+        State::Live(live) => {
+            table.memory.give_back(live.lease);
+            table.live -= usize::from(live.lane != Lane::Within);
+            match live.lane {
+                Lane::Turn if live.parked => table.parked -= 1,
+                Lane::Turn => table.turns -= 1,
+                Lane::Quick => table.quick -= 1,
+                Lane::Reserved => table.reserved -= 1,
+                Lane::Within => {}
+            }
+            table.growing.retain(|(growing, _)| *growing != number);
+            true
+        }
+    };
+    if left.max_running.is_some()
+        && let Some(module) = table.modules.get_mut(&left.name)
+    {
+        module.admitted -= 1;
+        module.running -= usize::from(runs);
+        if module.admitted == 0 {
+            table.modules.remove(&left.name);
+        }
+    }
+    Some(left)
+}
+
+/// The job computes again.
+fn unpark(table: &mut Table, root: u64) {
+    if let Some(State::Live(live)) = table.calls.get_mut(&root).map(|call| &mut call.state) {
+        live.waits = false;
+        if std::mem::take(&mut live.parked) {
+            table.parked -= 1;
+            table.turns += 1;
+        }
     }
 }
 
@@ -334,6 +534,26 @@ impl End {
 }
 
 impl Place<'_> {
+    /// With how many bytes of memory it may begin until it asks for more, or with all of its limit; none: it has to wait.
+    pub(crate) fn lease(&self) -> Option<Option<u64>> {
+        match self.turn {
+            Turn::Has(lease) => Some(lease),
+            Turn::Waits(_) => None,
+        }
+    }
+
+    /// Waits until the call may begin.
+    pub(crate) async fn turn(&mut self) -> Result<Option<u64>, String> {
+        if let Turn::Waits(granted) = &mut self.turn {
+            let lease = granted.await.map_err(|_| "The minion is stopping.".to_owned())?;
+            self.turn = Turn::Has(lease);
+        }
+        match self.turn {
+            Turn::Has(lease) => Ok(lease),
+            Turn::Waits(_) => Ok(None),
+        }
+    }
+
     /// The end of a call that used so much itself: with what it called.
     pub(crate) fn leave(self, own: Usage) -> Usage {
         match self.jobs.leave(self.number) {
@@ -355,188 +575,5 @@ fn sum(own: &Usage, called: &Usage) -> Usage {
         log_dropped: own.log_dropped.saturating_add(called.log_dropped),
         written: own.written.saturating_add(called.written),
         new_files: own.new_files.saturating_add(called.new_files),
-    }
-}
-
-/// At least one: what is counted is bounded.
-fn pages(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    fn jobs(max_running: usize, max_queued: usize) -> Jobs {
-        Jobs::new(Bounds { max_running, max_queued, memory: 100 * MIB })
-    }
-
-    fn module() -> ModuleName {
-        "mine".parse().unwrap()
-    }
-
-    fn request<'a>(jid: &'a str, module: &'a ModuleName) -> Request<'a> {
-        Request { jid, module, concurrency: Concurrency::default(), reserved: false, memory: MIB }
-    }
-
-    /// The error of what has to fail.
-    fn refused<T>(result: Result<T, String>) -> String {
-        result.err().expect("it is refused")
-    }
-
-    /// Whether what is waited for is there already.
-    async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            done = future => Some(done),
-            () = std::future::ready(()) => None,
-        }
-    }
-
-    #[test]
-    fn admission_is_bounded() {
-        let (jobs, module) = (jobs(2, 1), module());
-        let places: Vec<_> = (0..3).map(|_| jobs.admit(&request("1", &module)).unwrap()).collect();
-        assert_eq!(
-            refused(jobs.admit(&request("4", &module))),
-            "The minion is busy: 2 jobs run and 1 wait. Try again, or raise sandbox:max_queued."
-        );
-        // Who asks what runs is let in still.
-        let control = Request { reserved: true, ..request("r", &module) };
-        let reserved: Vec<_> = (0..RESERVED).map(|_| jobs.admit(&control).unwrap()).collect();
-        refused(jobs.admit(&control));
-        drop(reserved);
-        drop(places);
-        assert_eq!(jobs.count(), 0);
-        assert!(jobs.admit(&request("5", &module)).is_ok());
-    }
-
-    #[tokio::test]
-    async fn jobs_are_ended_by_their_id() {
-        let (jobs, module) = (jobs(4, 0), module());
-        let mut one = jobs.admit(&request("1", &module)).unwrap();
-        let _two = jobs.admit(&request("2", &module)).unwrap();
-        let _one_more = jobs.admit(&request("1", &module)).unwrap();
-        let (mut called, _turn) = jobs.admit_nested(one.number, &request("1", &module)).unwrap();
-        assert_eq!(jobs.end(|jid| jid == "1", "killed"), 2);
-        assert_eq!(&*one.end.told().await, "killed");
-        assert_eq!(&*called.end.told().await, "killed");
-        assert_eq!(jobs.end(|jid| jid == "3", "killed"), 0);
-    }
-
-    #[tokio::test]
-    async fn modules_have_bounds_of_their_own() {
-        let (jobs, module, other) = (jobs(8, 8), module(), "other".parse().unwrap());
-        let concurrency = Concurrency { max_running: Some(1), max_queued: Some(1) };
-        let bounded = Request { concurrency, ..request("1", &module) };
-        let (one, two) = (jobs.admit(&bounded).unwrap(), jobs.admit(&bounded).unwrap());
-        assert_eq!(
-            refused(jobs.admit(&bounded)),
-            "The minion is busy: 1 jobs of module mine run and 1 wait. Try again, or raise sandbox:modules:mine:max_queued."
-        );
-        let turn = jobs.turn(one.turns.as_ref(), &bounded).await.unwrap();
-        assert!(at_once(jobs.turn(two.turns.as_ref(), &bounded)).await.is_none());
-        assert_eq!(
-            refused(jobs.admit_nested(one.number, &bounded).map(drop)),
-            "The minion is busy: as many jobs of module mine run as may. Try again, or raise sandbox:modules:mine:max_running."
-        );
-        // Others do not notice.
-        let third = jobs.admit(&request("3", &other)).unwrap();
-        assert!(at_once(jobs.turn(third.turns.as_ref(), &request("3", &other))).await.is_some());
-        drop((turn, one));
-        assert!(at_once(jobs.turn(two.turns.as_ref(), &bounded)).await.is_some());
-        drop(two);
-        assert!(jobs.table().modules.is_empty());
-    }
-
-    /// What a job calls does not wait for turns that are taken, its own module's among them.
-    #[tokio::test]
-    async fn calls_within_calls_do_not_wait() {
-        let (jobs, module) = (jobs(1, 0), module());
-        let concurrency = Concurrency { max_running: Some(1), max_queued: None };
-        let bounded = Request { concurrency, ..request("1", &module) };
-        let job = jobs.admit(&bounded).unwrap();
-        let _turn = jobs.turn(job.turns.as_ref(), &bounded).await.unwrap();
-        assert!(refused(jobs.admit_nested(job.number, &bounded).map(drop)).ends_with(":mine:max_running."));
-        let free = request("1", &module);
-        let called: Vec<_> = (0..NESTED_PER_TURN).map(|_| jobs.admit_nested(job.number, &free).unwrap()).collect();
-        let text = refused(jobs.admit_nested(job.number, &free).map(drop));
-        assert_eq!(
-            text,
-            "The minion is busy: 4 functions called by other functions run. Try again, or raise sandbox:max_running."
-        );
-        drop(called);
-        assert!(jobs.admit_nested(job.number, &free).is_ok());
-        let number = job.number;
-        drop(job);
-        assert_eq!(refused(jobs.admit_nested(number, &free).map(drop)), "The job has ended.");
-        assert_eq!((jobs.count(), jobs.table().nested), (0, 0));
-    }
-
-    #[tokio::test]
-    async fn jobs_wait_for_memory_and_what_they_call_does_not() {
-        let (jobs, module) = (jobs(8, 8), module());
-        let large = Request { memory: 60 * MIB, ..request("1", &module) };
-        let first = jobs.admit(&large).unwrap();
-        let turn = jobs.turn(None, &large).await.unwrap();
-        assert!(at_once(jobs.turn(None, &large)).await.is_none());
-        assert_eq!(
-            refused(jobs.admit_nested(first.number, &large).map(drop)),
-            "The minion is busy: of the 100 MiB of memory for all jobs too little is free. Try again, or raise \
-             sandbox:total_memory."
-        );
-        assert!(jobs.admit_nested(first.number, &request("1", &module)).is_ok());
-        assert!(at_once(jobs.turn(None, &request("2", &module))).await.is_some());
-        // Those who can end jobs do not wait for what jobs hold.
-        let control = Request { reserved: true, ..large };
-        assert!(at_once(jobs.turn(None, &control)).await.is_some());
-        drop(turn);
-        assert!(at_once(jobs.turn(None, &large)).await.is_some());
-        // More than there is gets all there is.
-        let huge = Request { memory: u64::MAX, ..large };
-        let all = at_once(jobs.turn(None, &huge)).await.unwrap();
-        assert!(at_once(jobs.turn(None, &request("2", &module))).await.is_none());
-        drop(all);
-        assert!(at_once(jobs.turn(None, &request("2", &module))).await.is_some());
-    }
-
-    #[test]
-    fn what_is_called_counts_for_who_called() {
-        let (jobs, module) = (jobs(8, 8), module());
-        let usage = |n| Usage {
-            wall_us: n,
-            cpu_us: n,
-            memory_peak: n,
-            host_calls: n,
-            bytes_in: n,
-            bytes_out: n,
-            log_dropped: n,
-            written: n,
-            new_files: n,
-        };
-        let job = jobs.admit(&request("1", &module)).unwrap();
-        for own in [10, 20] {
-            let (called, _turn) = jobs.admit_nested(job.number, &request("1", &module)).unwrap();
-            jobs.spend(called.number, &usage(1));
-            let used = called.leave(usage(own));
-            assert_eq!(used, Usage { wall_us: own, ..usage(own + 1) });
-            jobs.spend(job.number, &used);
-        }
-        // One after the other: the largest counts, not the sum.
-        assert_eq!(job.leave(usage(100)), Usage { wall_us: 100, memory_peak: 121, ..usage(132) });
-        let other = jobs.admit(&request("1", &module)).unwrap();
-        assert_eq!(other.leave(usage(7)), usage(7));
-    }
-
-    /// No executor is asked for more calls than it takes.
-    #[test]
-    fn all_calls_together_are_bounded() {
-        for max_running in [1, 16, 1_000, 1_000_000] {
-            let jobs = jobs(max_running, 0);
-            assert!(jobs.max_calls() <= MAX_CALLS, "{max_running}");
-            assert!(jobs.max_nested > 0 || max_running > MAX_CALLS, "{max_running}");
-        }
     }
 }

@@ -1,21 +1,30 @@
 //! The executors there are, by what their processes may reach: the one that may reach nothing, which is always there, and
 //! those of direct grants, which come with the first job that needs them and go when none does.
 //!
-//! What one process may reach is what the functions that run in it were granted, and no more.
+//! What one process may reach is what the functions that run in it were granted, and no more. Modules that ran when an executor died run
+//! in wards: the same once more, apart from those who are trusted.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use brine_sandbox_wire::DirectGrants;
+use brine_sandbox_wire::{DirectGrants, Sha256Hex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::ModuleName;
 use crate::directories::Reach;
 use crate::link::Link;
 use crate::supervisor::{Executor, Lease, NoExecutor, Parts};
+use crate::suspects::{Content, Standing};
 
 /// Processes with direct grants at once: each costs some MB and is a wall of its own. An idle one makes room.
 const MAX_UP: usize = 16;
+/// Wards, and processes of theirs at once. A suspect has one of its own while there are enough.
+const WARDS: usize = 4;
+/// Of the wards, at least one is for those who are not convicted.
+const WARDS_OF_CONVICTS: usize = WARDS - 1;
+/// For a ward's process that no job needs.
+const WARD_IDLE: Duration = Duration::from_secs(5);
 /// Those remembered, asleep ones too, for how often they died; the owner's configuration has as many as it has grants.
 const MAX_KNOWN: usize = 256;
 /// While all places are taken and one is being given up: between two looks.
@@ -25,71 +34,106 @@ pub(crate) struct ExecutorSet {
     parts: Parts,
     idle: Duration,
     plain: Arc<Executor>,
-    others: Mutex<HashMap<Reach, Arc<Executor>>>,
+    others: Group,
+    wards: Group,
+    /// Who is in which ward now, by the number of calls; and whether it is convicted.
+    patients: Mutex<[Ward; WARDS]>,
+}
+
+type Ward = HashMap<Content, (usize, Standing)>;
+
+/// Executors that come and go, of which so many may be up at once. In a ward they are of its number too.
+struct Group {
+    executors: Mutex<HashMap<(usize, Reach), Arc<Executor>>>,
     places: Arc<Semaphore>,
+    busy: NoExecutor,
+}
+
+/// A call's use of an executor. It stays for as long as this is kept.
+pub(crate) struct Stay<'a> {
+    _lease: Lease,
+    _patient: Option<Patient<'a>>,
+}
+
+/// A call that runs in a ward.
+struct Patient<'a> {
+    set: &'a ExecutorSet,
+    ward: usize,
+    content: Content,
+}
+
+impl Drop for Patient<'_> {
+    fn drop(&mut self) {
+        let ward = &mut self.set.patients()[self.ward];
+        if let Some((calls, _)) = ward.get_mut(&self.content) {
+            *calls -= 1;
+            if *calls == 0 {
+                ward.remove(&self.content);
+            }
+        }
+    }
 }
 
 impl ExecutorSet {
     /// Starts the executor that may reach nothing.
     pub(crate) async fn start(parts: Parts, idle: Duration) -> Result<Self, String> {
         let plain = Arc::new(Executor::start(parts.clone(), DirectGrants::default()).await?);
-        Ok(Self { parts, idle, plain, others: Mutex::default(), places: Arc::new(Semaphore::new(MAX_UP)) })
+        let others = Group::new(MAX_UP, NoExecutor::Busy(MAX_UP));
+        let wards = Group::new(WARDS, NoExecutor::BusyWards(WARDS));
+        Ok(Self { parts, idle, plain, others, wards, patients: Mutex::default() })
     }
 
-    fn others(&self) -> MutexGuard<'_, HashMap<Reach, Arc<Executor>>> {
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    fn patients(&self) -> MutexGuard<'_, [Ward; WARDS]> {
+        self.patients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The executor with these grants, started if it is not there. It stays for as long as the lease is held.
-    pub(crate) async fn up(&self, direct: &DirectGrants) -> Result<(Lease, Arc<Link>), NoExecutor> {
+    /// The executor with these grants for a call of this module, started if it is not there. It stays for as long as the first is kept.
+    pub(crate) async fn up(
+        &self,
+        direct: &DirectGrants,
+        name: &ModuleName,
+        sha256: Sha256Hex,
+    ) -> Result<(Stay<'_>, Arc<Link>), NoExecutor> {
+        let standing = self.parts.suspects.standing(name, sha256)?;
+        if standing != Standing::Trusted {
+            let patient = self.admit(Content { name: name.clone(), sha256 }, standing)?;
+            let executor = self.wards.known(patient.ward, &Reach::of(direct).await, &self.parts, WARD_IDLE)?;
+            let lease = executor.lease();
+            let link = executor.up(|| self.wards.place()).await?;
+            return Ok((Stay { _lease: lease, _patient: Some(patient) }, link));
+        }
         let executor = match *direct == DirectGrants::default() {
             true => Arc::clone(&self.plain),
-            false => self.known(&Reach::of(direct).await)?,
+            false => self.others.known(0, &Reach::of(direct).await, &self.parts, self.idle)?,
         };
         let lease = executor.lease();
         let link = match executor.link() {
             Some(link) => link,
-            None => executor.up(|| self.place()).await?,
+            None => executor.up(|| self.others.place()).await?,
         };
-        Ok((lease, link))
+        Ok((Stay { _lease: lease, _patient: None }, link))
     }
 
-    fn known(&self, reach: &Reach) -> Result<Arc<Executor>, NoExecutor> {
-        if self.places.is_closed() {
-            return Err(NoExecutor::Stopped);
-        }
-        let mut others = self.others();
-        if let Some(executor) = others.get(reach) {
-            return Ok(Arc::clone(executor));
-        }
-        if others.len() >= MAX_KNOWN {
-            others.retain(|_, executor| !executor.is_forgotten());
-        }
-        if others.len() >= MAX_KNOWN {
-            return Err(NoExecutor::Busy(MAX_UP));
-        }
-        let executor = Arc::new(Executor::asleep(self.parts.clone(), reach.direct.clone(), self.idle));
-        // Its directories were others; who still runs there ends there.
-        others.iter().filter(|(other, _)| other.direct == reach.direct).for_each(|(_, before)| before.doze());
-        others.insert(reach.clone(), Arc::clone(&executor));
-        Ok(executor)
-    }
-
-    /// A place for one more process; the one that has been idle for longest gives up its own.
-    async fn place(&self) -> Result<OwnedSemaphorePermit, NoExecutor> {
-        loop {
-            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-                return Ok(place);
-            }
-            let idle =
-                self.others().values().filter_map(|it| Some((it.idle_since()?, Arc::clone(it)))).min_by_key(|it| it.0);
-            let Some((_, idle)) = idle else { return Err(NoExecutor::Busy(MAX_UP)) };
-            idle.doze();
-            // It may be needed again at this moment, and then another has to go.
-            if let Ok(place) = tokio::time::timeout(LOOK, Arc::clone(&self.places).acquire_owned()).await {
-                return place.map_err(|_| NoExecutor::Stopped);
-            }
-        }
+    /// A ward for one more call: the one where its module is, or the one with the fewest; never one where somebody is convicted, if it is
+    /// not, nor the other way round.
+    fn admit(&self, content: Content, standing: Standing) -> Result<Patient<'_>, NoExecutor> {
+        let mut wards = self.patients();
+        let convicts = |ward: &Ward| ward.values().any(|(_, standing)| *standing == Standing::Convicted);
+        let of_convicts = wards.iter().filter(|ward| convicts(ward)).count();
+        let may = |ward: &Ward| match standing {
+            Standing::Convicted => ward.is_empty() && of_convicts < WARDS_OF_CONVICTS,
+            _ => !convicts(ward),
+        };
+        let known = wards.iter().position(|ward| ward.contains_key(&content));
+        let ward = known.or_else(|| {
+            let wards = wards.iter().enumerate().filter(|(_, ward)| may(ward));
+            wards.min_by_key(|(_, ward)| ward.len()).map(|(number, _)| number)
+        });
+        let ward = ward.ok_or(NoExecutor::BusyWards(WARDS))?;
+        let patient = wards[ward].entry(content.clone()).or_insert((0, standing));
+        patient.0 += 1;
+        patient.1 = standing;
+        Ok(Patient { set: self, ward, content })
     }
 
     /// The process that is always there, while it is.
@@ -99,15 +143,82 @@ impl ExecutorSet {
 
     /// The processes there are now.
     pub(crate) fn links(&self) -> Vec<Arc<Link>> {
-        let others: Vec<_> = self.others().values().filter_map(|executor| executor.link()).collect();
-        self.plain.link().into_iter().chain(others).collect()
+        self.plain.link().into_iter().chain(self.others.links()).chain(self.wards.links()).collect()
     }
 
     /// Ends all of them, for good.
     pub(crate) async fn stop(&self) {
-        self.places.close();
-        let mut all: Vec<Arc<Executor>> = self.others().drain().map(|(_, executor)| executor).collect();
+        let mut all = self.others.close();
+        all.extend(self.wards.close());
         all.push(Arc::clone(&self.plain));
         futures_util::future::join_all(all.iter().map(|executor| executor.stop())).await;
+    }
+}
+
+impl Group {
+    fn new(max_up: usize, busy: NoExecutor) -> Self {
+        Self { executors: Mutex::default(), places: Arc::new(Semaphore::new(max_up)), busy }
+    }
+
+    fn executors(&self) -> MutexGuard<'_, HashMap<(usize, Reach), Arc<Executor>>> {
+        self.executors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(
+        &self,
+        number: usize,
+        reach: &Reach,
+        parts: &Parts,
+        idle: Duration,
+    ) -> Result<Arc<Executor>, NoExecutor> {
+        if self.places.is_closed() {
+            return Err(NoExecutor::Stopped);
+        }
+        let key = (number, reach.clone());
+        let mut executors = self.executors();
+        if let Some(executor) = executors.get(&key) {
+            return Ok(Arc::clone(executor));
+        }
+        if executors.len() >= MAX_KNOWN {
+            executors.retain(|_, executor| !executor.is_forgotten());
+        }
+        if executors.len() >= MAX_KNOWN {
+            return Err(self.busy.clone());
+        }
+        let executor = Arc::new(Executor::asleep(parts.clone(), reach.direct.clone(), idle));
+        // Its directories were others; who still runs there ends there.
+        let is_before = |at: usize, other: &Reach| at == number && other.direct == reach.direct;
+        executors.iter().filter(|((at, other), _)| is_before(*at, other)).for_each(|(_, before)| before.doze());
+        executors.insert(key, Arc::clone(&executor));
+        Ok(executor)
+    }
+
+    /// A place for one more process; the one that has been idle for longest gives up its own.
+    async fn place(&self) -> Result<OwnedSemaphorePermit, NoExecutor> {
+        loop {
+            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+                return Ok(place);
+            }
+            let idle = self
+                .executors()
+                .values()
+                .filter_map(|it| Some((it.idle_since()?, Arc::clone(it))))
+                .min_by_key(|it| it.0);
+            let Some((_, idle)) = idle else { return Err(self.busy.clone()) };
+            idle.doze();
+            // It may be needed again at this moment, and then another has to go.
+            if let Ok(place) = tokio::time::timeout(LOOK, Arc::clone(&self.places).acquire_owned()).await {
+                return place.map_err(|_| NoExecutor::Stopped);
+            }
+        }
+    }
+
+    fn links(&self) -> Vec<Arc<Link>> {
+        self.executors().values().filter_map(|executor| executor.link()).collect()
+    }
+
+    fn close(&self) -> Vec<Arc<Executor>> {
+        self.places.close();
+        self.executors().drain().map(|(_, executor)| executor).collect()
     }
 }

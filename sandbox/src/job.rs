@@ -9,14 +9,13 @@ use brine_sandbox_wire::{FailKind, JobContext, Limits, Outcome, Sha256Hex, Usage
 use rmpv::Value;
 use tokio::sync::oneshot;
 
-use crate::admission::{Jobs, Place, Request, Turn};
+use crate::admission::{Jobs, Pace, Place, Request};
 use crate::broker::Caller;
-use crate::executors::ExecutorSet;
+use crate::executors::{ExecutorSet, Stay};
 use crate::grants::Grants;
-use crate::link::{CallEnd, Ticket, grace};
+use crate::link::{CallEnd, PATIENCE, Ticket, grace};
 use crate::policy::Concurrency;
 use crate::store::{Entry, Store};
-use crate::supervisor::Lease;
 use crate::trim::Trim;
 use crate::value;
 
@@ -24,6 +23,9 @@ use crate::value;
 const MAX_NAMES: usize = 40;
 /// Functions in a chain of calls: a job's own, what it calls, what that calls.
 const MAX_DEPTH: usize = 8;
+
+/// Executors that a call is given to; each had died before it read of the call.
+const ATTEMPTS: usize = 3;
 
 /// For an executor to say that it has ended what it was told to end. It ticks in milliseconds; one that does not answer is
 /// looked after by [`Ticket`].
@@ -62,6 +64,8 @@ pub(crate) struct Runner<'a> {
 /// One call that was resolved and granted.
 struct Call<'a> {
     entry: Arc<Entry>,
+    /// Which of the module's functions.
+    number: usize,
     /// `test.ping`
     fun: &'a str,
     /// `ping`
@@ -74,22 +78,43 @@ struct Call<'a> {
 }
 
 /// A call that runs: all that it holds.
-struct Running {
+struct Running<'a> {
     ticket: Ticket,
     end: oneshot::Receiver<CallEnd>,
     /// The wall clock that it was given.
     wall: Duration,
     /// Bytes of its arguments.
     brought: u64,
-    _lease: Lease,
+    /// They are needed again where the executor is gone before it has read them.
+    arguments: Arguments,
+    _stay: Stay<'a>,
+}
+
+/// Positional ones and those with names, encoded.
+type Arguments = (Vec<u8>, Vec<u8>);
+
+/// Why a call did not start.
+enum NotStarted {
+    /// One line.
+    Failed(String),
+    /// Its executor died; another one may do it.
+    Again(Arguments, String),
+}
+
+impl From<String> for NotStarted {
+    fn from(line: String) -> Self {
+        Self::Failed(line)
+    }
 }
 
 impl Call<'_> {
     fn request(&self) -> Request<'_> {
         let entry = &self.entry;
         Request {
-            jid: &self.job.jid,
+            job: &self.job,
             module: &entry.name,
+            history: &entry.history,
+            function: self.number,
             concurrency: self.concurrency,
             reserved: entry.standard && matches!(entry.name.as_str(), "sys" | "saltutil"),
             memory: self.limits.memory,
@@ -125,16 +150,27 @@ impl Runner<'_> {
             Ok(place) => place,
             Err(text) => return call.failed(text),
         };
-        let request = call.request();
-        let turn = tokio::select! {
-            biased;
-            why = place.end.told() => Err(ended_early(fun, &why)),
-            turn = self.jobs.turn(place.turns.as_ref(), &request) => turn,
+        let lease = match place.lease() {
+            Some(lease) => Ok(lease),
+            None => {
+                let mut end = place.end.clone();
+                tokio::select! {
+                    biased;
+                    why = end.told() => Err(ended_early(fun, &why)),
+                    lease = place.turn() => lease,
+                }
+            }
         };
-        match turn {
-            Ok(turn) => self.execute(&call, place, turn, (args, kwargs)).await,
+        match lease {
+            Ok(lease) => self.execute(&call, place, lease, (args, kwargs)).await,
             Err(text) => call.failed(text),
         }
+    }
+
+    /// Whether a job of this function is expected to be over after a moment.
+    pub(crate) fn is_short(&self, fun: &str) -> bool {
+        let Ok((entry, _, number)) = resolve(self.store, fun) else { return false };
+        entry.history.expect(number).pace == Pace::Short
     }
 
     /// Runs a function that a running call asks for: in an instance of its own, with its own module's grants, within what is
@@ -170,9 +206,9 @@ impl Runner<'_> {
         };
         caller.bound(&mut call.limits);
         match self.jobs.admit_nested(caller.number, &call.request()) {
-            Ok((place, turn)) => {
-                let end = place.end.clone();
-                let outcome = self.execute(&call, place, turn, (args, kwargs)).await;
+            Ok(place) => {
+                let (end, lease) = (place.end.clone(), place.lease().flatten());
+                let outcome = self.execute(&call, place, lease, (args, kwargs)).await;
                 if end.is_told() {
                     // With its job, which is being told the same and must not go on with this as an answer. When it has
                     // ended, this is dropped.
@@ -197,59 +233,103 @@ impl Runner<'_> {
         chain: Arc<[String]>,
         most_ms: u64,
     ) -> Result<Call<'a>, (String, Option<Sha256Hex>)> {
-        let (entry, function) = resolve(self.store, fun).map_err(|text| (text, None))?;
+        let (entry, function, number) = resolve(self.store, fun).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
         let grants = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
         let mut limits = self.store.policy().limits(&self.limits, &entry.name, entry.standard, function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
+        // More than there is for all nobody gets.
+        limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = self.store.policy().concurrency(&entry.name);
-        Ok(Call { entry, fun, function, job, grants, limits, concurrency, chain })
+        Ok(Call { entry, number, fun, function, job, grants, limits, concurrency, chain })
     }
 
-    /// Runs a call that has its turn.
+    /// Runs a call that has its turn, with so much memory until it asks for more. Where its executor dies and had not even read of it,
+    /// another one does it: nothing of it has run.
     async fn execute(
         &self,
         call: &Call<'_>,
         mut place: Place<'_>,
-        turn: Turn<'_>,
-        arguments: (Vec<Value>, Vec<(String, Value)>),
+        lease: Option<u64>,
+        (args, kwargs): (Vec<Value>, Vec<(String, Value)>),
     ) -> JobOutcome {
         let fun = call.fun;
-        let started = tokio::select! {
-            biased;
-            why = place.end.told() => Err(ended_early(fun, &why)),
-            started = self.start(call, place.number, arguments) => started,
-        };
-        let mut running = match started {
-            Ok(running) => running,
-            Err(text) => return call.failed(text),
-        };
-        let overdue = tokio::time::sleep(running.wall + grace(running.wall));
-        let end = tokio::select! {
-            end = &mut running.end => Ok(end),
-            why = place.end.told() => {
-                let ended = async {
-                    running.ticket.kill(&why).await;
-                    (&mut running.end).await
-                };
-                tokio::time::timeout(KILL, ended).await.map_err(|_| format!("{fun} was stopped: {why}"))
+        let mut arguments = value::encode_arguments(args, kwargs);
+        for attempt in 1.. {
+            let started = tokio::select! {
+                biased;
+                why = place.end.told() => Err(NotStarted::Failed(ended_early(fun, &why))),
+                started = self.start(call, place.number, arguments, lease) => started,
+            };
+            let mut running = match started {
+                Ok(running) => running,
+                Err(NotStarted::Again(back, _)) if attempt < ATTEMPTS => {
+                    arguments = back;
+                    continue;
+                }
+                Err(NotStarted::Failed(text) | NotStarted::Again(_, text)) => return call.failed(text),
+            };
+            let end = self.ended(call, &mut place, &mut running).await;
+            let led_to = match &end {
+                Ok(Ok(CallEnd::Done(_, own))) => own.bytes_in.saturating_add(own.bytes_out),
+                _ => 0,
+            };
+            self.trim.handled(running.brought.saturating_add(led_to));
+            return match end {
+                Ok(Ok(CallEnd::Done(outcome, own))) => {
+                    call.entry.history.ended(call.number, &own);
+                    judge(call, outcome, place.leave(own))
+                }
+                Ok(Ok(CallEnd::NotBegun(_))) if attempt < ATTEMPTS => {
+                    arguments = running.arguments;
+                    continue;
+                }
+                Ok(Ok(CallEnd::NotBegun(how))) => call.failed(format!(
+                    "{fun} was not run: the executor {how}, and so did those before it. Nothing of it was done; try again."
+                )),
+                Ok(Ok(CallEnd::Died(how))) => call.failed(format!(
+                    "{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."
+                )),
+                Ok(Err(_)) => call.failed(format!("{fun} was lost by the sandbox.")),
+                Err(text) => call.failed(text),
+            };
+        }
+        call.failed(format!("{fun} was lost by the sandbox."))
+    }
+
+    /// Waits for the end of a call that runs: its own, or the one it is told.
+    async fn ended(
+        &self,
+        call: &Call<'_>,
+        place: &mut Place<'_>,
+        running: &mut Running<'_>,
+    ) -> Result<Result<CallEnd, oneshot::error::RecvError>, String> {
+        let (Running { ticket, end, wall, .. }, began) = (running, Instant::now());
+        let overdue = *wall + grace(*wall);
+        // The first time it rings, its executor is looked at.
+        let clock = tokio::time::sleep(PATIENCE.min(overdue));
+        let mut clock = std::pin::pin!(clock);
+        loop {
+            tokio::select! {
+                end = &mut *end => return Ok(end),
+                why = place.end.told() => {
+                    let ended = async {
+                        ticket.kill(&why).await;
+                        (&mut *end).await
+                    };
+                    let ended = tokio::time::timeout(KILL, ended).await;
+                    return ended.map_err(|_| format!("{} was stopped: {why}", call.fun));
+                }
+                () = &mut clock => {
+                    let left = overdue.saturating_sub(began.elapsed());
+                    if left.is_zero() {
+                        return Err(call.overdue());
+                    }
+                    ticket.doubt();
+                    clock.as_mut().reset(tokio::time::Instant::now() + left);
+                }
             }
-            () = overdue => Err(call.overdue()),
-        };
-        drop(turn);
-        let led_to = match &end {
-            Ok(Ok(CallEnd::Done(_, own))) => own.bytes_in.saturating_add(own.bytes_out),
-            _ => 0,
-        };
-        self.trim.handled(running.brought.saturating_add(led_to));
-        match end {
-            Ok(Ok(CallEnd::Done(outcome, own))) => judge(call, outcome, place.leave(own)),
-            Ok(Ok(CallEnd::Died(how))) => call.failed(format!(
-                "{fun} did not finish: the executor it ran in {how}. The job may have been cut off anywhere."
-            )),
-            Ok(Err(_)) => call.failed(format!("{fun} was lost by the sandbox.")),
-            Err(text) => call.failed(text),
         }
     }
 
@@ -258,46 +338,51 @@ impl Runner<'_> {
         &self,
         call: &Call<'_>,
         number: u64,
-        (args, kwargs): (Vec<Value>, Vec<(String, Value)>),
-    ) -> Result<Running, String> {
+        arguments: Arguments,
+        lease: Option<u64>,
+    ) -> Result<Running<'_>, NotStarted> {
         let entry = &call.entry;
         let mut limits = call.limits.clone();
+        let (size, limit) = ((arguments.0.len() + arguments.1.len()) as u64, limits.host_bytes);
+        if size > limit {
+            return Err(NotStarted::Failed(format!(
+                "The arguments have {size} bytes; the limit of a job is {limit} (sandbox:limits:host_bytes)."
+            )));
+        }
         let (began, mut wall) = (Instant::now(), Duration::from_millis(limits.wall_ms));
         let mut loads = false;
         let ready = async {
-            let (lease, link) = self.executors.up(&call.grants.direct).await.map_err(|error| error.to_string())?;
+            let up = self.executors.up(&call.grants.direct, &entry.name, entry.module.sha256);
+            let (stay, link) = up.await.map_err(|error| (error.to_string(), false))?;
             if !link.has(entry.key) {
                 // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
                 loads = true;
-                link.ensure(entry, self.store).await?;
+                let loaded = link.ensure(entry, self.store).await;
+                // By itself, or the module that was loaded before it.
+                loaded.map_err(|error| (error, link.is_dead()))?;
                 limits.wall_ms = limits.wall_ms.saturating_sub(milliseconds(began.elapsed())).max(1);
             }
-            Ok::<_, String>((lease, link))
+            Ok::<_, (String, bool)>((stay, link))
         };
-        let (lease, link) = match tokio::time::timeout(wall, ready).await {
-            Ok(ready) => ready?,
-            Err(_) if loads => return Err(format!("module {} is being compiled again; try later.", entry.name)),
-            Err(_) => return Err(call.overdue()),
+        let (stay, link) = match tokio::time::timeout(wall, ready).await {
+            Ok(Ok(ready)) => ready,
+            Ok(Err((text, true))) => return Err(NotStarted::Again(arguments, text)),
+            Ok(Err((text, false))) => return Err(NotStarted::Failed(text)),
+            Err(_) if loads => return Err(format!("module {} is being compiled again; try later.", entry.name).into()),
+            Err(_) => return Err(call.overdue().into()),
         };
         wall = Duration::from_millis(limits.wall_ms);
-        let arguments = value::encode_arguments(args, kwargs);
-        let (size, limit) = ((arguments.0.len() + arguments.1.len()) as u64, limits.host_bytes);
-        if size > limit {
-            return Err(format!(
-                "The arguments have {size} bytes; the limit of a job is {limit} (sandbox:limits:host_bytes)."
-            ));
-        }
         let (job, grants) = (Arc::clone(&call.job), Arc::clone(&call.grants));
         let caller = Caller::new(job, entry.name.clone(), entry.module.sha256, grants, wall);
         let caller = caller.called(Arc::clone(&call.chain), number);
         let caller = Arc::new(caller.with_limits(&limits));
         let (ticket, end) = link.register(&caller, &limits);
-        match link.start(&ticket, &caller, entry, call.function, arguments, &limits).await {
-            Ok(()) => Ok(Running { ticket, end, wall, brought: size, _lease: lease }),
+        match link.start(&ticket, &caller, entry, call.function, arguments, (&limits, lease)).await {
+            Ok(arguments) => Ok(Running { ticket, end, wall, brought: size, arguments, _stay: stay }),
             Err(WireError::TooLarge { limit, .. }) => {
-                Err(format!("The arguments have {size} bytes; the limit of a job is {limit}."))
+                Err(format!("The arguments have {size} bytes; the limit of a job is {limit}.").into())
             }
-            Err(error) => Err(format!("The job could not be started: {error}.")),
+            Err(error) => Err(format!("The job could not be started: {error}.").into()),
         }
     }
 }
@@ -317,7 +402,7 @@ fn ended_early(fun: &str, why: &str) -> String {
 }
 
 /// The module and the function behind `module.function`, or Salt's words that there are none.
-fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str), String> {
+fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str, usize), String> {
     let (module, function) = fun.split_once('.').unwrap_or((fun, ""));
     let Some(entry) = store.get(module) else {
         let table = store.table();
@@ -329,8 +414,8 @@ fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str), Str
         return Err(format!("{} is not available. {why}.", quoted(fun)));
     };
     let functions = &entry.module.info.functions;
-    if functions.iter().any(|known| known.name == function) {
-        return Ok((entry, function));
+    if let Some(number) = functions.iter().position(|known| known.name == function) {
+        return Ok((entry, function, number));
     }
     let names = few(functions.iter().map(|known| known.name.as_str()));
     Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))

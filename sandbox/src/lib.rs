@@ -15,7 +15,7 @@
 //! - `spawn.rs`    how the two programs are started; `user.rs` as whom; `cgroup.rs` control groups, where there are any
 //! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
 //!   `suspects.rs` modules that kill it; `executors.rs` which there are
-//! - `admission.rs` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome
+//! - `admission/` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome
 //! - `memory.rs`   how much memory all instances may have; `trim.rs` gives back what they used
 //! - `value.rs`    MessagePack from an executor, bounded before it is built
 
@@ -94,11 +94,13 @@ pub struct SandboxConfig {
     pub limits: Limits,
     /// The owner's grants.
     pub policy: Policy,
-    /// Jobs that run at the same time.
+    /// Jobs that compute at the same time.
     pub max_running: usize,
+    /// Jobs that have begun and wait for something (a sleep, a program, another server), beside those.
+    pub max_waiting: usize,
     /// Jobs that wait for their turn; one more is refused at once.
     pub max_queued: usize,
-    /// Bytes of memory that the instances of all running jobs may have together: the sum of their limits. Jobs wait for room.
+    /// Bytes of memory that the instances of all jobs may have together: the sum of what is lent to them. Jobs wait for room.
     pub total_memory: u64,
     /// For an executor with direct grants that no job needs, before it ends.
     pub executor_idle: Duration,

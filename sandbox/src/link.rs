@@ -1,24 +1,32 @@
 //! The conversation with one executor process: calls by number, modules that it has, answers of the broker.
 //!
+//! - `pulse.rs` whether it is still there; `waits.rs` which calls wait and need memory; `death.rs` what its end leaves
+//!
 //! Jobs write to the socket themselves, under a lock: a writer task would be one more switch in each job's way.
+
+mod death;
+mod pulse;
+mod waits;
 
 use std::collections::hash_map;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_sandbox_wire::{
-    ByteBuf, FromExecutor, HostError, HostOp, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender, Sha256Hex,
-    ToExecutor, Usage, WireError,
+    ByteBuf, FromExecutor, HostError, HostOp, Inbox, JobContext, Limits, LogLevel, Outcome, Receiver, Run, Sender,
+    Sha256Hex, ToExecutor, Usage, WireError,
 };
-use tokio::sync::{OnceCell, oneshot, watch};
+use tokio::sync::{Notify, OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::admission::Jobs;
 use crate::broker::{self, Broker, Caller, Shown};
 use crate::store::{Entry, Store};
 use crate::suspects::Suspects;
 use crate::value;
+pub(crate) use death::Remains;
 
 /// For a module to be loaded: mapping a file.
 const LOAD: Duration = Duration::from_secs(10);
@@ -38,6 +46,9 @@ const MAX_MESSAGE: usize = 4_096;
 /// What [`Link::serve`] ends with where nothing was wrong.
 pub(crate) const CLOSED: &str = "closed its connection";
 
+/// After so long whoever waits for an executor has it looked at: an ordinary call takes a thousandth of it.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
+
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) enum CallEnd {
@@ -45,6 +56,8 @@ pub(crate) enum CallEnd {
     Done(Outcome, Usage),
     /// The executor is gone; one line says how.
     Died(Arc<str>),
+    /// The same, and it had not even read that there is this call.
+    NotBegun(Arc<str>),
 }
 
 /// One executor while it lives.
@@ -53,8 +66,19 @@ pub(crate) struct Link {
     sender: tokio::sync::Mutex<Sender<ToExecutor>>,
     state: Mutex<State>,
     next: AtomicU64,
+    /// How many bytes were sent.
+    written: Arc<AtomicU64>,
     /// Modules whose loading ends executors; of all the executors there were.
     suspects: Arc<Suspects>,
+    jobs: Arc<Jobs>,
+    /// Somebody waits for it longer than usual.
+    doubted: Notify,
+    /// The last question whether it is there, and the last answer.
+    asked: AtomicU64,
+    answered: AtomicU64,
+    /// Messages that came from it, and those that nobody has read yet.
+    heard: AtomicU64,
+    inbox: Inbox,
     /// Why it has to be ended, once somebody found out.
     condemned: watch::Sender<Option<String>>,
 }
@@ -74,8 +98,8 @@ struct State {
 struct Call {
     caller: Arc<Caller>,
     done: oneshot::Sender<CallEnd>,
-    /// Whether the executor will have heard of it.
-    sent: bool,
+    /// Which byte of all that is ever sent is the last of it. None: the executor never hears of it.
+    last_byte: Option<u64>,
     requests: u32,
     open_requests: u32,
     max_requests: u32,
@@ -88,9 +112,22 @@ struct Call {
 }
 
 impl Link {
-    pub(crate) fn new(pid: u32, sender: Sender<ToExecutor>, suspects: Arc<Suspects>) -> Arc<Self> {
-        let (sender, next) = (tokio::sync::Mutex::new(sender), AtomicU64::new(1));
-        Arc::new(Self { pid, sender, state: Mutex::default(), next, suspects, condemned: watch::Sender::new(None) })
+    pub(crate) fn new(pid: u32, sender: Sender<ToExecutor>, suspects: Arc<Suspects>, jobs: Arc<Jobs>) -> Arc<Self> {
+        Arc::new(Self {
+            pid,
+            written: sender.written(),
+            inbox: sender.inbox(),
+            sender: tokio::sync::Mutex::new(sender),
+            state: Mutex::default(),
+            next: AtomicU64::new(1),
+            suspects,
+            jobs,
+            doubted: Notify::new(),
+            asked: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            heard: AtomicU64::new(0),
+            condemned: watch::Sender::new(None),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -105,11 +142,24 @@ impl Link {
 
     /// Ends an executor that does not read what is sent to it: whoever sends next would wait behind it for ever.
     async fn taken(&self, sent: impl Future<Output = Result<(), WireError>>) -> Result<(), WireError> {
-        match tokio::time::timeout(TAKE, sent).await {
-            Ok(sent) => sent,
-            Err(_) => {
+        match self.patiently(TAKE, sent).await {
+            Some(sent) => sent,
+            None => {
                 self.condemn("did not read what it was sent");
                 Err(WireError::Closed)
+            }
+        }
+    }
+
+    /// Waits for the executor for so long at most, and has it looked at when that takes longer than usual.
+    pub(crate) async fn patiently<T>(&self, most: Duration, what: impl Future<Output = T>) -> Option<T> {
+        let began = Instant::now();
+        let mut what = std::pin::pin!(what);
+        match tokio::time::timeout(PATIENCE.min(most), &mut what).await {
+            Ok(done) => Some(done),
+            Err(_) => {
+                self.doubt();
+                tokio::time::timeout(most.saturating_sub(began.elapsed()), what).await.ok()
             }
         }
     }
@@ -159,9 +209,9 @@ impl Link {
             sent.map_err(|error| format!("the executor cannot be reached: {error}"))?;
             receiver.await.unwrap_or_else(|_| Err("the executor ended while it loaded the module".into()))
         };
-        match tokio::time::timeout(LOAD, conversation).await {
-            Ok(result) => result,
-            Err(_) => {
+        match self.patiently(LOAD, conversation).await {
+            Some(result) => result,
+            None => {
                 self.state().loading.remove(&module);
                 Err(format!("the executor did not load the module within {} s", LOAD.as_secs()))
             }
@@ -185,12 +235,12 @@ impl Link {
         let (done, ended) = oneshot::channel();
         let mut state = self.state();
         if let Some(why) = &state.died {
-            let _ = done.send(CallEnd::Died(Arc::clone(why)));
+            let _ = done.send(CallEnd::NotBegun(Arc::clone(why)));
         } else {
             let call_state = Call {
                 caller: Arc::clone(caller),
                 done,
-                sent: false,
+                last_byte: None,
                 requests: 0,
                 open_requests: 0,
                 max_requests: limits.host_calls,
@@ -204,7 +254,8 @@ impl Link {
         (Ticket { link: Arc::clone(self), call }, ended)
     }
 
-    /// Sends a call that was written down.
+    /// Sends a call that was written down, which may hold so much memory until it asks for more. Gives the arguments back: they are
+    /// needed again where the executor is gone before it has read them.
     pub(crate) async fn start(
         &self,
         ticket: &Ticket,
@@ -212,9 +263,9 @@ impl Link {
         entry: &Entry,
         function: &str,
         (args, kwargs): (Vec<u8>, Vec<u8>),
-        limits: &Limits,
-    ) -> Result<(), WireError> {
-        let run = ToExecutor::Run(Box::new(Run {
+        (limits, lease): (&Limits, Option<u64>),
+    ) -> Result<(Vec<u8>, Vec<u8>), WireError> {
+        let run = Box::new(Run {
             call: ticket.call,
             module: entry.key,
             function: function.to_owned(),
@@ -224,23 +275,32 @@ impl Link {
             limits: limits.clone(),
             imports_granted: entry.grants.interfaces().map(str::to_owned).collect(),
             direct: caller.grants.direct.clone(),
-        }));
+        });
+        let message = match lease {
+            Some(lease) => ToExecutor::RunWithin { run, lease },
+            None => ToExecutor::Run(run),
+        };
         let sent = self.taken(async {
             let mut sender = self.sender.lock().await;
-            // A call that is dropped until here was never sent; from here on its frame is, whoever finishes it.
-            sender.flush().await?;
-            if let Some(call) = self.state().calls.get_mut(&ticket.call) {
-                call.sent = true;
-            }
-            sender.send(&run).await
+            // A call that is dropped until here was never sent.
+            let note = |last| {
+                if let Some(call) = self.state().calls.get_mut(&ticket.call) {
+                    call.last_byte = Some(last);
+                }
+            };
+            sender.send_noting(&message, note).await
         });
         match sent.await {
             // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
             Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
                 self.state().calls.remove(&ticket.call);
-                Err(error)
+                return Err(error);
             }
-            Ok(()) | Err(_) => Ok(()),
+            Ok(()) | Err(_) => {}
+        }
+        match message {
+            ToExecutor::RunWithin { run, .. } | ToExecutor::Run(run) => Ok((run.args, run.kwargs)),
+            _ => Ok(Default::default()),
         }
     }
 
@@ -255,7 +315,7 @@ impl Link {
     /// Whether the executor has to be told that nobody waits for the call any more. One that it never heard of is forgotten.
     fn abandon(&self, call: u64) -> bool {
         match self.state().calls.entry(call) {
-            hash_map::Entry::Occupied(known) if !known.get().sent => {
+            hash_map::Entry::Occupied(known) if known.get().last_byte.is_none() => {
                 known.remove();
                 false
             }
@@ -294,6 +354,7 @@ impl Link {
                 },
                 Some(_) = answers.join_next(), if !answers.is_empty() => continue,
             };
+            self.heard.fetch_add(1, Ordering::Relaxed);
             match message {
                 FromExecutor::Done { call, outcome, usage } => {
                     if let Some(call) = self.state().calls.remove(&call) {
@@ -318,7 +379,25 @@ impl Link {
                 FromExecutor::LoadFailed { module, error } => {
                     self.load_ended(module, Err(brine_text::line(&cut(error)).into_owned()));
                 }
-                FromExecutor::Pong { .. } => {}
+                FromExecutor::Pong { n } => self.hears(n),
+                FromExecutor::Looked { n, waits, gave_back } => {
+                    self.hears(n);
+                    self.looked(waits, gave_back);
+                }
+                FromExecutor::Grow { call } => {
+                    let link = Arc::clone(self);
+                    match self.number_of(call).map(|number| self.jobs.grow(number)) {
+                        None => {}
+                        Some(Ok(None)) => self.grown(call, None).await,
+                        Some(Err(busy)) => self.grown(call, Some(busy)).await,
+                        Some(Ok(Some(granted))) => drop(answers.spawn(async move {
+                            // It goes when the call does.
+                            if granted.await.is_ok() {
+                                link.grown(call, None).await;
+                            }
+                        })),
+                    }
+                }
                 FromExecutor::Ready { .. } => return "said twice that it is ready".into(),
             }
         }
@@ -424,25 +503,6 @@ impl Link {
             let _ = waiting.send(result);
         }
     }
-
-    /// The executor is gone: so is everything that waited for it.
-    pub(crate) fn died(&self, how: &Arc<str>) -> usize {
-        let (calls, loading, sent) = {
-            let mut state = self.state();
-            state.died = Some(Arc::clone(how));
-            (std::mem::take(&mut state.calls), std::mem::take(&mut state.loading), std::mem::take(&mut state.sent))
-        };
-        // Those behind the first were not looked at yet.
-        if let Some(module) = sent.front() {
-            self.suspects.died_loading(*module);
-        }
-        drop(loading);
-        let count = calls.len();
-        for call in calls.into_values() {
-            let _ = call.done.send(CallEnd::Died(Arc::clone(how)));
-        }
-        count
-    }
 }
 
 /// A call that somebody waits for. Dropped before its end, it ends the call; an executor that does not let go of it is
@@ -453,6 +513,11 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// It takes longer than usual: is its executor still there?
+    pub(crate) fn doubt(&self) {
+        self.link.doubt();
+    }
+
     /// Asks the executor to end the call; its end still comes through the channel.
     pub(crate) async fn kill(&self, reason: &str) {
         self.link.kill(self.call, reason).await;

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -31,6 +32,8 @@ const THREADS: u64 = 512;
 const MEMORY: u64 = 768 << 20;
 /// What a running call needs beside its instance's memory: a stack, and messages.
 const MEMORY_PER_CALL: u64 = 8 << 20;
+/// And one that waits beside them: the same stack, of which little is touched.
+const MEMORY_PER_WAITING: u64 = 3 << 20;
 
 /// The executor's program and how it is started.
 #[derive(Debug, Clone)]
@@ -38,6 +41,8 @@ pub(crate) struct Program {
     pub(crate) path: PathBuf,
     /// Calls that it may have to run at the same time; who waits, waits in the minion.
     pub(crate) max_running: usize,
+    /// Those of them that may compute.
+    pub(crate) computing: usize,
     /// Bytes of all instances together.
     pub(crate) memory: u64,
     /// Who it is; none: who the minion is.
@@ -85,8 +90,22 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) sender: Sender<ToExecutor>,
     pub(crate) receiver: Receiver<FromExecutor>,
+    /// Its end of the socket, where what it has not read yet waits.
+    pub(crate) other_end: OtherEnd,
     /// For as long as this is kept it counts among the living.
     pub(crate) life: Life,
+}
+
+/// The executor's end of the socket. While it is kept the connection does not end with the process.
+pub(crate) struct OtherEnd(OwnedFd);
+
+impl OtherEnd {
+    /// Ends the connection: its process has gone. Says how many bytes of what was sent that had not read.
+    pub(crate) fn close(&self) -> u64 {
+        let unread = Connection::unread(&self.0).unwrap_or(0);
+        Connection::hang_up(&self.0);
+        unread
+    }
 }
 
 /// What goes when a process has gone: its place among the living, and its control group.
@@ -114,6 +133,8 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
     let mut args = vec!["--max-running".to_owned(), program.max_running.to_string()];
     args.extend(spec.options());
     let (connection, theirs) = Connection::pair().map_err(|error| format!("no socket pair: {error}"))?;
+    let other_end = theirs.try_clone().map_err(|error| format!("no socket pair: {error}"))?;
+    let other_end = OtherEnd(other_end);
     let start = Start { program: path.clone(), args, user: user.clone(), socket: Some(theirs), stdout: false };
     let mut child = spawn(start).await?;
     let pid = child.id().ok_or("it ended at once")?;
@@ -132,7 +153,17 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
             Err(why) => (None, Cgroup::NotAvailable(why)),
         };
     let (sender, mut receiver) = connection.minion();
-    let first = tokio::time::timeout(READY, receiver.recv()).await;
+    let first = tokio::time::timeout(READY, async {
+        tokio::select! {
+            biased;
+            first = receiver.recv() => first,
+            _ = child.wait() => {
+                other_end.close();
+                receiver.recv().await
+            }
+        }
+    });
+    let first = first.await;
     let mut walls = match first.map(|received| received.map(|received| received.message)) {
         Ok(Ok(FromExecutor::Ready { version: VERSION, walls, .. })) => walls.bounded(),
         Ok(Ok(FromExecutor::Ready { version, .. })) => {
@@ -160,7 +191,7 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
     program.living.say(&lacking, "an executor");
     program.living.lock().insert(pid, (direct.clone(), walls));
     let life = Life { living: program.living.clone(), pid, _group: group };
-    Ok(Process { child, pid, sender, receiver, life })
+    Ok(Process { child, pid, sender, receiver, other_end, life })
 }
 
 /// What the executor of these grants keeps; and of directories that it cannot have, why, one line each. The others count.
@@ -179,7 +210,9 @@ async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> 
     spec.connect.dedup();
     // Where others are the same user, their number must not be its bound.
     spec.processes = user.is_some_and(|user| user.own).then_some(MAX_THREADS);
-    let calls = program.max_running as u64 * MEMORY_PER_CALL;
+    let computing = program.computing.min(program.max_running) as u64;
+    let waiting = program.max_running as u64 - computing;
+    let calls = computing * MEMORY_PER_CALL + waiting * MEMORY_PER_WAITING;
     spec.memory = Some(program.memory.saturating_add(calls).saturating_add(MEMORY));
     (spec, left_out)
 }
@@ -245,7 +278,8 @@ mod tests {
     fn program() -> Program {
         Program {
             path: PathBuf::new(),
-            max_running: 10,
+            max_running: 20,
+            computing: 10,
             memory: 1 << 30,
             user: None,
             whole: false,
@@ -273,7 +307,7 @@ mod tests {
         assert_eq!(left_out, [""; 0]);
         assert_eq!(kept.directories, [Grant { path: path("real"), writable: true }]);
         assert_eq!(kept.connect, [(80, 90), (443, 443)]);
-        assert_eq!((kept.processes, kept.memory), (Some(4_096), Some((1 << 30) + (80 << 20) + (768 << 20))));
+        assert_eq!((kept.processes, kept.memory), (Some(4_096), Some((1 << 30) + (110 << 20) + (768 << 20))));
         // Others are the same user.
         let deploy = User { own: false, ..own };
         assert_eq!(spec(&program(), &direct("real"), Some(&deploy)).await.0.processes, None);

@@ -20,7 +20,7 @@ use rmpv::Value;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinSet;
 
-use crate::admission::{Bounds, Jobs};
+use crate::admission::{Bounds, Jobs, PULSE};
 use crate::cache::{Cache, own_folder};
 use crate::cgroup::Groups;
 use crate::compile::Compiler;
@@ -91,7 +91,7 @@ struct Inner {
     store: Arc<Store>,
     executors: ExecutorSet,
     living: Living,
-    jobs: Jobs,
+    jobs: Arc<Jobs>,
     trim: Trim,
     /// Held while one module of a name is prepared and switched in: what was checked of it must still be true then.
     installing: OneEach,
@@ -136,13 +136,17 @@ impl Sandbox {
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
         let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
         let late = store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
-        let bounds =
-            Bounds { max_running: config.max_running, max_queued: config.max_queued, memory: config.total_memory };
-        let jobs = Jobs::new(bounds);
+        let jobs = Arc::new(Jobs::new(Bounds {
+            max_running: config.max_running,
+            max_waiting: config.max_waiting,
+            max_queued: config.max_queued,
+            memory: config.total_memory,
+        }));
         let parts = Parts {
             program: Program {
                 path: config.executor,
                 max_running: jobs.max_calls(),
+                computing: jobs.max_running(),
                 memory: config.total_memory,
                 user,
                 whole: config.require_second_wall,
@@ -153,6 +157,7 @@ impl Sandbox {
             store: Arc::clone(&store),
             broker,
             suspects: Arc::default(),
+            jobs: Arc::clone(&jobs),
         };
         let executors = ExecutorSet::start(parts, config.executor_idle).await.map_err(StartError::Executor)?;
         let inner = Arc::new(Inner {
@@ -173,6 +178,8 @@ impl Sandbox {
         watch::start(&inner, &mut beside);
         let trimmed = Arc::clone(&inner);
         beside.spawn(async move { trimmed.trim.run(|| trimmed.jobs.count() == 0).await });
+        let contended = Arc::clone(&inner);
+        beside.spawn(async move { contended.let_by().await });
         Ok(Arc::new(Self { inner, _beside: beside }))
     }
 
@@ -280,6 +287,11 @@ impl Sandbox {
         self.inner.runner().nested(caller, fun, args, kwargs).await
     }
 
+    /// Whether a job of this function is expected to be over after a moment, from those before it.
+    pub fn is_short(&self, fun: &str) -> bool {
+        self.inner.runner().is_short(fun)
+    }
+
     /// Ends the jobs of this id, queued ones too. Says how many there were.
     pub fn kill(&self, jid: &str) -> usize {
         self.inner.jobs.end(|other| other == jid, "it was killed")
@@ -337,6 +349,20 @@ impl Sandbox {
 }
 
 impl Inner {
+    /// While jobs wait, finds out which of those that run only wait too, and which are not as short as was thought. It wakes for nothing
+    /// else.
+    async fn let_by(&self) {
+        loop {
+            self.jobs.contended().await;
+            tokio::time::sleep(PULSE).await;
+            let links = self.executors.links();
+            // One that does not read is somebody else's business.
+            let looks = futures_util::future::join_all(links.iter().map(|link| link.look()));
+            let _ = tokio::time::timeout(PULSE, looks).await;
+            self.jobs.pulse();
+        }
+    }
+
     fn runner(&self) -> Runner<'_> {
         Runner {
             store: &self.store,

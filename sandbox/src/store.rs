@@ -27,6 +27,7 @@ use brine_component::ModuleInfo;
 use brine_sandbox_wire::Sha256Hex;
 use bytes::Bytes;
 
+use crate::admission::History;
 use crate::cache::{self, Cache};
 use crate::compile::Compiler;
 use crate::policy::{ModuleGrants, Policy, Refused, Subject};
@@ -78,6 +79,8 @@ pub(crate) struct Entry {
     pub(crate) signed_time: Option<u64>,
     /// As it came with the component.
     pub(crate) signature: Option<Bytes>,
+    /// What its functions were like so far.
+    pub(crate) history: Arc<History>,
 }
 
 impl Entry {
@@ -95,6 +98,7 @@ impl Entry {
         Self {
             key: executor_key(&name, module.sha256, &grants),
             name,
+            history: Arc::new(History::new(module.info.functions.len())),
             module: Arc::new(module),
             grants,
             standard: false,

@@ -12,22 +12,25 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::admission::Jobs;
 use crate::broker::Broker;
-use crate::link::Link;
+use crate::link::{Link, Remains};
 use crate::process::{self, Process, Program};
 use crate::store::{Entry, Store};
-use crate::suspects::Suspects;
+use crate::suspects::{Paused, Suspects};
 
-/// When an executor dies too often to be started again at once.
+/// When an executor is started again.
+///
+/// Who ran or was loaded when it died is dealt with apart (`suspects.rs`), and the others get a new one at once.
 #[derive(Debug, Clone)]
 pub struct Restarts {
-    /// So many deaths …
+    /// So many starts that came to nothing …
     pub deaths: usize,
     /// … within this time …
     pub within: Duration,
-    /// … are a crash loop: a pause of this length follows, in which jobs are refused at once.
+    /// … mean that this host cannot run it: a pause of this length follows, in which jobs are refused at once.
     pub pause: Duration,
-    /// Before the second start; doubled for each further death.
+    /// Before the second start after deaths that no module is to blame for; doubled for each further one, up to a second.
     pub backoff: Duration,
 }
 
@@ -42,6 +45,8 @@ impl Default for Restarts {
     }
 }
 
+/// The longest time between two starts of one that dies and nobody is to blame: more often is a load, and jobs wait for it.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 /// How long a job waits for an executor that is being started: longer than the backoff between two deaths.
 const STARTING: Duration = Duration::from_secs(10);
 /// For the socket to be read to its end after the process has ended.
@@ -58,6 +63,7 @@ pub(crate) struct Parts {
     pub(crate) broker: Arc<dyn Broker>,
     /// A module that kills one executor kills the others too.
     pub(crate) suspects: Arc<Suspects>,
+    pub(crate) jobs: Arc<Jobs>,
 }
 
 /// How an executor is doing.
@@ -84,6 +90,10 @@ pub(crate) enum NoExecutor {
     Slow,
     #[error("The minion is busy: {0} executors for modules with grants of their own are at work. Try again.")]
     Busy(usize),
+    #[error("The minion is busy: {0} executors for modules that ran when another one died are at work. Try again.")]
+    BusyWards(usize),
+    #[error(transparent)]
+    Refused(#[from] Paused),
     #[error("The minion is stopping.")]
     Stopped,
 }
@@ -263,17 +273,45 @@ impl Sleep {
 
 /// How a process's life ended.
 enum Death {
-    /// By itself, or for what it did: how.
-    Died(String),
+    /// Before it was ready, and not for a module that it loaded: how.
+    NeverUp(String),
+    /// By itself, or for what it did. Whether it ran or loaded a module that can be to blame.
+    Died { blamed: bool },
     /// Nobody needed it.
     Idle,
     /// With the minion.
     Stopped,
 }
 
+/// When it happened, not long ago.
+#[derive(Default)]
+struct Recent(VecDeque<Instant>);
+
+impl Recent {
+    /// Once more; says how often within this time.
+    fn one_more(&mut self, within: Duration) -> usize {
+        let now = Instant::now();
+        self.0.push_back(now);
+        while self.0.front().is_some_and(|before| now.duration_since(*before) > within) {
+            self.0.pop_front();
+        }
+        self.0.len()
+    }
+}
+
+impl Restarts {
+    /// After so many deaths. The first one is not a habit: the next job should not wait.
+    fn backoff(&self, deaths: usize) -> Duration {
+        match u32::try_from(deaths).unwrap_or(u32::MAX).checked_sub(2) {
+            Some(more) => (self.backoff * 2u32.pow(more.min(8))).min(LONGEST_BACKOFF),
+            None => Duration::ZERO,
+        }
+    }
+}
+
 impl Supervisor {
     async fn run(mut self, mut first: Option<Process>) {
-        let mut deaths: VecDeque<Instant> = VecDeque::new();
+        let (mut failed, mut deaths) = (Recent::default(), Recent::default());
         // Its place among the processes, where those are counted.
         let mut place = None;
         loop {
@@ -299,42 +337,37 @@ impl Supervisor {
                 Ok(process) => self.live(process).await,
                 Err(why) => {
                     tracing::error!("{why}");
-                    Death::Died(format!("did not start: {why}"))
+                    Death::NeverUp(format!("did not start: {why}"))
                 }
             };
-            let how = match death {
+            let restarts = &self.parts.restarts;
+            let wait = match death {
                 Death::Stopped => break,
                 Death::Idle => {
                     place = None;
                     continue;
                 }
-                Death::Died(how) => how,
+                // It will not happen again: who it was is kept from this one.
+                Death::Died { blamed: true } => Duration::ZERO,
+                Death::Died { blamed: false } => restarts.backoff(deaths.one_more(restarts.within)),
+                Death::NeverUp(how) => match failed.one_more(restarts.within) {
+                    few if few < restarts.deaths => restarts.backoff(few),
+                    many => {
+                        let (within, pause) = (restarts.within.as_secs(), restarts.pause);
+                        let why = format!("its executor died {many} times within {within} s, the last time it {how}");
+                        tracing::error!("{why}; it is started again in {} s", pause.as_secs());
+                        failed.0.clear();
+                        let until = Instant::now() + pause;
+                        self.condition.send_replace(Condition::Paused { until, why: why.into() });
+                        // Others may have it meanwhile.
+                        place = None;
+                        pause
+                    }
+                },
             };
-            let now = Instant::now();
-            let restarts = &self.parts.restarts;
-            deaths.push_back(now);
-            while deaths.front().is_some_and(|death| now.duration_since(*death) > restarts.within) {
-                deaths.pop_front();
-            }
-            let wait = if deaths.len() >= restarts.deaths {
-                let why = format!(
-                    "its executor died {} times within {} s, the last time it {how}",
-                    deaths.len(),
-                    restarts.within.as_secs()
-                );
-                tracing::error!("{why}; it is started again in {} s", restarts.pause.as_secs());
-                deaths.clear();
-                let until = now + restarts.pause;
-                self.condition.send_replace(Condition::Paused { until, why: why.into() });
-                // Others may have it meanwhile.
-                place = None;
-                restarts.pause
-            } else {
+            if !matches!(&*self.condition.borrow(), Condition::Paused { .. }) {
                 self.condition.send_replace(Condition::Starting);
-                // The first death is not a habit: the next job should not wait.
-                let doubled = u32::try_from(deaths.len()).unwrap_or(1).saturating_sub(2);
-                if deaths.len() == 1 { Duration::ZERO } else { restarts.backoff * 2u32.pow(doubled.min(8)) }
-            };
+            }
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = stopped(&mut self.stop) => break,
@@ -350,15 +383,15 @@ impl Supervisor {
 
     /// One process from ready to dead.
     async fn live(&mut self, process: Process) -> Death {
-        let Process { mut child, pid, sender, receiver, life: _life } = process;
-        let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects));
+        let Process { mut child, pid, sender, receiver, other_end, life: _life } = process;
+        let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects), Arc::clone(&self.parts.jobs));
         let (store, broker) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));
         // One that comes for a job gets what its jobs need and no more.
         let preloads = self.sleep.is_none();
+        let mut gone = std::pin::pin!(link.gone());
         let mut ready = std::pin::pin!(async { if preloads { preload(&link, &store).await } else { Vec::new() } });
-        let mut is_ready = false;
-        let mut repair = None;
+        let (mut is_ready, mut repair, mut unread) = (false, None, None);
         let fault = loop {
             tokio::select! {
                 lost = &mut ready, if !is_ready => {
@@ -369,11 +402,13 @@ impl Supervisor {
                 }
                 why = &mut served => break (why != CLOSED).then_some(why),
                 _ = child.wait() => {
+                    unread = Some(other_end.close());
                     // What it said before it died counts.
                     let _ = tokio::time::timeout(LAST_WORDS, &mut served).await;
                     break None;
                 }
                 why = link.condemned() => break Some(why),
+                why = &mut gone => break Some(why.to_owned()),
                 () = tired(&mut self.sleep), if is_ready => {
                     // Who comes from now on waits; who came in the moment before has it up again.
                     self.condition.send_replace(Condition::Starting);
@@ -385,13 +420,13 @@ impl Supervisor {
                     repair.inspect(JoinHandle::abort);
                     let _ = child.start_kill();
                     let _ = child.wait().await;
-                    link.died(&"was not needed any more".into());
+                    link.died(&"was not needed any more".into(), other_end.close(), true);
                     return Death::Idle;
                 }
                 () = stopped(&mut self.stop) => {
                     let _ = child.start_kill();
                     let _ = child.wait().await;
-                    link.died(&"was stopped with the minion".into());
+                    link.died(&"was stopped with the minion".into(), other_end.close(), true);
                     repair.inspect(JoinHandle::abort);
                     return Death::Stopped;
                 }
@@ -408,9 +443,10 @@ impl Supervisor {
         };
         // Nobody is sent there any more, then whoever is there is told.
         self.condition.send_replace(Condition::Starting);
-        let jobs = link.died(&how.as_str().into());
+        let unread = unread.unwrap_or_else(|| other_end.close());
+        let Remains { jobs, blamed } = link.died(&how.as_str().into(), unread, false);
         tracing::error!(executor = pid, jobs, "the executor {how}");
-        Death::Died(how)
+        if is_ready || blamed { Death::Died { blamed } } else { Death::NeverUp(how) }
     }
 }
 

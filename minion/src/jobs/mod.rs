@@ -1,6 +1,6 @@
 //! Jobs: from a publication that is proved to a return that is kept.
 //!
-//! Is it for this minion? Was it seen before? Is there room? Then it is recorded, waits for its turn, runs in the sandbox
+//! Is it for this minion? Was it seen before? Is there room? Then it is recorded, waits in the sandbox for its turn, runs there
 //! and its return goes to the spool. Everything here is bounded: jobs at once, jobs waiting, and the returns they will need.
 
 mod docs;
@@ -36,6 +36,10 @@ use seen::SeenJids;
 
 /// Bytes of the loads of all jobs that run or wait; how many there may be is the sandbox's `max_queued`.
 const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
+/// Of these, the last are for jobs that are expected to be short, and for those that ask after jobs and end them …
+const KEPT_BYTES: usize = MAX_LOAD_BYTES / 16;
+/// … and so many places beyond all others.
+const KEPT: usize = 100;
 const SPOOL_FULL: &str = "The minion's spool is full of returns that the master has not acknowledged; it takes no jobs until \
                           the master takes returns.";
 const FAILED: &str =
@@ -63,7 +67,8 @@ pub struct Jobs {
     grains: Arc<GrainsStore>,
     pillar: Arc<PillarStore>,
     seen: Mutex<SeenJids>,
-    slots: Semaphore,
+    /// `process_count_max`, where the owner has set it: all jobs at once, those too that wait for something.
+    slots: Option<Semaphore>,
     control: Semaphore,
     max_jobs: usize,
     admitted: AtomicUsize,
@@ -97,18 +102,20 @@ pub(crate) struct Parts {
     pub(crate) pillar: Arc<PillarStore>,
     /// Jobs at once, from `process_count_max` or the sandbox's own bound.
     pub(crate) slots: usize,
+    /// Jobs that may wait for something after they have begun, `sandbox:max_waiting`.
+    pub(crate) max_waiting: usize,
     /// Jobs that may wait for their turn, `sandbox:max_queued`.
     pub(crate) max_queued: usize,
 }
 
 impl Jobs {
     pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { opts, runner, procs, returns, events, grains, pillar, slots, max_queued } = parts;
+        let Parts { opts, runner, procs, returns, events, grains, pillar, slots, max_waiting, max_queued } = parts;
         Arc::new(Self {
             seen: Mutex::new(SeenJids::new(opts.jobs.seen_jids)),
-            slots: Semaphore::new(slots.max(1)),
+            slots: opts.jobs.running_max.is_some().then(|| Semaphore::new(slots.max(1))),
             control: Semaphore::new(CONTROL_SLOTS),
-            max_jobs: slots.saturating_add(CONTROL_SLOTS).saturating_add(max_queued),
+            max_jobs: slots.saturating_add(CONTROL_SLOTS).saturating_add(max_waiting).saturating_add(max_queued),
             admitted: AtomicUsize::new(0),
             admitted_bytes: AtomicUsize::new(0),
             tasks: TaskTracker::new(),
@@ -143,7 +150,7 @@ impl Jobs {
         if !job.ret.is_empty() {
             debug!(jid = %job.jid, "the job names returners ({}); this minion leaves them to its master", job.ret);
         }
-        match self.admit(load) {
+        match self.admit(load, self.is_let_by(&job)) {
             Ok(place) => {
                 let (this, master) = (Arc::clone(self), Arc::clone(master));
                 self.tasks.spawn(async move { this.run(job, master, place).await });
@@ -156,6 +163,15 @@ impl Jobs {
                 Verdict::Refused
             }
         }
+    }
+
+    /// Whether all of its functions are expected to be over after a moment, so that it waits for nobody.
+    fn is_short(&self, job: &JobLoad) -> bool {
+        job.calls.iter().all(|call| self.runner.runtime.is_short(&call.fun))
+    }
+
+    fn is_let_by(&self, job: &JobLoad) -> bool {
+        is_control(job) || self.is_short(job)
     }
 
     fn is_for_us(&self, job: &JobLoad) -> bool {
@@ -174,12 +190,13 @@ impl Jobs {
     }
 
     /// A place among the jobs that run or wait, or why there is none.
-    fn admit(self: &Arc<Self>, load: &Value) -> Result<Place, String> {
+    fn admit(self: &Arc<Self>, load: &Value, let_by: bool) -> Result<Place, String> {
         let bytes = weight(load);
         let place = Place { jobs: Arc::clone(self), bytes };
         let before = self.admitted.fetch_add(1, Ordering::Relaxed);
         let bytes_before = self.admitted_bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before >= self.max_jobs || bytes_before + bytes > MAX_LOAD_BYTES {
+        let (more, fewer_bytes) = if let_by { (KEPT, 0) } else { (0, KEPT_BYTES) };
+        if before >= self.max_jobs.saturating_add(more) || bytes_before + bytes > MAX_LOAD_BYTES - fewer_bytes {
             return Err(format!(
                 "The minion is busy: {before} jobs run and wait. Try again, or raise sandbox:max_queued."
             ));
@@ -195,8 +212,11 @@ impl Jobs {
         if job.start_event {
             self.events.job_started(&job);
         }
-        let is_control = job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()));
-        let slots = if is_control { &self.control } else { &self.slots };
+        let slots = match is_control(&job) {
+            true => Some(&self.control),
+            // The sandbox knows best who has to wait.
+            false => self.slots.as_ref().filter(|_| !self.is_short(&job)),
+        };
         let ordered = self.opts.jobs.multifunc_ordered;
         let mut end = record.end();
         let told = async {
@@ -208,7 +228,12 @@ impl Jobs {
         let turn = tokio::select! {
             biased;
             () = told => Err("The job was stopped before it began: it was killed."),
-            turn = slots.acquire() => turn.map_err(|_closed| "The minion ended before it ran this job."),
+            turn = async {
+                match slots {
+                    Some(slots) => slots.acquire().await.map(Some),
+                    None => Ok(None),
+                }
+            } => turn.map_err(|_closed| "The minion ended before it ran this job."),
         };
         let outcomes = match turn {
             // A fault of ours is no reason for the master to wait in vain.
@@ -297,7 +322,7 @@ impl Jobs {
             return;
         }
         warn!("ending {} jobs that run on after {grace:?}", self.tasks.len());
-        self.slots.close(); // those that wait for their turn end without one
+        self.slots.iter().for_each(Semaphore::close); // those that wait for their turn end without one
         self.control.close();
         for load in self.procs.running("") {
             if load.get_u64("pid") == Some(u64::from(std::process::id()))
@@ -311,6 +336,10 @@ impl Jobs {
             error!("{} jobs did not end", self.tasks.len());
         }
     }
+}
+
+fn is_control(job: &JobLoad) -> bool {
+    job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()))
 }
 
 /// Ending an instance and writing its return takes milliseconds.

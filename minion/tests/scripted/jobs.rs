@@ -90,6 +90,26 @@ async fn a_full_minion_can_still_be_asked_and_told_to_end_a_job() {
     minion.end().await.unwrap();
 }
 
+/// Where the owner has set how many jobs there may be at once, those too that only wait: what is expected to be short does not count. And
+/// where he has not, the sandbox knows who has to wait.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_job_does_not_wait_for_those_that_take_all_slots() {
+    for (configured, waiting) in [("process_count_max: 1", 1), ("sandbox: {max_running: 1}", 40)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut master = Master::start().await;
+        let minion = ready(&mut master, dir.path(), configured).await;
+        for _ in 0..40 {
+            master.publish("test.wait", vec![]);
+        }
+        minion.modules.waiting.subscribe().wait_for(|n| *n == waiting).await.unwrap();
+        let short = master.publish("test.short", vec![]);
+        assert_eq!(master.expect_return(&short).await.get("return"), Some(&Value::from(true)), "{configured}");
+        assert_eq!(*minion.modules.waiting.subscribe().borrow(), waiting, "{configured}");
+        minion.modules.gate.add_permits(40);
+        minion.end().await.unwrap();
+    }
+}
+
 /// One that waits for its turn has no instance to end, and one with several functions has another one next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_ended_while_it_waits_and_between_its_functions() {

@@ -61,7 +61,7 @@ impl Modules {
         let caller = Caller::new(Arc::new(job.clone()), name, hash, Arc::default(), Duration::from_secs(60));
         let asked = |op| self.broker.host_call(&caller, op);
         let value = match fun {
-            "test.ping" => Ok(Value::from(true)),
+            "test.ping" | "test.short" => Ok(Value::from(true)),
             "test.echo" => Ok(first()),
             "test.kwargs" => Ok(Value::Map(kwargs.into_iter().map(|(k, v)| (k.into(), v)).collect())),
             "test.mode" => Ok(Value::from(job.test)),
@@ -197,6 +197,10 @@ impl Runtime for Modules {
     fn kill(&self, jid: &str) -> usize {
         self.killed.send_modify(|jids| jids.push(jid.to_owned()));
         1
+    }
+
+    fn is_short(&self, fun: &str) -> bool {
+        fun == "test.short"
     }
 
     fn policy<'a>(&'a self, _caller: &'a Caller, _op: PolicyOp) -> BoxFuture<'a, Result<Value, String>> {

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::{Duration, Instant};
 
 use brine_sandbox_wire::{FailKind, FromExecutor, Limits, LogLevel, Outcome, Run, Sender, Usage, WireError};
@@ -206,7 +206,7 @@ async fn in_instance(host: &Host, module: &Module, mut run: Run, line: &Arc<Line
 fn store(host: &Host, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Store<Guest> {
     let guest = Guest::new(Arc::clone(line), module, run);
     let mut store = Store::new(&host.engine, guest);
-    store.limiter(|guest| &mut guest.memory);
+    store.limiter_async(|guest| &mut guest.memory);
     // A return within its own limit is not refused by the other.
     let host_bytes = run.limits.host_bytes.max(run.limits.output);
     store.set_hostcall_fuel(usize::try_from(host_bytes).unwrap_or(usize::MAX));
@@ -248,6 +248,7 @@ async fn drive(
     let deadline = started.checked_add(Duration::from_millis(limits.wall_ms));
     let cpu = Duration::from_millis(limits.cpu_ms);
     let _running = host.ticker.running(deadline, &line.changed);
+    let waker = Waker::from(Arc::clone(&line.activity));
     let mut waits = false;
     loop {
         if let Some(reason) = line.killed() {
@@ -257,7 +258,10 @@ async fn drive(
         let step = std::future::poll_fn(|context| {
             if !std::mem::take(&mut waits) {
                 let before = thread_cpu();
-                let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(context)));
+                line.activity.begin(context.waker());
+                let within = &mut Context::from_waker(&waker);
+                let polled = catch_unwind(AssertUnwindSafe(|| guest.as_mut().poll(within)));
+                line.activity.end();
                 meter.cpu += thread_cpu().saturating_sub(before);
                 match polled {
                     Err(_) => return Poll::Ready(Some(End::Panicked)),

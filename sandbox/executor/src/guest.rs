@@ -5,26 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brine_sandbox_wire::{ByteBuf, FromExecutor, HostError, HostOp, JobContext, LogLevel, NetworkRule, Run};
 use tokio::sync::{Notify, oneshot};
-use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 
+use crate::activity::Activity;
 use crate::host::filesystem::Files;
 use crate::host::sockets;
 use crate::host::wasi::{MAX_RANDOM, Stdio};
+use crate::memory::Memory;
 use crate::network::Network;
 use crate::outcome::HostFailure;
 use crate::request;
 use crate::ticker::Hurry;
 use crate::value::show;
 
-/// Core instances of one component: Rust, C and JavaScript need 3, Python, which links dynamically, up to 40.
-const MAX_INSTANCES: usize = 64;
-/// Memories and tables of one component: languages use one or two.
-const MAX_MEMORIES: usize = 4;
-const MAX_TABLES: usize = 16;
-/// What an element of a table counts for: a pointer, and the function it may point to being made ready.
-const TABLE_ELEMENT: u64 = 16;
 /// Resources of the host that a guest may hold: files, sockets, streams, pollables. A stream may hold a buffer of 64 KiB.
 pub const MAX_RESOURCES: usize = 256;
 /// Handles, to those and to resources of its own.
@@ -37,99 +31,18 @@ const LINE_OVERHEAD: u64 = 32;
 /// Of the last line, what an error shows.
 const LAST_LINE: usize = 200;
 
-/// Memory of an instance: everything together.
-#[derive(Debug)]
-pub struct Memory {
-    limit: u64,
-    held: u64,
-    peak: u64,
-    last_grown: u64,
-    refused: bool,
-}
-
-impl Memory {
-    /// Of so many bytes.
-    #[must_use]
-    pub fn new(limit: u64) -> Self {
-        Self { limit, held: 0, peak: 0, last_grown: 0, refused: false }
-    }
-
-    /// The most that was held at once.
-    #[must_use]
-    pub fn peak(&self) -> u64 {
-        self.peak
-    }
-
-    /// Whether more was asked for than there is.
-    #[must_use]
-    pub fn refused(&self) -> bool {
-        self.refused
-    }
-
-    fn grow(&mut self, more: u64) -> bool {
-        match self.held.checked_add(more) {
-            Some(held) if held <= self.limit => {
-                self.held = held;
-                self.last_grown = more;
-                self.peak = self.peak.max(held);
-                true
-            }
-            _ => {
-                self.refused = true;
-                false
-            }
-        }
-    }
-
-    fn undo(&mut self) {
-        self.held -= self.last_grown;
-        self.last_grown = 0;
-    }
-}
-
 fn wide(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
 }
 
-impl ResourceLimiter for Memory {
-    fn memory_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        // What its own maximum forbids is not the budget's business; it fails by itself.
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            self.last_grown = 0;
-            return Ok(true);
-        }
-        Ok(self.grow(wide(desired.saturating_sub(current))))
-    }
-
-    fn memory_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.undo();
-        Ok(())
-    }
-
-    fn table_growing(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> wasmtime::Result<bool> {
-        if maximum.is_some_and(|maximum| desired > maximum) {
-            self.last_grown = 0;
-            return Ok(true);
-        }
-        Ok(self.grow(wide(desired.saturating_sub(current)).saturating_mul(TABLE_ELEMENT)))
-    }
-
-    fn table_grow_failed(&mut self, _: wasmtime::Error) -> wasmtime::Result<()> {
-        self.undo();
-        Ok(())
-    }
-
-    fn instances(&self) -> usize {
-        MAX_INSTANCES
-    }
-
-    fn tables(&self) -> usize {
-        MAX_TABLES
-    }
-
-    fn memories(&self) -> usize {
-        MAX_MEMORIES
-    }
+/// What of the memory for all jobs is a call's.
+#[derive(Debug, Default)]
+struct Ledger {
+    /// None: its limit.
+    lease: Option<u64>,
+    held: u64,
+    /// Where the minion's answer goes.
+    asks: Option<oneshot::Sender<Result<(), String>>>,
 }
 
 /// What a call and the socket's loop share.
@@ -138,8 +51,11 @@ pub struct Line {
     call: u64,
     /// Something in `state` changed that the call has to see to.
     pub changed: Arc<Notify>,
+    /// Whether it computes or waits.
+    pub activity: Arc<Activity>,
     long: AtomicBool,
     state: Mutex<LineState>,
+    ledger: Mutex<Ledger>,
 }
 
 #[derive(Debug, Default)]
@@ -161,7 +77,62 @@ impl Line {
     #[must_use]
     pub fn new(call: u64, log: u64, lines: u32) -> Self {
         let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
-        Self { call, changed: Arc::default(), long: AtomicBool::new(false), state: Mutex::new(state) }
+        Self {
+            call,
+            changed: Arc::default(),
+            activity: Arc::default(),
+            long: AtomicBool::new(false),
+            state: Mutex::new(state),
+            ledger: Mutex::default(),
+        }
+    }
+
+    /// The same for a call that asks before it holds more memory than this.
+    #[must_use]
+    pub fn within(self, lease: Option<u64>) -> Self {
+        self.ledger().lease = lease;
+        self
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The call is about to hold so many bytes of memory. What it has to wait for, if that is beyond its lease.
+    pub fn hold(&self, bytes: u64) -> Option<oneshot::Receiver<Result<(), String>>> {
+        let asked = {
+            let mut ledger = self.ledger();
+            if ledger.lease.is_none_or(|lease| bytes <= lease) {
+                ledger.held = bytes;
+                return None;
+            }
+            let (sender, asked) = oneshot::channel();
+            ledger.asks = Some(sender);
+            asked
+        };
+        self.state().outgoing.push(FromExecutor::Grow { call: self.call });
+        self.changed.notify_one();
+        Some(asked)
+    }
+
+    /// The minion's answer to who asked for more memory.
+    pub fn grown(&self, refused: Option<String>) {
+        let mut ledger = self.ledger();
+        let Some(asks) = ledger.asks.take() else { return };
+        if refused.is_none() {
+            ledger.lease = None;
+        }
+        let _ = asks.send(refused.map_or(Ok(()), Err));
+    }
+
+    /// Gives back what the call might hold beyond the lease, if it holds no more. One that asks for more keeps what it has.
+    pub fn give_back(&self, lease: u64) -> bool {
+        let mut ledger = self.ledger();
+        let gives = ledger.lease.is_none() && ledger.held <= lease;
+        if gives {
+            ledger.lease = Some(lease);
+        }
+        gives
     }
 
     fn state(&self) -> MutexGuard<'_, LineState> {
@@ -315,6 +286,7 @@ impl Guest {
         let rules = std::mem::take(&mut run.direct.network);
         let mut table = ResourceTable::new();
         table.set_max_capacity(MAX_RESOURCES);
+        let memory = Memory::new(limits.memory, Arc::clone(&line));
         Self {
             line,
             context,
@@ -323,7 +295,7 @@ impl Guest {
             tcp: Vec::new(),
             rules,
             network: None,
-            memory: Memory::new(limits.memory),
+            memory,
             table,
             retcode: None,
             host_calls: 0,

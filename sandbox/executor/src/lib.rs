@@ -9,6 +9,7 @@
 //! - [`value`]: Salt's values and the component's
 //! - [`links`], [`host`]: what a guest can import, one file an interface
 //! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use
+//! - [`activity`], [`memory`]: whether it computes or waits; what it holds of the memory for all
 //! - [`params`]: parameters with static types
 //! - [`request`]: how large what it asks of the minion may be
 //! - [`directories`]: the granted directories, and paths below them; [`narrower`]: one for reading within one for writing
@@ -19,6 +20,7 @@
 //!
 //! Two runtimes: the socket has the main thread, guests have threads of their own, so that a busy guest delays neither.
 
+pub mod activity;
 pub mod budget;
 pub mod call;
 pub mod directories;
@@ -26,6 +28,7 @@ pub mod guest;
 pub mod host;
 pub mod links;
 pub mod load;
+pub mod memory;
 pub mod modules;
 pub mod narrower;
 pub mod network;

@@ -70,6 +70,9 @@ pub enum HostFailure {
         /// The module's name.
         module: Arc<str>,
     },
+    /// The minion has no more memory for it.
+    #[error("{0}")]
+    NoMemory(String),
     /// Over [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),

@@ -223,7 +223,8 @@ impl Executor {
                 self.modules.remove(&module);
                 Ok(None)
             }
-            ToExecutor::Run(run) => self.start(*run),
+            ToExecutor::Run(run) => self.start(*run, None),
+            ToExecutor::RunWithin { run, lease } => self.start(*run, Some(lease)),
             ToExecutor::Kill { call, reason } => {
                 let line = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
                 if let Some(line) = line {
@@ -238,7 +239,15 @@ impl Executor {
                 }
                 Ok(None)
             }
+            ToExecutor::Grown { call, refused } => {
+                let line = self.calls.lock().unwrap_or_else(PoisonError::into_inner).get(&call).cloned();
+                if let Some(line) = line {
+                    line.grown(refused);
+                }
+                Ok(None)
+            }
             ToExecutor::Ping { n } => Ok(Some(FromExecutor::Pong { n })),
+            ToExecutor::Look { n, lease } => Ok(Some(self.look(n, lease))),
         }
     }
 
@@ -270,7 +279,21 @@ impl Executor {
         Ok(())
     }
 
-    fn start(&mut self, run: Run) -> Result<Option<FromExecutor>, WireError> {
+    /// Which calls wait; those that hold little memory give back what they might hold.
+    fn look(&self, n: u64, lease: u64) -> FromExecutor {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let waiting = calls.iter().filter(|(_, line)| line.activity.only_waits());
+        let (mut waits, mut gave_back) = (Vec::new(), Vec::new());
+        for (call, line) in waiting {
+            waits.push(*call);
+            if line.give_back(lease) {
+                gave_back.push(*call);
+            }
+        }
+        FromExecutor::Looked { n, waits, gave_back }
+    }
+
+    fn start(&mut self, run: Run, lease: Option<u64>) -> Result<Option<FromExecutor>, WireError> {
         let call = run.call;
         let refuse = |kind, message| FromExecutor::Done {
             call,
@@ -280,7 +303,7 @@ impl Executor {
         let Some(module) = self.modules.get(&run.module).cloned() else {
             return Ok(Some(refuse(FailKind::Unknown, format!("no module {} is loaded", run.module))));
         };
-        let line = Arc::new(Line::new(call, run.limits.log, run.limits.log_lines));
+        let line = Arc::new(Line::new(call, run.limits.log, run.limits.log_lines).within(lease));
         let (full, alone) = {
             let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
             if calls.contains_key(&call) {

@@ -51,7 +51,7 @@ async fn taken(limits: Limits) -> Taken {
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
     let (say, mut hear) = Connection::from_fd(there).unwrap().executor();
-    let link = Link::new(1, sender, Arc::default());
+    let link = Link::new(1, sender, Arc::default(), no_jobs());
     let broker = Arc::new(Recorder::default());
     let served = {
         let (link, broker): (_, Arc<dyn Broker>) = (Arc::clone(&link), Arc::<Recorder>::clone(&broker));
@@ -60,11 +60,16 @@ async fn taken(limits: Limits) -> Taken {
     let entry = entry();
     let caller = caller_of(&entry);
     let (ticket, end) = link.register(&caller, &limits);
-    link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), &limits).await.unwrap();
+    link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), (&limits, None)).await.unwrap();
     let call = ticket.call;
     let ToExecutor::Run(run) = hear.recv().await.unwrap().message else { panic!() };
     assert_eq!((run.call, run.imports_granted), (call, vec!["brine:host/grains".to_owned()]));
     Taken { link, broker, served, say, hear, call, ticket, end }
+}
+
+fn no_jobs() -> Arc<Jobs> {
+    let bounds = crate::admission::Bounds { max_running: 1, max_waiting: 0, max_queued: 0, memory: 1 << 30 };
+    Arc::new(Jobs::new(bounds))
 }
 
 fn entry() -> Entry {
@@ -221,7 +226,7 @@ async fn what_makes_no_sense_ends_the_executor_or_nothing() {
         .await
         .unwrap();
     assert_eq!(it.served.await.unwrap(), "said twice that it is ready");
-    it.link.died(&"broke".into());
+    it.link.died(&"broke".into(), 0, false);
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
 }
 
@@ -234,7 +239,7 @@ async fn bytes_that_are_no_message_end_the_executor() {
         let mut socket = std::os::unix::net::UnixStream::from(there);
         socket.write_all(bytes).unwrap();
         let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
-        let why = Link::new(1, sender, Arc::default()).serve(receiver, &broker).await;
+        let why = Link::new(1, sender, Arc::default(), no_jobs()).serve(receiver, &broker).await;
         assert!(why.starts_with("broke the protocol ("), "{why}");
     }
 }
@@ -243,12 +248,35 @@ async fn bytes_that_are_no_message_end_the_executor() {
 #[tokio::test]
 async fn the_dead_answer_nobody() {
     let it = taken(Limits::default()).await;
-    assert_eq!(it.link.died(&"was killed by signal 9".into()), 1);
+    assert_eq!(it.link.died(&"was killed by signal 9".into(), 0, false).jobs, 1);
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(how) if &*how == "was killed by signal 9"));
     let (_, end) = it.link.register(&caller_of(&entry()), &Limits::default());
-    assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
+    assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
     let code = async { Ok(tempfile::tempfile().unwrap()) };
     assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
+}
+
+/// What it had not read it had not begun, and another one may do it; and who did not run is not to blame.
+#[tokio::test]
+async fn only_what_was_read_had_begun() {
+    let mut it = taken(Limits::default()).await;
+    let entry = entry_of(2);
+    let caller = caller_of(&entry);
+    let (ticket, end) = it.link.register(&caller, &Limits::default());
+    let before = it.link.written.load(Ordering::Acquire);
+    let arguments = (vec![0x91, 7], vec![0x80]);
+    let back = it.link.start(&ticket, &caller, &entry, "f", arguments.clone(), (&Limits::default(), Some(5))).await;
+    assert_eq!(back.unwrap(), arguments);
+    let sent = it.link.written.load(Ordering::Acquire) - before;
+    assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::RunWithin { lease: 5, .. }));
+    // All but its first byte.
+    let remains = it.link.died(&"was killed by signal 9".into(), sent - 1, false);
+    assert_eq!((remains.jobs, remains.blamed), (1, true));
+    assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
+    assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)));
+    let standing = |content: u8| it.link.suspects.standing(&entry.name, Sha256Hex::from([content; 32]));
+    assert_eq!(standing(1), Ok(crate::suspects::Standing::Convicted));
+    assert_eq!(standing(2), Ok(crate::suspects::Standing::Trusted));
 }
 
 /// An executor that can be asked to load.
@@ -256,7 +284,7 @@ fn loader(suspects: &Arc<Suspects>) -> (Arc<Link>, Sender<FromExecutor>, Receive
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
     let (say, hear) = Connection::from_fd(there).unwrap().executor();
-    let link = Link::new(1, sender, Arc::clone(suspects));
+    let link = Link::new(1, sender, Arc::clone(suspects), no_jobs());
     let served = Arc::clone(&link);
     tokio::spawn(async move {
         let broker: Arc<dyn Broker> = Arc::new(Recorder::default());
@@ -291,7 +319,7 @@ async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others
         assert_eq!(asked_to_load(&mut hear).await, bad.key);
         let second = load(&link, &good);
         assert_eq!(asked_to_load(&mut hear).await, good.key);
-        link.died(&"was killed by signal 11".into());
+        assert!(link.died(&"was killed by signal 11".into(), 0, false).blamed);
         for load in [first, second] {
             let why = load.await.unwrap().unwrap_err();
             assert_eq!(why, "the executor ended while it loaded the module");
@@ -328,7 +356,7 @@ async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
         say.send(&answer).await.unwrap();
         let failed = matches!(answer, FromExecutor::LoadFailed { .. });
         assert_eq!(loading.await.unwrap(), if failed { Err("no".to_owned()) } else { Ok(()) });
-        link.died(&"was killed by signal 9".into());
+        link.died(&"was killed by signal 9".into(), 0, false);
     }
     assert_eq!(suspects.set_aside(module), None);
 }
@@ -341,11 +369,12 @@ async fn an_executor_that_does_not_read_is_ended() {
     let caller = caller_of(&entry);
     let (ticket, end) = it.link.register(&caller, &Limits::default());
     let large = (vec![0xc0; 8 << 20], vec![0x80]);
-    it.link.start(&ticket, &caller, &entry, "f", large, &Limits::default()).await.unwrap();
+    it.link.start(&ticket, &caller, &entry, "f", large, (&Limits::default(), None)).await.unwrap();
     assert_eq!(it.link.condemned().await, "did not read what it was sent");
     // What its supervisor does then.
-    assert_eq!(it.link.died(&"did not read what it was sent and was ended".into()), 2);
-    assert!(matches!(end.await.unwrap(), CallEnd::Died(_)));
+    let remains = it.link.died(&"did not read what it was sent and was ended".into(), 0, false);
+    assert_eq!(remains.jobs, 1);
+    assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)), "half of it was sent");
 }
 
 /// A job that goes away before the executor was even told ends too, and an executor that goes on is ended.
@@ -378,7 +407,7 @@ async fn a_call_that_was_never_sent_is_forgotten() {
     let others = it.link.sender.lock().await;
     {
         let limits = Limits::default();
-        let start = it.link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), &limits);
+        let start = it.link.start(&ticket, &caller, &entry, "f", (vec![0x90], vec![0x80]), (&limits, None));
         assert!(futures_util::poll!(std::pin::pin!(start)).is_pending());
     }
     let call = ticket.call;

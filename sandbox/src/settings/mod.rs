@@ -24,10 +24,12 @@ pub(crate) use values::{is_user, why_not_absolute};
 use crate::policy::{Entry, Rules};
 use crate::{CompileLimits, Limits, Policy};
 
-/// Jobs at the same time on a machine with few cores: most wait rather than compute, and an idle instance is 40 KB.
+/// Jobs that compute at the same time on a machine with few cores: most wait for a moment again and again.
 const MIN_RUNNING: usize = 16;
 /// And with many: four a core.
 const RUNNING_PER_CORE: usize = 4;
+/// Jobs that have begun and wait for something: each costs some 100 KB, a place for its calls to the host, and what memory it holds.
+const MAX_WAITING: usize = 256;
 /// Jobs that wait: a burst of a large highstate, and a bound to what a master can pile up.
 const MAX_QUEUED: usize = 1_000;
 /// Executors with direct grants cost some MB each, and a few milliseconds to start.
@@ -46,6 +48,8 @@ pub struct Settings {
     pub keys: Option<String>,
     /// `max_running`
     pub max_running: usize,
+    /// `max_waiting`
+    pub max_waiting: usize,
     /// `max_queued`
     pub max_queued: usize,
     /// `compile`
@@ -68,6 +72,7 @@ impl Default for Settings {
             policy: Policy::default(),
             keys: None,
             max_running: MIN_RUNNING.max(RUNNING_PER_CORE * cores),
+            max_waiting: MAX_WAITING,
             max_queued: MAX_QUEUED,
             compile: CompileLimits::default(),
             user: None,
@@ -115,6 +120,7 @@ impl Settings {
                 "revoked" => settings.policy.revoked = signers::revoked(&path, value)?,
                 "keys" => settings.keys = Some(values::text(&path, value)?.to_owned()),
                 "max_running" => settings.max_running = values::count(&path, value, 1..=1_000)?,
+                "max_waiting" => settings.max_waiting = values::count(&path, value, 0..=2_000)?,
                 "max_queued" => settings.max_queued = values::count(&path, value, 0..=1_000_000)?,
                 "user" => settings.user = Some(values::user(&path, value)?),
                 "require_second_wall" => settings.require_second_wall = values::flag(&path, value)?,
@@ -123,8 +129,8 @@ impl Settings {
                 }
                 "total_memory" => settings.total_memory = values::size(&path, value, 64 << 20..=1 << 44)?,
                 _ => {
-                    let known = "user, require_second_wall, executor_idle, max_running, max_queued, total_memory, limits, compile, \
-                                 modules, masters, replace_standard, keys and revoked";
+                    let known = "user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, total_memory, \
+                                 limits, compile, modules, masters, replace_standard, keys and revoked";
                     return error(&path, format!("there is no such setting; there are {known}"));
                 }
             }

@@ -26,13 +26,13 @@ fn defaults() {
 #[test]
 fn limits() {
     let settings = Settings::read(&yaml(
-        "{limits: {memory: 128MiB, wall: 1.5s, cpu: 500ms, output: 2048, log: 1 K, log_lines: 5}, max_running: 3, user: 4711, \
+        "{limits: {memory: 128MiB, wall: 1.5s, cpu: 500ms, output: 2048, log: 1 K, log_lines: 5}, max_running: 3, max_waiting: 9, user: 4711, \
          require_second_wall: true, executor_idle: 5s, total_memory: 1GiB}",
     ))
     .unwrap();
     let limits = settings.limits;
     assert_eq!((limits.memory, limits.wall_ms, limits.cpu_ms, limits.log_lines), (128 << 20, 1_500, 500, 5));
-    assert_eq!((limits.output, limits.log, settings.max_running), (2048, 1024, 3));
+    assert_eq!((limits.output, limits.log, settings.max_running, settings.max_waiting), (2048, 1024, 3, 9));
     assert_eq!((settings.user.as_deref(), settings.require_second_wall), (Some("4711"), true));
     assert_eq!((settings.executor_idle, settings.total_memory), (Duration::from_secs(5), 1 << 30));
     fails("limits: {memory: \"1\"}", "sandbox:limits:memory: \"1\" is not between 65536 and 4294967296 bytes");
@@ -50,7 +50,7 @@ fn limits() {
     fails("require_second_wall: 1", "sandbox:require_second_wall: true or false is expected, not 1");
     fails(
         "moduls: {}",
-        "sandbox:moduls: there is no such setting; there are user, require_second_wall, executor_idle, max_running, max_queued, \
+        "sandbox:moduls: there is no such setting; there are user, require_second_wall, executor_idle, max_running, max_waiting, max_queued, \
          total_memory, limits, compile, modules, masters, replace_standard, keys and revoked",
     );
 }

@@ -9,6 +9,7 @@ use super::decisions::Seen;
 use super::held::Why;
 use super::{Decided, Entry, Files, Held, InstallError, Module, Store, executor_key, hash, off_thread};
 use crate::ModuleName;
+use crate::admission::History;
 use crate::policy::{Policy, Subject};
 use crate::signature::{self, KeyId, Signed};
 
@@ -103,6 +104,7 @@ impl Store {
                 let entry = Entry {
                     key: executor_key(name, sha256, &grants),
                     name: name.clone(),
+                    history: Arc::new(History::new(module.info.functions.len())),
                     module: Arc::new(module),
                     grants,
                     standard: rules.standard,

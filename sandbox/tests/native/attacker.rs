@@ -43,7 +43,12 @@ pub(crate) fn main(args: &[String]) -> ExitCode {
                     code = received.file;
                     sender.send(&FromExecutor::Loaded { module }).await.unwrap();
                 }
-                ToExecutor::Run(run) => {
+                ToExecutor::Ping { n } => sender.send(&FromExecutor::Pong { n }).await.unwrap(),
+                ToExecutor::Look { n, .. } => {
+                    let looked = FromExecutor::Looked { n, waits: Vec::new(), gave_back: Vec::new() };
+                    sender.send(&looked).await.unwrap();
+                }
+                ToExecutor::Run(run) | ToExecutor::RunWithin { run, .. } => {
                     let value = match run.function.as_str() {
                         "ping" => rmp_serde::to_vec(&true).unwrap(),
                         "attacks" => attack(&run, code.as_ref()),

@@ -120,6 +120,7 @@ fn config(dir: &Path, policy: &serde_json::Value) -> SandboxConfig {
         limits: Limits { wall_ms: 20_000, ..Limits::default() },
         policy: Settings::read(&from_json(policy)).map_or_else(|error| panic!("{error}"), |settings| settings.policy),
         max_running: 8,
+        max_waiting: 0,
         max_queued: 8,
         total_memory: 4 << 30,
         executor_idle: DEADLINE,

@@ -10,6 +10,27 @@ pub(crate) fn number(n: u32) -> String {
     )
 }
 
+/// `nap(ns: u64)` sleeps, by WASI's clock; `number() -> u32` is 5.
+pub(crate) const NAPS: &str = r#"(component
+    (import "wasi:io/poll@0.2.0" (instance $poll
+        (export "pollable" (type $pollable (sub resource)))
+        (export "[method]pollable.block" (func (param "self" (borrow $pollable))))))
+    (alias export $poll "pollable" (type $pollable))
+    (import "wasi:clocks/monotonic-clock@0.2.0" (instance $clock
+        (alias outer 1 $pollable (type $pollable))
+        (export "subscribe-duration" (func (param "when" u64) (result (own $pollable))))))
+    (core func $subscribe (canon lower (func $clock "subscribe-duration")))
+    (core func $block (canon lower (func $poll "[method]pollable.block")))
+    (core module $m
+        (import "host" "subscribe" (func $subscribe (param i64) (result i32)))
+        (import "host" "block" (func $block (param i32)))
+        (func (export "nap") (param i64) (call $block (call $subscribe (local.get 0))))
+        (func (export "number") (result i32) i32.const 5))
+    (core instance $i (instantiate $m (with "host" (instance
+        (export "subscribe" (func $subscribe)) (export "block" (func $block))))))
+    (func (export "nap") (param "ns" u64) (canon lift (core func $i "nap")))
+    (func (export "number") (result u32) (canon lift (core func $i "number"))))"#;
+
 /// `ask() -> bool` asks the broker (`brine:host/jobs`, function `kill`) and returns what it says; `spin()` does not end;
 /// `number() -> u32` is 7.
 pub(crate) const ASKS: &str = r#"(component

@@ -1,6 +1,6 @@
 //! Executors die, hang, and do so again and again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_sandbox::Sandbox;
 use rmpv::Value;
@@ -63,42 +63,170 @@ async fn an_idle_executor_that_dies_is_started_again() {
     sandbox.shutdown().await;
 }
 
+/// Who ends it from outside, again and again, ends nobody's job: nothing ran, so that nothing is to blame, and jobs wait for the next one.
+#[tokio::test(flavor = "multi_thread")]
+async fn deaths_that_no_module_is_to_blame_for_refuse_no_job() {
+    let home = Home::new();
+    let (sandbox, _grip) = home.start().await;
+    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
+    for _ in 0..6 {
+        let pid = sandbox.executor_pid();
+        pid.into_iter().for_each(kill);
+        until("its end", || sandbox.executor_pid() != pid).await;
+        let began = Instant::now();
+        assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+    sandbox.shutdown().await;
+}
+
+/// One that cannot be started is not tried all the time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_loop_is_bounded_and_over_after_a_pause() {
     let mut home = Home::new();
     home.restarts.deaths = 3;
     home.restarts.pause = Duration::from_secs(3);
+    let folder = tempfile::tempdir().unwrap();
+    let (program, mark) = (folder.path().join("brine-executor"), folder.path().join("broken"));
+    let real = home.config.executor.display();
+    let script = format!("#!/bin/sh\nif [ -e {} ]; then exit 3; fi\nexec {real} \"$@\"\n", mark.display());
+    std::fs::write(&program, script).unwrap();
+    for path in [folder.path(), &program] {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    home.config.executor = program;
     let (sandbox, _grip) = home.start().await;
     sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
-    let mut pid = sandbox.executor_pid().unwrap();
-    for _ in 0..2 {
-        kill(pid);
-        pid = another_executor(&sandbox, pid).await;
-    }
+    let pid = sandbox.executor_pid().unwrap();
+    std::fs::write(&mark, "").unwrap();
     kill(pid);
     until("the pause", || sandbox.executor_pid().is_none()).await;
     // Refused at once, not after a wait; the one that comes in the moment before the pause may wait for it.
     let text = failure(&call(&sandbox, "mine.number").await).to_owned();
-    let expect = "The sandbox is not available: its executor died 3 times within 30 s, the last time it was killed by signal 9; \
-                  it is started again in ";
+    let expect =
+        "The sandbox is not available: its executor died 3 times within 30 s, the last time it did not start: ";
     assert!(text.starts_with(expect), "{text}");
+    std::fs::remove_file(&mark).unwrap();
     another_executor(&sandbox, pid).await;
     assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
     sandbox.shutdown().await;
 }
 
-/// An executor that does not move any more: jobs end all the same, and it is replaced.
+/// The pid of the executor in which suspects run.
+async fn ward(sandbox: &Sandbox) -> u32 {
+    let ward = || sandbox.executor_pids().into_iter().find(|pid| Some(*pid) != sandbox.executor_pid());
+    until("a ward", || ward().is_some()).await;
+    ward().unwrap()
+}
+
+/// A module that ends its executor each time it runs: after the first time the others have theirs for themselves, and it is refused for
+/// longer each time.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hanging_executor_does_not_hold_jobs() {
-    let mut home = Home::new();
-    home.config.limits.wall_ms = 200;
-    let (sandbox, _grip) = home.start().await;
-    sandbox.install("mine", &wasm(&number(1)), None, "base").await.unwrap();
-    let pid = sandbox.executor_pid().unwrap();
-    signal(pid, Signal::STOP);
-    let text = failure(&call(&sandbox, "mine.number").await).to_owned();
-    assert_eq!(text, "mine.number was stopped: it did not end within its wall clock limit of 0.2 s");
-    another_executor(&sandbox, pid).await;
-    assert_eq!(call(&sandbox, "mine.number").await.value, Value::from(1));
+async fn a_module_that_kills_its_executor_hurts_only_itself() {
+    let home = Home::new().grant("*", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("deadly", &wasm(ASKS), None, "base").await.unwrap();
+    sandbox.install("good", &wasm(&number(1)), None, "base").await.unwrap();
+    let deadly = spawn(&sandbox, "1", "deadly.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    let first = sandbox.executor_pid().unwrap();
+    kill(first);
+    assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
+    let clean = another_executor(&sandbox, first).await;
+    let deadly = spawn(&sandbox, "2", "deadly.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    // Beside it all is well.
+    assert_eq!(call(&sandbox, "good.number").await.value, Value::from(1));
+    kill(ward(&sandbox).await);
+    assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
+    let text = failure(&call(&sandbox, "deadly.number").await).to_owned();
+    assert_eq!(
+        text,
+        "Module deadly is not run for 1 s: 2 times the executor it ran in died, and no other module ran there."
+    );
+    assert_eq!(call(&sandbox, "good.number").await.value, Value::from(1));
+    assert_eq!(sandbox.executor_pid(), Some(clean));
+    // It is tried again.
+    within("another try", async {
+        while !call(&sandbox, "deadly.number").await.success {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    // Another content is not to blame for it.
+    let other = ASKS.replace("i32.const 7", "i32.const 8");
+    sandbox.install("deadly", &wasm(&other), None, "base").await.unwrap();
+    let outcome = within("its end", spawn(&sandbox, "3", "deadly.number")).await.unwrap();
+    assert_eq!(outcome.value, Value::from(8));
+    assert_eq!(sandbox.executor_pid(), Some(clean));
+    sandbox.shutdown().await;
+}
+
+/// It ran beside the guilty one. It goes on at once, apart from both the guilty one and those that are trusted.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_innocent_module_goes_on_at_once() {
+    let home = Home::new().grant("*", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    for name in ["deadly", "innocent"] {
+        sandbox.install(name, &wasm(ASKS), None, "base").await.unwrap();
+    }
+    let both = [spawn(&sandbox, "1", "deadly.ask"), spawn(&sandbox, "2", "innocent.ask")];
+    for _ in &both {
+        within("a call", grip.arrived.recv()).await.unwrap();
+    }
+    let first = sandbox.executor_pid().unwrap();
+    kill(first);
+    for job in both {
+        assert!(failure(&within("its end", job).await.unwrap()).contains("did not finish"));
+    }
+    let clean = another_executor(&sandbox, first).await;
+    let deadly = spawn(&sandbox, "3", "deadly.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    let of_deadly = ward(&sandbox).await;
+    let innocent = spawn(&sandbox, "4", "innocent.ask");
+    within("its call", grip.arrived.recv()).await.unwrap();
+    assert_eq!(sandbox.executor_pids().len(), 3);
+    kill(of_deadly);
+    assert!(failure(&within("its end", deadly).await.unwrap()).contains("did not finish"));
+    grip.gate.send(true).unwrap();
+    assert_eq!(within("its end", innocent).await.unwrap().value, Value::from(true));
+    assert_eq!(call(&sandbox, "innocent.number").await.value, Value::from(7));
+    assert_eq!(sandbox.executor_pid(), Some(clean));
+    sandbox.shutdown().await;
+}
+
+/// What it had not begun the next one does; what it had begun is not done twice.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_executor_loses_no_job_that_had_not_begun() {
+    let home = Home::new().grant("mine", "jobs");
+    let (sandbox, mut grip) = home.start().await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    sandbox.install("other", &wasm(&number(1)), None, "base").await.unwrap();
+    assert_eq!(call(&sandbox, "other.number").await.value, Value::from(1));
+    // Asleep when it is stopped; and at work.
+    for at_work in [false, true] {
+        let begun = at_work.then(|| spawn(&sandbox, "1", "mine.ask"));
+        if at_work {
+            within("its call", grip.arrived.recv()).await.unwrap();
+        }
+        let pid = sandbox.executor_pid().unwrap();
+        signal(pid, Signal::STOP);
+        let began = Instant::now();
+        let jobs = (0..3).map(|_| call(&sandbox, "other.number"));
+        for outcome in futures_util::future::join_all(jobs).await {
+            assert_eq!(outcome.value, Value::from(1));
+        }
+        println!("after {:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        if let Some(begun) = begun {
+            assert_eq!(
+                failure(&within("its end", begun).await.unwrap()),
+                "mine.ask did not finish: the executor it ran in was stopped and was ended. The job may have been cut off \
+                 anywhere."
+            );
+            assert!(grip.arrived.try_recv().is_err(), "it was run twice");
+        }
+        assert_ne!(another_executor(&sandbox, pid).await, pid);
+    }
     sandbox.shutdown().await;
 }

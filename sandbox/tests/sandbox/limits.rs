@@ -97,7 +97,7 @@ async fn a_module_has_turns_of_its_own() {
     sandbox.shutdown().await;
 }
 
-/// The sum of what all may have is bounded, whatever the number of turns.
+/// The sum of what is lent to all is bounded, whatever the number of turns.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_wait_for_memory() {
     let mut home = Home::new().policy(&json!({ "modules": {
@@ -107,7 +107,8 @@ async fn jobs_wait_for_memory() {
     home.config.total_memory = 100 << 20;
     let home = home.standard("sys", &number(3));
     let (sandbox, mut grip) = home.start().await;
-    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    let large = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);
+    sandbox.install("mine", &wasm(&large), None, "base").await.unwrap();
     sandbox.install("small", &wasm(&number(1)), None, "base").await.unwrap();
     let running = spawn(&sandbox, "1", "mine.ask");
     within("its call", grip.arrived.recv()).await.unwrap();

@@ -32,11 +32,10 @@ async fn a_thousand_jobs_are_answered_or_refused() {
         let outcomes = at_once(&sandbox, "mine.number").await;
         let answered = outcomes.iter().filter(|outcome| outcome.value == Value::from(1)).count();
         let refused = outcomes.iter().filter(|outcome| {
+            let said = outcome.value.as_str().unwrap_or_default();
             !outcome.success
-                && outcome.value
-                    == Value::from(
-                        "The minion is busy: 16 jobs run and 700 wait. Try again, or raise sandbox:max_queued.",
-                    )
+                && said.starts_with("The minion is busy: ")
+                && said.ends_with(" wait. Try again, or raise sandbox:max_queued.")
         });
         let refused = refused.count();
         println!(
@@ -45,7 +44,7 @@ async fn a_thousand_jobs_are_answered_or_refused() {
             resident(pid)
         );
         assert_eq!((outcomes.len(), answered + refused), (JOBS, JOBS));
-        assert!(answered >= 716, "{answered}");
+        assert!(answered >= 714, "{answered}");
         assert_eq!(sandbox.instances(), 0);
     }
     let after = resident(pid);
@@ -66,7 +65,8 @@ async fn a_thousand_jobs_that_hang_are_ended_together() {
     let idle = resident(pid);
     let jobs = (0..JOBS).map(|_| sandbox.run(job("1", "mine.ask"), "mine.ask", vec![], vec![]));
     let kill = async {
-        for _ in 0..100 {
+        // An eighth of the turns is kept for other modules.
+        for _ in 0..88 {
             grip.arrived.recv().await.unwrap();
         }
         let began = Instant::now();

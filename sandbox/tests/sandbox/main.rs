@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, missing_docs)]
 
 mod components;
+mod crowds;
 mod deaths;
 mod descriptions;
 mod executors;

@@ -172,7 +172,10 @@ async fn calls_within_calls_are_bounded() {
     home.config.max_running = 1;
     home.config.limits.memory = 64 << 20;
     home.config.total_memory = 128 << 20;
-    let (sandbox, broker) = sandbox(&home).await;
+    let (sandbox, broker) = home.start_nesting().await;
+    // It has used more than a little, so that it begins with all of its limit.
+    let large = calls().replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 100)"#);
+    sandbox.install("mine", &wasm(&large), None, "base").await.unwrap();
     sandbox.install("number", &wasm(&number(1)), None, "base").await.unwrap();
     call(&sandbox, "mine.call0", "number.number").await;
     assert_eq!(outcomes(&broker)[0].value, Value::from(1));

@@ -141,6 +141,7 @@ impl Home {
             limits: Limits::default(),
             policy: Policy::default(),
             max_running: 8,
+            max_waiting: 0,
             max_queued: 8,
             total_memory: 4 << 30,
             executor_idle: Duration::from_secs(60),

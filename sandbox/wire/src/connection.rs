@@ -7,6 +7,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -87,6 +88,18 @@ impl Connection {
         Ok(Self { stream: UnixStream::from_std(stream)? })
     }
 
+    /// How many bytes of what was written to this end's peer are not read yet: `end` is the end that they wait at.
+    pub fn unread(end: &OwnedFd) -> io::Result<u64> {
+        Ok(rustix::io::ioctl_fionread(end)?)
+    }
+
+    /// Nothing more comes from this end, nor is anything taken there: whoever has the other one reads to the end and writes in vain.
+    /// For an end whose process has gone and that is kept for [`Connection::unread`].
+    pub fn hang_up(end: &OwnedFd) {
+        // Where there is no connection any more, there is nothing to end.
+        let _ = rustix::net::shutdown(end, rustix::net::Shutdown::Both);
+    }
+
     /// A connection and the other end of it, which is to become fd 0 of an executor. Both are close-on-exec.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (here, there) = StdStream::pair()?;
@@ -107,8 +120,14 @@ impl Connection {
 
     fn split<Out: Message, In: Message>(self) -> (Sender<Out>, Receiver<In>) {
         let stream = Arc::new(self.stream);
-        let sender =
-            Sender { stream: Arc::clone(&stream), buffer: Vec::new(), sent: 0, file: None, direction: PhantomData };
+        let sender = Sender {
+            stream: Arc::clone(&stream),
+            buffer: Vec::new(),
+            sent: 0,
+            written: Arc::default(),
+            file: None,
+            direction: PhantomData,
+        };
         let receiver =
             Receiver { stream, buffer: Vec::new(), start: 0, end: 0, files: VecDeque::new(), direction: PhantomData };
         (sender, receiver)
@@ -122,20 +141,41 @@ pub struct Sender<M> {
     /// One frame; more than nothing is left in it only while a send waits or after one was cancelled.
     buffer: Vec<u8>,
     sent: usize,
+    /// Bytes that the socket took, of all frames.
+    written: Arc<AtomicU64>,
     /// Goes with the first byte of the frame.
     file: Option<OwnedFd>,
     direction: PhantomData<fn(M)>,
 }
 
 impl<M: Message> Sender<M> {
+    /// What the other end has said and is not read here yet.
+    #[must_use]
+    pub fn inbox(&self) -> Inbox {
+        Inbox(Arc::clone(&self.stream))
+    }
+
+    /// How many bytes the socket has taken so far.
+    #[must_use]
+    pub fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.written)
+    }
+
     /// Sends a message. Waits while the socket is full. Cancel-safe for the connection: a frame that was begun is finished by the
     /// next send or [`Sender::flush`].
     pub async fn send(&mut self, message: &M) -> Result<(), WireError> {
+        self.send_noting(message, |_| {}).await
+    }
+
+    /// The same. Before the first byte of it goes it is noted which byte of all that is ever sent will be its last; from then on its frame
+    /// is sent, whoever finishes it.
+    pub async fn send_noting(&mut self, message: &M, note: impl FnOnce(u64)) -> Result<(), WireError> {
         if message.carries_file() {
             return Err(WireError::FileMissing);
         }
         self.flush().await?;
         frame::encode(message, &mut self.buffer)?;
+        note(self.written.load(Ordering::Acquire) + self.buffer.len() as u64);
         self.flush().await
     }
 
@@ -165,11 +205,24 @@ impl<M: Message> Sender<M> {
             };
             self.file = None;
             self.sent += written;
+            self.written.fetch_add(written as u64, Ordering::Release);
         }
         self.sent = 0;
         self.buffer.clear();
         self.buffer.shrink_to(KEEP_BUFFER);
         Ok(())
+    }
+}
+
+/// What the other end has said.
+#[derive(Debug, Clone)]
+pub struct Inbox(Arc<UnixStream>);
+
+impl Inbox {
+    /// Whether something of it is not read here yet.
+    #[must_use]
+    pub fn has_some(&self) -> bool {
+        rustix::io::ioctl_fionread(&*self.0).is_ok_and(|bytes| bytes > 0)
     }
 }
 

@@ -16,7 +16,7 @@ pub mod hosts;
 pub mod messages;
 pub mod ops;
 
-pub use connection::{Connection, Received, Receiver, Sender, WireError};
+pub use connection::{Connection, Inbox, Received, Receiver, Sender, WireError};
 pub use frame::MAX_FRAME;
 pub use messages::{
     DirectGrants, Directory, FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, Message, NetworkRule,

@@ -39,6 +39,13 @@ pub enum ToExecutor {
     },
     /// Call a function. Answered by exactly one `Done`.
     Run(Box<Run>),
+    /// The same for a call that may hold less than its limit of memory until it asks for all of it by `Grow`.
+    RunWithin {
+        /// The call.
+        run: Box<Run>,
+        /// Bytes.
+        lease: u64,
+    },
     /// End a call. Answered by its `Done` with [`FailKind::Killed`], unless it was done already.
     Kill {
         /// The call's number.
@@ -55,10 +62,24 @@ pub enum ToExecutor {
         /// One MessagePack value, or why there is none.
         result: Result<ByteBuf, HostError>,
     },
+    /// The answer to a `Grow`.
+    Grown {
+        /// The call's number.
+        call: u64,
+        /// Why it gets no more, where it does not.
+        refused: Option<String>,
+    },
     /// Are you there? Answered by `Pong`.
     Ping {
         /// Comes back in the `Pong`.
         n: u64,
+    },
+    /// Are you there, and which of your calls wait? Answered by `Looked`.
+    Look {
+        /// Comes back in the answer.
+        n: u64,
+        /// Calls that wait and hold no more bytes of memory than this give back what they might hold beyond it.
+        lease: u64,
     },
 }
 
@@ -119,10 +140,24 @@ pub enum FromExecutor {
         /// What it asks.
         op: HostOp,
     },
+    /// A call needs more memory than its lease. It waits for `Grown`.
+    Grow {
+        /// The call's number.
+        call: u64,
+    },
     /// The answer to `Ping`.
     Pong {
         /// As in the `Ping`.
         n: u64,
+    },
+    /// The answer to `Look`.
+    Looked {
+        /// As in the `Look`.
+        n: u64,
+        /// Calls that have waited for something outside their instance since the `Look` before, and have not computed.
+        waits: Vec<u64>,
+        /// Those of them that hold no more than the lease of this `Look` from now on, or ask before.
+        gave_back: Vec<u64>,
     },
 }
 

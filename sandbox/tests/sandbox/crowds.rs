@@ -1,0 +1,225 @@
+//! Crowds that sleep, hang, compute, hold memory or call others: a short job beside them does not wait for them.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use brine_sandbox::{JobContext, Sandbox};
+use futures_util::future::join_all;
+use rmpv::Value;
+use serde_json::json;
+
+use crate::components::{ASKS, NAPS, calls, number};
+use crate::support::{Home, call, failure, job, until, wasm, within};
+
+const PINGS: usize = 40;
+/// 99 of 100 short jobs take less than 250 ms on a machine that has nothing else to do; here the machine may. The crowds go on for much longer.
+const QUICK: Duration = Duration::from_secs(3);
+/// In most cases.
+const USUAL: Duration = Duration::from_millis(500);
+
+/// As a minion on two cores has it, with little memory.
+fn home(sandbox: &serde_json::Value) -> Home {
+    let mut home = Home::new().policy(sandbox);
+    (home.config.max_running, home.config.max_waiting, home.config.max_queued) = (16, 256, 1_000);
+    home.config.total_memory = 1 << 30;
+    home
+}
+
+fn granted() -> serde_json::Value {
+    json!({ "modules": { "*": { "jobs": true } } })
+}
+
+/// With a module `ping`, whose function was called before.
+async fn ready(sandbox: &Sandbox) {
+    sandbox.install("ping", &wasm(&number(1)), None, "base").await.unwrap();
+    assert_eq!(call(sandbox, "ping.number").await.value, Value::from(1));
+}
+
+/// The crowd, until it is killed.
+struct Crowd(Vec<tokio::task::JoinHandle<brine_sandbox::JobOutcome>>);
+
+fn crowd(sandbox: &Arc<Sandbox>, count: usize, fun: impl Fn(usize) -> (String, Vec<Value>)) -> Crowd {
+    let start = |n| {
+        let (sandbox, (fun, args)) = (Arc::clone(sandbox), fun(n));
+        let context = JobContext { function: fun.clone(), ..job("crowd", "") };
+        tokio::spawn(async move { sandbox.run(context, &fun, args, vec![]).await })
+    };
+    Crowd((0..count).map(start).collect())
+}
+
+impl Crowd {
+    /// Short jobs beside it.
+    async fn beside(self, what: &str, sandbox: &Sandbox) {
+        until("the crowd", || sandbox.instances() >= self.0.len().min(1_000)).await;
+        let mut took = Vec::new();
+        for _ in 0..PINGS {
+            let began = Instant::now();
+            assert_eq!(call(sandbox, "ping.number").await.value, Value::from(1), "beside {what}");
+            took.push(began.elapsed());
+        }
+        took.sort();
+        println!("beside {what}: p50 {:?}, p99 {:?}", took[PINGS / 2], took[PINGS - 1]);
+        assert!(took[PINGS / 2] < USUAL && took[PINGS - 1] < QUICK, "beside {what}: {took:?}");
+        let over = self.0.iter().filter(|job| job.is_finished()).count();
+        assert!(over <= self.0.len() / 2, "{over} of the crowd had ended");
+        sandbox.kill("crowd");
+        within("the crowd's end", join_all(self.0)).await;
+        until("the end of what it called", || sandbox.instances() == 0).await;
+    }
+}
+
+fn fun(name: &str) -> (String, Vec<Value>) {
+    (name.to_owned(), vec![])
+}
+
+/// Forty requests that hang, and sixteen turns: all have begun, and others do not notice.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_wait_in_the_host_hold_no_turn() {
+    let home = home(&granted());
+    let (sandbox, mut grip) = home.start().await;
+    ready(&sandbox).await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    let hanging = crowd(&sandbox, 40, |_| fun("mine.ask"));
+    for _ in 0..40 {
+        within("all of them in the host", grip.arrived.recv()).await.unwrap();
+    }
+    hanging.beside("jobs that hang", &sandbox).await;
+    // More than may even wait: the others are refused in plain words, and a short job is let by.
+    let many = crowd(&sandbox, 2_000, |_| fun("mine.ask"));
+    until("refusals", || many.0.iter().any(tokio::task::JoinHandle::is_finished)).await;
+    many.beside("more jobs than may wait", &sandbox).await;
+    sandbox.shutdown().await;
+}
+
+/// Those who sleep have no turn either, and all sleep at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_sleep_hold_no_turn() {
+    let home = home(&granted());
+    let (sandbox, _grip) = home.start().await;
+    ready(&sandbox).await;
+    sandbox.install("naps", &wasm(NAPS), None, "base").await.unwrap();
+    let nap = |seconds: u64| ("naps.nap".to_owned(), vec![Value::from(seconds * 1_000_000_000)]);
+    crowd(&sandbox, 40, |_| nap(25)).beside("jobs that sleep", &sandbox).await;
+    // Its own module's other jobs have turns too, and the first of them was never called before.
+    let naps = crowd(&sandbox, 40, |_| nap(25));
+    until("the crowd", || sandbox.instances() == 40).await;
+    let began = Instant::now();
+    assert_eq!(call(&sandbox, "naps.number").await.value, Value::from(5));
+    assert!(began.elapsed() < QUICK, "{:?}", began.elapsed());
+    naps.beside("jobs that sleep", &sandbox).await;
+    // Sixty naps and sixteen turns take as long as one.
+    let began = Instant::now();
+    let naps = crowd(&sandbox, 60, |_| nap(3));
+    for outcome in within("their ends", join_all(naps.0)).await {
+        assert!(outcome.unwrap().success);
+    }
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+    sandbox.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_compute_do_not_hold_up_short_ones() {
+    let home = home(&granted());
+    let (sandbox, _grip) = home.start().await;
+    ready(&sandbox).await;
+    sandbox.install("mine", &wasm(ASKS), None, "base").await.unwrap();
+    crowd(&sandbox, 40, |_| fun("mine.spin")).beside("jobs that compute", &sandbox).await;
+    // One that nobody has called yet, too.
+    let spinning = crowd(&sandbox, 40, |_| fun("mine.spin"));
+    until("the crowd", || sandbox.instances() == 40).await;
+    sandbox.install("late", &wasm(&number(2)), None, "base").await.unwrap();
+    let began = Instant::now();
+    assert_eq!(call(&sandbox, "late.number").await.value, Value::from(2));
+    assert!(began.elapsed() < QUICK, "{:?}", began.elapsed());
+    spinning.beside("jobs that compute", &sandbox).await;
+    sandbox.shutdown().await;
+}
+
+/// Sixty times 60 MiB of a GiB: the sum is never more than there is, and a small job finds room.
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_that_hold_memory_leave_room_for_small_ones() {
+    let home = home(&granted());
+    let (sandbox, mut grip) = home.start().await;
+    ready(&sandbox).await;
+    let holds = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 960)"#);
+    sandbox.install("mine", &wasm(&holds), None, "base").await.unwrap();
+    let holding = crowd(&sandbox, 60, |_| fun("mine.ask"));
+    // Fourteen of 64 MiB, and the rest for small ones.
+    for _ in 0..14 {
+        within("a holder", grip.arrived.recv()).await.unwrap();
+    }
+    holding.beside("jobs that hold memory", &sandbox).await;
+    // Each of them was within what there is.
+    let mut arrived = 14;
+    while grip.arrived.try_recv().is_ok() {
+        arrived += 1;
+    }
+    assert!(arrived <= 16, "{arrived} of 60 MiB at once");
+    sandbox.shutdown().await;
+}
+
+/// Of many modules and functions, none of which was ever called before.
+#[tokio::test(flavor = "multi_thread")]
+async fn crowds_of_many_modules_do_not_hold_up_short_jobs() {
+    let home = home(&granted());
+    let (sandbox, _grip) = home.start().await;
+    ready(&sandbox).await;
+    for n in 0..12 {
+        let other = ASKS.replace("i32.const 7", &format!("i32.const {n}"));
+        sandbox.install(&format!("m{n}"), &wasm(&other), None, "base").await.unwrap();
+    }
+    let functions = ["ask", "spin"];
+    let many = crowd(&sandbox, 120, |n| fun(&format!("m{}.{}", n % 12, functions[n % 2])));
+    many.beside("jobs of many modules", &sandbox).await;
+    sandbox.shutdown().await;
+}
+
+/// Jobs whose functions call others, which compute.
+#[tokio::test(flavor = "multi_thread")]
+async fn crowds_of_children_do_not_hold_up_short_jobs() {
+    let mut home = home(&granted());
+    home.config.total_memory = 12 << 30;
+    let (sandbox, _broker) = home.start_nesting().await;
+    ready(&sandbox).await;
+    sandbox.install("mine", &wasm(&calls()), None, "base").await.unwrap();
+    sandbox.install("other", &wasm(ASKS), None, "base").await.unwrap();
+    let calling = crowd(&sandbox, 40, |_| ("mine.call0".into(), vec![Value::from("mine.call1|other.spin")]));
+    // At least those that have a turn.
+    until("their children", || sandbox.instances() >= 40 + 2 * 10).await;
+    calling.beside("jobs that call others", &sandbox).await;
+    sandbox.shutdown().await;
+}
+
+/// What asked for memory and did not get it within its time says which limit that was; and nobody else paid for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_that_was_small_waits_for_the_memory_that_it_needs() {
+    let mut home = home(&json!({ "modules": { "*": { "jobs": true }, "grows": { "limits": { "wall": "2s" } } } }));
+    home.config.total_memory = 160 << 20;
+    let (sandbox, mut grip) = home.start().await;
+    ready(&sandbox).await;
+    // Small with one argument, and large with another.
+    let grows = r#"(component
+        (core module $m
+            (memory 1)
+            (func (export "grow") (param i32) (result i32) (memory.grow (local.get 0))))
+        (core instance $i (instantiate $m))
+        (func (export "grow") (param "pages" u32) (result s32) (canon lift (core func $i "grow"))))"#;
+    sandbox.install("grows", &wasm(grows), None, "base").await.unwrap();
+    let holds = ASKS.replace(r#"(memory (export "memory") 1)"#, r#"(memory (export "memory") 960)"#);
+    sandbox.install("mine", &wasm(&holds), None, "base").await.unwrap();
+    let grow = |pages: u32| sandbox.run(job("1", "grows.grow"), "grows.grow", vec![Value::from(pages)], vec![]);
+    assert_eq!(within("its end", grow(1)).await.value, Value::from(1));
+    let holding = crowd(&sandbox, 2, |_| fun("mine.ask"));
+    for _ in 0..2 {
+        within("a holder", grip.arrived.recv()).await.unwrap();
+    }
+    let outcome = within("its end", grow(900)).await;
+    assert!(failure(&outcome).contains("wall clock limit of 2 s"), "{outcome:?}");
+    assert_eq!(within("its end", grow(2)).await.value, Value::from(1));
+    // It gets it when there is room.
+    let large = grow(900);
+    let (outcome, _) = tokio::join!(within("its end", large), async { sandbox.kill("crowd") });
+    assert_eq!(outcome.value, Value::from(1));
+    within("the crowd's end", join_all(holding.0)).await;
+    sandbox.shutdown().await;
+}
