@@ -158,12 +158,9 @@ impl KeyStore {
     /// # Errors
     /// When it cannot be read.
     pub fn read(&self, status: Status, id: &str) -> Result<String, KeyStoreError> {
-        use std::io::Read as _;
         let path = self.path(status, id)?;
         let failed = |source| KeyStoreError::Io { what: "read", path: path.clone(), source };
-        let mut bytes = Vec::new();
-        std::fs::File::open(&path).and_then(|file| file.take(MAX_KEY).read_to_end(&mut bytes)).map_err(failed)?;
-        String::from_utf8(bytes)
+        String::from_utf8(brine_files::read_own(&path, MAX_KEY).map_err(failed)?)
             .map_err(|_| KeyStoreError::NotAKey { id: id.to_owned(), reason: "it is no text".to_owned() })
     }
 
@@ -219,7 +216,7 @@ impl KeyStore {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             if name.ends_with(".pub") && entry.path().is_file() {
-                let pem = std::fs::read_to_string(entry.path()).map_err(failed)?;
+                let pem = brine_files::read_named_text(&entry.path(), MAX_KEY).map_err(failed)?;
                 out.push((name, pem));
             }
         }

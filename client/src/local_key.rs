@@ -1,7 +1,5 @@
 //! The master's key for clients on its host: `cachedir/.<user>_key` (§7.1). Who can read it may command the master.
 
-use std::io::Read as _;
-
 use brine_protocol::secret::Secret;
 
 use crate::{ClientOpts, LogIn};
@@ -22,10 +20,8 @@ impl LocalKey {
         let user: String =
             opts.key_user().chars().map(|c| if matches!(c, '/' | '\\' | '\0') { '_' } else { c }).collect();
         let path = opts.cachedir.join(format!(".{user}_key"));
-        let mut text = String::new();
-        let read = std::fs::File::open(&path).and_then(|file| file.take(MAX_KEY).read_to_string(&mut text));
-        match read {
-            Ok(_) if !text.trim().is_empty() => Self { key: Secret::new(text), problem: None },
+        match brine_files::read_named_text(&path, MAX_KEY) {
+            Ok(text) if !text.trim().is_empty() => Self { key: Secret::new(text), problem: None },
             Ok(_) => Self::none(format!("the master's key file {} is empty; restart the master", path.display())),
             Err(error) => {
                 let advice = match error.kind() {

@@ -1,7 +1,6 @@
 //! Who a client says it is: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
 //! stands for those (PROTOCOL.md §7.2).
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -84,8 +83,7 @@ pub(crate) fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>
     if SystemTime::now().duration_since(written).is_ok_and(|age| age > expire) {
         return None;
     }
-    let mut text = String::new();
-    std::fs::File::open(file).ok()?.take(MAX_TOKEN).read_to_string(&mut text).ok()?;
+    let text = brine_files::read_named_text(file, MAX_TOKEN).ok()?;
     let token = Secret::new(text.trim().to_owned());
     (!token.expose().is_empty()).then_some(token)
 }

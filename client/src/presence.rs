@@ -36,7 +36,8 @@ impl Presence {
     /// None if its grains are not cached.
     fn is_connected(&self, id: &str) -> Option<bool> {
         let id: MinionId = id.parse().ok()?;
-        let packed = std::fs::read(self.cachedir.join("grains").join(format!("{id}.p"))).ok()?;
+        let path = self.cachedir.join("grains").join(format!("{id}.p"));
+        let packed = brine_files::read_own(&path, Limits::DISK.max_bytes as u64).ok()?;
         let grains = msgpack::decode_disk(&packed, &Limits::DISK).ok()?;
         Some(self.connected.has(&grains))
     }

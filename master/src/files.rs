@@ -1,12 +1,11 @@
 //! Files and folders with exact modes: nothing the master writes is ever readable by others, not even for a moment.
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{DirBuilder, File, Metadata, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) use brine_daemon::folders::make_dir;
-use rustix::fs::OFlags;
 
 /// Writes the whole file or nothing: a reader sees the old content or the new one, with exactly `mode`.
 pub(crate) fn write_atomic(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
@@ -31,31 +30,24 @@ pub(crate) fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Resul
     }
 }
 
-/// Reads a regular file of at most `max` bytes that is not a symlink; `None` if there is none.
+/// Reads a regular file of the master's own of at most `max` bytes that is not a symlink; `None` if there is none.
 pub(crate) fn read_regular(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, Metadata)>> {
-    // NONBLOCK: opening somebody's FIFO must not wait for its other end.
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+    opened(brine_files::open_own(path), max)
+}
+
+/// As [`read_regular`], of a file that the master gave to another user.
+pub(crate) fn read_given_away(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, Metadata)>> {
+    opened(brine_files::open_regular(path), max)
+}
+
+fn opened(file: io::Result<File>, max: u64) -> io::Result<Option<(Vec<u8>, Metadata)>> {
+    let file = match file {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(io::Error::other("it is a symlink, which is not followed here"));
-        }
         Err(e) => return Err(e),
     };
     let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    if metadata.len() > max {
-        return Err(io::Error::other(format!("it has {} bytes, more than the {max} that can be", metadata.len())));
-    }
-    let mut content = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
-    file.take(max + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > max {
-        return Err(io::Error::other(format!("it has more than the {max} bytes that can be")));
-    }
-    Ok(Some((content, metadata)))
+    Ok(Some((brine_files::read(&file, max)?, metadata)))
 }
 
 /// Makes a folder and its parents; new ones get mode 0700.
@@ -65,7 +57,7 @@ pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
 
 /// Makes an empty file of mode 0600 if there is none.
 pub(crate) fn touch_private(path: &Path) -> io::Result<()> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path).map(drop)
+    brine_files::append_own(path, 0o600).map(drop)
 }
 
 /// The folders in a folder, not following symlinks; none if it is not there.
@@ -113,7 +105,7 @@ mod tests {
         )
         .unwrap();
         assert!(read_regular(&dir.path().join("none"), 10).unwrap().is_none());
-        for (name, why) in [("big", "11 bytes"), ("link", "symlink"), ("fifo", "regular")] {
+        for (name, why) in [("big", "11 bytes"), ("link", "symbolic link"), ("fifo", "regular")] {
             let error = read_regular(&dir.path().join(name), 10).unwrap_err().to_string();
             assert!(error.contains(why), "{name}: {error}");
         }

@@ -11,6 +11,9 @@ use std::sync::Arc;
 use brine_protocol::keys::{KeyError, PrivateKey, PublicKey, write_file};
 use tracing::info;
 
+/// Bytes of `minion.pub`.
+const MAX_PUBLIC: u64 = 64 << 10;
+
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
@@ -80,7 +83,7 @@ impl Pki {
             key
         };
         let public = dir.join("minion.pub");
-        if fs::read_to_string(&public).ok().as_deref() != Some(key.public().to_pem().as_str()) {
+        if brine_files::read_named_text(&public, MAX_PUBLIC).ok().as_deref() != Some(key.public().to_pem().as_str()) {
             key.public().write_public(&public)?;
         }
         Ok(Self { dir: dir.to_owned(), key: Arc::new(key) })

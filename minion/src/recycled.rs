@@ -4,9 +4,8 @@
 //! that was freed within the last seconds before it gives out the next one, so that a minion with many jobs a second spent most of
 //! its time there. A file that is removed here is renamed into a folder of spare ones, and renamed back when one is made.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -51,10 +50,16 @@ impl Recycled {
     /// Makes a file with this content, 0600, on the same file system. There is none of that name before. It is whole when it is
     /// there, but is not synced: what is found after a power failure may be an earlier content of the same file.
     pub(crate) fn create(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let put = |draft: PathBuf| {
+            let written = write(&draft, content).and_then(|()| fs::rename(&draft, path));
+            written.inspect_err(|_| drop(fs::remove_file(&draft)))
+        };
         let spare = if content.len() <= MAX_SPARE_BYTES { self.spare().files.pop() } else { None };
-        let draft = spare.unwrap_or_else(|| self.name());
-        let written = write(&draft, content).and_then(|()| fs::rename(&draft, path));
-        written.inspect_err(|_| drop(fs::remove_file(&draft)))
+        match spare.map(put) {
+            Some(Ok(())) => Ok(()),
+            // Somebody put something else there, or took it away.
+            Some(Err(_)) | None => put(self.name()),
+        }
     }
 
     /// Removes a file of `size` bytes.
@@ -82,7 +87,7 @@ impl Recycled {
 }
 
 fn write(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let mut file = brine_files::create_own(path, 0o600)?;
     file.write_all(content)?;
     let length = content.len() as u64;
     if file.metadata()?.len() == length { Ok(()) } else { file.set_len(length) }

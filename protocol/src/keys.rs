@@ -429,13 +429,7 @@ fn left_padded(n: &BoxedUint, size: usize) -> Option<Vec<u8>> {
 }
 
 fn read_key_file(path: &Path) -> Result<String, KeyError> {
-    use std::io::Read as _;
-    let read = || {
-        let mut text = String::new();
-        std::fs::File::open(path)?.take(MAX_KEY_FILE).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    read().map_err(|source| KeyError::File { path: path.to_owned(), source })
+    brine_files::read_named_text(path, MAX_KEY_FILE).map_err(|source| KeyError::File { path: path.to_owned(), source })
 }
 
 /// A PEM as Salt compares and sends it: stripped, LF between the lines, no trailing newline.

@@ -67,11 +67,8 @@ fn find(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
 
 fn read(path: &Path, named: bool) -> Result<String, String> {
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let file = brine_files::open_named(path).map_err(unreadable)?;
     let meta = file.metadata().map_err(unreadable)?;
-    if !meta.is_file() {
-        return Err("is not a file".into());
-    }
     let me = rustix::process::geteuid().as_raw();
     if !named && (meta.mode() & 0o022 != 0 || (meta.uid() != me && meta.uid() != 0)) {
         return Err(format!(

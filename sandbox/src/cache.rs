@@ -6,15 +6,14 @@
 //! description beside it and is checked on the very file that is handed over.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use brine_component::{MAX_DESCRIPTION, ModuleInfo, ReadError};
 use brine_sandbox_wire::Sha256Hex;
-use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -258,7 +257,7 @@ impl Stage {
 /// What the compiler, which read hostile bytes, said about a component: as bounded as what is kept of it.
 pub(crate) fn described(file: &Path) -> io::Result<Result<ModuleInfo, ReadError>> {
     let mut text = Vec::new();
-    File::open(file)?.take(MAX_DESCRIPTION as u64 + 1).read_to_end(&mut text)?;
+    brine_files::open_own(file)?.take(MAX_DESCRIPTION as u64 + 1).read_to_end(&mut text)?;
     Ok(ModuleInfo::parse(&text))
 }
 
@@ -272,20 +271,13 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 
 /// Opens a file that has to be this user's, ordinary, and nobody else's to write.
 fn open_own(path: &Path, owner: u32) -> Result<File, CacheError> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let custom = i32::try_from(flags.bits()).expect("open's flags are an int");
-    let file = match OpenOptions::new().read(true).custom_flags(custom).open(path) {
+    let tampered = |why: String| Err(CacheError::Tampered(why));
+    let file = match brine_files::open_regular(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(CacheError::Missing),
-        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-            return Err(CacheError::Tampered("it is a symbolic link".into()));
-        }
+        Err(error) if error.kind() == io::ErrorKind::Other => return tampered(error.to_string()),
         other => other?,
     };
     let meta = file.metadata()?;
-    let tampered = |why: String| Err(CacheError::Tampered(why));
-    if !meta.is_file() {
-        return tampered("it is not a regular file".into());
-    }
     belongs_to(meta.uid(), owner).map_err(CacheError::Tampered)?;
     if meta.mode() & 0o022 != 0 {
         return tampered(format!("others can write it (mode {:o})", meta.mode() & 0o7777));

@@ -8,6 +8,7 @@ mod failures;
 mod job_store;
 mod keys;
 mod modules;
+mod odd_files;
 mod ping;
 mod presence;
 mod returners;

@@ -3,7 +3,6 @@
 //! Functions are asked of a few minions, and once in a while: what they said is kept in a file of the user's, so that not each
 //! press of a key is a job.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -97,9 +96,7 @@ fn kept(file: &Option<PathBuf>, find: impl FnOnce() -> Vec<String>) -> Vec<Strin
 fn read_fresh(file: &Path) -> Option<String> {
     let modified = file.metadata().ok()?.modified().ok()?;
     SystemTime::now().duration_since(modified).ok().filter(|age| *age < FRESH)?;
-    let mut text = String::new();
-    std::fs::File::open(file).ok()?.take(MAX_KEPT).read_to_string(&mut text).ok()?;
-    Some(text)
+    brine_files::read_named_text(file, MAX_KEPT).ok()
 }
 
 /// Files and folders of this host whose paths begin so; folders end in a slash.

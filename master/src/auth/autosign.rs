@@ -161,13 +161,17 @@ impl Pattern {
 }
 
 fn read_trusted(path: &Path, permissive: bool) -> Option<(String, Stamp)> {
-    let metadata = std::fs::metadata(path).ok()?;
-    if !metadata.is_file() || metadata.len() > LIST_BYTES_MAX || !is_trusted(path, &metadata, permissive) {
-        return None;
-    }
-    let text =
-        std::fs::read_to_string(path).inspect_err(|e| tracing::warn!("cannot read {}: {e}", path.display())).ok()?;
-    Some((text, (metadata.modified().ok()?, metadata.len())))
+    let read = || {
+        let file = brine_files::open_named(path)?;
+        let metadata = file.metadata()?;
+        if !is_trusted(path, &metadata, permissive) {
+            return Ok(None);
+        }
+        let text = String::from_utf8(brine_files::read(&file, LIST_BYTES_MAX)?).map_err(std::io::Error::other)?;
+        Ok(Some((text, (metadata.modified()?, metadata.len()))))
+    };
+    let read: std::io::Result<_> = read();
+    read.inspect_err(|e| tracing::warn!("cannot read {}: {e}", path.display())).ok()?
 }
 
 /// Who can write such a file can let anyone in.

@@ -63,7 +63,7 @@ impl LocalKeys {
             return Ok(None);
         }
         let path = key_path(cachedir, user);
-        let existing = files::read_regular(&path, KEY_MAX)?
+        let existing = files::read_given_away(&path, KEY_MAX)?
             .and_then(|(content, _)| String::from_utf8(content).ok())
             .map(|text| Secret::new(text.trim().to_owned()))
             .filter(|text| text.expose().len() >= KEY_MIN);

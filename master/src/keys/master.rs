@@ -7,6 +7,9 @@ use std::sync::Arc;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{self, PrivateKey, PrivateOps};
 
+/// Bytes of `master.pub`.
+const PUBLIC_MAX: u64 = 64 << 10;
+
 /// Why the master has no key to work with.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
@@ -87,8 +90,8 @@ impl MasterKey {
             }
             Err(source) => return Err(MasterKeyError::Unusable(keys::KeyError::File { path: private, source })),
         };
-        let matches =
-            std::fs::read_to_string(&public).is_ok_and(|pem| keys::clean_pem(&pem) == key.public().clean_pem());
+        let matches = brine_files::read_named_text(&public, PUBLIC_MAX)
+            .is_ok_and(|pem| keys::clean_pem(&pem) == key.public().clean_pem());
         if !matches
             && std::fs::symlink_metadata(&public).is_err()
             && let Err(error) = key.public().write_public(&public)

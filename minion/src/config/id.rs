@@ -1,13 +1,15 @@
 //! The minion's id: from the command line, the configuration, the cache of an earlier start, or the host's name.
 
 use std::fmt;
-use std::fs;
 use std::path::PathBuf;
 
 use brine_protocol::config::Config;
 use brine_protocol::ids::MinionId;
 
 use super::OptsError;
+
+/// Bytes of `minion_id`: an id and a line's end.
+const MAX_CACHE: u64 = 4096;
 
 /// Where the id was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,14 +49,14 @@ pub(super) fn find(config: &Config, given: Option<&str>) -> Result<(MinionId, Id
     }
     let caching = config.value("minion_id_caching").is_none_or(|v| v.as_bool() != Some(false));
     let cache = config.dir().join("minion_id");
-    if caching && let Ok(text) = fs::read_to_string(&cache) {
+    if caching && let Ok(text) = brine_files::read_named_text(&cache, MAX_CACHE) {
         let text = text.trim_start_matches('\u{feff}').lines().next().unwrap_or_default().trim();
         if !text.is_empty() && text != "localhost" {
             return checked(text, IdSource::Cache(cache));
         }
     }
     let (id, source) = checked(&from_host(config), IdSource::HostName)?;
-    if caching && let Err(e) = fs::write(&cache, id.as_str()) {
+    if caching && let Err(e) = brine_protocol::keys::write_file(&cache, id.as_str().as_bytes(), 0o644) {
         tracing::warn!("cannot keep the minion's id in {}: {e}", cache.display());
     }
     Ok((id, source))
@@ -87,6 +89,8 @@ fn from_host(config: &Config) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use brine_protocol::config::Role;
 

@@ -5,9 +5,9 @@
 //! publish key's hash and the serial. It is written in place without syncing: what a power failure takes is a window of
 //! a few seconds, and a process that is killed loses nothing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use brine_protocol::crypticle::AesKey;
@@ -23,8 +23,7 @@ pub(super) struct SerialFile {
 
 impl SerialFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-        Ok(Self { file })
+        Ok(Self { file: brine_files::create_own(path, 0o600)? })
     }
 
     /// The highest serial seen under this key; 0 for another key.

@@ -37,7 +37,7 @@ pub enum GrainsFileError {
 /// Reads the grains file; `None` where there is none or it is empty.
 pub(super) fn load(path: &Path) -> Result<Option<Vec<(Value, Value)>>, GrainsFileError> {
     use std::io::Read;
-    let file = match std::fs::File::open(path) {
+    let file = match brine_files::open_named(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(GrainsFileError::Read { path: path.to_owned(), source }),
@@ -69,6 +69,11 @@ mod tests {
         for (text, ok) in [("role: web\nnested: {a: 1}\n", true), ("", true), ("- a\n- b\n", false), ("a: [", false)] {
             std::fs::write(&path, text).unwrap();
             assert_eq!(load(&path).is_ok(), ok, "{text}");
+        }
+        for tag in ["!!python/object/apply:os.system", "!!python/name:os.system", "!include", "!!python/tuple"] {
+            std::fs::write(&path, format!("role: {tag} ['touch /tmp/x']\n")).unwrap();
+            let error = load(&path).unwrap_err().to_string();
+            assert!(error.contains("could not determine a constructor"), "CVE-2025-62348: {error}");
         }
         std::fs::write(&path, vec![b'#'; MAX_FILE_BYTES as usize + 1]).unwrap();
         assert!(matches!(load(&path), Err(GrainsFileError::TooLong { .. })));

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -177,12 +177,7 @@ impl ProcDir {
     }
 
     fn read(&self, jid: &Jid) -> Option<Value> {
-        let mut bytes = Vec::new();
-        let file = fs::File::open(self.dir.join(jid.as_str())).ok()?;
-        file.take(MAX_RECORD_BYTES + 1).read_to_end(&mut bytes).ok()?;
-        if bytes.len() as u64 > MAX_RECORD_BYTES {
-            return None;
-        }
+        let bytes = brine_files::read_own(&self.dir.join(jid.as_str()), MAX_RECORD_BYTES).ok()?;
         msgpack::decode(&bytes, &msgpack::Limits::DISK).ok().filter(|load| load.entries().is_some())
     }
 }

@@ -39,10 +39,7 @@ impl Partials {
     pub(super) async fn of_installed(&self, name: &ModuleName, said: &FileHash) -> Part {
         let file = self.dir.with_file_name(format!("{name}.wasm"));
         let max = self.max;
-        let read = tokio::task::spawn_blocking(move || {
-            let mut content = Vec::new();
-            File::open(file)?.take(max).read_to_end(&mut content).map(|_| content)
-        });
+        let read = tokio::task::spawn_blocking(move || brine_files::read_own(&file, max));
         let content = read.await.unwrap_or_else(|error| Err(io::Error::other(error))).unwrap_or_default();
         // If it is not, the fetch notices as with all that was kept.
         self.part(name, said, None, (None, content))
@@ -121,6 +118,9 @@ fn locked(file: File) -> io::Result<File> {
 }
 
 fn read(path: &Path, max: u64) -> io::Result<(File, Vec<u8>)> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        fs::remove_file(path)?; // somebody else's, in the way of what is to be kept here
+    }
     let file = locked(options().open(path)?)?;
     let mut content = Vec::new();
     (&file).take(max + 1).read_to_end(&mut content)?;

@@ -72,7 +72,7 @@ impl Unsynced {
             return;
         }
         // Opened again, so that what waits for a slow disk holds no descriptors. The folder too: the file got its name by renaming.
-        let synced = File::open(spool.dir.join(&self.name))
+        let synced = brine_files::open_own(&spool.dir.join(&self.name))
             .and_then(|file| file.sync_data())
             .and_then(|()| File::open(&spool.dir)?.sync_all());
         match synced {
@@ -177,7 +177,7 @@ impl Spool {
     /// Reads a return back; `None` where it is gone or broken, and then it is forgotten.
     pub fn read(&self, entry: &Entry) -> Option<Value> {
         let path = self.dir.join(&entry.name);
-        let load = fs::read(&path).ok().and_then(|bytes| decode(&bytes));
+        let load = read(&path);
         if load.is_none() {
             warn!(file = %path.display(), "a return in the spool cannot be read; it is removed");
             self.remove(entry);
@@ -222,7 +222,7 @@ fn recover(dir: &Path, name: &str) -> Option<String> {
         warn!(file = %path.display(), "not a return; it is left alone");
         return None;
     }
-    let load = fs::read(&path).ok().and_then(|bytes| decode(&bytes));
+    let load = read(&path);
     // A power failure may have left another return's content under this name.
     let whole = load.is_some_and(|load| load.get_text("jid") == final_name.split_once('-').map(|(_, jid)| jid));
     if whole && (final_name == name || fs::rename(&path, dir.join(&final_name)).is_ok()) {
@@ -231,6 +231,10 @@ fn recover(dir: &Path, name: &str) -> Option<String> {
     warn!(file = %path.display(), "a return that a crash left torn is dropped");
     let _ = fs::remove_file(&path);
     None
+}
+
+fn read(path: &Path) -> Option<Value> {
+    decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?)
 }
 
 fn decode(bytes: &[u8]) -> Option<Value> {

@@ -1,7 +1,6 @@
 //! Reading configuration files and what they include, as Salt merges them: files of one include list are merged deeply,
 //! and the result replaces the main file's keys.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::{ConfigError, yaml};
@@ -49,13 +48,8 @@ pub(super) fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
 
 fn read(path: &Path, trust: Trust<'_>) -> Result<Value, ConfigError> {
     trust(path).map_err(ConfigError::Untrusted)?;
-    let read = || {
-        let mut text = String::new();
-        let limit = u64::try_from(yaml::MAX_TEXT).unwrap_or(u64::MAX).saturating_add(1);
-        std::fs::File::open(path)?.take(limit).read_to_string(&mut text)?;
-        Ok(text)
-    };
-    parse(&read().map_err(|source| ConfigError::Read { path: path.to_owned(), source })?, path)
+    let text = brine_files::read_named_text(path, u64::try_from(yaml::MAX_TEXT).unwrap_or(u64::MAX));
+    parse(&text.map_err(|source| ConfigError::Read { path: path.to_owned(), source })?, path)
 }
 
 fn included(

@@ -73,12 +73,16 @@ impl Target {
 
 /// The entries with these keys of the grains or the pillar in a file; what is not there or cannot be read is none.
 pub fn read_entries(path: &Path, keys: &Keys) -> Option<Value> {
-    let size = std::fs::metadata(path).ok()?.len();
-    if size > DATA_BYTES_MAX {
-        tracing::warn!("{} has {size} bytes and is not read", path.display());
-        return None;
-    }
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = match brine_files::read_own(path, DATA_BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            use std::io::ErrorKind::{NotFound, PermissionDenied};
+            if !matches!(error.kind(), NotFound | PermissionDenied) {
+                tracing::warn!("{} is not read: {error}", path.display());
+            }
+            return None;
+        }
+    };
     let decoded = match keys {
         Keys::All => msgpack::decode(&bytes, &Limits::REQUEST),
         Keys::These(keys) => msgpack::decode_entries(&bytes, &Limits::REQUEST, &|key| keys.contains(key)),

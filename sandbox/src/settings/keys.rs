@@ -1,7 +1,7 @@
 //! The keys that the configuration names: lines, files beside it, and the owner's folder of keys.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -158,11 +158,9 @@ fn read_key(path: &str, file: &Path, written: &str) -> Result<SigningKey> {
     if let Some(why) = others_may_write(file) {
         return error(path, why);
     }
-    let mut text = String::new();
-    let read = fs::File::open(file).and_then(|file| file.take(MAX_KEY_FILE).read_to_string(&mut text));
-    match read {
+    match brine_files::read_named_text(file, MAX_KEY_FILE) {
         Err(error) => cannot(format!("cannot be read: {error}")),
-        Ok(_) => match SigningKey::file(&text, written) {
+        Ok(text) => match SigningKey::file(&text, written) {
             Some(key) => Ok(key),
             None => cannot("has none in it: a line of comment and a line that begins with RW are expected".to_owned()),
         },

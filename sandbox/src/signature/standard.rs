@@ -1,8 +1,7 @@
 //! The package's modules: signed when the package was built, with a key made for that build, whose public half is beside them. What
 //! was altered or got there otherwise is left out.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use super::{SignatureError, SigningKey, verify};
@@ -27,11 +26,10 @@ pub(crate) enum StandardKey {
 impl StandardKey {
     /// Looks into the folder of the package's modules.
     pub(crate) fn look(folder: &Path) -> Self {
-        let mut text = String::new();
-        match File::open(folder.join(FILE)).and_then(|file| file.take(MAX_FILE).read_to_string(&mut text)) {
+        match brine_files::read_named_text(&folder.join(FILE), MAX_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::None,
             Err(error) => Self::Broken(format!("cannot be verified, because {FILE} cannot be read: {error}")),
-            Ok(_) => match SigningKey::file(&text, FILE) {
+            Ok(text) => match SigningKey::file(&text, FILE) {
                 Some(key) => Self::Key(key),
                 None => Self::Broken(format!("cannot be verified, because {FILE} has no key of minisign in it")),
             },

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -179,10 +179,9 @@ fn push<T>(list: &mut Vec<T>, item: T) {
 impl Decisions {
     /// Reads the file of this folder; without one there are none.
     pub(super) fn read(dir: &Path) -> io::Result<Self> {
-        let mut text = Vec::new();
-        match std::fs::File::open(dir.join(FILE)) {
+        let text = match brine_files::read_own(&dir.join(FILE), MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            file => file?.take(MAX_BYTES).read_to_end(&mut text)?,
+            text => text?,
         };
         let mut decisions: Self = serde_json::from_slice(&text)?;
         decisions.modules.values_mut().for_each(Decided::sort_out);

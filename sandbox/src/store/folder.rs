@@ -4,9 +4,9 @@
 //! `decisions.json` last: for who watches, that is the sign that all is there.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,15 +100,15 @@ impl Folder {
     }
 
     fn lock(&self, how: FlockOperation) -> io::Result<File> {
-        let mut options = OpenOptions::new();
-        let lock = options.create(true).truncate(false).write(true).mode(0o600).open(self.dir.join(LOCK))?;
+        let path = self.dir.join(LOCK);
+        let cannot = |why| io::Error::other(format!("{} cannot be used: {why}", path.display()));
+        let lock = brine_files::create_own(&path, 0o600).map_err(cannot)?;
         let since = Instant::now();
         loop {
             match rustix::fs::flock(&lock, how) {
                 Ok(()) => return Ok(lock),
                 Err(rustix::io::Errno::WOULDBLOCK) if since.elapsed() < PATIENCE => std::thread::sleep(TICK),
                 Err(rustix::io::Errno::WOULDBLOCK) => {
-                    let path = self.dir.join(LOCK);
                     return Err(io::Error::other(format!("another program keeps {} locked", path.display())));
                 }
                 Err(error) => return Err(error.into()),
@@ -255,7 +255,7 @@ impl Change<'_> {
 fn read(dir: &Path, name: &ModuleName, max: u64) -> io::Result<Option<Files>> {
     let bounded = |suffix: &str, max: u64| -> io::Result<Option<Bytes>> {
         let mut bytes = Vec::new();
-        match File::open(dir.join(format!("{name}.{suffix}"))) {
+        match brine_files::open_own(&dir.join(format!("{name}.{suffix}"))) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             file => file?.take(max).read_to_end(&mut bytes)?,
         };
@@ -268,9 +268,7 @@ fn read(dir: &Path, name: &ModuleName, max: u64) -> io::Result<Option<Files>> {
 }
 
 fn provenance(dir: &Path, name: &ModuleName) -> Option<Provenance> {
-    let mut json = Vec::new();
-    let file = File::open(dir.join(format!("{name}.json"))).ok()?;
-    file.take(MAX_PROVENANCE).read_to_end(&mut json).ok()?;
+    let json = brine_files::read_own(&dir.join(format!("{name}.json")), MAX_PROVENANCE).ok()?;
     serde_json::from_slice(&json).ok()
 }
 

@@ -1,8 +1,7 @@
 //! When modules were last fetched from where. A master that is away, or one that keeps updates back, shows as an age.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -37,9 +36,8 @@ pub struct SyncedFrom {
 impl Synced {
     /// What is written down in the folder of installed modules; what cannot be read counts as nothing.
     pub fn read(dir: &Path) -> Self {
-        let mut text = Vec::new();
-        let read = File::open(dir.join(FILE)).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut text));
-        read.ok().and_then(|_| serde_json::from_slice(&text).ok()).unwrap_or_default()
+        let read = brine_files::read_own(&dir.join(FILE), MAX_BYTES);
+        read.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
     /// Writes down that these environments were synced now with this master, and whether that changed anything.

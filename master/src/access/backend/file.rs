@@ -128,14 +128,13 @@ fn same(a: &str, b: &str) -> bool {
 
 fn read(path: &Path) -> Result<String, String> {
     let failed = |why: std::io::Error| format!("{}: {why}", path.display());
-    let metadata = std::fs::metadata(path).map_err(failed)?;
+    let file = brine_files::open_named(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
     if metadata.permissions().mode() & 0o002 != 0 {
         return Err(format!("{} is not used: everybody may write it. Run: chmod o-w {0}", path.display()));
     }
-    if !metadata.is_file() || metadata.len() > FILE_MAX {
-        return Err(format!("{} is not used: it is no file of at most {FILE_MAX} bytes", path.display()));
-    }
-    std::fs::read_to_string(path).map_err(failed)
+    let content = brine_files::read(&file, FILE_MAX).map_err(failed)?;
+    String::from_utf8(content).map_err(|_| format!("{}: it is no text in UTF-8", path.display()))
 }
 
 #[cfg(test)]
