@@ -66,11 +66,21 @@ impl Events {
 
     /// Sends an event under this minion's own tags and waits until it is there, but not for long.
     pub async fn tell_own(&self, below: &str, data: Value) {
+        if let Err(e) = self.try_tell_own(below, data).await {
+            warn!("{e}");
+        }
+    }
+
+    /// As [`Events::tell_own`]; the error names the event.
+    pub async fn try_tell_own(&self, below: &str, data: Value) -> Result<(), String> {
         let tag = format!("salt/minion/{}/{below}", self.opts.id);
         match tokio::time::timeout(MAX_TELLING, self.send(&tag, data, None)).await {
-            Ok(Ok(())) => debug!("the event {tag} is sent"),
-            Ok(Err(e)) => warn!("the event {tag} could not be sent: {e}"),
-            Err(_) => warn!("the event {tag} could not be sent within {MAX_TELLING:?}"),
+            Ok(Ok(())) => {
+                debug!("the event {tag} is sent");
+                Ok(())
+            }
+            Ok(Err(e)) => Err(format!("the event {tag} could not be sent: {e}")),
+            Err(_) => Err(format!("the event {tag} could not be sent within {MAX_TELLING:?}")),
         }
     }
 

@@ -1,6 +1,8 @@
 //! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. What comes is bounded, and what was fetched
 //! is compared with the hash that the master said before.
 
+mod pace;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +11,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use crate::connection::{Channel, ChannelError};
+use pace::Pace;
 
 /// More files than a tree of modules has.
 const MAX_FILES: usize = 100_000;
@@ -38,6 +41,14 @@ pub enum FileError {
         path: SafePath,
         /// The bound.
         max: u64,
+    },
+    /// It comes, and would not be whole in any time.
+    #[error("the master serves {path} too slowly: {why}")]
+    TooSlow {
+        /// The file.
+        path: SafePath,
+        /// What came, and in which time.
+        why: String,
     },
     /// What came is not what was announced.
     #[error("{path} has another hash ({got}) than the master said ({said})")]
@@ -344,10 +355,11 @@ impl FileClient {
     ) -> Result<FileHash, FileError> {
         let mut said = said.clone();
         let mut tries = TRIES;
+        let mut pace = Pace::begin();
         loop {
             let mut hasher = Hasher::new(said.kind);
             let at = sink.resume(&said, &mut |kept| hasher.update(kept)).map_err(FileError::Keep)?;
-            let got = self.chunks(path, saltenv, (hasher, at), sink).await?;
+            let got = self.chunks(path, saltenv, (hasher, at), &mut pace, sink).await?;
             if got == said.hex {
                 return Ok(said);
             }
@@ -370,6 +382,7 @@ impl FileClient {
         path: &SafePath,
         saltenv: &Saltenv,
         (mut hasher, mut at): (Hasher, u64),
+        pace: &mut Pace,
         sink: &mut dyn Sink,
     ) -> Result<String, FileError> {
         loop {
@@ -390,6 +403,7 @@ impl FileClient {
             }
             hasher.update(data);
             sink.write(data).map_err(FileError::Keep)?;
+            pace.came(data.len()).map_err(|why| FileError::TooSlow { path: path.clone(), why })?;
         }
     }
 

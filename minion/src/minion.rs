@@ -292,8 +292,8 @@ impl Minion {
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
-        let returns = Returns::new(spool, left, Arc::clone(&channel), opts.returns.retry);
         let events = base.events.clone().expect("there is a master");
+        let returns = Returns::new(spool, left, Arc::clone(&channel), Arc::clone(&events), opts.returns.retry);
         let jobs = Jobs::new(Parts {
             opts: Arc::clone(opts),
             runner: base.runner(),
@@ -347,7 +347,10 @@ impl Minion {
         info!("ending: {} jobs are running, {} returns wait", self.jobs.count(), self.returns.waiting());
         self.jobs.drain(self.base.opts.jobs.drain).await;
         if self.channel.live().is_some() && tokio::time::timeout(LAST_RETURNS, self.returns.drained()).await.is_err() {
-            warn!("{} returns stay in the spool and will be sent at the next start", self.returns.waiting());
+            let (kept, refusals) = (self.returns.waiting(), self.returns.refusals());
+            warn!(
+                "{kept} returns stay in the spool and will be sent at the next start; {refusals} refusals are not sent"
+            );
         }
         self.base.runtime.shutdown().await;
         Ok(ended?)

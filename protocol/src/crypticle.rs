@@ -154,6 +154,13 @@ impl Crypticle {
         mac
     }
 
+    /// Whether the payload was made with this key. Nothing is decrypted.
+    pub fn made(&self, blob: &[u8]) -> bool {
+        let Some(at) = blob.len().checked_sub(MAC_LEN) else { return false };
+        let (sealed, tag) = blob.split_at(at);
+        self.mac_of(sealed).verify_slice(tag).is_ok()
+    }
+
     /// The plaintext. The MAC is checked before anything is decrypted.
     ///
     /// # Errors

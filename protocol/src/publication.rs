@@ -69,46 +69,85 @@ impl PublicationError {
     }
 }
 
-/// Opens one publication: signature, then MAC, then serial. Returns the load without its serial.
+/// A publication as it came: nothing of it is proved.
+#[derive(Debug, Clone)]
+pub struct Sealed {
+    blob: Vec<u8>,
+    signature: Option<(SignAlg, Vec<u8>)>,
+}
+
+impl Sealed {
+    /// Takes the envelope apart.
+    ///
+    /// # Errors
+    /// When it has not the form of a publication.
+    pub fn parse(bytes: &[u8]) -> Result<Self, PublicationError> {
+        let mut envelope =
+            msgpack::decode(bytes, &Limits::PUBLICATION).map_err(|e| PublicationError::Malformed(e.to_string()))?;
+        if envelope.get_text("enc") != Some("aes") {
+            return Err(PublicationError::Malformed("its enc is not aes".to_owned()));
+        }
+        let mut taken = |key: &str| match envelope.remove(key)? {
+            Value::Binary(bytes) => Some(bytes),
+            other => other.bytes().map(<[u8]>::to_vec),
+        };
+        let blob = taken("load").ok_or_else(|| PublicationError::Malformed("its load is not bytes".to_owned()))?;
+        let signature = taken("sig");
+        let alg = match envelope.get("sig_algo") {
+            None => Some(SignAlg::default()),
+            Some(name) => name.text().unwrap_or_default().parse().ok(),
+        };
+        Ok(Self { blob, signature: alg.zip(signature) })
+    }
+
+    /// What is signed and encrypted. The rest of the envelope anybody can change.
+    pub fn blob(&self) -> &[u8] {
+        &self.blob
+    }
+
+    /// Opens it: signature, then MAC, then serial. Returns the load without its serial.
+    ///
+    /// # Errors
+    /// When any of them does not hold.
+    pub fn open(
+        &self,
+        master: &PublicKey,
+        crypticle: &Crypticle,
+        serials: &mut SerialGuard,
+    ) -> Result<Value, PublicationError> {
+        let (alg, signature) = self.signature.as_ref().ok_or(PublicationError::BadSignature)?;
+        if !master.verify(*alg, &self.blob, signature) {
+            return Err(PublicationError::BadSignature);
+        }
+        let mut load = crypticle.open(&self.blob, None, &Limits::PUBLICATION).map_err(|e| match e {
+            CryptError::BadMac => PublicationError::BadMac,
+            other => PublicationError::Content(other),
+        })?;
+        if !matches!(load, Value::Map(_)) {
+            return Err(PublicationError::Content(CryptError::Malformed("it is not a map")));
+        }
+        let serial = load
+            .remove("serial")
+            .and_then(|serial| serial.as_u64())
+            .ok_or(PublicationError::Content(CryptError::Malformed("it has no serial")))?;
+        if !serials.accept(serial) {
+            return Err(PublicationError::Replayed(serial));
+        }
+        Ok(load)
+    }
+}
+
+/// Opens one publication, as [`Sealed::open`].
 ///
 /// # Errors
-/// When any of them does not hold.
+/// As [`Sealed::parse`] and [`Sealed::open`].
 pub fn open(
     bytes: &[u8],
     master: &PublicKey,
     crypticle: &Crypticle,
     serials: &mut SerialGuard,
 ) -> Result<Value, PublicationError> {
-    let envelope =
-        msgpack::decode(bytes, &Limits::PUBLICATION).map_err(|e| PublicationError::Malformed(e.to_string()))?;
-    if envelope.get_text("enc") != Some("aes") {
-        return Err(PublicationError::Malformed("its enc is not aes".to_owned()));
-    }
-    let blob =
-        envelope.get_bytes("load").ok_or_else(|| PublicationError::Malformed("its load is not bytes".to_owned()))?;
-    let signature = envelope.get_bytes("sig").ok_or(PublicationError::BadSignature)?;
-    let alg = match envelope.get("sig_algo") {
-        None => SignAlg::default(),
-        Some(name) => name.text().unwrap_or_default().parse().map_err(|_| PublicationError::BadSignature)?,
-    };
-    if !master.verify(alg, blob, signature) {
-        return Err(PublicationError::BadSignature);
-    }
-    let mut load = crypticle.open(blob, None, &Limits::PUBLICATION).map_err(|e| match e {
-        CryptError::BadMac => PublicationError::BadMac,
-        other => PublicationError::Content(other),
-    })?;
-    if !matches!(load, Value::Map(_)) {
-        return Err(PublicationError::Content(CryptError::Malformed("it is not a map")));
-    }
-    let serial = load
-        .remove("serial")
-        .and_then(|serial| serial.as_u64())
-        .ok_or(PublicationError::Content(CryptError::Malformed("it has no serial")))?;
-    if !serials.accept(serial) {
-        return Err(PublicationError::Replayed(serial));
-    }
-    Ok(load)
+    Sealed::parse(bytes)?.open(master, crypticle, serials)
 }
 
 /// Opens a master's publications one after the other, across key rotations.

@@ -7,6 +7,7 @@ use brine_protocol::exit;
 use brine_protocol::keys::KeyError;
 use brine_protocol::value::{Value, map};
 use brine_zmtp::RequestError;
+use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::channel::{Channel, Live};
@@ -134,11 +135,12 @@ impl Channel {
     }
 
     async fn sign_in_locked(&self) -> Result<Arc<Live>, SignInError> {
+        let began = Instant::now();
         let credentials = self.ask().await?;
         if credentials.master_is_new {
             self.pki.trust_master(&credentials.master)?;
         }
-        Ok(self.adopt(*credentials)?)
+        Ok(self.adopt(*credentials, began)?)
     }
 
     async fn ask(&self) -> Result<Box<Credentials>, SignInError> {
@@ -192,8 +194,8 @@ impl Channel {
         Some(map(chosen.collect::<Vec<_>>()))
     }
 
-    fn adopt(&self, credentials: Credentials) -> Result<Arc<Live>, KeyError> {
-        let live = self.put_live(credentials)?;
+    fn adopt(&self, credentials: Credentials, began: Instant) -> Result<Arc<Live>, KeyError> {
+        let live = self.put_live(credentials, began)?;
         info!("signed in at {} as {}", self.endpoint, self.opts.id);
         Ok(live)
     }

@@ -11,6 +11,7 @@ use brine_protocol::value::Value;
 use brine_zmtp::{Backoff, Endpoint, ReqConfig, RequestError, Requester};
 use bytes::Bytes;
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::auth::SignInError;
@@ -60,6 +61,8 @@ pub enum ChannelError {
 pub struct Live {
     /// Counts authentications.
     pub generation: u64,
+    /// When this one began: what was published before that with another key is of an older one.
+    pub(super) began: Instant,
     /// Seals requests.
     pub session: Session,
     /// The fingerprint of the master's key.
@@ -119,13 +122,14 @@ impl Channel {
         }
     }
 
-    pub(super) fn put_live(&self, credentials: Credentials) -> Result<Arc<Live>, KeyError> {
+    pub(super) fn put_live(&self, credentials: Credentials, began: Instant) -> Result<Arc<Live>, KeyError> {
         let auth = &self.opts.auth;
         let session =
             Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
                 .signing(auth.sign_messages);
         let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
-        let live = Arc::new(Live { generation, session, master: credentials.master.fingerprint().into(), credentials });
+        let master = credentials.master.fingerprint().into();
+        let live = Arc::new(Live { generation, began, session, master, credentials });
         self.live.send_replace(Some(Arc::clone(&live)));
         Ok(live)
     }

@@ -2,8 +2,10 @@
 
 mod auth;
 mod channel;
+mod complaints;
 mod publications;
 mod serials;
+mod undecided;
 
 pub(crate) use auth::Patience;
 pub use auth::SignInError;

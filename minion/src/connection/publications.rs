@@ -1,4 +1,7 @@
 //! Publications on 4505: received, checked and opened; what is left is a job for somebody.
+//!
+//! Those of another publish key are held while the minion authenticates again, beside what goes on under the present one
+//! (`undecided.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,22 +9,19 @@ use std::time::Duration;
 
 use brine_protocol::crypticle::Crypticle;
 use brine_protocol::crypticle::SerialGuard;
-use brine_protocol::publication::{self, BROADCAST, PublicationError};
+use brine_protocol::publication::{self, BROADCAST, PublicationError, Sealed};
 use brine_protocol::value::Value;
 use brine_zmtp::{Frames, SubConfig, SubEvent, Subscriber};
 use bytes::Bytes;
+use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::auth::{Patience, SignInError};
 use super::channel::{Channel, Live};
+use super::complaints::Complaints;
 use super::serials::SerialFile;
-
-/// Old publications, signed under an earlier publish key, can be replayed by anyone; each leads to an authentication.
-/// So many without a new key are answered so ...
-const MAX_VAIN_RENEWALS: usize = 3;
-/// ... within this time; further ones are dropped.
-const VAIN_RENEWALS_WINDOW: Duration = Duration::from_secs(30);
+use super::undecided::{Taken, Undecided};
 
 /// What arrived.
 #[derive(Debug)]
@@ -52,7 +52,12 @@ pub struct Publications {
     topics: [Bytes; 2],
     connected: bool,
     connected_before: bool,
-    vain: VecDeque<Instant>,
+    undecided: Undecided,
+    /// The authentication that is to decide on what is held: at most one.
+    renewal: JoinSet<Result<Arc<Live>, SignInError>>,
+    /// Loads that were held and have been opened.
+    opened: VecDeque<Value>,
+    complaints: Complaints,
     /// Publications that were refused, for tests and reports.
     dropped: u64,
 }
@@ -83,7 +88,10 @@ impl Publications {
             topics,
             connected: false,
             connected_before: false,
-            vain: VecDeque::new(),
+            undecided: Undecided::new(),
+            renewal: JoinSet::new(),
+            opened: VecDeque::new(),
+            complaints: Complaints::default(),
             dropped: 0,
         };
         this.resume_serials();
@@ -93,7 +101,20 @@ impl Publications {
     /// The next arrival. Ends only when the minion is to end.
     pub async fn next(&mut self) -> Result<Arrival, SignInError> {
         loop {
-            match self.subscriber.recv().await {
+            if let Some(load) = self.opened.pop_front() {
+                return Ok(Arrival::Load { load, master: Arc::clone(&self.live.master) });
+            }
+            let due = self.renew_if_due();
+            let renewing = !self.renewal.is_empty();
+            let event = tokio::select! {
+                Some(renewed) = self.renewal.join_next(), if renewing => {
+                    self.renewed(renewed)?;
+                    continue;
+                }
+                () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => continue,
+                event = self.subscriber.recv() => event,
+            };
+            match event {
                 SubEvent::Connected => {
                     self.connected = true;
                     let again = std::mem::replace(&mut self.connected_before, true);
@@ -117,7 +138,7 @@ impl Publications {
                     }
                 }
                 SubEvent::Message(frames) => {
-                    if let Some(load) = self.open(&frames).await? {
+                    if let Some(load) = self.open(&frames) {
                         return Ok(Arrival::Load { load, master: Arc::clone(&self.live.master) });
                     }
                 }
@@ -130,57 +151,32 @@ impl Publications {
         self.dropped
     }
 
-    async fn open(&mut self, frames: &Frames) -> Result<Option<Value>, SignInError> {
+    fn open(&mut self, frames: &Frames) -> Option<Value> {
         let payload = match frames.as_slice() {
             [payload] => payload,
             [topic, payload] if self.topics.contains(topic) => payload,
-            [_, _] => return Ok(None), // for another minion: a subscription is a prefix, this is the check
+            [_, _] => return None, // for another minion: a subscription is a prefix, this is the check
             _ => {
                 self.drop_with("it has another number of parts");
-                return Ok(None);
+                return None;
             }
         };
-        match self.open_payload(payload) {
-            Ok(load) => return Ok(Some(load)),
-            Err(e) if e.wants_reauth() && self.may_renew() => {
-                info!("{e}; authenticating again");
-            }
-            Err(e) => {
-                self.drop_with(&e.to_string());
-                return Ok(None);
-            }
-        }
-        // The whole fleet got this publication, and none of it can read it.
-        let spread = self.channel.opts.auth.reauth_delay.min(REAUTH_SPREAD);
-        tokio::time::sleep(spread.mul_f64(rand::random())).await;
-        let live = match self.channel.renew(self.live.generation).await {
-            Ok(live) => live,
-            Err(e) if e.is_permanent() => {
-                self.drop_with(&e.to_string());
-                return Ok(None);
-            }
-            Err(e) => {
-                warn!("authenticating again failed: {e}");
-                self.channel.sign_in_until_accepted(Patience::Running).await?
-            }
-        };
-        let same_key = live.credentials.publish_key == self.live.credentials.publish_key;
-        if same_key {
-            self.vain.push_back(Instant::now());
-        }
-        self.adopt(live);
-        match self.open_payload(payload) {
-            Ok(load) => Ok(Some(load)),
-            Err(e) => {
-                self.drop_with(&e.to_string());
+        let opened = Sealed::parse(payload).and_then(|sealed| match self.open_sealed(&sealed) {
+            Err(e) if e.wants_reauth() => {
+                self.hold(sealed);
                 Ok(None)
             }
-        }
+            opened => opened.map(Some),
+        });
+        opened.unwrap_or_else(|e| {
+            self.drop_with(&e.to_string());
+            None
+        })
     }
 
-    fn open_payload(&mut self, payload: &[u8]) -> Result<Value, PublicationError> {
+    fn open_sealed(&mut self, sealed: &Sealed) -> Result<Value, PublicationError> {
         let credentials = &self.live.credentials;
-        let load = publication::open(payload, &credentials.master, &self.crypticle, &mut self.serials)?;
+        let load = sealed.open(&credentials.master, &self.crypticle, &mut self.serials)?;
         if let Some(file) = &self.file
             && let Err(e) = file.keep(&credentials.publish_key, self.serials.last())
         {
@@ -189,13 +185,98 @@ impl Publications {
         Ok(load)
     }
 
-    /// Takes over a new authentication. True where the subscription had to move to another port.
+    /// Takes a publication that is the master's and of another key.
+    fn hold(&mut self, sealed: Sealed) {
+        match self.undecided.take(sealed, Instant::now()) {
+            Taken::Held => debug!("a publication was made with another publish key; it is held"),
+            Taken::HeldInsteadOf(n) => {
+                self.drop_with("there are too many of another publish key to hold all; the oldest goes");
+                self.dropped += n as u64 - 1;
+            }
+            Taken::Old => self.drop_with("it was made with an earlier publish key: somebody plays a recording back"),
+            Taken::Twice => self.drop_with("it is held already"),
+        }
+    }
+
+    /// Has the master asked about what is held, if it may be; when it may be otherwise.
+    fn renew_if_due(&mut self) -> Option<Instant> {
+        if !self.renewal.is_empty() {
+            return None;
+        }
+        let at = self.undecided.ask_at()?;
+        // A request may have led to an authentication meanwhile.
+        if let Some(live) = self.channel.live().filter(|live| live.generation != self.live.generation) {
+            self.adopt(live);
+            return Some(Instant::now());
+        }
+        if at > Instant::now() {
+            return Some(at);
+        }
+        info!("a publication was made with another publish key; authenticating again");
+        let (channel, seen) = (Arc::clone(&self.channel), self.live.generation);
+        self.renewal.spawn(async move {
+            // The whole fleet got this publication, and none of it can read it.
+            let spread = channel.opts.auth.reauth_delay.min(REAUTH_SPREAD);
+            tokio::time::sleep(spread.mul_f64(rand::random())).await;
+            match channel.renew(seen).await {
+                Err(e) if !e.is_permanent() => {
+                    warn!("authenticating again failed: {e}");
+                    channel.sign_in_until_accepted(Patience::Running).await
+                }
+                renewed => renewed,
+            }
+        });
+        None
+    }
+
+    /// Takes the outcome of [`Publications::renew_if_due`].
+    fn renewed(&mut self, renewed: Result<Result<Arc<Live>, SignInError>, JoinError>) -> Result<(), SignInError> {
+        match renewed {
+            Ok(Ok(live)) => {
+                if live.credentials.publish_key == self.live.credentials.publish_key {
+                    self.undecided.asked_in_vain(Instant::now());
+                }
+                self.adopt(live);
+                Ok(())
+            }
+            Ok(Err(e)) if e.is_permanent() => {
+                self.undecided.asked_in_vain(Instant::now());
+                self.drop_with(&e.to_string());
+                self.dropped += self.undecided.all().len().saturating_sub(1) as u64;
+                Ok(())
+            }
+            Ok(Err(e)) => Err(e),
+            Err(e) => {
+                self.undecided.asked_in_vain(Instant::now());
+                warn!("authenticating again failed: {e}");
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes over a new authentication, and what it opens of what is held. True where the subscription had to move to another port.
     fn adopt(&mut self, live: Arc<Live>) -> bool {
-        let same_key = live.credentials.publish_key == self.live.credentials.publish_key;
-        self.live = live;
-        if !same_key {
-            self.crypticle = Crypticle::new(&self.live.credentials.publish_key);
+        if live.generation <= self.live.generation {
+            return false; // an earlier one that is told later
+        }
+        let before = std::mem::replace(&mut self.live, live);
+        let (old, new) = (&before.credentials.publish_key, &self.live.credentials.publish_key);
+        if old != new {
+            let crypticle = std::mem::replace(&mut self.crypticle, Crypticle::new(new));
+            self.undecided.superseded(old.clone(), crypticle);
+            self.undecided.in_use(new);
             self.resume_serials();
+        }
+        for held in self.undecided.all() {
+            match self.open_sealed(&held.sealed) {
+                Ok(load) => self.opened.push_back(load),
+                Err(e) if e.wants_reauth() => {
+                    if self.undecided.not_opened(held, self.live.began) {
+                        self.drop_with(&e.to_string());
+                    }
+                }
+                Err(e) => self.drop_with(&e.to_string()),
+            }
         }
         let port = self.live.credentials.publish_port;
         if port == self.subscribed_port {
@@ -214,16 +295,15 @@ impl Publications {
         }
     }
 
-    fn may_renew(&mut self) -> bool {
-        while self.vain.front().is_some_and(|at| at.elapsed() > VAIN_RENEWALS_WINDOW) {
-            self.vain.pop_front();
-        }
-        self.vain.len() < MAX_VAIN_RENEWALS
-    }
-
     fn drop_with(&mut self, why: &str) {
         self.dropped += 1;
-        warn!("a publication was dropped: {why}");
+        let turn = self.complaints.turn(Instant::now());
+        if turn.unsaid > 0 {
+            warn!("{} more publications were dropped", turn.unsaid);
+        }
+        if turn.say {
+            warn!("a publication was dropped: {why}");
+        }
     }
 }
 

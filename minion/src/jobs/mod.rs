@@ -40,6 +40,8 @@ const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
 const KEPT_BYTES: usize = MAX_LOAD_BYTES / 16;
 /// … and so many places beyond all others.
 const KEPT: usize = 100;
+/// A refusal says what it refuses, with its arguments while they are no longer than this.
+const MAX_REFUSAL_BYTES: usize = 4 * 1024;
 const SPOOL_FULL: &str = "The minion's spool is full of returns that the master has not acknowledged; it takes no jobs until \
                           the master takes returns.";
 const FAILED: &str =
@@ -158,8 +160,17 @@ impl Jobs {
             }
             Err(why) => {
                 warn!(jid = %job.jid, "the job is refused: {why}");
-                let load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, &why));
-                self.returns.send_unkept(load);
+                let mut load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, &why));
+                let mut bytes = weight(&load);
+                if bytes > MAX_REFUSAL_BYTES {
+                    // Who sent so much need not be sent it back.
+                    load.insert("fun_args", Value::Array(Vec::new()));
+                    for key in ["metadata", "ret_config", "ret_kwargs"] {
+                        let _ = load.remove(key);
+                    }
+                    bytes = weight(&load);
+                }
+                self.returns.send_unkept(load, bytes);
                 Verdict::Refused
             }
         }
@@ -255,7 +266,8 @@ impl Jobs {
             Err((e, load)) => {
                 error!(jid = %job.jid, "{e}; the return is sent without being kept");
                 drop(record);
-                self.returns.send_unkept(load);
+                let bytes = weight(&load);
+                self.returns.send_unkept(load, bytes);
             }
         }
     }

@@ -15,6 +15,8 @@ use crate::runtime::Runtime;
 const SIGNATURE_SUFFIX: &str = ".wasm.minisig";
 /// Interruptions without a byte between them; each lasts as long as a request waits for a master that is away.
 const TRIES: u32 = 3;
+/// Interruptions in all: what came is kept, and the next fetch goes on there.
+const MAX_INTERRUPTIONS: u32 = 20;
 /// After an interruption: a master that refuses at once is not asked without end.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -68,7 +70,7 @@ impl Modules {
         match whole(client, (&path, saltenv), name, &hash, &mut part).await {
             Ok(()) => {}
             // What came is kept: the next fetch goes on there.
-            Err(e @ FileError::Channel(_)) => return Err(e.to_string()),
+            Err(e @ (FileError::Channel(_) | FileError::TooSlow { .. })) => return Err(e.to_string()),
             Err(e) => {
                 part.discard();
                 return if let FileError::Missing(_) = e { Ok(None) } else { Err(e.to_string()) };
@@ -105,13 +107,14 @@ async fn whole(
     hash: &FileHash,
     part: &mut Part,
 ) -> Result<(), FileError> {
-    let mut tries = TRIES;
+    let (mut tries, mut left) = (TRIES, MAX_INTERRUPTIONS);
     loop {
         let before = part.len();
         match client.fetch_into(path, saltenv, hash, part).await {
             Err(FileError::Channel(e)) => {
                 tries = if part.len() > before { TRIES } else { tries - 1 };
-                if tries == 0 {
+                left -= 1;
+                if tries == 0 || left == 0 {
                     return Err(FileError::Channel(e));
                 }
                 warn!("fetching module {name} is interrupted at {} bytes ({e}); it goes on from there", part.len());

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::time::Instant;
 
 use brine_protocol::ids::{SafePath, Saltenv};
@@ -14,6 +15,8 @@ use crate::runtime::Runtime;
 
 /// More modules than Salt has.
 const MAX_MODULES: usize = 2048;
+/// A sync that takes longer begins no further fetch, so that another one can: what was fetched is not fetched again.
+const MAX_TIME: Duration = Duration::from_secs(3600);
 
 impl Modules {
     /// Fetches what changed in these environments (none: the configured one), and removes what came from them and is not
@@ -57,6 +60,13 @@ impl Modules {
         // What is held was had and waits for the owner; what was not to be had makes no successful sync.
         let mut failed = false;
         for (name, saltenv) in &wanted {
+            if began.elapsed() > MAX_TIME {
+                failed = true;
+                refused.push(format!(
+                    "{name} and later ones: the sync takes longer than {MAX_TIME:?}; sync again to go on"
+                ));
+                break;
+            }
             let held_before = held_now(&*runtime, name);
             let fetched = self.fetch(&*runtime, name, saltenv).await;
             self.tell_if_held(&*runtime, name, held_before).await;

@@ -8,21 +8,20 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use brine_protocol::value::{Value, ValueExt};
-use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
-use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use super::spool::{Entry, Spool, SpoolError, Unsynced};
+use super::unkept::Unkept;
 use crate::connection::{Channel, ChannelError};
+use crate::events::Events;
 
 /// Returns under way at once: enough that the master commits many at a time, few enough that one coming back is not stormed.
 const SENDERS: usize = 8;
 /// Loads kept in memory while they wait; more than these are read back from disk.
 const MAX_LOADS_IN_MEMORY: usize = 64;
-/// Refusals under way at once.
-const MAX_UNKEPT: usize = 32;
 /// A master that is there has a return on its own disk after a few milliseconds; one that is not here by then is synced. Two syncs a
 /// job cost more than the job does.
 const SYNC_AFTER: Duration = Duration::from_millis(20);
@@ -42,8 +41,7 @@ pub struct Returns {
     /// All was delivered.
     empty: Notify,
     retry: (Duration, Duration),
-    unkept: Arc<Semaphore>,
-    tasks: TaskTracker,
+    unkept: Arc<Unkept>,
     /// Returns that were written and are to be synced.
     unsynced: mpsc::UnboundedSender<Unsynced>,
 }
@@ -67,7 +65,13 @@ struct Pending {
 impl Returns {
     /// Takes over an opened spool with what an earlier run left in it. `retry` is the first and the usual longest wait
     /// (`return_retry_timer`, `return_retry_timer_max`).
-    pub fn new(spool: Spool, left: Vec<Entry>, channel: Arc<Channel>, retry: (Duration, Duration)) -> Arc<Self> {
+    pub fn new(
+        spool: Spool,
+        left: Vec<Entry>,
+        channel: Arc<Channel>,
+        events: Arc<Events>,
+        retry: (Duration, Duration),
+    ) -> Arc<Self> {
         if !left.is_empty() {
             info!("{} returns of earlier jobs wait to be sent", left.len());
         }
@@ -78,6 +82,7 @@ impl Returns {
             .collect();
         let spool = Arc::new(spool);
         let unsynced = start_syncing(Arc::clone(&spool));
+        let unkept = Unkept::new(Arc::clone(&channel), events);
         Arc::new(Self {
             spool,
             unsynced,
@@ -86,8 +91,7 @@ impl Returns {
             work: Notify::new(),
             empty: Notify::new(),
             retry,
-            unkept: Arc::new(Semaphore::new(MAX_UNKEPT)),
-            tasks: TaskTracker::new(),
+            unkept,
         })
     }
 
@@ -120,20 +124,10 @@ impl Returns {
         self.work.notify_one();
     }
 
-    /// Sends a return once, without keeping it: for refusals, when there is no room to keep anything. Further ones are
-    /// dropped while [`MAX_UNKEPT`] are under way.
-    pub fn send_unkept(&self, load: Value) {
-        let Ok(place) = Arc::clone(&self.unkept).try_acquire_owned() else {
-            warn!("a refusal is not sent, since many are under way");
-            return;
-        };
-        let channel = Arc::clone(&self.channel);
-        self.tasks.spawn(async move {
-            let _place = place;
-            if let Err(e) = channel.request(load).await {
-                warn!("a refusal could not be sent: {e}");
-            }
-        });
+    /// Sends a return of so many bytes without keeping it: for refusals, when there is no room to keep anything. If it finds no room
+    /// in memory either, the master is told that a job got no answer.
+    pub fn send_unkept(&self, load: Value, bytes: usize) {
+        self.unkept.send(load, bytes);
     }
 
     /// Tries everything that waits now: the master was just heard from.
@@ -142,15 +136,22 @@ impl Returns {
         self.queue().iter_mut().for_each(|p| p.not_before = now);
         self.work.notify_waiters();
         self.work.notify_one();
+        self.unkept.master_is_back();
     }
 
-    /// Returns that are not acknowledged yet.
+    /// Returns in the spool that are not acknowledged yet.
     pub fn waiting(&self) -> usize {
         self.spool.held_now().0
     }
 
-    /// Waits until every return was acknowledged.
+    /// Refusals that wait for their turn; no disk has them.
+    pub fn refusals(&self) -> usize {
+        self.unkept.waiting()
+    }
+
+    /// Waits until every return was acknowledged and every refusal sent.
     pub async fn drained(&self) {
+        self.unkept.drained().await;
         loop {
             let emptied = self.empty.notified();
             if self.waiting() == 0 {

@@ -2,6 +2,7 @@
 
 use brine_minion::runtime::Runtime;
 use brine_protocol::value::{Value, ValueExt};
+use brine_sandbox::{FilesOp, Grants, HostOp};
 use sha2::{Digest, Sha256};
 
 use crate::master::{File, Master, Seen};
@@ -297,6 +298,32 @@ async fn fetches_that_wait_for_a_slow_master_are_bounded() {
         .await;
     assert!(said.contains("many fetches of modules wait for the master already"), "{said}");
     minion.kill().await;
+}
+
+/// Each request is answered in time, and the file would be there in a week.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let minion = ready(&mut master, dir.path(), "").await;
+    master.script().chunk = 1;
+    master.put_file("_modules/slow.wasm", &[7; 100_000]);
+    master.put_file("tiny", b"fifty bytes, each a piece of its own, are no harm.");
+    let said = sync(&mut master, "base").await;
+    let said = said.text().unwrap_or_else(|| panic!("{said}"));
+    assert!(said.contains("the master serves _modules/slow.wasm too slowly: 65 pieces had 65 bytes"), "{said}");
+    assert!(said.contains("file_buffer_size"), "{said}");
+    let cache = |path: &str| {
+        let op = HostOp::Files(FilesOp::Cache { path: path.into(), saltenv: "base".into() });
+        minion.modules.ask("20261120134740245008", Grants::default(), op)
+    };
+    let error = cache("_modules/slow.wasm").await.unwrap_err();
+    assert!(error.contains("too slowly"), "{error}");
+    assert!(cache("tiny").await.unwrap().text().is_some());
+    // Nothing is left behind that would keep it from coming when the master is better.
+    master.script().chunk = 1000;
+    assert_eq!(sync(&mut master, "base").await, changed(&["slow"]));
+    minion.end().await.unwrap();
 }
 
 /// Where the next chunk of a module begins, as the minion asks for it.

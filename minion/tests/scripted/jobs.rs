@@ -1,9 +1,11 @@
 //! Jobs: admission, several functions, asking after them and ending them.
 
+use std::collections::HashSet;
+
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, list, map};
 
-use crate::master::{Master, job};
+use crate::master::{Master, OnReturn, Seen, job};
 use crate::running::{Running, start};
 
 async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
@@ -150,6 +152,71 @@ async fn a_minion_without_room_for_returns_refuses_jobs_and_says_so() {
     let load = master.expect_return(&refused).await;
     assert!(load.get_text("return").unwrap().contains("spool is full"), "{load}");
     assert_eq!(load.get_bool("success"), Some(false));
+    minion.modules.gate.add_permits(1);
+    master.expect_return(&first).await;
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_job_of_a_crowd_is_answered_though_there_is_no_room_for_it() {
+    const CROWD: usize = 1000;
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let more = "process_count_max: 1\nsandbox: {max_queued: 0}";
+    let minion = ready(&mut master, dir.path(), more).await;
+    master.publish("test.wait", vec![]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    let mut left: HashSet<String> = (0..CROWD).map(|_| master.publish("test.ping", vec![]).to_string()).collect();
+    let (mut busy, gate) = (0, &minion.modules.gate);
+    master
+        .expect("an answer for each job", |seen| {
+            if let Seen::Request { cmd, load } = seen
+                && cmd == "_return"
+            {
+                left.remove(load.get_text("jid").unwrap());
+                let said = load.get_text("return").unwrap_or_default();
+                busy +=
+                    usize::from(said.starts_with("The minion is busy: ") && load.get_bool("success") == Some(false));
+            }
+            // The others were admitted, in the places kept for control, and wait for their turn.
+            if left.len() == 4 && gate.available_permits() == 0 {
+                gate.add_permits(1);
+            }
+            left.is_empty().then_some(())
+        })
+        .await;
+    assert_eq!(busy, CROWD - 4);
+    minion.end().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_master_is_told_how_many_jobs_got_no_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let more = "process_count_max: 1\nsandbox: {max_queued: 0}\nspool_max_count: 1\nrequest_channel_timeout: 0.2";
+    let minion = ready(&mut master, dir.path(), more).await;
+    let first = master.publish("test.wait", vec![]);
+    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    master.script().on_return = OnReturn::Silence;
+    let mut refused: Vec<String> = (0..3).map(|_| master.publish("test.ping", vec![]).to_string()).collect();
+    let mut told = (0, Vec::new());
+    master
+        .expect("the event about all of them", |seen| {
+            if let Seen::Request { cmd, load } = seen
+                && cmd == "_minion_event"
+                && load.get_text("tag") == Some("salt/minion/m1/jobs/unanswered")
+            {
+                let data = load.get("data").unwrap();
+                told.0 += data.get_u64("number").unwrap();
+                told.1.extend(data.get_list("jids").unwrap().iter().map(|jid| jid.text().unwrap().to_owned()));
+            }
+            (told.0 == 3).then_some(())
+        })
+        .await;
+    refused.sort();
+    told.1.sort();
+    assert_eq!(told.1, refused);
+    master.script().on_return = OnReturn::Acknowledge;
     minion.modules.gate.add_permits(1);
     master.expect_return(&first).await;
     minion.end().await.unwrap();

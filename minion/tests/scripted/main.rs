@@ -13,4 +13,6 @@ mod auth;
 mod fetching;
 mod jobs;
 mod publications;
+mod replays;
 mod returns;
+mod secrets;

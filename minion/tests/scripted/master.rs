@@ -72,6 +72,8 @@ pub struct Script {
     pub files: HashMap<String, File>,
     /// Requests for lists of files get no answer.
     pub no_list: bool,
+    /// Bytes of a piece of a file.
+    pub chunk: usize,
     /// Requests for the content of this file get no answer.
     pub no_content: Option<String>,
     /// What lists of files are answered, if not the truth.
@@ -112,6 +114,7 @@ impl Master {
             on_return: OnReturn::Acknowledge,
             files: HashMap::new(),
             no_list: false,
+            chunk: 1000,
             no_content: None,
             list: None,
             pillar: map([("role", "test")]),
@@ -439,7 +442,7 @@ impl Desk {
                     || map([("data", Value::from("")), ("dest", Value::from(""))]),
                     |file| {
                         let rest = &file.content[loc.min(file.content.len())..];
-                        let chunk = &rest[..rest.len().min(1000)];
+                        let chunk = &rest[..rest.len().min(script.chunk)];
                         map([
                             ("data", Value::Binary(chunk.to_vec())),
                             ("dest", request.load.get("path").unwrap().clone()),

@@ -1,0 +1,54 @@
+//! Lines in the log about what was refused: some, then how many more. Who sends rubbish must not fill the disk with it.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Lines ...
+const MAX_LINES: u32 = 10;
+/// ... within this time.
+const WINDOW: Duration = Duration::from_secs(10);
+
+/// Counts lines of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    began: Option<Instant>,
+    said: u32,
+    unsaid: u64,
+}
+
+/// Whether this one is said, and how many were not since the last one that was.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    pub(super) say: bool,
+    pub(super) unsaid: u64,
+}
+
+impl Complaints {
+    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+        if self.began.is_none_or(|began| now - began > WINDOW) {
+            (self.began, self.said) = (Some(now), 0);
+        }
+        if self.said >= MAX_LINES {
+            self.unsaid += 1;
+            return Turn { say: false, unsaid: 0 };
+        }
+        self.said += 1;
+        Turn { say: true, unsaid: std::mem::take(&mut self.unsaid) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_refusals_is_some_lines_and_a_sum() {
+        let (mut complaints, now) = (Complaints::default(), Instant::now());
+        let said = (0..1000).filter(|_| complaints.turn(now).say).count();
+        assert_eq!(said, 10);
+        let later = now + WINDOW + Duration::from_millis(1);
+        assert_eq!(complaints.turn(later), Turn { say: true, unsaid: 990 });
+        assert_eq!(complaints.turn(later), Turn { say: true, unsaid: 0 });
+    }
+}

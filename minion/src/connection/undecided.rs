@@ -1,0 +1,267 @@
+//! Publications of the master that the present publish key does not open: the first ones of a new key, or recordings of an old one.
+//!
+//! Anybody on the network can play recordings back, and only the master knows which key is in use, so that it has to be asked. One
+//! authentication decides on all publications that came before it. Until then they are held, so that what a new key was made for is
+//! not lost. How often the master is asked in vain is bounded. What is known to be old leads to nothing: what an earlier
+//! key opens, and what an authentication has already been made for.
+
+use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
+
+use brine_protocol::crypticle::{AesKey, Crypticle};
+use brine_protocol::publication::Sealed;
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+/// Authentications that may follow each other though the key is the same as before ...
+const VAIN_BURST: u32 = 3;
+/// ... then one in so long. It is also how long recordings can delay the jobs of a new key: less than `salt` waits for returns.
+const VAIN_INTERVAL: Duration = Duration::from_secs(4);
+/// Publications held at once: more than a master publishes within [`VAIN_INTERVAL`].
+const MAX_HELD: usize = 8192;
+/// Their bytes. One publication may have all of them.
+const MAX_HELD_BYTES: usize = 32 << 20;
+/// Earlier keys that are remembered. A master makes a new one each day.
+const MAX_EARLIER: usize = 16;
+/// Publications that are remembered as old, by their hash.
+const MAX_OLD: usize = 32_768;
+
+/// Half of a SHA-256: who could find two publications of the master with the same has to be the master.
+type Digest = [u8; 16];
+
+/// A publication that is held.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) sealed: Sealed,
+    digest: Digest,
+    at: Instant,
+}
+
+/// What is known of a publication that the present key did not open.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is held until the master was asked.
+    Held,
+    /// It is held; so many older ones are not any more.
+    HeldInsteadOf(usize),
+    /// It was made with an earlier key.
+    Old,
+    /// It is held already.
+    Twice,
+}
+
+/// What is held, and what is known to be old.
+#[derive(Debug)]
+pub(super) struct Undecided {
+    held: VecDeque<Held>,
+    bytes: usize,
+    earlier: VecDeque<(AesKey, Crypticle)>,
+    old: HashSet<Digest>,
+    oldest: VecDeque<Digest>,
+    /// Until then the master was asked in vain as often as it may be, less what [`VAIN_BURST`] allows.
+    spent_until: Instant,
+}
+
+impl Undecided {
+    pub(super) fn new() -> Self {
+        Self {
+            held: VecDeque::new(),
+            bytes: 0,
+            earlier: VecDeque::new(),
+            old: HashSet::new(),
+            oldest: VecDeque::new(),
+            spent_until: Instant::now(),
+        }
+    }
+
+    /// Takes a publication that the master signed and the present key does not open.
+    pub(super) fn take(&mut self, sealed: Sealed, now: Instant) -> Taken {
+        let digest = digest(&sealed);
+        if self.old.contains(&digest) {
+            return Taken::Old;
+        }
+        if self.earlier.iter().any(|(_, crypticle)| crypticle.made(sealed.blob())) {
+            self.remember(digest);
+            return Taken::Old;
+        }
+        if self.held.iter().any(|held| held.digest == digest) {
+            return Taken::Twice;
+        }
+        let mut pushed_out = 0;
+        while !self.held.is_empty()
+            && (self.held.len() >= MAX_HELD || self.bytes + sealed.blob().len() > MAX_HELD_BYTES)
+            && self.pop().is_some()
+        {
+            pushed_out += 1;
+        }
+        self.bytes += sealed.blob().len();
+        self.held.push_back(Held { sealed, digest, at: now });
+        if pushed_out > 0 { Taken::HeldInsteadOf(pushed_out) } else { Taken::Held }
+    }
+
+    /// When the master may be asked about what is held; none where nothing is.
+    pub(super) fn ask_at(&self) -> Option<Instant> {
+        // A clock that has not come so far yet has no instant before it.
+        let credit = VAIN_INTERVAL * (VAIN_BURST - 1);
+        self.held.front().map(|first| self.spent_until.checked_sub(credit).unwrap_or(first.at).max(first.at))
+    }
+
+    /// The master was asked, and its key is the same.
+    pub(super) fn asked_in_vain(&mut self, now: Instant) {
+        self.spent_until = self.spent_until.max(now) + VAIN_INTERVAL;
+    }
+
+    /// All that is held, in the order in which it came; each is given back with [`Undecided::not_opened`] unless it opens now.
+    pub(super) fn all(&mut self) -> VecDeque<Held> {
+        self.bytes = 0;
+        std::mem::take(&mut self.held)
+    }
+
+    /// The key of an authentication that began then does not open it: it is old if it came before. Whether it is.
+    pub(super) fn not_opened(&mut self, held: Held, began: Instant) -> bool {
+        if held.at < began {
+            self.remember(held.digest);
+            return true;
+        }
+        self.bytes += held.sealed.blob().len();
+        self.held.push_back(held);
+        false
+    }
+
+    /// This was the publish key until now, and is not any more.
+    pub(super) fn superseded(&mut self, key: AesKey, crypticle: Crypticle) {
+        self.earlier.push_front((key, crypticle));
+        self.earlier.truncate(MAX_EARLIER);
+    }
+
+    /// This is the publish key now. A master that was restored from a copy may come back to one.
+    pub(super) fn in_use(&mut self, key: &AesKey) {
+        let before = self.earlier.len();
+        self.earlier.retain(|(earlier, _)| earlier != key);
+        if self.earlier.len() < before {
+            self.old.clear();
+            self.oldest.clear();
+        }
+    }
+
+    fn pop(&mut self) -> Option<Held> {
+        let held = self.held.pop_front()?;
+        self.bytes -= held.sealed.blob().len();
+        Some(held)
+    }
+
+    fn remember(&mut self, digest: Digest) {
+        if !self.old.insert(digest) {
+            return;
+        }
+        self.oldest.push_back(digest);
+        if self.oldest.len() > MAX_OLD
+            && let Some(oldest) = self.oldest.pop_front()
+        {
+            self.old.remove(&oldest);
+        }
+    }
+}
+
+fn digest(sealed: &Sealed) -> Digest {
+    let hash: [u8; 32] = Sha256::digest(sealed.blob()).into();
+    let mut half = [0; 16];
+    half.copy_from_slice(&hash[..16]);
+    half
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_protocol::msgpack;
+    use brine_protocol::value::{Value, map};
+
+    fn sealed(key: &AesKey, n: u64) -> Sealed {
+        blob(Crypticle::new(key).seal(&map([("serial", n)]), None))
+    }
+
+    fn blob(blob: Vec<u8>) -> Sealed {
+        let envelope =
+            map([("enc", Value::from("aes")), ("load", Value::Binary(blob)), ("sig", Value::Binary(vec![0]))]);
+        Sealed::parse(&msgpack::encode_network(&envelope)).unwrap()
+    }
+
+    fn settle(undecided: &mut Undecided, began: Instant) -> usize {
+        undecided.all().into_iter().filter(|held| undecided.not_opened(held.clone(), began)).count()
+    }
+
+    #[test]
+    fn one_question_decides_on_all_that_came_before_it() {
+        let (mut undecided, key, now) = (Undecided::new(), AesKey::generate(), Instant::now());
+        let second = Duration::from_secs(1);
+        let first = sealed(&key, 0);
+        assert_eq!(undecided.take(first.clone(), now), Taken::Held);
+        for n in 1..300 {
+            assert_eq!(undecided.take(sealed(&key, n), now), Taken::Held);
+        }
+        let last = sealed(&key, 300);
+        undecided.take(last.clone(), now + second);
+        assert_eq!(undecided.take(last.clone(), now + second), Taken::Twice);
+        assert_eq!(settle(&mut undecided, now + second), 300);
+        assert_eq!(undecided.take(first, now), Taken::Old);
+        assert_eq!(undecided.held.len(), 1);
+        assert_eq!(settle(&mut undecided, now + second * 2), 1);
+        assert_eq!((undecided.bytes, undecided.ask_at()), (0, None));
+    }
+
+    #[test]
+    fn what_an_earlier_key_opens_is_old_at_once() {
+        let (mut undecided, now) = (Undecided::new(), Instant::now());
+        let keys: Vec<AesKey> = (0..=MAX_EARLIER).map(|_| AesKey::generate()).collect();
+        for key in &keys {
+            undecided.superseded(key.clone(), Crypticle::new(key));
+        }
+        for key in &keys[1..] {
+            assert_eq!(undecided.take(sealed(key, 1), now), Taken::Old);
+        }
+        assert_eq!(undecided.take(sealed(&keys[0], 1), now), Taken::Held, "forgotten");
+        let again = sealed(&keys[3], 1);
+        assert_eq!(undecided.take(again.clone(), now), Taken::Old);
+        undecided.in_use(&keys[3]);
+        assert_eq!(undecided.take(again, now), Taken::Held);
+    }
+
+    #[test]
+    fn questions_in_vain_are_bounded_and_the_wait_does_not_grow() {
+        let (mut undecided, key, start) = (Undecided::new(), AesKey::generate(), Instant::now());
+        let (mut now, mut asked) = (start, 0);
+        for n in 0.. {
+            undecided.take(sealed(&key, n), now);
+            let at = undecided.ask_at().unwrap().max(now);
+            assert!(at - now <= VAIN_INTERVAL, "{:?} after {asked}", at - now);
+            now = at + Duration::from_millis(1);
+            settle(&mut undecided, now);
+            undecided.asked_in_vain(now);
+            asked += 1;
+            if now - start >= Duration::from_secs(60) {
+                break;
+            }
+        }
+        assert!(asked <= VAIN_BURST + 60 / 4 + 1, "{asked}");
+    }
+
+    #[test]
+    fn what_is_held_and_remembered_is_bounded() {
+        let (mut undecided, now) = (Undecided::new(), Instant::now());
+        for n in 0..4_u8 {
+            assert_eq!(undecided.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
+        }
+        assert_eq!(undecided.take(blob(vec![9; 2000]), now), Taken::HeldInsteadOf(1));
+        // Nearly all that one publication can have.
+        assert_eq!(undecided.take(blob(vec![8; MAX_HELD_BYTES - 1000]), now), Taken::HeldInsteadOf(4));
+        let key = AesKey::generate();
+        for n in 0..=MAX_HELD as u64 {
+            undecided.take(sealed(&key, n), now);
+        }
+        assert!(undecided.held.len() <= MAX_HELD && undecided.bytes <= MAX_HELD_BYTES);
+        for n in 0..=MAX_OLD as u128 {
+            undecided.remember(n.to_be_bytes());
+        }
+        assert_eq!((undecided.old.len(), undecided.oldest.len()), (MAX_OLD, MAX_OLD));
+    }
+}

@@ -1,0 +1,213 @@
+//! Returns that are in no spool: refusals of jobs for which there is no room, and what the disk did not take.
+//!
+//! They wait in memory, within bounds, for a few senders. What finds no room here either, or what the master does not answer, is
+//! counted, and the master is told how many jobs got no answer: the event `salt/minion/<id>/jobs/unanswered` with their `number`
+//! and the first of their `jids`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use brine_protocol::value::{Value, ValueExt, list, map};
+use tokio::sync::Notify;
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use crate::connection::{Channel, ChannelError};
+use crate::events::Events;
+
+/// Returns that wait: more than a master publishes in a second.
+const MAX_WAITING: usize = 16_384;
+/// Their bytes.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+/// Under way at once, so that the rest of the channel's connections is there for jobs that run.
+const SENDERS: usize = 6;
+/// A return that the master does not answer so often is given up.
+const TRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(500);
+/// Jids that the event names.
+const MAX_JIDS: usize = 100;
+
+/// Sends them.
+pub(super) struct Unkept {
+    channel: Arc<Channel>,
+    events: Arc<Events>,
+    state: Mutex<State>,
+    empty: Notify,
+    tasks: TaskTracker,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Waiting>,
+    bytes: usize,
+    senders: usize,
+    /// Not answered, and not told yet.
+    lost: Lost,
+}
+
+struct Waiting {
+    load: Value,
+    bytes: usize,
+    tries: u32,
+}
+
+/// Jobs without an answer.
+#[derive(Debug, Default)]
+struct Lost {
+    number: u64,
+    jids: Vec<String>,
+}
+
+impl Lost {
+    fn add(&mut self, load: &Value) {
+        self.number += 1;
+        if self.jids.len() < MAX_JIDS {
+            self.jids.extend(load.get_text("jid").map(str::to_owned));
+        }
+    }
+
+    fn put_back(&mut self, other: Self) {
+        self.number += other.number;
+        self.jids.extend(other.jids);
+        self.jids.truncate(MAX_JIDS);
+    }
+}
+
+impl Unkept {
+    pub(super) fn new(channel: Arc<Channel>, events: Arc<Events>) -> Arc<Self> {
+        let (state, empty, tasks) = (Mutex::default(), Notify::new(), TaskTracker::new());
+        Arc::new(Self { channel, events, state, empty, tasks })
+    }
+
+    /// Sends a return of so many bytes when it is its turn.
+    pub(super) fn send(self: &Arc<Self>, load: Value, bytes: usize) {
+        let mut state = self.state();
+        // One may have all the room, whatever its size.
+        let full = state.waiting.len() >= MAX_WAITING || state.bytes.saturating_add(bytes) > MAX_WAITING_BYTES;
+        if full && !state.waiting.is_empty() {
+            if state.lost.number == 0 {
+                warn!("more jobs are refused than their answers have room; the master is told how many");
+            }
+            state.lost.add(&load);
+        } else {
+            state.bytes += bytes;
+            state.waiting.push_back(Waiting { load, bytes, tries: TRIES });
+        }
+        self.start_sender(state);
+    }
+
+    /// The master was just heard from: what it was not told yet it can be told now.
+    pub(super) fn master_is_back(self: &Arc<Self>) {
+        let state = self.state();
+        if state.lost.number > 0 {
+            self.start_sender(state);
+        }
+    }
+
+    /// Waits until nothing waits and nothing is under way.
+    pub(super) async fn drained(&self) {
+        loop {
+            let emptied = self.empty.notified();
+            if self.state().senders == 0 {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// How many wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
+    fn start_sender(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.senders >= SENDERS {
+            return;
+        }
+        state.senders += 1;
+        drop(state);
+        let this = Arc::clone(self);
+        self.tasks.spawn(async move { while this.send_next().await {} });
+    }
+
+    /// Sends one; whether there may be another. The last sender tells what was lost.
+    async fn send_next(&self) -> bool {
+        let next = {
+            let mut state = self.state();
+            let next = state.waiting.pop_front();
+            match &next {
+                Some(next) => state.bytes -= next.bytes,
+                None if state.senders > 1 || state.lost.number == 0 => return self.ends(state),
+                None => {}
+            }
+            next
+        };
+        let Some(mut next) = next else {
+            let told = self.tell().await;
+            let state = self.state();
+            return if told || !state.waiting.is_empty() { true } else { self.ends(state) };
+        };
+        match self.channel.request(next.load.clone()).await {
+            Ok(_) => {}
+            Err(e @ ChannelError::Refused(_)) => warn!("the master did not take a refusal: {e}"),
+            Err(e) if next.tries > 1 => {
+                warn!("a refusal could not be sent and will be sent again: {e}");
+                next.tries -= 1;
+                tokio::time::sleep(PAUSE).await;
+                let mut state = self.state();
+                state.bytes += next.bytes;
+                state.waiting.push_front(next);
+            }
+            Err(e) => {
+                warn!("a refusal could not be sent and is given up: {e}");
+                self.state().lost.add(&next.load);
+            }
+        }
+        true
+    }
+
+    fn ends(&self, mut state: MutexGuard<'_, State>) -> bool {
+        state.senders -= 1;
+        if state.senders == 0 {
+            self.empty.notify_waiters();
+        }
+        false
+    }
+
+    /// Tells the master how many jobs got no answer; whether it heard.
+    async fn tell(&self) -> bool {
+        let lost = std::mem::take(&mut self.state().lost);
+        let data = map([("number", Value::from(lost.number)), ("jids", list(lost.jids.iter().map(String::as_str)))]);
+        warn!("{} jobs were refused without an answer", lost.number);
+        match self.events.try_tell_own("jobs/unanswered", data).await {
+            Ok(()) => true,
+            Err(e) => {
+                warn!("the master could not be told how many jobs got no answer; it will be when it is back: {e}");
+                self.state().lost.put_back(lost);
+                false
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_counted_and_the_first_are_named() {
+        let mut lost = Lost::default();
+        for n in 0..150 {
+            lost.add(&map([("jid", n.to_string())]));
+        }
+        let mut later = Lost::default();
+        later.add(&map([("jid", "later")]));
+        later.put_back(lost);
+        assert_eq!((later.number, later.jids.len()), (151, MAX_JIDS));
+    }
+}
