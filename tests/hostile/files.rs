@@ -120,7 +120,14 @@ async fn ways_out_of_a_directory() {
         ("read", rw, "made", "", out()),
         ("write", rw, "made", "x", out()),
         ("truncate", rw, "made", "x", out()),
-        ("grow", rw, "inside", "", code("file-too-large")),
+        // As long as a file can be: no room on the disk, and all of it to who copies it.
+        (
+            "grow",
+            rw,
+            "inside",
+            "",
+            fails("hostile.file was stopped: its limit of 256 MiB written to files is used up; …"),
+        ),
     ] {
         let args = vec![text(op), text(root), text(path), text(other)];
         println!("{op} {path} {other}");
@@ -268,6 +275,43 @@ async fn directories_that_are_left_out() {
     std::fs::rename(dir.join("there"), dir.join("old")).unwrap();
     make("there");
     read("there", &returns("there")).await;
+    rig.end().await;
+}
+
+/// Each way of writing and of making a name counts, and what is over ends the job with the line that raises it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_has_a_budget_of_what_it_writes_and_makes() {
+    let granted = NOTHING.replace("filesystem: {}", "filesystem: {\"{dir}/rw\": rw}");
+    let rig =
+        Rig::start(&format!("  limits: {{written: 5, new_files: 0}}\n  modules:\n    hostile: {granted}\n")).await;
+    let rw = rig.dir.join("rw");
+    std::fs::create_dir(&rw).unwrap();
+    everyones(&rw);
+    std::fs::write(rw.join("inside"), "inside").unwrap();
+    everyones(&rw.join("inside"));
+    rig.install("hostile", &hostile()).await;
+    let raised = "the owner of this host raises it in the entry of hostile under sandbox: modules: in the minion's configuration, as in hostile: \
+                  {limits: ";
+    let over = |limit: &str, to: &str| {
+        fails(format!("hostile.file was stopped: its limit of {limit} is used up; {raised}{{{to}}}}}"))
+    };
+    let written = || over("5 bytes written to files", "written: 10");
+    let made = || over("0 new files", "new_files: 10000");
+    for (op, path, other, gets) in [
+        ("write", "inside", "short", returns("5 bytes")),
+        ("write", "inside", "longer", written()),
+        ("grow", "inside", "", written()),
+        ("create", "new", "", made()),
+        ("mkdir", "new", "", made()),
+        ("symlink", "new", "inside", made()),
+        ("link", "new", "inside", made()),
+        ("read", "inside", "", returns("shorte")),
+    ] {
+        let args = vec![text(op), text(rw.to_str().unwrap()), text(path), text(other)];
+        println!("{op} {path} {other}");
+        rig.attack("hostile.file", args, AT_ONCE, &gets).await;
+    }
+    assert_eq!(std::fs::read_dir(&rw).unwrap().count(), 1);
     rig.end().await;
 }
 

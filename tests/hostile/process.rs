@@ -136,6 +136,18 @@ async fn programs_end_with_their_job() {
     )
     .await;
     gone(&mark).await;
+    // Whoever started it has ended before, so that no parent leads to it.
+    for hidden in [
+        "setsid -f sleep MARK </dev/null >/dev/null 2>&1; sleep MARK",
+        "(setsid sh -c 'sleep MARK & sleep MARK' &); sleep MARK",
+        "f() { f & }; f & f & f & f & exec sleep MARK",
+    ] {
+        rig.attack("hostile.run", sh(hidden), late, &wall()).await;
+        gone(&mark).await;
+    }
+    rig.attack("hostile.run", sh("setsid -f sleep MARK </dev/null >/dev/null 2>&1; exit 3"), AT_ONCE, &returns("3: "))
+        .await;
+    gone(&mark).await;
     // As many as it can make, for as long as its job lasts; not without end, as this machine is others' too.
     rig.attack("hostile.run", sh("i=0; while [ $i -lt 200 ]; do sleep MARK & i=$((i+1)); done; wait"), late, &wall())
         .await;

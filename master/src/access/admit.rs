@@ -60,7 +60,7 @@ fn report(master: &Master, asked: &Asked<'_>, client: &'static str, denied: &Den
         ("address", &from.to_string()),
         ("error", &said),
     ]);
-    let kind = if from == From::Here { Stranger::LocalLogin } else { Stranger::Login };
+    let kind = if from == super::From::Here { Stranger::LocalLogin } else { Stranger::Login };
     let told = master.refusals.log(Who::Stranger(kind), &format!("a {client} request from {from} was refused: {said}"));
     if told {
         master.bus.fire(EVENT, data);

@@ -261,6 +261,7 @@ fn read(mut link: &UnixStream) -> io::Result<[i32; 3]> {
 /// and again where it has to be tried again: what is started can be ended from then on.
 ///
 /// When the result is dropped, or the caller's process ends, the program is ended with all that it started.
+#[expect(clippy::needless_pass_by_value, reason = "its ends of the pipes go with it: who reads waits for the last")]
 pub fn start(program: Program, mut control: impl FnMut(Control)) -> Result<Running, SpawnError> {
     let at_fork = |source| SpawnError { step: Step::Fork, source };
     let directory = match &program.directory {

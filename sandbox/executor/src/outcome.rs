@@ -55,7 +55,7 @@ pub enum HostFailure {
     #[error("no more files can be open: other jobs of modules with the same grants have as many as there may be")]
     NoFilesLeft,
     /// Over [`Limits::written`].
-    #[error("its limit of {} written to files is used up{}", size(*limit), raised(module, "written", &size(limit.saturating_mul(2)).replace(' ', "")))]
+    #[error("its limit of {} written to files is used up{}", size(*limit), raised(module, "written", &bytes(more(*limit, Limits::default().written))))]
     TooMuchWritten {
         /// In bytes.
         limit: u64,
@@ -63,7 +63,7 @@ pub enum HostFailure {
         module: Arc<str>,
     },
     /// Over [`Limits::new_files`].
-    #[error("its limit of {limit} new files is used up{}", raised(module, "new_files", &limit.saturating_mul(2).to_string()))]
+    #[error("its limit of {limit} new files is used up{}", raised(module, "new_files", &more(*limit, Limits::default().new_files).to_string()))]
     TooManyFiles {
         /// How many.
         limit: u64,
@@ -76,6 +76,17 @@ pub enum HostFailure {
     /// Over [`Limits::host_calls`].
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),
+}
+
+/// The limit that an owner is shown who might raise it.
+fn more(limit: u64, default: u64) -> u64 {
+    if limit == 0 { default } else { limit.saturating_mul(2) }
+}
+
+/// As in the configuration: `8MiB`, `100KiB`, `10`
+fn bytes(bytes: u64) -> String {
+    let text = size(bytes);
+    text.strip_suffix(" bytes").map_or_else(|| text.replace(' ', ""), str::to_owned)
 }
 
 /// How the owner raises a limit.

@@ -211,6 +211,14 @@ fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> 
     }
 }
 
+/// What may not be changed at all is not counted.
+fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
+    match table.get(fd)? {
+        Descriptor::File(file) if file.perms == FsPerms::ReadOnly => Err(ErrorCode::NotPermitted.into()),
+        _ => opened_file(table, fd),
+    }
+}
+
 fn opened_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
     match table.get(fd)? {
         Descriptor::File(file) => Ok(Arc::clone(&file.file)),
@@ -301,7 +309,10 @@ impl NewName {
 }
 
 impl Guest {
-    fn new_name(&mut self) -> FsResult<NewName> {
+    fn new_name(&mut self, dir: &Resource<Descriptor>) -> FsResult<NewName> {
+        if directory(&self.table, dir)?.perms == FsPerms::ReadOnly {
+            return Err(ErrorCode::NotPermitted.into());
+        }
         let budget = Arc::clone(&self.files.budget);
         budget.new_file().map_err(FsError::trap)?;
         Ok(NewName(budget))
@@ -366,7 +377,7 @@ impl HostDescriptor for Guest {
     async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
         let entry = self.entry(fd, path, true).await?;
         let (fd, path) = (entry.fd(), entry.path.clone());
-        let made = self.new_name()?;
+        let made = self.new_name(&fd)?;
         let done = HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await;
         self.leave(entry)?;
         made.keep(done)
@@ -375,7 +386,7 @@ impl HostDescriptor for Guest {
     async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
         let entry = self.entry(fd, path, true).await?;
         let (fd, path) = (entry.fd(), entry.path.clone());
-        let made = self.new_name()?;
+        let made = self.new_name(&fd)?;
         let done = HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await;
         self.leave(entry)?;
         made.keep(done)
@@ -422,7 +433,7 @@ impl HostDescriptor for Guest {
     ) -> FsResult<()> {
         let (from, to) = self.two_entries((fd, path), (to, new), true).await?;
         let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
-        let made = self.new_name()?;
+        let made = self.new_name(&other)?;
         let done = HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, other, new).await;
         self.leave(from)?;
         self.leave(to)?;
@@ -534,7 +545,7 @@ impl HostDescriptor for Guest {
     }
 
     async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
-        let file = opened_file(&self.table, &fd)?;
+        let file = writable_file(&self.table, &fd)?;
         let budget = Arc::clone(&self.files.budget);
         let taken = budget.set_size(&file, size).map_err(FsError::trap)?;
         let done = HostDescriptor::set_size(&mut self.filesystem(), fd, size).await;
@@ -542,7 +553,7 @@ impl HostDescriptor for Guest {
     }
 
     async fn write(&mut self, fd: Resource<Descriptor>, buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
-        let file = opened_file(&self.table, &fd)?;
+        let file = writable_file(&self.table, &fd)?;
         let budget = Arc::clone(&self.files.budget);
         let taken = budget.write(&file, Some(offset), buffer.len()).map_err(FsError::trap)?;
         let done = HostDescriptor::write(&mut self.filesystem(), fd, buffer, offset).await;
