@@ -164,13 +164,7 @@ impl Group {
         self.executors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(
-        &self,
-        number: usize,
-        reach: &Reach,
-        parts: &Parts,
-        idle: Duration,
-    ) -> Result<Arc<Executor>, NoExecutor> {
+    fn known(&self, number: usize, reach: &Reach, parts: &Parts, idle: Duration) -> Result<Arc<Executor>, NoExecutor> {
         if self.places.is_closed() {
             return Err(NoExecutor::Stopped);
         }

@@ -8,8 +8,8 @@ use brine_protocol::msgpack;
 use brine_protocol::request::{Request, verify_load_signature};
 use brine_protocol::value::{Value, ValueExt, map};
 
-use super::sent::Standing;
 use super::lanes::Turn;
+use super::sent::Standing;
 use super::{Fault, failed_states, quota};
 use crate::bus::Origin;
 use crate::jobs::{Added, Job, NewReturn, ReturnerName};

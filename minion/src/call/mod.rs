@@ -245,6 +245,11 @@ impl Base {
     fn result_of(&self, fun: &str) -> Option<Option<String>> {
         let (module, function) = fun.split_once('.')?;
         let module = self.runtime.describe(module)?;
-        module.info.functions.iter().find(|known| known.name == function).map(|known| known.result.as_deref().map(str::to_owned))
+        module
+            .info
+            .functions
+            .iter()
+            .find(|known| known.name == function)
+            .map(|known| known.result.as_deref().map(str::to_owned))
     }
 }

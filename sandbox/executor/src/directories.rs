@@ -86,7 +86,9 @@ impl Directories {
         let opened: Vec<Opened> = granted.iter().map(Opened::open).collect();
         let left_out = opened.iter().filter_map(|opened| Some((&opened.path, opened.left_out.as_ref()?)));
         let mut lines: Vec<String> = left_out
-            .map(|(path, (why, _))| format!("the directory {} cannot be seen: {why}", brine_text::short(path, MAX_PATH)))
+            .map(|(path, (why, _))| {
+                format!("the directory {} cannot be seen: {why}", brine_text::short(path, MAX_PATH))
+            })
             .collect();
         let each: Vec<_> = granted
             .iter()

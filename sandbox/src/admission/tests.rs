@@ -342,18 +342,17 @@ fn who_waits_and_holds_little_gives_memory_back() {
 #[test]
 fn what_is_called_counts_for_who_called() {
     let (jobs, mine) = (jobs(8, 8), fun("1", "mine"));
-    let usage =
-        |n| Usage {
-            wall_us: n,
-            cpu_us: n,
-            memory_peak: n,
-            host_calls: n,
-            bytes_in: n,
-            bytes_out: n,
-            log_dropped: n,
-            written: n,
-            new_files: n,
-        };
+    let usage = |n| Usage {
+        wall_us: n,
+        cpu_us: n,
+        memory_peak: n,
+        host_calls: n,
+        bytes_in: n,
+        bytes_out: n,
+        log_dropped: n,
+        written: n,
+        new_files: n,
+    };
     let job = admit(&jobs, &mine);
     for own in [10, 20] {
         let called = jobs.admit_nested(job.number, &mine.request()).unwrap();
