@@ -49,7 +49,7 @@ pub fn open_file(path: &Path, flags: OFlags, mode: u32, user: u32, link: LastLin
     }
     let meta = file.metadata()?;
     let is_device = FileType::from_raw_mode(meta.mode()) == FileType::CharacterDevice;
-    if !meta.is_file() && !(is_device && meta.uid() == 0) {
+    if !(meta.is_file() || is_device && meta.uid() == 0) {
         return Err(denied(format!("{} is not a regular file", path.display())));
     }
     if !owned(meta.uid(), user) {
@@ -112,7 +112,7 @@ fn walk(path: &Path, user: u32, end: At) -> io::Result<End> {
     let absolute = std::path::absolute(path)?;
     let mut left: VecDeque<OsString> = parts(&absolute).collect();
     let mut here = PathBuf::from("/");
-    let mut dir = open_path(&CWD, &OsString::from("/"), OFlags::DIRECTORY)?;
+    let mut dir = open_path(CWD, &OsString::from("/"), OFlags::DIRECTORY)?;
     let mut links = 0;
     loop {
         if is_proc(&dir) {
@@ -162,7 +162,7 @@ fn walk(path: &Path, user: u32, end: At) -> io::Result<End> {
                     PathBuf::from(OsString::from_vec(rustix::fs::readlinkat(&found, "", Vec::new())?.into_bytes()));
                 if target.is_absolute() {
                     here = PathBuf::from("/");
-                    dir = open_path(&CWD, &OsString::from("/"), OFlags::DIRECTORY)?;
+                    dir = open_path(CWD, &OsString::from("/"), OFlags::DIRECTORY)?;
                 }
                 for part in parts(&target).collect::<Vec<_>>().into_iter().rev() {
                     left.push_front(part);
