@@ -501,7 +501,7 @@ mod tests {
         let (mut connection, mut theirs) = pair(Duration::from_secs(2));
         connection.push_message(Bytes::from(vec![0; 100 << 20]));
         let drip = async {
-            let mut some = [0; 64 << 10];
+            let mut some = vec![0; 64 << 10];
             while let Ok(1..) = theirs.read(&mut some).await {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
