@@ -96,11 +96,8 @@ impl ExecutorSet {
     ) -> Result<(Stay<'_>, Arc<Link>), NoExecutor> {
         let standing = self.parts.suspects.standing(name, sha256)?;
         if standing != Standing::Trusted {
-            let patient = self.admit(Content { name: name.clone(), sha256 }, standing)?;
-            let executor = self.wards.known(patient.ward, &Reach::of(direct).await, &self.parts, WARD_IDLE)?;
-            let lease = executor.lease();
-            let link = executor.up(|| self.wards.place()).await?;
-            return Ok((Stay { _lease: lease, _patient: Some(patient) }, link));
+            let content = Content { name: name.clone(), sha256 };
+            return Box::pin(self.in_ward(direct, content, standing)).await;
         }
         let executor = match *direct == DirectGrants::default() {
             true => Arc::clone(&self.plain),
@@ -109,9 +106,22 @@ impl ExecutorSet {
         let lease = executor.lease();
         let link = match executor.link() {
             Some(link) => link,
-            None => executor.up(|| self.others.place()).await?,
+            None => Box::pin(executor.up(|| self.others.place())).await?,
         };
         Ok((Stay { _lease: lease, _patient: None }, link))
+    }
+
+    async fn in_ward(
+        &self,
+        direct: &DirectGrants,
+        content: Content,
+        standing: Standing,
+    ) -> Result<(Stay<'_>, Arc<Link>), NoExecutor> {
+        let patient = self.admit(content, standing)?;
+        let executor = self.wards.known(patient.ward, &Reach::of(direct).await, &self.parts, WARD_IDLE)?;
+        let lease = executor.lease();
+        let link = executor.up(|| self.wards.place()).await?;
+        Ok((Stay { _lease: lease, _patient: Some(patient) }, link))
     }
 
     /// A ward for one more call: the one where its module is, or the one with the fewest; never one where somebody is convicted, if it is

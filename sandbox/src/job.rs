@@ -357,7 +357,7 @@ impl Runner<'_> {
             if !link.has(entry.key) {
                 // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
                 loads = true;
-                let loaded = link.ensure(entry, self.store).await;
+                let loaded = Box::pin(link.ensure(entry, self.store)).await;
                 // By itself, or the module that was loaded before it.
                 loaded.map_err(|error| (error, link.is_dead()))?;
                 limits.wall_ms = limits.wall_ms.saturating_sub(milliseconds(began.elapsed())).max(1);

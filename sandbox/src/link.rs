@@ -10,6 +10,7 @@ mod waits;
 
 use std::collections::hash_map;
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -137,11 +138,12 @@ impl Link {
 
     /// Sends a message. An error means that the executor is gone, which the reader of its socket sees too, or is to be.
     async fn send(&self, message: &ToExecutor) -> Result<(), WireError> {
-        self.taken(async { self.sender.lock().await.send(message).await }).await
+        let sent = std::pin::pin!(async { self.sender.lock().await.send(message).await });
+        self.taken(sent).await
     }
 
     /// Ends an executor that does not read what is sent to it: whoever sends next would wait behind it for ever.
-    async fn taken(&self, sent: impl Future<Output = Result<(), WireError>>) -> Result<(), WireError> {
+    async fn taken(&self, sent: Pin<&mut impl Future<Output = Result<(), WireError>>>) -> Result<(), WireError> {
         match self.patiently(TAKE, sent).await {
             Some(sent) => sent,
             None => {
@@ -152,10 +154,9 @@ impl Link {
     }
 
     /// Waits for the executor for so long at most, and has it looked at when that takes longer than usual.
-    pub(crate) async fn patiently<T>(&self, most: Duration, what: impl Future<Output = T>) -> Option<T> {
+    async fn patiently<T>(&self, most: Duration, mut what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let began = Instant::now();
-        let mut what = std::pin::pin!(what);
-        match tokio::time::timeout(PATIENCE.min(most), &mut what).await {
+        match tokio::time::timeout(PATIENCE.min(most), what.as_mut()).await {
             Ok(done) => Some(done),
             Err(_) => {
                 self.doubt();
@@ -200,16 +201,16 @@ impl Link {
         let imports_granted = Some(entry.grants.interfaces().map(str::to_owned).collect());
         let load = ToExecutor::Load { module, name: entry.name.to_string(), imports_granted };
         let conversation = async {
-            let sent = self.taken(async {
+            let sent = std::pin::pin!(async {
                 let mut sender = self.sender.lock().await;
                 self.state().sent.push_back(module);
                 sender.send_with_file(&load, code.into()).await
             });
-            let sent = sent.await;
+            let sent = self.taken(sent).await;
             sent.map_err(|error| format!("the executor cannot be reached: {error}"))?;
             receiver.await.unwrap_or_else(|_| Err("the executor ended while it loaded the module".into()))
         };
-        match self.patiently(LOAD, conversation).await {
+        match self.patiently(LOAD, std::pin::pin!(conversation)).await {
             Some(result) => result,
             None => {
                 self.state().loading.remove(&module);
@@ -280,23 +281,23 @@ impl Link {
             Some(lease) => ToExecutor::RunWithin { run, lease },
             None => ToExecutor::Run(run),
         };
-        let sent = self.taken(async {
-            let mut sender = self.sender.lock().await;
-            // A call that is dropped until here was never sent.
-            let note = |last| {
-                if let Some(call) = self.state().calls.get_mut(&ticket.call) {
-                    call.last_byte = Some(last);
-                }
-            };
-            sender.send_noting(&message, note).await
-        });
-        match sent.await {
-            // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
-            Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
-                self.state().calls.remove(&ticket.call);
-                return Err(error);
-            }
-            Ok(()) | Err(_) => {}
+        let sent = {
+            let sending = std::pin::pin!(async {
+                let mut sender = self.sender.lock().await;
+                // A call that is dropped until here was never sent.
+                let note = |last| {
+                    if let Some(call) = self.state().calls.get_mut(&ticket.call) {
+                        call.last_byte = Some(last);
+                    }
+                };
+                sender.send_noting(&message, note).await
+            });
+            self.taken(sending).await
+        };
+        // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
+        if let Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) = sent {
+            self.state().calls.remove(&ticket.call);
+            return Err(error);
         }
         match message {
             ToExecutor::RunWithin { run, .. } | ToExecutor::Run(run) => Ok((run.args, run.kwargs)),
@@ -382,7 +383,7 @@ impl Link {
                 FromExecutor::Pong { n } => self.hears(n),
                 FromExecutor::Looked { n, waits, gave_back } => {
                     self.hears(n);
-                    self.looked(waits, gave_back);
+                    self.looked(waits, &gave_back);
                 }
                 FromExecutor::Grow { call } => {
                     let link = Arc::clone(self);

@@ -24,7 +24,7 @@ impl Link {
         }
     }
 
-    pub(super) fn looked(&self, waits: Vec<u64>, gave_back: Vec<u64>) {
+    pub(super) fn looked(&self, waits: Vec<u64>, gave_back: &[u64]) {
         let waits: HashSet<u64> = waits.into_iter().collect();
         let (calls, gave_back): (Vec<_>, Vec<_>) = {
             let calls = &self.state().calls;
