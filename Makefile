@@ -19,7 +19,7 @@ RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fa
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e interop bench bench-scale bench-parts bench-guard install audit clean
+.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e interop soak bench bench-scale bench-parts bench-guard install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -77,6 +77,10 @@ interop: build ## interop with Python Salt 3008, 3007 and 3006, as masters, mini
 	done
 
 # BENCH are options of brine-bench: --quick, --no-python, --drift JOBS, --write docs/benchmarks.md.
+# The short form of the same test is in `make test`.
+soak: setup ## a million malformed requests to a master: minutes, and a check of its memory
+	BRINE_SOAK_REQUESTS=1000000 cargo test --locked -p brine-master --test master cve_2023_20897 -- --nocapture
+
 bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fewer runs
 	$(MAKE) build PROFILE=release
 	BRINE_BIN=$(TARGET)/release tools/bench.sh $(BENCH)

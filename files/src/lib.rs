@@ -140,7 +140,7 @@ fn open(path: &Path, options: &mut OpenOptions, more: OFlags) -> io::Result<(Fil
 /// Some of what is no regular file does not even open.
 fn explain(error: io::Error) -> io::Error {
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::LOOP) => io::Error::other("it is a symbolic link, which is not followed here"),
+        Some(Errno::LOOP) => io::Error::other("it is a symbolic link, and no symlink is followed here"),
         Some(Errno::ISDIR) => other_kind("a folder"),
         Some(Errno::NXIO | Errno::NODEV) => other_kind("a FIFO, a socket or a device"),
         _ => error,

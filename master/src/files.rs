@@ -105,7 +105,7 @@ mod tests {
         )
         .unwrap();
         assert!(read_regular(&dir.path().join("none"), 10).unwrap().is_none());
-        for (name, why) in [("big", "11 bytes"), ("link", "symbolic link"), ("fifo", "regular")] {
+        for (name, why) in [("big", "11 bytes"), ("link", "symlink"), ("fifo", "regular")] {
             let error = read_regular(&dir.path().join(name), 10).unwrap_err().to_string();
             assert!(error.contains(why), "{name}: {error}");
         }

@@ -244,7 +244,15 @@ mod tests {
         for text in ["", "salt-key: {x: 1}", "salt:"] {
             assert_eq!(read_with(text, &[]).unwrap().1.len(), 2, "{text}");
         }
-        for (text, why) in [("salt: {nonsense: 1}", "nonsense"), ("- a", "map"), ("a: [", "YAML"), ("salt: 7", "map")] {
+        for (text, why) in [
+            ("salt: {nonsense: 1}", "nonsense"),
+            ("- a", "map"),
+            ("a: [", "YAML"),
+            ("salt: 7", "map"),
+            // CVE-2025-62348
+            ("salt: {config_dir: !!python/object/apply:os.system ['touch /tmp/x']}", "constructor"),
+            ("salt: !include /etc/shadow", "constructor"),
+        ] {
             let error = read_with(text, &[]).unwrap_err();
             assert!(error.contains(why) && error.contains("file"), "{text}: {error}");
         }

@@ -15,6 +15,7 @@ mod returners;
 mod runners;
 mod salts_tests;
 mod sandbox;
+mod secrets;
 mod signatures;
 mod slow_link;
 mod swarm;

@@ -64,6 +64,14 @@ impl Events {
         self.wait_tag(&format!("salt/job/{jid}/ret/{minion}"))
     }
 
+    /// All events so far, with their tags.
+    ///
+    /// # Panics
+    /// Never outside a panicking test.
+    pub fn all(&self) -> Vec<(String, Value)> {
+        self.seen.0.lock().expect("no test panics holding it").clone()
+    }
+
     /// How many events with this tag there were.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod access;
+mod acl;
 mod auth;
 mod crowds;
 mod cves;

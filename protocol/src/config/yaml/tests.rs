@@ -98,6 +98,112 @@ fn every_word_is_read_as_salts_parse_input_reads_it() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Tags that make a loader call something, and others that some loader gives a meaning. Each is a whole tag as it is written.
+const TAGS: &[&str] = &[
+    "!!python/object/apply:os.system",
+    "!!python/object/new:os.system",
+    "!!python/object:os.system",
+    "!!python/name:os.system",
+    "!!python/module:os",
+    "!!python/tuple",
+    "!!python/dict",
+    "!!python/list",
+    "!!python/none",
+    "!!python/bool",
+    "!!python/int",
+    "!!python/long",
+    "!!python/float",
+    "!!python/complex",
+    "!!python/str",
+    "!!python/bytes",
+    "!!ruby/object:Gem::Installer",
+    "!!javax.script.ScriptEngineManager",
+    "!!perl/code",
+    "!<tag:yaml.org,2002:python/object/apply:os.system>",
+    "!<!python/object/apply:os.system>",
+    "!<tag:example.com,2000:anything>",
+    "!python/object/apply:os.system",
+    "!include",
+    "!env",
+    "!vault",
+    "!Ref",
+    "!!timestamp2",
+    "!!Str",
+];
+
+/// Wherever a tag can stand.
+fn tagged(tag: &str) -> Vec<String> {
+    vec![
+        format!("{tag} ['touch /tmp/x']"),
+        format!("{tag} {{args: ['touch /tmp/x']}}"),
+        format!("{tag} 'text'"),
+        format!("{tag}\n"),
+        format!("a: {tag} ['touch /tmp/x']"),
+        format!("a: {{b: [c, {tag} text]}}"),
+        format!("{tag} a: b"),
+        format!("? {tag} a\n: b"),
+        format!("a: &x {tag} [text]\nb: *x"),
+        format!("a: &x {tag} {{b: c}}\nd:\n  <<: *x"),
+        format!("--- {tag}\na: b"),
+    ]
+}
+
+/// CVE-2025-62348: no tag makes anything but plain data, anywhere.
+#[test]
+fn cve_2025_62348_a_tag_makes_no_object() {
+    for tag in TAGS {
+        for text in tagged(tag) {
+            let error = load(&text).expect_err(&text);
+            assert!(!error.message.contains('\n'), "{text}: {error}");
+        }
+    }
+    // A handle that the document declares leads nowhere else.
+    for text in [
+        "%TAG !! tag:yaml.org,2002:python/object/apply:\n---\na: !!os.system ['touch /tmp/x']",
+        "%TAG !e! tag:yaml.org,2002:python/\n---\na: !e!name:os.system ''",
+        "%TAG ! tag:yaml.org,2002:python/object/\n---\n!apply:os.system ['touch /tmp/x']",
+        "%TAG !! !\n---\n!!include /etc/shadow",
+    ] {
+        assert!(load(text).is_err(), "{text}");
+    }
+    // Those of plain data are plain data; that of Python 2's texts was always let in by Salt's safe loader.
+    for (yaml, value) in [
+        ("!!python/unicode x", text("x")),
+        ("!!str 7", text("7")),
+        ("!!int '7'", Value::from(7)),
+        ("!!binary eA==", Value::Binary(b"x".to_vec())),
+        ("!!set {a, b}", list(["a", "b"])),
+        ("!!timestamp 2001-12-14", text("2001-12-14")),
+    ] {
+        assert_eq!(load(yaml).as_ref(), Ok(&value), "{yaml}");
+    }
+}
+
+/// The same by each way in which YAML comes to a program of ours: a refusal, or the text as it was written.
+#[test]
+fn cve_2025_62348_a_tag_is_refused_or_text_wherever_yaml_is_read() {
+    use crate::config::{Config, Role};
+    let dir = tempfile::tempdir().unwrap();
+    for tag in TAGS {
+        let line = format!("x: {tag} ['touch /tmp/x']\n");
+        for role in [Role::Master, Role::Minion] {
+            assert!(Config::from_yaml(&line, &dir.path().join("file"), role).is_err(), "{line}");
+        }
+        // A file, and one that it includes.
+        let file = dir.path().join("minion");
+        std::fs::write(&file, &line).unwrap();
+        assert!(Config::load(&file, Role::Minion).is_err(), "{line}");
+        std::fs::write(&file, "include: more\n").unwrap();
+        std::fs::write(dir.path().join("more"), &line).unwrap();
+        assert!(Config::load(&file, Role::Minion).is_err(), "{line}");
+        // Words of a command line: `salt '*' f WORD`, `name=WORD`.
+        let word = format!("{tag} [1]");
+        assert_eq!(crate::args::parse_input(&[word.clone()]), vec![text(&word)]);
+        let named = crate::args::parse_input(&[format!("name={word}")]);
+        assert_eq!(named, vec![map([("__kwarg__", Value::from(true)), ("name", text(&word))])], "{word}");
+    }
+}
+
 #[test]
 fn alias_bombs_are_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
