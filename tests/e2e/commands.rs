@@ -254,7 +254,7 @@ fn machine_readable_output_hides_nothing_and_keeps_its_values() {
         let out = format!("--out={out}");
         run(&program("salt-call"), &["-c", &minion.conf(), "--local", &out, "test.echo", text]).exits(0).stdout
     };
-    for text in [EVIL, "\u{200b}", "a\u{feff}b", "'\u{ad}'", "\u{e0041}"] {
+    for text in [EVIL, "a\u{ad}\u{e0041}b"] {
         let (json, yaml) = (echo("json", text), echo("yaml", text));
         shows_all("json", &json);
         shows_all("yaml", &yaml);

@@ -401,7 +401,7 @@ const FRED: u32 = 4711;
 
 /// A link of Fred's in a sticky folder leads to a folder of root's.
 fn freds_link(folder: &Path) -> std::path::PathBuf {
-    let (shared, private, link) = (folder.join("shared"), folder.join("private"), folder.join("shared/link"));
+    let (shared, private, link) = (folder.join("shared"), folder.join("private"), folder.join("shared/l"));
     for (dir, mode) in [(&shared, 0o1777), (&private, 0o700)] {
         std::fs::create_dir(dir).expect("our own folder");
         std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).expect("our own folder");
@@ -427,7 +427,8 @@ fn a_daemon_of_root_writes_nothing_where_another_users_symlink_leads() {
     for option in ["sock_dir", "cachedir", "pki_dir"] {
         let master = Master::prepare(Kind::Brine, "");
         let link = freds_link(master.folder.path());
-        set(&master.path("conf/master"), option, &link.join("below"));
+        // short: a long sock_dir is moved below cachedir, as by Salt
+        set(&master.path("conf/master"), option, &link.join("s"));
         let refused = run(&program("salt-master"), &["-c", &master.conf()]);
         assert!(refused.stderr.contains("is a symlink of user 4711") && refused.stderr.contains(option), "{refused:?}");
         assert_ne!(refused.code, 0, "{option}");
