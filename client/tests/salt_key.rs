@@ -239,7 +239,7 @@ fn key_pairs() {
         assert_eq!(keys.run(args, "").status.code(), Some(64), "{args:?}");
     }
     // The bounds are named, Salt's and our own.
-    let refused = text(&keys.run(&["--gen-keys=x", "--keysize=32769"], "").stderr).to_string();
+    let refused = text(&keys.run(&["--gen-keys=x", "--keysize=32769"], "").stderr);
     assert!(
         refused.contains("error: The maximum value for keysize is 32768") && refused.contains("4096 here"),
         "{refused}"

@@ -109,7 +109,7 @@ fn allows(permissions: &[Permission], fun: &str, host: &Host) -> bool {
     permissions.iter().filter(|permission| fnmatch(permission.functions, fun)).any(|permission| {
         let Some(target) = permission.target.filter(|target| *target != "*") else { return true };
         let Some(known) = &host.known else { return false };
-        let target = parse(&text(&expanded(target)), "compound").expect("a target of ours");
+        let target = parse(&text(expanded(target)), "compound").expect("a target of ours");
         target.matches(&Facts { id: &host.id, grains: known.as_ref(), pillar: None })
     })
 }

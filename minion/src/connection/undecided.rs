@@ -201,7 +201,7 @@ mod tests {
         }
         let last = sealed(&key, 300);
         undecided.take(last.clone(), now + second);
-        assert_eq!(undecided.take(last.clone(), now + second), Taken::Twice);
+        assert_eq!(undecided.take(last, now + second), Taken::Twice);
         assert_eq!(settle(&mut undecided, now + second), 300);
         assert_eq!(undecided.take(first, now), Taken::Old);
         assert_eq!(undecided.held.len(), 1);

@@ -198,7 +198,7 @@ fn cve_2025_62348_a_tag_is_refused_or_text_wherever_yaml_is_read() {
         assert!(Config::load(&file, Role::Minion).is_err(), "{line}");
         // Words of a command line: `salt '*' f WORD`, `name=WORD`.
         let word = format!("{tag} [1]");
-        assert_eq!(crate::args::parse_input(&[word.clone()]), vec![text(&word)]);
+        assert_eq!(crate::args::parse_input(std::slice::from_ref(&word)), vec![text(&word)]);
         let named = crate::args::parse_input(&[format!("name={word}")]);
         assert_eq!(named, vec![map([("__kwarg__", Value::from(true)), ("name", text(&word))])], "{word}");
     }
