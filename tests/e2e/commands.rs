@@ -1,4 +1,5 @@
 //! What an operator types wrong, and what the commands then say.
+#![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use brine_tests::process::{example, program, run};
 use brine_tests::salt::{Kind, Master, Minion};

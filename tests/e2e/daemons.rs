@@ -1,4 +1,5 @@
 //! The life of the two daemons as an operator has it: signals, pid files, users, the service manager, several minions of one host.
+#![allow(clippy::disallowed_methods, reason = "tests start the programs that they test")]
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
