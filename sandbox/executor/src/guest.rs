@@ -17,7 +17,6 @@ use crate::network::Network;
 use crate::outcome::HostFailure;
 use crate::request;
 use crate::ticker::Hurry;
-use crate::value::show;
 
 /// Resources of the host that a guest may hold: files, sockets, streams, pollables. A stream may hold a buffer of 64 KiB.
 pub const MAX_RESOURCES: usize = 256;

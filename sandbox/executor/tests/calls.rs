@@ -438,7 +438,7 @@ async fn host_calls_are_asked_of_the_minion() {
         (Err(HostError::Denied("not for you".into())), Err(denied)),
         (
             Err(HostError::Failed("no grains\x07 today".into())),
-            Err("test.f was stopped: grains.items failed: no grains\\u{7} today"),
+            Err("test.f was stopped: grains.items failed: no grains\\x07 today"),
         ),
         (Err(HostError::Failed("no grains today".into())), Err(failed)),
         (Ok(vec![0x92, 0xc0]), Err(malformed)),
