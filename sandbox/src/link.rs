@@ -477,6 +477,8 @@ impl Link {
     }
 
     fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {
+        // What is written down counts: what nobody would see takes up to ten times its bytes.
+        let message = brine_text::line(message);
         let caller = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else { return };
@@ -488,7 +490,7 @@ impl Link {
             call.lines_left -= 1;
             Arc::clone(&call.caller)
         };
-        broker.log(&caller.job, level, &brine_text::line(message));
+        broker.log(&caller.job, level, &message);
     }
 
     fn load_ended(&self, module: Sha256Hex, result: Result<(), String>) {

@@ -162,7 +162,7 @@ async fn every_job_of_a_crowd_is_answered_though_there_is_no_room_for_it() {
     const CROWD: usize = 1000;
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
-    let more = "process_count_max: 1\nsandbox: {max_queued: 0}";
+    let more = "process_count_max: 1\nsandbox: {max_queued: 0, max_waiting: 0}";
     let minion = ready(&mut master, dir.path(), more).await;
     master.publish("test.wait", vec![]);
     minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
