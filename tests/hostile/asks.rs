@@ -21,6 +21,13 @@ fn denied(op: &str, what: &str, line: &str) -> Gets {
     fails(format!("hostile.{op} was stopped: …was refused: module hostile may not {what}{LINE}…{line}…}}"))
 }
 
+fn private(key: &str) -> Gets {
+    fails(format!(
+        "hostile.config was stopped: config.get was refused: module hostile may not read the setting {key}{LINE}config: […{key}…], …}}; for all \
+         modules, config_public in the minion's configuration names settings that are no secrets"
+    ))
+}
+
 fn failed(what: &str) -> Gets {
     fails(format!("…{what}…"))
 }
@@ -104,10 +111,10 @@ async fn what_only_asks() {
         ("push", vec![texts(&[])], fails("the path has none or more than 128 parts")),
         // The configuration's secrets, jobs, and what is only a name.
         ("config", colon("id"), returns("hostile-test")),
-        ("config", colon("thing"), returns(r#"{"port": 1, "deep": [{}]}"#)),
-        ("config", colon("thing:password"), returns("nil")),
-        ("config", colon("thing:deep"), returns("[{}]")),
-        ("config", colon("mysql.pass"), returns("nil")),
+        ("config", colon("thing"), private("thing")),
+        ("config", colon("thing:password"), private("thing:password")),
+        ("config", colon("thing:deep"), private("thing:deep")),
+        ("config", colon("mysql.pass"), private("mysql.pass")),
         ("kill", colon("../../proc/1"), returns("false")),
         ("kill", colon(""), fails("hostile.kill was stopped: jobs.kill failed: the id of a job is empty")),
         ("describe", colon("../sys"), returns("false")),

@@ -76,7 +76,7 @@ pub struct ControlGroup {
 
 impl ControlGroup {
     /// Whether programs can be started in it. A kernel with control groups may still lack that (before Linux 5.7), or end what is
-    /// started there at once: some do in a group that anything was ended in before, so a group is used again only if nothing was.
+    /// started there at once: some do in a group that was killed before, so no group is used again.
     pub fn works(&self) -> bool {
         vfork::works(self.folder.as_raw_fd())
     }

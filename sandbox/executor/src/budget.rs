@@ -215,15 +215,15 @@ mod tests {
     fn a_file_is_new_where_there_was_none() {
         let budget = budget(0, 2);
         let there = |there: bool| move |create: bool| if create || there { Ok(create) } else { Err(Errno::NOENT) };
-        assert_eq!(opened(&budget, false, false, there(true)).unwrap().unwrap(), false);
+        assert!(!opened(&budget, false, false, there(true)).unwrap().unwrap());
         assert!(opened(&budget, false, false, there(false)).is_err());
-        assert_eq!(opened(&budget, true, false, there(true)).unwrap().unwrap(), false);
+        assert!(!opened(&budget, true, false, there(true)).unwrap().unwrap());
         assert!(opened(&budget, true, true, |_| Err::<(), _>(Errno::EXIST)).is_err());
         assert_eq!(budget.left().1, 2);
-        assert_eq!(opened(&budget, true, false, there(false)).unwrap().unwrap(), true);
-        assert_eq!(opened(&budget, true, true, there(true)).unwrap().unwrap(), true);
+        assert!(opened(&budget, true, false, there(false)).unwrap().unwrap());
+        assert!(opened(&budget, true, true, there(true)).unwrap().unwrap());
         assert!(opened(&budget, true, false, there(false)).unwrap().is_err());
-        assert_eq!(opened(&budget, true, false, there(true)).unwrap().unwrap(), false);
+        assert!(!opened(&budget, true, false, there(true)).unwrap().unwrap());
         budget.spend(5, 5);
         assert_eq!(budget.left(), (0, 0));
     }

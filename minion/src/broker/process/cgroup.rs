@@ -1,8 +1,8 @@
 //! Control groups (version 2) of programs: the kernel ends all that is in one at once, whatever forks in it. Where the host has none
 //! for the minion to arrange, a program's supervisor finds what it started by its parents.
 //!
-//! Groups that are empty again are kept for the next programs, since making one costs more than starting a program. Those of a minion
-//! that was killed are ended and removed by the next.
+//! Each program has a new group, because some kernels end at once whatever starts in a group that was killed before, and a group may be
+//! killed at the very moment in which its program ends by itself. Those of a minion that was killed are ended and removed by the next.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,8 +17,6 @@ use tracing::{info, warn};
 /// How the groups are called, with the minion's number behind: those whose programs end with them, and those that may detach.
 const PREFIX: &str = "program-";
 const DETACH_PREFIX: &str = "detach-";
-/// Empty groups that are kept.
-const MAX_SPARE: usize = 8;
 /// Groups that wait to be removed. The next start removes what is more.
 const MAX_LATE: usize = 1_000;
 /// Rounds of moving what may stay out of its group: it may fork meanwhile.
@@ -28,7 +26,6 @@ const ROUNDS: usize = 8;
 #[derive(Default)]
 pub(super) struct Groups {
     folder: OnceLock<Option<PathBuf>>,
-    spare: Mutex<Vec<Folder>>,
     /// Groups that were not empty yet, to be removed later.
     late: Mutex<Vec<PathBuf>>,
     next: AtomicU64,
@@ -53,9 +50,6 @@ impl Groups {
     pub(super) fn take(&self, detach: bool) -> Option<Folder> {
         let below = self.folder.get_or_init(find).as_ref()?;
         lock(&self.late).retain(|path| fs::remove_dir(path).is_err_and(|e| e.kind() != io::ErrorKind::NotFound));
-        if !detach && let Some(spare) = lock(&self.spare).pop() {
-            return Some(spare);
-        }
         let prefix = if detach { DETACH_PREFIX } else { PREFIX };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         match make(below.join(format!("{prefix}{}-{number}", std::process::id()))) {
@@ -69,15 +63,6 @@ impl Groups {
 
     /// The program has ended, and this is left of it.
     pub(super) fn give_back(&self, folder: Folder, left: Left) {
-        let kept = folder.path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
-        // Nothing was ended in it, see `ControlGroup::works`.
-        if kept && left == Left::Nothing && is_empty(&folder.path) {
-            let mut spare = lock(&self.spare);
-            if spare.len() < MAX_SPARE {
-                spare.push(folder);
-                return;
-            }
-        }
         if left == Left::Detached
             && let Some(Some(below)) = self.folder.get()
         {
@@ -92,14 +77,6 @@ impl Groups {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        for folder in lock(&self.spare).drain(..) {
-            let _ = fs::remove_dir(&folder.path);
-        }
-    }
 }
 
 /// Where groups can be made, after removing those of minions that are gone.
