@@ -20,12 +20,12 @@ async fn the_timeout_ends_all_of_it() {
 #[tokio::test]
 async fn one_that_ignores_sigterm_is_killed() {
     let text = "trap '' TERM; echo ready; while :; do sleep 1000; done";
-    let done = run(ProcessRun { timeout_ms: Some(100), ..sh(text) }).await;
+    let done = run(ProcessRun { timeout_ms: Some(1_000), ..sh(text) }).await;
     assert_eq!((number(&done, "signal"), stdout(&done).as_str()), (Some(9), "ready\n"));
     assert_eq!(done.get("timed_out"), Some(&Value::from(true)));
     // One that tidies up has time for it, and one that is stopped is not forgotten.
     let text = "trap 'echo tidy; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done";
-    let done = run(ProcessRun { timeout_ms: Some(100), ..sh(text) }).await;
+    let done = run(ProcessRun { timeout_ms: Some(1_000), ..sh(text) }).await;
     assert_eq!((number(&done, "code"), stdout(&done).as_str()), (Some(5), "tidy\n"));
 }
 
