@@ -76,11 +76,11 @@ interop: build ## interop with Python Salt 3008, 3007 and 3006, as masters, mini
 	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked -p brine-tests --test interop || exit 1; \
 	done
 
-# BENCH are options of brine-bench: --quick, --no-python, --drift JOBS, --write docs/benchmarks.md.
 # The short form of the same test is in `make test`.
 soak: setup ## a million malformed requests to a master: minutes, and a check of its memory
 	BRINE_SOAK_REQUESTS=1000000 cargo test --locked -p brine-master --test master cve_2023_20897 -- --nocapture
 
+# BENCH are options of brine-bench: --quick, --no-python, --drift JOBS, --write docs/benchmarks.md.
 bench: venv ## measure Brine beside Python Salt: one table; BENCH=--quick for fewer runs
 	$(MAKE) build PROFILE=release
 	BRINE_BIN=$(TARGET)/release tools/bench.sh $(BENCH)
