@@ -21,12 +21,6 @@ const DEADLINE: Duration = Duration::from_secs(30);
 struct Output(BufReader<File>);
 
 impl Output {
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.0.read_line(&mut line).unwrap();
-        line.trim().to_owned()
-    }
-
     /// Whether nobody can write any more.
     fn is_over(&mut self, within: Duration) -> bool {
         let end = Instant::now() + within;
