@@ -172,7 +172,7 @@ async fn an_answer_too_large_to_send_is_an_error_to_the_guest() {
 
 #[tokio::test]
 async fn log_lines_are_bounded_and_clean() {
-    let mut it = taken(Limits { log: 10, ..Limits::default() }).await;
+    let mut it = taken(Limits { log: 13, ..Limits::default() }).await;
     for message in ["a\x1b[1m\nb", "too long a line", "cd"] {
         let log = FromExecutor::Log { call: it.call, level: LogLevel::Info, message: message.into() };
         it.say.send(&log).await.unwrap();
