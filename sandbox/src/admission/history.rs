@@ -136,8 +136,11 @@ mod tests {
         history.ended(0, &long);
         assert_eq!(history.expect(0).pace, Pace::Long);
         // Computing counts too, and so does memory, by itself.
-        history.ended(1, &Usage { cpu_us: 50_000, wall_us: 60_000, memory_peak: SMALL + 1, ..Usage::default() });
-        assert_eq!(history.expect(1), Expect { pace: Pace::Unknown, small: Some(false) });
+        let large = Usage { cpu_us: 50_000, wall_us: 60_000, memory_peak: SMALL + 1, ..Usage::default() };
+        history.ended(1, &large);
+        assert_eq!(history.expect(1), Expect { pace: Pace::Unknown, small: Some(true) });
+        (0..CREDIT).for_each(|_| history.ended(1, &large));
+        assert_eq!(history.expect(1), Expect { pace: Pace::Long, small: Some(false) });
         // A function that is not there does no harm.
         history.ended(2, &long);
         assert_eq!(history.expect(2), Expect::default());
