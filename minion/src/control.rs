@@ -6,7 +6,7 @@ use brine_daemon::profile;
 use brine_protocol::value::ValueExt;
 use brine_sandbox::{Reloaded, Settings};
 
-use crate::connection::Channel;
+use crate::connection::Masters;
 use crate::jobs::{Jobs, ProcDir};
 use crate::returns::Returns;
 use crate::runtime::Runtime;
@@ -19,7 +19,7 @@ const JOBS_NAMED: usize = 50;
 pub struct Control {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) procs: Arc<ProcDir>,
-    pub(crate) channel: Arc<Channel>,
+    pub(crate) masters: Masters,
     pub(crate) returns: Arc<Returns>,
     pub(crate) jobs: Arc<Jobs>,
 }
@@ -39,7 +39,11 @@ impl Control {
 
     fn lines(&self) -> Vec<String> {
         let (calls, executors) = self.runtime.load();
-        let connected = if self.channel.live().is_some() { "signed in" } else { "not signed in" };
+        let connected = if self.masters.preferred().is_ok_and(|channel| channel.live().is_some()) {
+            "signed in"
+        } else {
+            "not signed in"
+        };
         let mut lines = vec![
             format!("state of salt-minion: {}", profile::runtime_line()),
             format!("master: {connected}; {} returns wait for it", self.returns.waiting()),

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::{Channel, ChannelError};
+use crate::connection::{ChannelError, Masters};
 use crate::facts::GrainsStore;
 
 /// Events under way at once; one more is dropped with a line in the log. Events tell, they do not carry.
@@ -21,15 +21,15 @@ const PAUSE_BEFORE_RETRY: Duration = Duration::from_secs(1);
 /// Sends events.
 pub struct Events {
     opts: Arc<MinionOpts>,
-    channel: Arc<Channel>,
+    masters: Masters,
     grains: Arc<GrainsStore>,
     tasks: TaskTracker,
 }
 
 impl Events {
-    /// Over this channel.
-    pub fn new(opts: Arc<MinionOpts>, channel: Arc<Channel>, grains: Arc<GrainsStore>) -> Arc<Self> {
-        Arc::new(Self { opts, channel, grains, tasks: TaskTracker::new() })
+    /// Events for these masters.
+    pub fn new(opts: Arc<MinionOpts>, masters: Masters, grains: Arc<GrainsStore>) -> Arc<Self> {
+        Arc::new(Self { opts, masters, grains, tasks: TaskTracker::new() })
     }
 
     /// Says that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
@@ -42,26 +42,36 @@ impl Events {
         }
         tags.push(format!("salt/minion/{id}/start"));
         for tag in tags {
-            if let Err(e) = self.send(&tag, Value::from(text.as_str()), self.start_grains()).await {
+            if let Err(e) = self.send(None, &tag, Value::from(text.as_str()), self.start_grains()).await {
                 warn!("the event {tag} could not be sent: {e}");
             }
         }
     }
 
-    /// Says that a job was taken, if the master asked to be told.
-    pub fn job_started(self: &Arc<Self>, job: &JobLoad) {
+    /// Tells the master of this fingerprint that its job was taken.
+    pub fn job_started(self: &Arc<Self>, job: &JobLoad, master: &str) {
         let mut data = map([("id", Value::from(&self.opts.id)), ("jid", Value::from(&job.jid))]);
         for key in ["fun", "tgt", "tgt_type", "user", "master_id", "metadata"] {
             if let Some(value) = job.raw.get(key) {
                 data.insert(key, value.clone());
             }
         }
-        self.fire(format!("salt/job/{}/start/{}", job.jid, self.opts.id), data);
+        let tag = format!("salt/job/{}/start/{}", job.jid, self.opts.id);
+        if self.tasks.len() >= MAX_UNDER_WAY {
+            warn!("the event {tag} is dropped: {MAX_UNDER_WAY} events are under way");
+            return;
+        }
+        let (this, master) = (Arc::clone(self), master.to_owned());
+        self.tasks.spawn(async move {
+            if let Err(e) = this.send(Some(&master), &tag, data, None).await {
+                warn!("the event {tag} could not be sent: {e}");
+            }
+        });
     }
 
     /// A heartbeat (`ping_interval`).
     pub async fn ping(&self) -> Result<(), ChannelError> {
-        self.send("minion_ping", Value::from("ping"), None).await
+        self.send(None, "minion_ping", Value::from("ping"), None).await
     }
 
     /// Sends an event under this minion's own tags and waits until it is there, but not for long.
@@ -74,7 +84,7 @@ impl Events {
     /// As [`Events::tell_own`]; the error names the event.
     pub async fn try_tell_own(&self, below: &str, data: Value) -> Result<(), String> {
         let tag = format!("salt/minion/{}/{below}", self.opts.id);
-        match tokio::time::timeout(MAX_TELLING, self.send(&tag, data, None)).await {
+        match tokio::time::timeout(MAX_TELLING, self.send(None, &tag, data, None)).await {
             Ok(Ok(())) => {
                 debug!("the event {tag} is sent");
                 Ok(())
@@ -82,20 +92,6 @@ impl Events {
             Ok(Err(e)) => Err(format!("the event {tag} could not be sent: {e}")),
             Err(_) => Err(format!("the event {tag} could not be sent within {MAX_TELLING:?}")),
         }
-    }
-
-    /// Sends an event in the background.
-    pub fn fire(self: &Arc<Self>, tag: String, data: Value) {
-        if self.tasks.len() >= MAX_UNDER_WAY {
-            warn!("the event {tag} is dropped: {MAX_UNDER_WAY} events are under way");
-            return;
-        }
-        let this = Arc::clone(self);
-        self.tasks.spawn(async move {
-            if let Err(e) = this.send(&tag, data, None).await {
-                warn!("the event {tag} could not be sent: {e}");
-            }
-        });
     }
 
     fn start_grains(&self) -> Option<Value> {
@@ -109,7 +105,14 @@ impl Events {
         Some(map(chosen))
     }
 
-    async fn send(&self, tag: &str, data: Value, grains: Option<Value>) -> Result<(), ChannelError> {
+    /// Sends an event to the master of this fingerprint, or to the preferred one.
+    async fn send(
+        &self,
+        master: Option<&str>,
+        tag: &str,
+        data: Value,
+        grains: Option<Value>,
+    ) -> Result<(), ChannelError> {
         let mut load = map([
             ("cmd", Value::from("_minion_event")),
             ("id", Value::from(&self.opts.id)),
@@ -122,7 +125,7 @@ impl Events {
         }
         let mut tries = self.opts.net.request_tries;
         loop {
-            match self.channel.request(load.clone()).await {
+            match self.masters.asker(master)?.request(load.clone()).await {
                 Ok(_) => return Ok(()),
                 Err(e @ ChannelError::Network(_)) if tries > 1 => {
                     tries -= 1;

@@ -4,13 +4,12 @@
 mod pace;
 
 use std::fmt;
-use std::sync::Arc;
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, map};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use crate::connection::{Channel, ChannelError};
+use crate::connection::{ChannelError, Masters};
 use pace::Pace;
 
 /// More files than a tree of modules has.
@@ -250,7 +249,7 @@ impl Sink for Vec<u8> {
 /// Asks the file server.
 #[derive(Clone)]
 pub struct FileClient {
-    channel: Arc<Channel>,
+    masters: Masters,
     max_file: u64,
 }
 
@@ -260,14 +259,14 @@ impl FileClient {
         self.max_file
     }
 
-    /// Files are at most `max_file` bytes.
-    pub fn new(channel: Arc<Channel>, max_file: u64) -> Self {
-        Self { channel, max_file }
+    /// A client of the preferred master's file server; none without a master. Files are at most `max_file` bytes.
+    pub fn new(masters: &Masters, max_file: u64) -> Option<Self> {
+        masters.preferred().is_ok().then(|| Self { masters: masters.clone(), max_file })
     }
 
     /// The fingerprint of the master's key, once it answered.
     pub fn master(&self) -> Option<String> {
-        self.channel.live().map(|live| live.master.to_string())
+        self.masters.preferred().ok()?.live().map(|live| live.master.to_string())
     }
 
     /// The files below a folder. Names that are not safe paths are left out.
@@ -289,7 +288,7 @@ impl FileClient {
 
     /// The environments. Names that are none are left out.
     pub async fn envs(&self) -> Result<Vec<Saltenv>, FileError> {
-        match self.channel.request(map([("cmd", "_file_envs")])).await? {
+        match self.masters.preferred()?.request(map([("cmd", "_file_envs")])).await? {
             Value::Array(envs) if envs.len() <= MAX_ENVS => {
                 Ok(envs.iter().filter_map(|env| Saltenv::try_from(env).ok()).collect())
             }
@@ -310,7 +309,7 @@ impl FileClient {
 
     async fn names(&self, cmd: &'static str, saltenv: &Saltenv, prefix: &str) -> Result<Vec<Value>, FileError> {
         let load = map([("cmd", Value::from(cmd)), ("saltenv", Value::from(saltenv)), ("prefix", Value::from(prefix))]);
-        match self.channel.request(load).await? {
+        match self.masters.preferred()?.request(load).await? {
             Value::Array(names) if names.len() <= MAX_FILES => Ok(names),
             // Links, each with where it leads.
             Value::Map(links) if links.len() <= MAX_FILES && cmd == "_symlink_list" => {
@@ -322,7 +321,7 @@ impl FileClient {
 
     /// A file's hash; none where there is no such file.
     pub async fn hash(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<FileHash>, FileError> {
-        let answer = self.channel.request(load("_file_hash", path, saltenv)).await?;
+        let answer = self.masters.preferred()?.request(load("_file_hash", path, saltenv)).await?;
         if !answer.truthy() {
             return Ok(None);
         }
@@ -331,7 +330,7 @@ impl FileClient {
 
     /// What the master says of a file, whether it proves something or not; none where there is no such file.
     pub async fn stated(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Stated>, FileError> {
-        let answer = self.channel.request(load("_file_hash_and_stat", path, saltenv)).await?;
+        let answer = self.masters.preferred()?.request(load("_file_hash_and_stat", path, saltenv)).await?;
         let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
         let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
         let size = parts.get(1).and_then(|stat| stat.list()?.get(STAT_SIZE)?.as_u64());
@@ -388,7 +387,7 @@ impl FileClient {
         loop {
             let mut load = load("_serve_file", path, saltenv);
             load.insert("loc", at);
-            let answer = self.channel.request_raw(load).await?;
+            let answer = self.masters.preferred()?.request_raw(load).await?;
             let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
             if data.is_empty() {
                 let dest = answer.get_bytes("dest").unwrap_or_default();
@@ -416,7 +415,7 @@ impl FileClient {
             ("size", Value::from(size)),
             ("data", Value::Binary(data)),
         ]);
-        match self.channel.request(load).await? {
+        match self.masters.preferred()?.request(load).await? {
             Value::Boolean(taken) => Ok(taken),
             other if !other.truthy() => Ok(false),
             _ => Err(FileError::Malformed("_file_recv")),

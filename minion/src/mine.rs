@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tracing::{debug, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::Channel;
+use crate::connection::Masters;
 use crate::facts::PillarStore;
 use crate::jobs::{Origin, Runner};
 
@@ -21,7 +21,7 @@ const UPDATE: &str = "mine.update";
 /// Fills the mine.
 pub(crate) struct Mine {
     pub(crate) opts: Arc<MinionOpts>,
-    pub(crate) channel: Arc<Channel>,
+    pub(crate) masters: Masters,
     pub(crate) pillar: Arc<PillarStore>,
     pub(crate) runner: Runner,
     /// The pillar and the modules are here.
@@ -44,7 +44,8 @@ impl Mine {
         if !some(self.opts.config.value(CONFIGURED)) && !some(self.pillar.now().get(CONFIGURED)) {
             return;
         }
-        let live = self.channel.signed_in().await;
+        let Ok(channel) = self.masters.preferred() else { return };
+        let live = channel.signed_in().await;
         let jid = Jid::now();
         let from =
             Origin { jid: jid.as_str(), user: &self.opts.user, master: Some(&live.master), ends: None, end: None };

@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 
 use crate::broker::{MinionBroker, Sources};
 use crate::config::{MinionOpts, Package};
-use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
+use crate::connection::{Arrival, Channel, Masters, Patience, Publications, SignInError};
 pub use crate::control::Control;
 use crate::events::Events;
 use crate::facts::{GrainsStore, PillarStore};
@@ -88,8 +88,7 @@ pub(crate) struct Base {
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) runtime: Arc<dyn Runtime>,
-    /// None for `salt-call --local`.
-    pub(crate) channel: Option<Arc<Channel>>,
+    pub(crate) masters: Masters,
     /// None for `salt-call --local`.
     pub(crate) events: Option<Arc<Events>>,
     /// Jobs at once.
@@ -173,10 +172,11 @@ impl Base {
                 Some(Channel::new(Arc::clone(&opts), pki, Arc::clone(&grains)))
             }
         };
-        let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), settings.compile.module));
+        let masters = Masters::new(channel);
+        let client = FileClient::new(&masters, settings.compile.module);
         let modules = Modules::new(client, &opts.modules, &opts.modules_dir());
         let pillar = PillarStore::new();
-        let refresh = Refresh::new(Arc::clone(&opts), channel.clone(), Arc::clone(&grains), Arc::clone(&pillar));
+        let refresh = Refresh::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains), Arc::clone(&pillar));
         let broker = MinionBroker::new(Sources {
             opts: Arc::clone(&opts),
             grains: Arc::clone(&grains),
@@ -184,15 +184,15 @@ impl Base {
             procs: Arc::clone(&procs),
             modules: Arc::clone(&modules),
             refresh: Arc::clone(&refresh),
-            channel: channel.clone(),
+            masters: masters.clone(),
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
         let (max_waiting, max_queued) = (settings.max_waiting, settings.max_queued);
         let answers: Arc<dyn Broker> = broker.clone();
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
-        let events = channel.as_ref().map(|channel| {
-            let events = Events::new(Arc::clone(&opts), Arc::clone(channel), Arc::clone(&grains));
+        let events = with_master.then(|| {
+            let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
             modules.tell_by(Arc::clone(&events));
             events
         });
@@ -205,7 +205,7 @@ impl Base {
             procs,
             modules,
             runtime,
-            channel,
+            masters,
             events,
             slots,
             max_waiting,
@@ -273,6 +273,7 @@ impl Local {
 /// A minion that is ready to sign in.
 pub struct Minion {
     base: Base,
+    /// The connection whose publications are served.
     channel: Arc<Channel>,
     events: Arc<Events>,
     returns: Arc<Returns>,
@@ -288,12 +289,12 @@ impl Minion {
     /// unfinished is in the spool when this returns.
     pub async fn prepare(opts: MinionOpts, make_runtime: MakeRuntime) -> Result<Self, MinionError> {
         let base = Base::prepare(opts, true, make_runtime).await?;
-        let channel = base.channel.clone().expect("it was asked for");
+        let channel = Arc::clone(base.masters.preferred().expect("it was asked for"));
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
         let events = base.events.clone().expect("there is a master");
-        let returns = Returns::new(spool, left, Arc::clone(&channel), Arc::clone(&events), opts.returns.retry);
+        let returns = Returns::new(spool, left, base.masters.clone(), Arc::clone(&events), opts.returns.retry);
         let jobs = Jobs::new(Parts {
             opts: Arc::clone(opts),
             runner: base.runner(),
@@ -316,7 +317,7 @@ impl Minion {
         Control {
             runtime: Arc::clone(&self.base.runtime),
             procs: Arc::clone(&self.base.procs),
-            channel: Arc::clone(&self.channel),
+            masters: self.base.masters.clone(),
             returns: Arc::clone(&self.returns),
             jobs: Arc::clone(&self.jobs),
         }
@@ -333,7 +334,7 @@ impl Minion {
         }
         let mine = Mine {
             opts: Arc::clone(&self.base.opts),
-            channel: Arc::clone(&self.channel),
+            masters: self.base.masters.clone(),
             pillar: Arc::clone(&self.base.pillar),
             runner: self.base.runner(),
             ready: Arc::clone(&self.ready),

@@ -7,7 +7,7 @@ use brine_protocol::value::{Value, empty_map, map};
 use tracing::{debug, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::{Channel, ChannelError};
+use crate::connection::{ChannelError, Masters};
 use crate::facts::{GrainsStore, PillarStore};
 
 /// Why there is no new pillar.
@@ -27,7 +27,7 @@ pub enum PillarError {
 /// Has what the minion knows of itself made anew.
 pub struct Refresh {
     opts: Arc<MinionOpts>,
-    channel: Option<Arc<Channel>>,
+    masters: Masters,
     grains: Arc<GrainsStore>,
     pillar: Arc<PillarStore>,
     /// Of jobs: one at a time, since each costs the master the compiling of a pillar.
@@ -35,14 +35,14 @@ pub struct Refresh {
 }
 
 impl Refresh {
-    /// Without a channel there is no pillar to be had.
+    /// Asks the preferred of these masters for the pillar.
     pub fn new(
         opts: Arc<MinionOpts>,
-        channel: Option<Arc<Channel>>,
+        masters: Masters,
         grains: Arc<GrainsStore>,
         pillar: Arc<PillarStore>,
     ) -> Arc<Self> {
-        Arc::new(Self { opts, channel, grains, pillar, turn: tokio::sync::Mutex::default() })
+        Arc::new(Self { opts, masters, grains, pillar, turn: tokio::sync::Mutex::default() })
     }
 
     /// Collects the grains again.
@@ -82,7 +82,7 @@ impl Refresh {
     }
 
     async fn ask(&self) -> Result<Value, PillarError> {
-        let channel = self.channel.as_ref().ok_or(PillarError::NoMaster)?;
+        let channel = self.masters.preferred().map_err(|_| PillarError::NoMaster)?;
         let setting = |key: &str| self.opts.config.value(key).cloned().unwrap_or(Value::Nil);
         let load = map([
             ("cmd", Value::from("_pillar")),

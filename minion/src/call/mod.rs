@@ -113,7 +113,7 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
 }
 
 async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, Failure> {
-    if let Some(channel) = &base.channel {
+    if let Ok(channel) = base.masters.preferred() {
         channel.sign_in().await.map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))?;
         base.refresh.pillar_or_log().await;
     }
@@ -155,7 +155,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     }
     let ran = outcome.success;
     judge(&mut outcome);
-    if let Some(channel) = base.channel.as_ref().filter(|_| !flags.no_return_event) {
+    if let Some(channel) = base.masters.preferred().ok().filter(|_| !flags.no_return_event) {
         send_return(base, channel, fun, flags, &outcome).await;
     }
     if !ran && outcome.value.text().is_some() {

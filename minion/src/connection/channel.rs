@@ -36,7 +36,10 @@ const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(2);
 /// Why a request has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// Nobody signed in yet.
+    /// `salt-call --local`
+    #[error("there is no master to ask: this runs without one (--local, file_client)")]
+    NoMaster,
+    /// The minion has not signed in yet.
     #[error("not signed in at the master yet")]
     NotSignedIn,
     /// The master did not answer.

@@ -3,6 +3,7 @@
 mod auth;
 mod channel;
 mod complaints;
+mod masters;
 mod publications;
 mod serials;
 mod undecided;
@@ -10,4 +11,5 @@ mod undecided;
 pub(crate) use auth::Patience;
 pub use auth::SignInError;
 pub use channel::{Channel, ChannelError, Live};
+pub use masters::Masters;
 pub use publications::{Arrival, Publications};

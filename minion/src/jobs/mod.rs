@@ -221,7 +221,7 @@ impl Jobs {
     async fn run(self: Arc<Self>, job: JobLoad, master: Arc<str>, _place: Place) {
         let record = self.procs.record(&job.jid, &job.raw);
         if job.start_event {
-            self.events.job_started(&job);
+            self.events.job_started(&job, &master);
         }
         let slots = match is_control(&job) {
             true => Some(&self.control),

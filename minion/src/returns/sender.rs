@@ -15,7 +15,7 @@ use tracing::{debug, error, info, warn};
 
 use super::spool::{Entry, Spool, SpoolError, Unsynced};
 use super::unkept::Unkept;
-use crate::connection::{Channel, ChannelError};
+use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
 
 /// Returns under way at once: enough that the master commits many at a time, few enough that one coming back is not stormed.
@@ -34,7 +34,7 @@ const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
 /// The returns of this minion.
 pub struct Returns {
     spool: Arc<Spool>,
-    channel: Arc<Channel>,
+    masters: Masters,
     queue: Mutex<VecDeque<Pending>>,
     /// Something to do: a return was queued, or the master is there again.
     work: Notify,
@@ -68,7 +68,7 @@ impl Returns {
     pub fn new(
         spool: Spool,
         left: Vec<Entry>,
-        channel: Arc<Channel>,
+        masters: Masters,
         events: Arc<Events>,
         retry: (Duration, Duration),
     ) -> Arc<Self> {
@@ -82,11 +82,11 @@ impl Returns {
             .collect();
         let spool = Arc::new(spool);
         let unsynced = start_syncing(Arc::clone(&spool));
-        let unkept = Unkept::new(Arc::clone(&channel), events);
+        let unkept = Unkept::new(masters.clone(), events);
         Arc::new(Self {
             spool,
             unsynced,
-            channel,
+            masters,
             queue: Mutex::new(queue),
             work: Notify::new(),
             empty: Notify::new(),
@@ -213,7 +213,11 @@ impl Returns {
             }
         };
         let jid = pending.entry.jid().to_owned();
-        match self.channel.request(load).await {
+        let answer = match self.masters.preferred() {
+            Ok(channel) => channel.request(load).await,
+            Err(e) => Err(e),
+        };
+        match answer {
             Ok(reply) if reply.is_nil() => {
                 debug!(jid, "the master has the return");
                 self.done(&pending.entry);

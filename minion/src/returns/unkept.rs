@@ -13,14 +13,14 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::connection::{Channel, ChannelError};
+use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
 
 /// Returns that wait: more than a master publishes in a second.
 const MAX_WAITING: usize = 16_384;
 /// Their bytes.
 const MAX_WAITING_BYTES: usize = 16 << 20;
-/// Under way at once, so that the rest of the channel's connections is there for jobs that run.
+/// Under way at once, so that jobs that run have the other connections of the channel.
 const SENDERS: usize = 6;
 /// A return that the master does not answer so often is given up.
 const TRIES: u32 = 3;
@@ -30,7 +30,7 @@ const MAX_JIDS: usize = 100;
 
 /// Sends them.
 pub(super) struct Unkept {
-    channel: Arc<Channel>,
+    masters: Masters,
     events: Arc<Events>,
     state: Mutex<State>,
     empty: Notify,
@@ -75,9 +75,9 @@ impl Lost {
 }
 
 impl Unkept {
-    pub(super) fn new(channel: Arc<Channel>, events: Arc<Events>) -> Arc<Self> {
+    pub(super) fn new(masters: Masters, events: Arc<Events>) -> Arc<Self> {
         let (state, empty, tasks) = (Mutex::default(), Notify::new(), TaskTracker::new());
-        Arc::new(Self { channel, events, state, empty, tasks })
+        Arc::new(Self { masters, events, state, empty, tasks })
     }
 
     /// Sends a return of so many bytes when it is its turn.
@@ -148,7 +148,11 @@ impl Unkept {
             let state = self.state();
             return if told || !state.waiting.is_empty() { true } else { self.ends(state) };
         };
-        match self.channel.request(next.load.clone()).await {
+        let answer = match self.masters.preferred() {
+            Ok(channel) => channel.request(next.load.clone()).await,
+            Err(e) => Err(e),
+        };
+        match answer {
             Ok(_) => {}
             Err(e @ ChannelError::Refused(_)) => warn!("the master did not take a refusal: {e}"),
             Err(e) if next.tries > 1 => {
