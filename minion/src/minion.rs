@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_protocol::exit;
-use brine_protocol::job::FunCall;
-use brine_sandbox::{Broker, JobOutcome, Sandbox, SandboxConfig, Settings};
+use brine_protocol::job::{FunCall, JobLoad};
+use brine_protocol::value::{Value, ValueExt};
+use brine_sandbox::{Broker, Sandbox, SandboxConfig, Settings};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -21,7 +22,8 @@ pub use crate::control::Control;
 use crate::events::Events;
 use crate::facts::{GrainsStore, PillarStore};
 use crate::fileclient::FileClient;
-use crate::jobs::{CONTROL_SLOTS, Jobs, Origin, Parts, ProcDir, Runner, judge, usage};
+pub use crate::jobs::Called;
+use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir, Source, local_job};
 use crate::mine::Mine;
 use crate::modules::Modules;
 use crate::pillar::Refresh;
@@ -82,20 +84,14 @@ pub type MakeRuntime =
 /// What a minion is made of, and what `salt-call` has of it.
 pub(crate) struct Base {
     pub(crate) opts: Arc<MinionOpts>,
-    pub(crate) grains: Arc<GrainsStore>,
     pub(crate) pillar: Arc<PillarStore>,
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) masters: Masters,
-    /// None for `salt-call --local`.
-    pub(crate) events: Option<Arc<Events>>,
-    /// Jobs at once.
-    pub(crate) slots: usize,
-    /// Jobs that may wait after they have begun, and before.
-    pub(crate) max_waiting: usize,
-    pub(crate) max_queued: usize,
+    pub(crate) events: Arc<Events>,
+    pub(crate) jobs: Arc<Jobs>,
 }
 
 /// What the owner's configuration says of the sandbox.
@@ -187,53 +183,38 @@ impl Base {
             masters: masters.clone(),
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
-        let (max_waiting, max_queued) = (settings.max_waiting, settings.max_queued);
         let answers: Arc<dyn Broker> = broker.clone();
         let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
         modules.attach(&runtime);
-        let events = with_master.then(|| {
-            let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
+        let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
+        if with_master {
             modules.tell_by(Arc::clone(&events));
-            events
-        });
-        broker.attach(&runtime);
-        Ok(Self {
-            opts,
-            grains,
-            pillar,
-            refresh,
-            procs,
-            modules,
-            runtime,
-            masters,
-            events,
-            slots,
-            max_waiting,
-            max_queued,
-        })
-    }
-
-    pub(crate) fn runner(&self) -> Runner {
-        let flag = |key: &str| self.opts.config.value(key).is_some_and(brine_protocol::value::ValueExt::truthy);
-        Runner {
-            id: self.opts.id.clone(),
-            runtime: Arc::clone(&self.runtime),
-            modules: Arc::clone(&self.modules),
-            test: flag("test"),
-            multifunc_ordered: self.opts.jobs.multifunc_ordered,
         }
+        broker.attach(&runtime);
+        let jobs = Jobs::new(JobParts {
+            opts: Arc::clone(&opts),
+            runner: JobRunner {
+                id: opts.id.clone(),
+                runtime: Arc::clone(&runtime),
+                modules: Arc::clone(&modules),
+                test: opts.config.value("test").is_some_and(ValueExt::truthy),
+                multifunc_ordered: opts.jobs.multifunc_ordered,
+            },
+            procs: Arc::clone(&procs),
+            masters: masters.clone(),
+            events: Arc::clone(&events),
+            grains,
+            pillar: Arc::clone(&pillar),
+            limits: JobLimits {
+                slots,
+                owner_set_slots: opts.jobs.running_max.is_some(),
+                max_waiting: settings.max_waiting,
+                max_queued: settings.max_queued,
+                seen_jids: opts.jobs.seen_jids,
+            },
+        });
+        Ok(Self { opts, pillar, refresh, procs, modules, runtime, masters, events, jobs })
     }
-}
-
-/// How a call of [`Local`] ended.
-#[derive(Debug)]
-pub struct Called {
-    /// Its return, and the code that it ends with.
-    pub outcome: JobOutcome,
-    /// Whether the function returned; otherwise the value says why it did not.
-    pub ran: bool,
-    /// What it used, as a return carries it.
-    pub usage: brine_protocol::value::Value,
 }
 
 /// What answers a module where there is no master, as `salt-call --local` has it: for tests of what modules can do to it.
@@ -253,15 +234,9 @@ impl Local {
     }
 
     /// Calls a function as `salt-call` does, with arguments as a job has them. Whatever goes wrong is an outcome.
-    pub async fn call(&self, fun: &str, arg: Vec<brine_protocol::value::Value>) -> Called {
-        let jid = brine_protocol::ids::Jid::now();
+    pub async fn call(&self, fun: &str, arg: Vec<Value>) -> Called {
         let call = FunCall { fun: fun.to_owned(), arg };
-        let from = Origin { jid: jid.as_str(), user: &process::own_name(), master: None, ends: None, end: None };
-        let mut outcome = self.base.runner().call(&from, &call).await;
-        let ran = outcome.success;
-        judge(&mut outcome);
-        let usage = usage(&outcome);
-        Called { outcome, ran, usage }
+        self.base.jobs.call(local_job(&process::own_name(), call, Vec::new()), None).await
     }
 
     /// What a master would have told.
@@ -275,9 +250,7 @@ pub struct Minion {
     base: Base,
     /// The connection whose publications are served.
     channel: Arc<Channel>,
-    events: Arc<Events>,
     returns: Arc<Returns>,
-    jobs: Arc<Jobs>,
     /// Modules were fetched once, or need not be.
     synced: Arc<AtomicBool>,
     /// Told when pillar and modules are here.
@@ -293,23 +266,10 @@ impl Minion {
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
-        let events = base.events.clone().expect("there is a master");
-        let returns = Returns::new(spool, left, base.masters.clone(), Arc::clone(&events), opts.returns.retry);
-        let jobs = Jobs::new(Parts {
-            opts: Arc::clone(opts),
-            runner: base.runner(),
-            procs: Arc::clone(&base.procs),
-            returns: Arc::clone(&returns),
-            events: Arc::clone(&events),
-            grains: Arc::clone(&base.grains),
-            pillar: Arc::clone(&base.pillar),
-            slots: base.slots,
-            max_waiting: base.max_waiting,
-            max_queued: base.max_queued,
-        });
-        jobs.answer_for_the_dead(|jid| kept.contains(jid)).await;
+        let returns = Returns::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry);
+        base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
-        Ok(Self { base, channel, events, returns, jobs, synced, ready: Arc::default() })
+        Ok(Self { base, channel, returns, synced, ready: Arc::default() })
     }
 
     /// What can be told to the minion while it runs.
@@ -319,7 +279,7 @@ impl Minion {
             procs: Arc::clone(&self.base.procs),
             masters: self.base.masters.clone(),
             returns: Arc::clone(&self.returns),
-            jobs: Arc::clone(&self.jobs),
+            jobs: Arc::clone(&self.base.jobs),
         }
     }
 
@@ -330,13 +290,13 @@ impl Minion {
         let mut tasks = JoinSet::new();
         tasks.spawn(deliver(Arc::clone(&self.channel), Arc::clone(&self.returns)));
         if let Some(interval) = self.base.opts.events.ping {
-            tasks.spawn(ping(Arc::clone(&self.events), Arc::clone(&self.channel), interval));
+            tasks.spawn(ping(Arc::clone(&self.base.events), Arc::clone(&self.channel), interval));
         }
         let mine = Mine {
             opts: Arc::clone(&self.base.opts),
             masters: self.base.masters.clone(),
             pillar: Arc::clone(&self.base.pillar),
-            runner: self.base.runner(),
+            jobs: Arc::clone(&self.base.jobs),
             ready: Arc::clone(&self.ready),
         };
         tasks.spawn(mine.run());
@@ -345,8 +305,8 @@ impl Minion {
             ended = self.serve(&mut background) => ended,
             () = end => Ok(()),
         };
-        info!("ending: {} jobs are running, {} returns wait", self.jobs.count(), self.returns.waiting());
-        self.jobs.drain(self.base.opts.jobs.drain).await;
+        info!("ending: {} jobs are running, {} returns wait", self.base.jobs.count(), self.returns.waiting());
+        self.base.jobs.drain(self.base.opts.jobs.drain).await;
         if self.channel.live().is_some() && tokio::time::timeout(LAST_RETURNS, self.returns.drained()).await.is_err() {
             let (kept, refusals) = (self.returns.waiting(), self.returns.refusals());
             warn!(
@@ -364,9 +324,13 @@ impl Minion {
         loop {
             while background.try_join_next().is_some() {}
             match publications.next().await? {
-                Arrival::Load { load, master } => {
-                    self.jobs.accept(&load, &master);
-                }
+                Arrival::Load { load, master } => match JobLoad::parse(&load) {
+                    Ok(job) => {
+                        let returns = Arc::clone(&self.returns);
+                        let _task = self.base.jobs.submit(Source::Master { master, returns }, job);
+                    }
+                    Err(e) => warn!("a publication is no job: {e}"),
+                },
                 Arrival::Ready { again } => {
                     self.returns.master_is_back();
                     // A connection that comes and goes must not pile up greetings: the last one counts.
@@ -379,7 +343,7 @@ impl Minion {
 
     /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7), then, once, modules.
     fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
-        let (refresh, events) = (Arc::clone(&self.base.refresh), Arc::clone(&self.events));
+        let (refresh, events) = (Arc::clone(&self.base.refresh), Arc::clone(&self.base.events));
         let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
         let ready = Arc::clone(&self.ready);
         async move {

@@ -195,8 +195,8 @@ impl Flags {
         set
     }
 
-    /// What is kept with the job, and what runs it is told of it: `metadata`, `executor_opts`.
-    pub(super) fn of_the_job(&self) -> Vec<(&'static str, Value)> {
+    /// The job's options: `metadata`, which is kept with it, and `executor_opts`, which its run obeys.
+    pub(super) fn job_options(&self) -> Vec<(&'static str, Value)> {
         let said = [("metadata", &self.set_metadata), ("executor_opts", &self.executor_opts)];
         said.into_iter().filter_map(|(name, text)| Some((name, yamlify(text.as_deref()?)))).collect()
     }

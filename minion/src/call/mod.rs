@@ -5,22 +5,17 @@ mod docs;
 mod flags;
 
 use std::ffi::OsString;
-use std::sync::Arc;
-use std::time::Instant;
 
 use brine_protocol::args::parse_input_but;
 use brine_protocol::commandline::output::{Printer, stderr};
-use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
 use brine_protocol::{exit, logging};
 use brine_sandbox::JobOutcome;
-use tracing::{debug, warn};
 
 use crate::cli;
 use crate::config::MinionOpts;
-use crate::connection::Channel;
-use crate::jobs::{Origin, SALT_CALL, judge, own_time, usage};
+use crate::jobs::{local_job, parse_own_timeout, read_function};
 use crate::minion::{Base, package_sandbox};
 use crate::process;
 use flags::Flags;
@@ -122,47 +117,26 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     }
     let fun = flags.function.as_deref().expect("the flags were checked");
     let arg = parse_input_but(&flags.arguments, &flags.no_parse);
-    let jid = Jid::now();
-    let mut load = map([
-        ("fun", Value::from(fun)),
-        ("jid", Value::from(&jid)),
-        ("tgt", Value::from(SALT_CALL)),
-        ("user", Value::from(process::own_name())),
-    ]);
-    for (name, said) in flags.of_the_job() {
-        load.insert(name, said);
-    }
-    let own_time = own_time(&load).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
-    let record = base.procs.record(&jid, &load);
     let call = FunCall { fun: fun.to_owned(), arg };
-    let from = Origin {
-        jid: jid.as_str(),
-        user: &process::own_name(),
-        master: None,
-        ends: own_time.map(|own| (own, Instant::now() + own)),
-        end: None,
-    };
-    let mut outcome = base.runner().call(&from, &call).await;
-    drop(record);
+    let job = local_job(&process::own_name(), call, flags.job_options());
+    parse_own_timeout(&job.raw).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
+    let (jid, metadata) = (job.jid.clone(), job.metadata.clone());
+    let report = (base.masters.preferred().is_ok() && !flags.no_return_event).then(|| words(&flags.arguments));
+    let called = base.jobs.call(job, report).await;
+    let usage = called.usage();
+    let JobOutcome { value, retcode, .. } = called.outcome;
 
-    if !base.has_function(fun) && !outcome.success {
-        if outcome.value.entries().is_none() {
-            return Err(Failure::new(exit::NO_FUNCTION, said(&outcome)));
+    if !base.has_function(fun) && !called.ran {
+        if value.entries().is_none() {
+            return Err(Failure::new(exit::NO_FUNCTION, value.python_str()));
         }
-        // What begins so; the master is not told, as there was no call.
-        print(printer, outcome.value, outcome.retcode);
+        // The functions whose names begin with `fun`.
+        print(printer, value, retcode);
         return Ok(exit::GENERIC);
     }
-    let ran = outcome.success;
-    judge(&mut outcome);
-    if let Some(channel) = base.masters.preferred().ok().filter(|_| !flags.no_return_event) {
-        send_return(base, channel, fun, flags, &outcome).await;
-    }
-    if !ran && outcome.value.text().is_some() {
-        return Err(Failure::new(
-            flags.exit_code(outcome.retcode),
-            format!("Error running '{fun}': {}", said(&outcome)),
-        ));
+    if !called.ran && value.text().is_some() {
+        let message = format!("Error running '{fun}': {}", value.python_str());
+        return Err(Failure::new(flags.exit_code(retcode), message));
     }
     if flags.metadata {
         let mut shown = map([
@@ -170,50 +144,24 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
             ("fun", Value::from(fun)),
             ("fun_args", words(&flags.arguments)),
             ("id", Value::from(&base.opts.id)),
-            ("return", outcome.value.clone()),
-            ("retcode", Value::from(outcome.retcode)),
-            ("usage", usage(&outcome)),
+            ("return", value),
+            ("retcode", Value::from(retcode)),
+            ("usage", usage),
         ]);
-        if let Some(metadata) = load.remove("metadata") {
+        if let Some(metadata) = metadata {
             shown.insert("metadata", metadata);
         }
-        print(printer, shown, outcome.retcode);
+        print(printer, shown, retcode);
     } else {
         printer.tuples(base.returns_tuple(fun));
-        print(printer, outcome.value.clone(), outcome.retcode);
+        print(printer, value, retcode);
     }
-    Ok(flags.exit_code(outcome.retcode))
-}
-
-/// Tells the master, which gives the job an id (PROTOCOL §6.2). What cannot be told is said and does not fail the call.
-async fn send_return(base: &Base, channel: &Arc<Channel>, fun: &str, flags: &Flags, outcome: &JobOutcome) {
-    let mut load = map([
-        ("cmd", Value::from("_return")),
-        ("id", Value::from(&base.opts.id)),
-        ("jid", Value::from("req")),
-        ("fun", Value::from(fun)),
-        // Salt sends the words as they were written.
-        ("fun_args", words(&flags.arguments)),
-        ("return", outcome.value.clone()),
-        ("retcode", Value::from(outcome.retcode)),
-        ("usage", usage(outcome)),
-    ]);
-    for (name, said) in flags.of_the_job().into_iter().filter(|(name, _)| *name == "metadata") {
-        load.insert(name, said);
-    }
-    match channel.request(load).await {
-        Ok(_) => debug!("the master has the return"),
-        Err(e) => warn!("the return could not be sent to the master: {e}"),
-    }
+    Ok(flags.exit_code(retcode))
 }
 
 /// Prints a value below Salt's heading, `local:`.
 fn print(printer: &mut Printer, value: Value, retcode: i64) {
     printer.show(&map([("local", value)]), "nested", retcode);
-}
-
-fn said(outcome: &JobOutcome) -> String {
-    outcome.value.python_str()
 }
 
 fn words(words: &[String]) -> Value {
@@ -232,24 +180,12 @@ impl Base {
     }
 
     fn has_function(&self, fun: &str) -> bool {
-        self.result_of(fun).is_some()
+        read_function(&*self.runtime, fun, |_| ()).is_some()
     }
 
-    /// Whether what it returns is a tuple to Python, which values do not tell from a list.
+    /// Whether the function returns a tuple in Python. Values do not tell a tuple from a list.
     fn returns_tuple(&self, fun: &str) -> bool {
-        let tuple = |result: String| result.strip_prefix("result<").unwrap_or(&result).starts_with("tuple<");
-        self.result_of(fun).flatten().is_some_and(tuple)
-    }
-
-    /// The type that a function returns, if any; none where there is no such function.
-    fn result_of(&self, fun: &str) -> Option<Option<String>> {
-        let (module, function) = fun.split_once('.')?;
-        let module = self.runtime.describe(module)?;
-        module
-            .info
-            .functions
-            .iter()
-            .find(|known| known.name == function)
-            .map(|known| known.result.as_deref().map(str::to_owned))
+        let tuple = |result: &str| result.strip_prefix("result<").unwrap_or(result).starts_with("tuple<");
+        read_function(&*self.runtime, fun, |known| known.result.as_deref().is_some_and(tuple)).unwrap_or(false)
     }
 }
