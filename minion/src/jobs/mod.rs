@@ -41,7 +41,7 @@ use crate::facts::{GrainsStore, PillarStore};
 use crate::returns::Returns;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
-use proc::ProcRecord;
+use proc::{Left, ProcRecord};
 use source::{Delivery, Rules};
 
 /// Ending an instance and writing its return takes milliseconds.
@@ -124,7 +124,7 @@ impl Jobs {
         warn!(jid = %job.jid, "the job is refused: {why}");
         if let Delivery::Spool(returns) = &rules.delivery {
             let (load, bytes) = return_load::for_refusal(&self.opts.id, job, self.refused(job, &why));
-            returns.send_unkept(load, bytes);
+            returns.send_unkept(rules.master.clone(), load, bytes);
         }
         None
     }
@@ -154,7 +154,7 @@ impl Jobs {
     }
 
     async fn run(self: Arc<Self>, rules: Rules, job: JobLoad, _place: Option<Place>) {
-        let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw));
+        let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
         if let Some(master) = rules.master.as_ref().filter(|_| job.start_event) {
             self.events.job_started(&job, master);
         }
@@ -175,7 +175,7 @@ impl Jobs {
             Err(why) => self.refused(&job, why),
         };
         match rules.delivery {
-            Delivery::Spool(returns) => self.spool(&returns, &job, outcomes, record),
+            Delivery::Spool(returns) => self.spool(&returns, rules.master, &job, outcomes, record),
             Delivery::Caller { report, answer } => {
                 drop(record);
                 if let Some(called) = outcomes.each.into_iter().next() {
@@ -188,16 +188,23 @@ impl Jobs {
     }
 
     /// Spools the return of a published job and has it sent.
-    fn spool(&self, returns: &Returns, job: &JobLoad, outcomes: Outcomes, record: ProcRecord) {
+    fn spool(
+        &self,
+        returns: &Returns,
+        master: Option<Arc<str>>,
+        job: &JobLoad,
+        outcomes: Outcomes,
+        record: ProcRecord,
+    ) {
         let load = return_load::for_publication(&self.opts.id, job, outcomes);
-        let kept = returns.keep(job.jid.as_str(), load);
+        let kept = returns.keep(job.jid.as_str(), master.clone(), load);
         drop(record); // before the return is sent, so that nobody finds a job running that has returned
         match kept {
             Ok(kept) => returns.deliver(kept),
             Err((e, load)) => {
                 error!(jid = %job.jid, "{e}; the return is sent without being kept");
                 let bytes = weight(&load);
-                returns.send_unkept(load, bytes);
+                returns.send_unkept(master, load, bytes);
             }
         }
     }
@@ -224,15 +231,14 @@ impl Jobs {
     /// job's return: then the job did finish, and the minion died before it removed the record.
     pub(crate) fn return_unfinished(&self, returns: &Returns, spooled: impl Fn(&str) -> bool) {
         // Each record stays until its return is spooled, so that a minion that ends meanwhile finds it again.
-        for (jid, mut raw, record) in self.procs.take_left() {
+        for Left { jid, load, master, record } in self.procs.take_left() {
             if spooled(jid.as_str()) {
                 continue;
             }
-            let _ = raw.remove("pid");
-            let Ok(job) = JobLoad::parse(&raw) else { continue };
+            let Ok(job) = JobLoad::parse(&load) else { continue };
             warn!(%jid, "the minion ended while this job ran");
             let load = return_load::for_publication(&self.opts.id, &job, self.refused(&job, ENDED_WITHIN));
-            match returns.keep(jid.as_str(), load) {
+            match returns.keep(jid.as_str(), master, load) {
                 Ok(kept) => returns.deliver(kept),
                 Err((e, _)) => {
                     error!(%jid, "{e}; it is tried again at the next start");

@@ -21,6 +21,9 @@ use crate::recycled::Recycled;
 const MAX_RECORDS: usize = 10_000;
 /// Listing jobs reads each record, so a record leaves out arguments larger than this.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
+const PID: &str = "pid";
+/// The fingerprint of the master that asked: for this program only.
+const MASTER: &str = "master_fingerprint";
 
 /// The folder.
 #[derive(Debug)]
@@ -51,6 +54,16 @@ impl Here {
     fn jobs(&self) -> MutexGuard<'_, HashMap<Jid, watch::Sender<bool>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A job that an earlier run of the minion did not finish.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) jid: Jid,
+    pub(crate) load: Value,
+    /// The fingerprint of the master that asked; earlier versions did not record it.
+    pub(crate) master: Option<Arc<str>>,
+    pub(crate) record: ProcRecord,
 }
 
 /// One job that runs; its file, if it has one, is removed on drop.
@@ -94,27 +107,30 @@ impl ProcDir {
     }
 
     /// Records a job that starts now, with `load` also in a file. A file that cannot be written does not keep the job from running.
-    pub(crate) fn record(&self, jid: &Jid, load: Option<&Value>) -> (ProcRecord, End) {
+    pub(crate) fn record(&self, jid: &Jid, load: Option<&Value>, master: Option<&str>) -> (ProcRecord, End) {
         let (sender, ordered) = watch::channel(false);
         self.here.jobs().insert(jid.clone(), sender);
-        let file = load.map(|load| self.write(jid, load));
+        let file = load.map(|load| self.write(jid, load, master));
         let (files, here) = (Arc::clone(&self.files), Some(Arc::clone(&self.here)));
         (ProcRecord { jid: jid.clone(), file, files, here }, End(ordered))
     }
 
-    fn write(&self, jid: &Jid, load: &Value) -> (PathBuf, usize) {
+    fn write(&self, jid: &Jid, load: &Value, master: Option<&str>) -> (PathBuf, usize) {
         let path = self.dir.join(jid.as_str());
-        let mut with_pid = load.clone();
-        with_pid.insert("pid", std::process::id());
-        let mut bytes = msgpack::encode_network(&with_pid);
+        let mut content = load.clone();
+        content.insert(PID, std::process::id());
+        if let Some(master) = master {
+            content.insert(MASTER, master);
+        }
+        let mut bytes = msgpack::encode_network(&content);
         if bytes.len() as u64 > MAX_RECORD_BYTES {
             let none = Value::Array(Vec::new());
-            let arg = match with_pid.get_list("fun") {
+            let arg = match content.get_list("fun") {
                 Some(functions) => vec![none; functions.len()],
                 None => Vec::new(),
             };
-            with_pid.insert("arg", Value::Array(arg));
-            bytes = msgpack::encode_network(&with_pid);
+            content.insert("arg", Value::Array(arg));
+            bytes = msgpack::encode_network(&content);
         }
         if let Err(e) = self.files.create(&path, &bytes) {
             warn!(%jid, "cannot record the job in {}: {e}", path.display());
@@ -145,12 +161,12 @@ impl ProcDir {
 
     /// Takes the records that an earlier run of the minion left, with their loads; dropping a record removes its file. Records of
     /// `salt-call` processes that have ended are removed, records of living processes stay.
-    pub(crate) fn take_left(&self) -> Vec<(Jid, Value, ProcRecord)> {
+    pub(crate) fn take_left(&self) -> Vec<Left> {
         let mut left = Vec::new();
         for jid in self.jids() {
             let path = self.dir.join(jid.as_str());
             let load = self.read(&jid);
-            let pid = load.as_ref().and_then(|l| l.get_u64("pid"));
+            let pid = load.as_ref().and_then(|l| l.get_u64(PID));
             // In a container, this process may have the same pid as the earlier run.
             if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
                 continue;
@@ -158,10 +174,12 @@ impl ProcDir {
             let record =
                 ProcRecord { jid: jid.clone(), file: Some((path, 0)), files: Arc::clone(&self.files), here: None };
             // After a power failure, the file may have the content of another job.
-            if let Some(load) = load.filter(|load| load.get_text("jid").is_none_or(|own| own == jid.as_str()))
+            if let Some(mut load) = load.filter(|load| load.get_text("jid").is_none_or(|own| own == jid.as_str()))
                 && load.get_text("tgt") != Some(SALT_CALL)
             {
-                left.push((jid, load, record));
+                let _ = load.remove(PID);
+                let master = load.remove(MASTER).and_then(|master| Some(master.text()?.into()));
+                left.push(Left { jid, load, master, record });
             }
         }
         left
@@ -176,8 +194,9 @@ impl ProcDir {
     }
 
     fn live(&self, jid: &Jid) -> Option<Value> {
-        let load = self.read(jid)?;
-        let pid = load.get_u64("pid")?;
+        let mut load = self.read(jid)?;
+        let _ = load.remove(MASTER);
+        let pid = load.get_u64(PID)?;
         (pid == u64::from(std::process::id()) || is_salt(pid)).then_some(load)
     }
 
@@ -213,8 +232,8 @@ mod tests {
         let procs = ProcDir::open(&dir).unwrap();
         let (one, two) = (Jid::now(), Jid::now());
         let load = map([("fun", "test.ping")]);
-        let (record, _) = procs.record(&one, Some(&load));
-        let _other = procs.record(&two, Some(&load));
+        let (record, _) = procs.record(&one, Some(&load), None);
+        let _other = procs.record(&two, Some(&load), None);
         assert_eq!(procs.running(two.as_str()).len(), 1);
         let found = procs.find(&one).unwrap();
         assert_eq!(found.get_text("fun"), Some("test.ping"));
@@ -228,8 +247,8 @@ mod tests {
         let (_folder, dir) = folder();
         let procs = ProcDir::open(&dir).unwrap();
         let (jid, other) = (Jid::now(), Jid::now());
-        let (record, end) = procs.record(&jid, Some(&map([("fun", "a.b")])));
-        let (_unrecorded, others) = procs.record(&other, None);
+        let (record, end) = procs.record(&jid, Some(&map([("fun", "a.b")])), None);
+        let (_unrecorded, others) = procs.record(&other, None, None);
         assert!(end.clone().ordered().now_or_never().is_none());
         assert!(procs.end(&jid));
         assert!(end.ordered().now_or_never().is_some());
@@ -257,11 +276,14 @@ mod tests {
         ] {
             let jid = Jid::now();
             let load = map([("fun", fun), ("arg", arg), ("jid", Value::from(&jid)), ("tgt", Value::from("*"))]);
-            let (record, _) = procs.record(&jid, Some(&load));
+            let (record, _) = procs.record(&jid, Some(&load), Some("aa:bb"));
             assert_eq!(procs.find(&jid).unwrap().get("arg"), Some(&kept));
             record.leave();
+            assert!(procs.find(&jid).unwrap().get(MASTER).is_none());
             let left = procs.take_left();
-            assert!(brine_protocol::job::JobLoad::parse(&left[0].1).is_ok(), "{}", left[0].1);
+            assert_eq!(left[0].master.as_deref(), Some("aa:bb"));
+            assert!(left[0].load.get(MASTER).is_none() && left[0].load.get(PID).is_none());
+            assert!(brine_protocol::job::JobLoad::parse(&left[0].load).is_ok(), "{}", left[0].load);
         }
     }
 
@@ -279,10 +301,10 @@ mod tests {
         assert!(procs.running("").is_empty());
         let left = procs.take_left();
         assert_eq!(left.len(), 1);
-        assert_eq!(left[0].0, jid);
+        assert_eq!((&left[0].jid, &left[0].master), (&jid, &None));
         // Until its return is kept it can be taken again, by the next run too.
-        for (_, _, record) in left {
-            record.leave();
+        for left in left {
+            left.record.leave();
         }
         assert_eq!(procs.take_left().len(), 1);
         assert!(procs.take_left().is_empty());

@@ -1,32 +1,36 @@
 //! The spool: returns on disk until the master has acknowledged them.
 //!
-//! One file a return, `cachedir/spool/<sequence>-<jid>`, the `_return` load as network MessagePack. It is written before anything
-//! else happens with the return, so that the end of this process takes nothing. Against the end of the whole machine it is synced
-//! ([`Unsynced::sync`]) unless the master has acknowledged it by then: what the master has on its disk needs no place on this one.
-//! A file that a crash left torn does not decode whole and is dropped. The master has no say in what is here: ids and names are
-//! the minion's own.
+//! One file a return, `cachedir/spool/<sequence>-<jid>`: a map in network MessagePack with `master`, the fingerprint of the key of the
+//! master that asked (as `salt-key -f` prints it), and `load`, the load of the `_return` request. Earlier versions wrote the load
+//! alone; such a return goes to the master that the minion has.
+//!
+//! The file is written before anything else happens with the return, so that the end of this process loses nothing. Against the end
+//! of the whole machine it is synced ([`Unsynced::sync`]) unless the master has acknowledged the return by then and has it on its own
+//! disk. A file that a crash left torn does not decode whole and is dropped. The minion alone chooses the names of the files.
 //!
 //! **When it is full.** A job is only admitted while there is room for its return ([`Spool::has_room`]). A return that
-//! would still lead past the bound in bytes is kept as a short failed return that says how much was dropped: a job never
+//! would still exceed the bound in bytes is kept as a short failed return that says how much was dropped: a job never
 //! vanishes without a trace, and the disk never fills.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use brine_protocol::msgpack;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::value::{Value, ValueExt, map};
 use tracing::warn;
 
 use crate::recycled::Recycled;
 
 const TEMPORARY: &str = ".tmp";
-/// What this program wrote itself is bounded by what a job may return, not by what a stranger may send.
+const MASTER: &str = "master";
+const LOAD: &str = "load";
+/// This program wrote the files, so what a job may return bounds them, not what a stranger may send.
 const OWN: msgpack::Limits = msgpack::Limits { max_bytes: 512 << 20, max_depth: 1024, max_items: 64 << 20 };
-/// Name, jid and function of a shortened return fit in here.
+/// Upper bound on the bytes of a shortened return.
 const STUB_BYTES: u64 = 4 * 1024;
 
 /// How much the spool may hold.
@@ -89,12 +93,18 @@ impl Unsynced {
 pub struct Entry {
     name: String,
     size: u64,
+    master: Option<Arc<str>>,
 }
 
 impl Entry {
     /// The jid that the return answers.
     pub fn jid(&self) -> &str {
         self.name.split_once('-').map_or("", |(_, jid)| jid)
+    }
+
+    /// The fingerprint of the key of the master that the return is for; none for the master that the minion has.
+    pub fn master(&self) -> Option<&str> {
+        self.master.as_deref()
     }
 }
 
@@ -117,7 +127,10 @@ struct Held {
 }
 
 impl Spool {
-    /// Opens the spool; what an earlier run left comes back, oldest first.
+    /// Opens the spool and returns what an earlier run left, oldest first.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, made private or read.
     pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<Entry>), SpoolError> {
         let fail = |what| move |source| SpoolError { path: dir.to_owned(), what, source };
         crate::process::private_dir(dir).map_err(fail("made private"))?;
@@ -129,9 +142,9 @@ impl Spool {
             if !item.file_type().map_err(fail("read"))?.is_file() {
                 continue;
             }
-            let Some(name) = recover(dir, &name) else { continue };
+            let Some((name, master)) = recover(dir, &name) else { continue };
             let size = fs::metadata(dir.join(&name)).map_err(fail("read"))?.len();
-            entries.push(Entry { name, size });
+            entries.push(Entry { name, size, master });
         }
         entries.sort();
         let next = entries.last().and_then(|e| sequence(&e.name)).map_or(0, |n| n + 1);
@@ -146,17 +159,21 @@ impl Spool {
             && held.bytes + (running as u64 + 1) * STUB_BYTES < self.limits.max_bytes
     }
 
-    /// Writes a return; when this returns it survives the end of this process, and once it is synced that of the machine.
+    /// Writes a return for the master with this fingerprint; none for the master that the minion has. When this returns, the return
+    /// survives the end of this process, and once it is synced, the end of the machine.
     ///
-    /// `load` itself is shortened when it does not fit, so that what is sent is what was kept.
-    pub fn put(&self, jid: &str, load: &mut Value) -> Result<(Entry, Unsynced), SpoolError> {
-        let mut bytes = msgpack::encode_network(load);
+    /// `load` itself is shortened when it does not fit, so that the minion sends what it kept.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn put(&self, jid: &str, master: Option<Arc<str>>, load: &mut Value) -> Result<(Entry, Unsynced), SpoolError> {
+        let mut bytes = encode(master.as_deref(), load);
         let name = {
             let mut held = self.held();
             if held.bytes + bytes.len() as u64 > self.limits.max_bytes {
                 warn!(jid, bytes = bytes.len(), "the spool of returns is full; the return is kept without its content");
                 shorten(load, bytes.len());
-                bytes = msgpack::encode_network(load);
+                bytes = encode(master.as_deref(), load);
             }
             let name = format!("{:020}-{jid}", held.next);
             held.next += 1;
@@ -165,7 +182,7 @@ impl Spool {
             held.unsynced.insert(name.clone());
             name
         };
-        let entry = Entry { name, size: bytes.len() as u64 };
+        let entry = Entry { name, size: bytes.len() as u64, master };
         self.files.create(&self.dir.join(&entry.name), &bytes).map_err(|source| {
             self.forget(&entry);
             SpoolError { path: self.dir.clone(), what: "written to", source }
@@ -174,10 +191,10 @@ impl Spool {
         Ok((entry, unsynced))
     }
 
-    /// Reads a return back; `None` where it is gone or broken, and then it is forgotten.
+    /// Reads the load of a return; none if the file is gone or broken, and then the return is forgotten.
     pub fn read(&self, entry: &Entry) -> Option<Value> {
         let path = self.dir.join(&entry.name);
-        let load = read(&path);
+        let load = read(&path).map(|(_, load)| load);
         if load.is_none() {
             warn!(file = %path.display(), "a return in the spool cannot be read; it is removed");
             self.remove(entry);
@@ -185,7 +202,7 @@ impl Spool {
         load
     }
 
-    /// Removes a return: it was acknowledged, or given up.
+    /// Removes a return that was acknowledged or given up.
     pub fn remove(&self, entry: &Entry) {
         let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
         match self.files.remove(&self.dir.join(&entry.name), size) {
@@ -214,31 +231,44 @@ impl Spool {
     }
 }
 
-/// Judges a file found at start: its name if it is a whole return. Earlier versions wrote under a temporary name first.
-fn recover(dir: &Path, name: &str) -> Option<String> {
+/// Judges a file found at start: returns its name and its master if it is a whole return. Earlier versions wrote under a temporary
+/// name first.
+fn recover(dir: &Path, name: &str) -> Option<(String, Option<Arc<str>>)> {
     let path = dir.join(name);
     let final_name = name.strip_suffix(TEMPORARY).unwrap_or(name).to_owned();
     if sequence(&final_name).is_none() {
         warn!(file = %path.display(), "not a return; it is left alone");
         return None;
     }
-    let load = read(&path);
-    // A power failure may have left another return's content under this name.
-    let whole = load.is_some_and(|load| load.get_text("jid") == final_name.split_once('-').map(|(_, jid)| jid));
-    if whole && (final_name == name || fs::rename(&path, dir.join(&final_name)).is_ok()) {
-        return Some(final_name);
+    // After a power failure, the file may have the content of another return.
+    let jid = final_name.split_once('-').map(|(_, jid)| jid);
+    if let Some((master, _)) = read(&path).filter(|(_, load)| load.get_text("jid") == jid)
+        && (final_name == name || fs::rename(&path, dir.join(&final_name)).is_ok())
+    {
+        return Some((final_name, master));
     }
     warn!(file = %path.display(), "a return that a crash left torn is dropped");
     let _ = fs::remove_file(&path);
     None
 }
 
-fn read(path: &Path) -> Option<Value> {
-    decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?)
+/// The content of a file, see the head of this one. `load` is the same afterwards.
+fn encode(master: Option<&str>, load: &mut Value) -> Vec<u8> {
+    let Some(master) = master else { return msgpack::encode_network(load) };
+    let mut file = map([(MASTER, Value::from(master)), (LOAD, std::mem::replace(load, Value::Nil))]);
+    let bytes = msgpack::encode_network(&file);
+    *load = file.remove(LOAD).unwrap_or(Value::Nil);
+    bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Value> {
-    msgpack::decode(bytes, &OWN).ok().filter(|load| load.entries().is_some())
+/// The master and the load of a file.
+fn read(path: &Path) -> Option<(Option<Arc<str>>, Value)> {
+    let mut file = msgpack::decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?, &OWN).ok()?;
+    let (master, load) = match file.remove(LOAD) {
+        Some(load) => (Some(file.get_text(MASTER)?.into()), load),
+        None => (None, file),
+    };
+    load.entries().is_some().then_some((master, load))
 }
 
 fn sequence(name: &str) -> Option<u64> {
@@ -286,7 +316,7 @@ mod tests {
         let (spool, found) = Spool::open(&path, SpoolLimits::default()).unwrap();
         assert!(found.is_empty());
         for text in ["one", "two", "three"] {
-            spool.put(JID, &mut load(text)).unwrap();
+            spool.put(JID, None, &mut load(text)).unwrap();
         }
         drop(spool);
         let (spool, found) = Spool::open(&path, SpoolLimits::default()).unwrap();
@@ -294,7 +324,7 @@ mod tests {
             found.iter().map(|e| spool.read(e).unwrap().get_text("return").unwrap().to_owned()).collect();
         assert_eq!(texts, ["one", "two", "three"]);
         assert_eq!(found[0].jid(), JID);
-        let (fourth, _) = spool.put(JID, &mut load("four")).unwrap();
+        let (fourth, _) = spool.put(JID, None, &mut load("four")).unwrap();
         assert!(fourth > found[2]);
         for entry in found.iter().chain([&fourth]) {
             spool.remove(entry);
@@ -304,12 +334,32 @@ mod tests {
     }
 
     #[test]
+    fn a_return_knows_its_master_and_an_old_one_has_none() {
+        let (_folder, dir) = folder();
+        fs::write(dir.join(format!("{:020}-{JID}", 0)), msgpack::encode_network(&load("old"))).unwrap();
+        for (n, torn) in
+            [(1, map([("load", load("x"))])), (2, map([("master", Value::from("aa")), (LOAD, Value::Nil)]))]
+        {
+            fs::write(dir.join(format!("{n:020}-{JID}")), msgpack::encode_network(&torn)).unwrap();
+        }
+        let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        assert_eq!(found.iter().map(Entry::master).collect::<Vec<_>>(), [None]);
+        let mut new = load("new");
+        let (entry, _) = spool.put(JID, Some("aa:bb".into()), &mut new).unwrap();
+        assert_eq!((entry.master(), &new), (Some("aa:bb"), &load("new")));
+        drop(spool);
+        let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        assert_eq!(found.iter().map(Entry::master).collect::<Vec<_>>(), [None, Some("aa:bb")]);
+        assert_eq!(found.iter().filter_map(|e| spool.read(e)).collect::<Vec<_>>(), [load("old"), load("new")]);
+    }
+
+    #[test]
     fn files_are_the_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, dir) = folder();
         let path = dir.join("spool");
         let (spool, _) = Spool::open(&path, SpoolLimits::default()).unwrap();
-        let (entry, _) = spool.put(JID, &mut load("x")).unwrap();
+        let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(path.join(&entry.name)).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -329,14 +379,14 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(spool.read(&found[0]).unwrap().get_text("return"), Some("whole"));
         assert!(dir.join("notes").exists());
-        assert!(spool.put(JID, &mut load("next")).unwrap().0.name.starts_with(&format!("{:020}", 8)));
+        assert!(spool.put(JID, None, &mut load("next")).unwrap().0.name.starts_with(&format!("{:020}", 8)));
     }
 
     #[test]
     fn a_broken_file_is_removed_when_it_is_read() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, SpoolLimits::default()).unwrap();
-        let (entry, _) = spool.put(JID, &mut load("x")).unwrap();
+        let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
         fs::write(dir.join(&entry.name), b"\xc1garbage").unwrap();
         assert!(spool.read(&entry).is_none());
         assert_eq!(spool.held_now(), (0, 0));
@@ -347,8 +397,8 @@ mod tests {
     fn only_what_is_still_there_is_synced() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, SpoolLimits::default()).unwrap();
-        let (kept, kept_file) = spool.put(JID, &mut load("kept")).unwrap();
-        let (gone, gone_file) = spool.put(JID, &mut load("gone")).unwrap();
+        let (kept, kept_file) = spool.put(JID, None, &mut load("kept")).unwrap();
+        let (gone, gone_file) = spool.put(JID, None, &mut load("gone")).unwrap();
         spool.remove(&gone);
         assert_eq!(spool.held().unsynced, HashSet::from([kept.name.clone()]));
         gone_file.sync(&spool);
@@ -362,9 +412,9 @@ mod tests {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, SpoolLimits { max_bytes: 20_000, max_count: 3 }).unwrap();
         assert!(spool.has_room(0) && spool.has_room(2) && !spool.has_room(3));
-        spool.put(JID, &mut load(&"x".repeat(15_000))).unwrap();
+        spool.put(JID, None, &mut load(&"x".repeat(15_000))).unwrap();
         let mut big = load(&"y".repeat(15_000));
-        spool.put(JID, &mut big).unwrap();
+        spool.put(JID, None, &mut big).unwrap();
         assert!(big.get_text("return").unwrap().contains("did not fit"));
         assert_eq!(big.get_i64("retcode"), Some(1));
         assert!(!spool.has_room(1));

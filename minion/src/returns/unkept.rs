@@ -47,6 +47,7 @@ struct State {
 }
 
 struct Waiting {
+    master: Option<Arc<str>>,
     load: Value,
     bytes: usize,
     tries: u32,
@@ -81,7 +82,7 @@ impl Unkept {
     }
 
     /// Sends a return of so many bytes when it is its turn.
-    pub(super) fn send(self: &Arc<Self>, load: Value, bytes: usize) {
+    pub(super) fn send(self: &Arc<Self>, master: Option<Arc<str>>, load: Value, bytes: usize) {
         let mut state = self.state();
         // One may have all the room, whatever its size.
         let full = state.waiting.len() >= MAX_WAITING || state.bytes.saturating_add(bytes) > MAX_WAITING_BYTES;
@@ -92,7 +93,7 @@ impl Unkept {
             state.lost.add(&load);
         } else {
             state.bytes += bytes;
-            state.waiting.push_back(Waiting { load, bytes, tries: TRIES });
+            state.waiting.push_back(Waiting { master, load, bytes, tries: TRIES });
         }
         self.start_sender(state);
     }
@@ -148,7 +149,7 @@ impl Unkept {
             let state = self.state();
             return if told || !state.waiting.is_empty() { true } else { self.ends(state) };
         };
-        let answer = match self.masters.preferred() {
+        let answer = match self.masters.asker(next.master.as_deref()) {
             Ok(channel) => channel.request(next.load.clone()).await,
             Err(e) => Err(e),
         };
