@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use brine_minion::config::MinionOpts;
-use brine_minion::minion::{Local, sandbox_of};
+use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::args::parse_input;
 use brine_protocol::commandline::user_cache;
 use brine_protocol::config::{Config, Role};
@@ -164,7 +164,7 @@ async fn prepare(
         other => Failure::new(failure::UNAVAILABLE, other.to_string()),
     };
     let compiler = package.compiler.clone();
-    let make = sandbox_of(package, &opts, None).map_err(misuse)?;
+    let make = sandbox_with(package, &opts, None).map_err(misuse)?;
     // Before it is compiled, which can take long.
     let settings = Settings::load(&opts.sandbox, dir).map_err(|error| misuse(error.into()))?;
     let examined = brine_sandbox::examine(compiler, settings.compile, wasm, false).await;

@@ -10,7 +10,7 @@ use tracing::{debug, warn};
 
 use crate::config::MinionOpts;
 use crate::connection::{ChannelError, Masters};
-use crate::facts::GrainsStore;
+use crate::grains::GrainsStore;
 
 /// Events under way at once; one more is dropped with a line in the log. Events tell, they do not carry.
 const MAX_UNDER_WAY: usize = 64;

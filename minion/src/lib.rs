@@ -13,25 +13,25 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod accounts;
 pub mod broker;
 pub mod call;
 mod cli;
 pub mod config;
 pub mod connection;
-mod control;
 pub mod daemon;
 pub mod events;
-pub mod facts;
 mod filecache;
 pub mod fileclient;
 pub mod grains;
+mod host_names;
 pub mod jobs;
 mod mine;
 pub mod minion;
 pub mod modules;
 pub mod pillar;
 pub mod pki;
-pub mod process;
-mod recycled;
 pub mod returns;
 pub mod runtime;
+mod spare_files;
+mod text_file;

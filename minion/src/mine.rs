@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 
 use crate::config::MinionOpts;
 use crate::connection::Masters;
-use crate::facts::PillarStore;
 use crate::jobs::{Jobs, Source, local_job};
+use crate::pillar::PillarStore;
 
 const CONFIGURED: &str = "mine_functions";
 const UPDATE: &str = "mine.update";

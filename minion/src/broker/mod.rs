@@ -29,11 +29,12 @@ use tracing::{debug, error, info, trace, warn};
 
 use crate::config::MinionOpts;
 use crate::connection::Masters;
-use crate::facts::{GrainsStore, PillarStore};
 use crate::filecache::MAX_FILE;
 use crate::fileclient::FileClient;
+use crate::grains::GrainsStore;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
+use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
 use crate::runtime::Runtime;
 use disks::Disks;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Failure;
+use super::setup::Failure;
 use crate::minion::Base;
 use brine_protocol::commandline::output::stdout;
 use brine_protocol::exit;

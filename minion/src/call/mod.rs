@@ -1,8 +1,9 @@
 //! `salt-call`: runs one function on this host, in a sandbox of its own, and prints what it returned.
 
-mod complete;
+mod completion;
 mod docs;
 mod flags;
+mod setup;
 
 use std::ffi::OsString;
 
@@ -13,32 +14,17 @@ use brine_protocol::value::{Value, ValueExt, list, map};
 use brine_protocol::{exit, logging};
 use brine_sandbox::JobOutcome;
 
+use crate::accounts;
 use crate::cli;
 use crate::config::MinionOpts;
 use crate::jobs::{local_job, parse_own_timeout, read_function};
 use crate::minion::{Base, package_sandbox};
-use crate::process;
 use flags::Flags;
-
-/// One thread for `salt-call`, one for what it waits for.
-const WORKER_THREADS: usize = 2;
-
-/// How the program ends when something went wrong.
-#[derive(Debug)]
-struct Failure {
-    code: i32,
-    message: String,
-}
-
-impl Failure {
-    fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
-    }
-}
+use setup::{Failure, load_conf, start_threads};
 
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
-    complete::answer();
+    completion::complete();
     let flags = match cli::parse_with_stdin(args, |flags: &Flags| flags.args_stdin) {
         Ok(flags) => flags,
         Err(code) => return code,
@@ -56,7 +42,7 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     let misuse = |message: String| Failure::new(exit::USAGE, format!("salt-call: {message}"));
     flags.check().map_err(misuse)?;
     cli::check_conf_dir(flags.config_dir.as_deref()).map_err(misuse)?;
-    let opts = conf(flags)?;
+    let opts = load_conf(flags)?;
     if let Some(user) = &flags.user {
         let failed = |e: brine_daemon::ProcessError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
         if let Some(other) = brine_daemon::user::other("salt-call", user, true).map_err(failed)? {
@@ -71,24 +57,10 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
     cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(misuse)?;
 
-    let runtime = threads()?;
+    let runtime = start_threads()?;
     let result = runtime.block_on(Box::pin(run(flags, &mut printer, opts)));
     runtime.shutdown_timeout(std::time::Duration::from_millis(200));
     result
-}
-
-/// The minion's configuration, with what the command line overrules.
-fn conf(flags: &Flags) -> Result<MinionOpts, Failure> {
-    MinionOpts::load_with(&cli::conf_dir(flags.config_dir.as_deref()), flags.id.as_deref(), &flags.overrides())
-        .map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))
-}
-
-fn threads() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(exit::SOFTWARE, format!("salt-call: no threads: {e}")))
 }
 
 async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i32, Failure> {
@@ -118,7 +90,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
     let fun = flags.function.as_deref().expect("the flags were checked");
     let arg = parse_input_but(&flags.arguments, &flags.no_parse);
     let call = FunCall { fun: fun.to_owned(), arg };
-    let job = local_job(&process::own_name(), call, flags.job_options());
+    let job = local_job(&accounts::own_name(), call, flags.job_options());
     parse_own_timeout(&job.raw).map_err(|why| Failure::new(exit::USAGE, format!("salt-call: {why}")))?;
     let (jid, metadata) = (job.jid.clone(), job.metadata.clone());
     let report = (base.masters.preferred().is_ok() && !flags.no_return_event).then(|| words(&flags.arguments));
@@ -169,16 +141,6 @@ fn words(words: &[String]) -> Value {
 }
 
 impl Base {
-    /// As in `test.ping`, of all modules that are there.
-    fn functions(&self) -> Vec<String> {
-        let modules = self.runtime.names().into_iter().filter_map(|name| self.runtime.describe(&name));
-        let functions = modules.flat_map(|module| {
-            let names = module.info.functions.iter().map(|function| format!("{}.{}", module.name, function.name));
-            names.collect::<Vec<_>>()
-        });
-        functions.collect()
-    }
-
     fn has_function(&self, fun: &str) -> bool {
         read_function(&*self.runtime, fun, |_| ()).is_some()
     }

@@ -1,82 +1,17 @@
 //! Authentication until the master accepts (PROTOCOL §3.4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::auth::{AuthError, AuthOutcome, Credentials, MinionAuth};
-use brine_protocol::exit;
+use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth};
 use brine_protocol::keys::KeyError;
 use brine_protocol::value::{Value, map};
-use brine_zmtp::RequestError;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::channel::{Channel, Live};
-use crate::pki::{Pki, PkiError};
-use std::sync::Arc;
-
-/// Why the minion is not signed in.
-#[derive(Debug, thiserror::Error)]
-pub enum SignInError {
-    /// An operator has to accept the key.
-    #[error(
-        "the master at {master} has the minion's key but has not accepted it; accept it there with: salt-key -a {id}"
-    )]
-    Pending {
-        /// The master.
-        master: String,
-        /// This minion.
-        id: String,
-    },
-    /// An operator rejected the key, or another minion has this id.
-    #[error(
-        "the master at {master} rejected the minion's key; if that was not meant, delete the key there (salt-key -d {id}) and start this minion again"
-    )]
-    Rejected {
-        /// The master.
-        master: String,
-        /// This minion.
-        id: String,
-    },
-    /// `max_minions`
-    #[error("the master at {master} has as many minions as it may (its setting max_minions)")]
-    Full {
-        /// The master.
-        master: String,
-    },
-    /// Nothing came back.
-    #[error("the master does not answer: {0}")]
-    Silent(#[from] RequestError),
-    /// What came back proves nothing.
-    #[error(transparent)]
-    Auth(#[from] AuthError),
-    /// The files of the keys.
-    #[error(transparent)]
-    Pki(#[from] PkiError),
-    /// The minion's own key.
-    #[error("the minion's key cannot be used: {0}")]
-    Key(#[from] KeyError),
-}
-
-impl SignInError {
-    /// Salt's exit code for a minion that gives up because of this.
-    pub fn exit_code(&self) -> i32 {
-        match self {
-            Self::Rejected { .. } => exit::NO_PERMISSION,
-            Self::Auth(e) if e.is_permanent() => exit::OPTION,
-            Self::Pki(_) | Self::Key(_) => exit::GENERIC,
-            _ => exit::STATE_FAILURE, // what salt-call ends with when it is not accepted
-        }
-    }
-
-    /// Whether trying again cannot help before somebody changes something on this host.
-    pub fn is_permanent(&self) -> bool {
-        match self {
-            Self::Auth(e) => e.is_permanent(),
-            Self::Pki(_) | Self::Key(_) => true,
-            _ => false,
-        }
-    }
-}
+use super::error::SignInError;
+use crate::pki::Pki;
 
 /// How long to go on after a refusal that may be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

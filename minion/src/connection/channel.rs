@@ -14,9 +14,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::auth::SignInError;
+use super::error::ChannelError;
 use crate::config::MinionOpts;
-use crate::facts::GrainsStore;
+use crate::grains::GrainsStore;
 use crate::pki::Pki;
 
 /// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the eight senders of
@@ -32,32 +32,6 @@ const MAX_IDLE_LONG: usize = 2;
 const IDLE_SHORT: Duration = Duration::from_secs(5);
 /// The longest wait between attempts to connect while a request waits: a master that comes back is soon noticed.
 const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(2);
-
-/// Why a request has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ChannelError {
-    /// `salt-call --local`
-    #[error("there is no master to ask: this runs without one (--local, file_client)")]
-    NoMaster,
-    /// The minion has not signed in yet.
-    #[error("not signed in at the master yet")]
-    NotSignedIn,
-    /// The master did not answer.
-    #[error(transparent)]
-    Network(#[from] RequestError),
-    /// The master refused it, also after authenticating again.
-    #[error("the master refused it: {0}")]
-    Refused(String),
-    /// The answer cannot be used.
-    #[error(transparent)]
-    Reply(ReplyError),
-    /// Authenticating again failed.
-    #[error(transparent)]
-    SignIn(#[from] SignInError),
-    /// The minion's key.
-    #[error("the minion's key cannot be used: {0}")]
-    Key(#[from] KeyError),
-}
 
 /// What an accepted minion has, until it authenticates again.
 #[derive(Debug)]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::channel::{Channel, ChannelError};
+use super::channel::Channel;
+use super::error::ChannelError;
 
 /// The connections to the masters. Clones share them.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Publications on 4505: received, checked and opened; what is left is a job for somebody.
 //!
 //! Those of another publish key are held while the minion authenticates again, beside what goes on under the present one
-//! (`undecided.rs`).
+//! (`held_publications.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,11 +17,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::auth::{Patience, SignInError};
+use super::auth::Patience;
 use super::channel::{Channel, Live};
-use super::complaints::Complaints;
-use super::serials::SerialFile;
-use super::undecided::{Taken, Undecided};
+use super::error::SignInError;
+use super::held_publications::{HeldPublications, Taken};
+use super::log_limit::LogLimit;
+use super::serial_file::SerialFile;
 
 /// What arrived.
 #[derive(Debug)]
@@ -52,12 +53,12 @@ pub struct Publications {
     topics: [Bytes; 2],
     connected: bool,
     connected_before: bool,
-    undecided: Undecided,
+    undecided: HeldPublications,
     /// The authentication that is to decide on what is held: at most one.
     renewal: JoinSet<Result<Arc<Live>, SignInError>>,
     /// Loads that were held and have been opened.
     opened: VecDeque<Value>,
-    complaints: Complaints,
+    log_limit: LogLimit,
     /// Publications that were refused, for tests and reports.
     dropped: u64,
 }
@@ -88,10 +89,10 @@ impl Publications {
             topics,
             connected: false,
             connected_before: false,
-            undecided: Undecided::new(),
+            undecided: HeldPublications::new(),
             renewal: JoinSet::new(),
             opened: VecDeque::new(),
-            complaints: Complaints::default(),
+            log_limit: LogLimit::default(),
             dropped: 0,
         };
         this.resume_serials();
@@ -297,7 +298,7 @@ impl Publications {
 
     fn drop_with(&mut self, why: &str) {
         self.dropped += 1;
-        let turn = self.complaints.turn(Instant::now());
+        let turn = self.log_limit.turn(Instant::now());
         if turn.unsaid > 0 {
             warn!("{} more publications were dropped", turn.unsaid);
         }

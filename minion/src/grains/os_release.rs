@@ -1,6 +1,7 @@
 //! Grains of the operating system, from `/etc/os-release`, under the names Salt gives systems.
 
-use super::{Grains, read_text};
+use super::map::Grains;
+use crate::text_file::read_text;
 use brine_protocol::value::Value;
 
 const MAX_BYTES: u64 = 64 * 1024;

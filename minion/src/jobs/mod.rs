@@ -37,7 +37,8 @@ pub(crate) use source::{Source, local_job};
 use crate::config::MinionOpts;
 use crate::connection::Masters;
 use crate::events::Events;
-use crate::facts::{GrainsStore, PillarStore};
+use crate::grains::GrainsStore;
+use crate::pillar::PillarStore;
 use crate::returns::Returns;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
@@ -124,7 +125,7 @@ impl Jobs {
         warn!(jid = %job.jid, "the job is refused: {why}");
         if let Delivery::Spool(returns) = &rules.delivery {
             let (load, bytes) = return_load::for_refusal(&self.opts.id, job, self.refused(job, &why));
-            returns.send_unkept(rules.master.clone(), load, bytes);
+            returns.send_unspooled(rules.master.clone(), load, bytes);
         }
         None
     }
@@ -204,7 +205,7 @@ impl Jobs {
             Err((e, load)) => {
                 error!(jid = %job.jid, "{e}; the return is sent without being kept");
                 let bytes = weight(&load);
-                returns.send_unkept(master, load, bytes);
+                returns.send_unspooled(master, load, bytes);
             }
         }
     }

@@ -15,7 +15,7 @@ use brine_protocol::value::{Value, ValueExt};
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::recycled::Recycled;
+use crate::spare_files::SpareFiles;
 
 /// Upper bound on the records that are read; no minion may have so many jobs at once.
 const MAX_RECORDS: usize = 10_000;
@@ -29,7 +29,7 @@ const MASTER: &str = "master_fingerprint";
 #[derive(Debug)]
 pub struct ProcDir {
     dir: PathBuf,
-    files: Arc<Recycled>,
+    files: Arc<SpareFiles>,
     here: Arc<Here>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct ProcRecord {
     jid: Jid,
     /// The file and its size.
     file: Option<(PathBuf, usize)>,
-    files: Arc<Recycled>,
+    files: Arc<SpareFiles>,
     /// None for a job of another process.
     here: Option<Arc<Here>>,
 }
@@ -101,8 +101,8 @@ impl ProcDir {
     /// # Errors
     /// When the folder cannot be made, read or made private.
     pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
-        crate::process::private_dir(dir)?;
-        let files = Arc::new(Recycled::open(dir)?);
+        crate::spare_files::private_dir(dir)?;
+        let files = Arc::new(SpareFiles::open(dir)?);
         Ok(Arc::new(Self { dir: dir.to_owned(), files, here: Arc::default() }))
     }
 

@@ -4,12 +4,12 @@
 //! said, and the last good module stays.
 //!
 //! - `fetch.rs`   one module from the master; `partial.rs` what came of it before an interruption
-//! - `sync.rs`    what a sync takes, removes and says; `told.rs` how the master hears that something was held
+//! - `sync.rs`    what a sync takes, removes and says; `held_event.rs` how the master hears that something was held
 
 mod fetch;
+mod held_event;
 mod partial;
 mod sync;
-mod told;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,7 +27,6 @@ use crate::events::Events;
 use crate::fileclient::FileClient;
 use crate::runtime::Runtime;
 use partial::Partials;
-use told::held_now;
 
 /// The folder on the file server.
 const FOLDER: &str = "_modules";
@@ -93,7 +92,7 @@ impl Modules {
     }
 
     /// Where is told what was held. Called once, where there is a master.
-    pub fn tell_by(&self, events: Arc<Events>) {
+    pub fn attach_events(&self, events: Arc<Events>) {
         let _ = self.events.set(events);
     }
 
@@ -137,10 +136,10 @@ impl Modules {
         if let Some(why) = self.remembered(name.as_str()) {
             return why.map_or(Ok(()), Err);
         }
-        let held_before = held_now(&*runtime, name);
+        let held_before = Self::held_version(&*runtime, name);
         let asked = Instant::now();
         let fetched = self.fetch_alone(&*runtime, name, &self.saltenv).await;
-        self.tell_if_held(&*runtime, name, held_before).await;
+        self.notify_if_held(&*runtime, name, held_before).await;
         let result = match fetched {
             Ok(Some(_)) => return Ok(()),
             Ok(None) => {

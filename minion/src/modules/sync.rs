@@ -9,7 +9,6 @@ use brine_protocol::ids::{SafePath, Saltenv};
 use brine_sandbox::{Installed, ModuleName};
 use tracing::{info, warn};
 
-use super::told::held_now;
 use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
 use crate::runtime::Runtime;
 
@@ -67,9 +66,9 @@ impl Modules {
                 ));
                 break;
             }
-            let held_before = held_now(&*runtime, name);
+            let held_before = Self::held_version(&*runtime, name);
             let fetched = self.fetch(&*runtime, name, saltenv).await;
-            self.tell_if_held(&*runtime, name, held_before).await;
+            self.notify_if_held(&*runtime, name, held_before).await;
             match fetched {
                 Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
                 Ok(Some(Installed::Unchanged) | None) => {}

@@ -1,11 +1,11 @@
 //! Returns: from a finished job to the master's acknowledgement.
 //!
 //! A return is in the spool ([`spool`]) before it is sent ([`sender`]) and stays there until the master answered it.
-//! What has no place in the spool waits in memory ([`unkept`]).
+//! What has no place in the spool waits in memory ([`unspooled`]).
 
 mod sender;
 mod spool;
-mod unkept;
+mod unspooled;
 
 pub use sender::{Kept, Returns};
-pub use spool::{Entry, Spool, SpoolError, SpoolLimits, Unsynced};
+pub use spool::{Entry, Spool, SpoolError, Unsynced};

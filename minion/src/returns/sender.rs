@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
 use super::spool::{Entry, Spool, SpoolError, Unsynced};
-use super::unkept::Unkept;
+use super::unspooled::Unspooled;
 use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
 
@@ -42,7 +42,7 @@ pub struct Returns {
     /// Notified when all returns are delivered or set aside.
     empty: Notify,
     retry: (Duration, Duration),
-    unkept: Arc<Unkept>,
+    unspooled: Arc<Unspooled>,
     /// Takes the returns that were written and are to be synced.
     unsynced: mpsc::UnboundedSender<Unsynced>,
 }
@@ -92,7 +92,7 @@ impl Returns {
             .collect();
         let spool = Arc::new(spool);
         let unsynced = start_syncing(Arc::clone(&spool));
-        let unkept = Unkept::new(masters.clone(), events);
+        let unspooled = Unspooled::new(masters.clone(), events);
         Arc::new(Self {
             spool,
             unsynced,
@@ -101,7 +101,7 @@ impl Returns {
             work: Notify::new(),
             empty: Notify::new(),
             retry,
-            unkept,
+            unspooled,
         })
     }
 
@@ -145,8 +145,8 @@ impl Returns {
     /// Sends a return of this size to the master with this fingerprint, or else the one that the minion has, without keeping it on
     /// disk: a refusal, or a return that the disk did not take. If there is no room in memory either, the master hears that a job
     /// got no answer.
-    pub fn send_unkept(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
-        self.unkept.send(master, load, bytes);
+    pub fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
+        self.unspooled.send(master, load, bytes);
     }
 
     /// Tries all returns now, because the minion has just signed in at its master.
@@ -159,7 +159,7 @@ impl Returns {
         drop(queue);
         self.work.notify_waiters();
         self.work.notify_one();
-        self.unkept.master_is_back();
+        self.unspooled.master_is_back();
     }
 
     /// Returns in the spool that the minion's master has not acknowledged yet.
@@ -170,12 +170,12 @@ impl Returns {
 
     /// Refusals that wait in memory for their turn.
     pub fn refusals(&self) -> usize {
-        self.unkept.waiting()
+        self.unspooled.waiting()
     }
 
     /// Waits until every return is acknowledged or set aside and every refusal is sent.
     pub async fn drained(&self) {
-        self.unkept.drained().await;
+        self.unspooled.drained().await;
         loop {
             let emptied = self.empty.notified();
             if self.waiting() == 0 {

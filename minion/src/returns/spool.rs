@@ -23,7 +23,8 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 use tracing::warn;
 
-use crate::recycled::Recycled;
+use crate::config::SpoolLimits;
+use crate::spare_files::SpareFiles;
 
 const TEMPORARY: &str = ".tmp";
 const MASTER: &str = "master";
@@ -32,21 +33,6 @@ const LOAD: &str = "load";
 const OWN: msgpack::Limits = msgpack::Limits { max_bytes: 512 << 20, max_depth: 1024, max_items: 64 << 20 };
 /// Upper bound on the bytes of a shortened return.
 const STUB_BYTES: u64 = 4 * 1024;
-
-/// How much the spool may hold.
-#[derive(Debug, Clone, Copy)]
-pub struct SpoolLimits {
-    /// Bytes of all files. The default, 256 MiB, is 64 returns of the largest output a job may have.
-    pub max_bytes: u64,
-    /// Files. The default, 10,000, is what a minion collects in a day of a job every nine seconds without its master.
-    pub max_count: usize,
-}
-
-impl Default for SpoolLimits {
-    fn default() -> Self {
-        Self { max_bytes: 256 * 1024 * 1024, max_count: 10_000 }
-    }
-}
 
 /// Why the spool cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +98,7 @@ impl Entry {
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
-    files: Recycled,
+    files: SpareFiles,
     limits: SpoolLimits,
     held: Mutex<Held>,
 }
@@ -133,8 +119,8 @@ impl Spool {
     /// When the folder cannot be made, made private or read.
     pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<Entry>), SpoolError> {
         let fail = |what| move |source| SpoolError { path: dir.to_owned(), what, source };
-        crate::process::private_dir(dir).map_err(fail("made private"))?;
-        let files = Recycled::open(dir).map_err(fail("made private"))?;
+        crate::spare_files::private_dir(dir).map_err(fail("made private"))?;
+        let files = SpareFiles::open(dir).map_err(fail("made private"))?;
         let mut entries = Vec::new();
         for item in fs::read_dir(dir).map_err(fail("read"))? {
             let item = item.map_err(fail("read"))?;

@@ -15,9 +15,17 @@ const MAX_SPARE: usize = 128;
 /// half of what it was before and half of what it is now, and what is in one block is all of one time.
 const MAX_SPARE_BYTES: usize = 4096;
 
+/// Makes a folder that only its owner enters, or makes one so that was there: what lies in it is taken for this program's
+/// own words.
+pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
+}
+
 /// The spare files, in a folder of their own beside those that they are for.
 #[derive(Debug)]
-pub(crate) struct Recycled {
+pub(crate) struct SpareFiles {
     dir: PathBuf,
     spare: Mutex<Spare>,
 }
@@ -28,14 +36,14 @@ struct Spare {
     next: u64,
 }
 
-impl Recycled {
+impl SpareFiles {
     /// For files in `dir`: the spare ones are in `DIR.spare`, which is this program's alone, and have the process's id in their names,
     /// for a minion and `salt-call` both may be here. What ended processes left there goes.
     pub(crate) fn open(dir: &Path) -> io::Result<Self> {
         let mut name = dir.file_name().unwrap_or_default().to_owned();
         name.push(".spare");
         let dir = dir.with_file_name(name);
-        crate::process::private_dir(&dir)?;
+        private_dir(&dir)?;
         for entry in fs::read_dir(&dir)? {
             let entry = entry?;
             let pid = entry.file_name().to_str().and_then(|name| name.split_once('-')?.0.parse::<u32>().ok());
@@ -101,7 +109,7 @@ mod tests {
     fn a_removed_file_is_the_next_one_and_says_nothing_of_before() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let dir = tempfile::tempdir().unwrap();
-        let files = Recycled::open(&dir.path().join("files")).unwrap();
+        let files = SpareFiles::open(&dir.path().join("files")).unwrap();
         let path = |name: &str| dir.path().join(name);
         files.create(&path("one"), b"a long content").unwrap();
         let inode = fs::metadata(path("one")).unwrap().ino();
@@ -118,7 +126,7 @@ mod tests {
     fn a_file_of_several_blocks_is_never_made_of_another() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
-        let files = Recycled::open(&dir.path().join("files")).unwrap();
+        let files = SpareFiles::open(&dir.path().join("files")).unwrap();
         let (small, large) = (dir.path().join("small"), dir.path().join("large"));
         files.create(&small, b"x").unwrap();
         let inode = fs::metadata(&small).unwrap().ino();
@@ -134,7 +142,7 @@ mod tests {
     fn spare_files_are_few_and_small_and_go_with_the_process() {
         let dir = tempfile::tempdir().unwrap();
         let spare = dir.path().join("files.spare");
-        let files = Recycled::open(&dir.path().join("files")).unwrap();
+        let files = SpareFiles::open(&dir.path().join("files")).unwrap();
         let path = |n: usize| dir.path().join(n.to_string());
         let count = || fs::read_dir(&spare).unwrap().count();
         for n in 0..MAX_SPARE + 9 {
@@ -148,7 +156,7 @@ mod tests {
         files.remove(&path(0), MAX_SPARE_BYTES + 1).unwrap();
         assert_eq!(count(), MAX_SPARE - 1);
         fs::write(spare.join("1-1"), "of a process that is there").unwrap();
-        Recycled::open(&dir.path().join("files")).unwrap();
+        SpareFiles::open(&dir.path().join("files")).unwrap();
         assert_eq!(count(), 1);
     }
 }

@@ -11,7 +11,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// Counts lines of one kind.
 #[derive(Debug, Default)]
-pub(super) struct Complaints {
+pub(super) struct LogLimit {
     began: Option<Instant>,
     said: u32,
     unsaid: u64,
@@ -24,7 +24,7 @@ pub(super) struct Turn {
     pub(super) unsaid: u64,
 }
 
-impl Complaints {
+impl LogLimit {
     pub(super) fn turn(&mut self, now: Instant) -> Turn {
         if self.began.is_none_or(|began| now - began > WINDOW) {
             (self.began, self.said) = (Some(now), 0);
@@ -44,11 +44,11 @@ mod tests {
 
     #[test]
     fn a_flood_of_refusals_is_some_lines_and_a_sum() {
-        let (mut complaints, now) = (Complaints::default(), Instant::now());
-        let said = (0..1000).filter(|_| complaints.turn(now).say).count();
+        let (mut log_limit, now) = (LogLimit::default(), Instant::now());
+        let said = (0..1000).filter(|_| log_limit.turn(now).say).count();
         assert_eq!(said, 10);
         let later = now + WINDOW + Duration::from_millis(1);
-        assert_eq!(complaints.turn(later), Turn { say: true, unsaid: 990 });
-        assert_eq!(complaints.turn(later), Turn { say: true, unsaid: 0 });
+        assert_eq!(log_limit.turn(later), Turn { say: true, unsaid: 990 });
+        assert_eq!(log_limit.turn(later), Turn { say: true, unsaid: 0 });
     }
 }

@@ -18,13 +18,13 @@ const MIN_PIECE: u64 = 512;
 
 /// Watches one fetch.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct TransferRate {
     began: Instant,
     bytes: u64,
     pieces: u64,
 }
 
-impl Pace {
+impl TransferRate {
     pub(super) fn begin() -> Self {
         Self { began: Instant::now(), bytes: 0, pieces: 0 }
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn after(seconds: u64, bytes: u64, pieces: u64) -> Result<(), String> {
-        Pace { began: Instant::now(), bytes, pieces }.judge(Duration::from_secs(seconds))
+        TransferRate { began: Instant::now(), bytes, pieces }.judge(Duration::from_secs(seconds))
     }
 
     #[test]

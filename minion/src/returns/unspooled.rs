@@ -29,7 +29,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const MAX_JIDS: usize = 100;
 
 /// Sends them.
-pub(super) struct Unkept {
+pub(super) struct Unspooled {
     masters: Masters,
     events: Arc<Events>,
     state: Mutex<State>,
@@ -75,7 +75,7 @@ impl Lost {
     }
 }
 
-impl Unkept {
+impl Unspooled {
     pub(super) fn new(masters: Masters, events: Arc<Events>) -> Arc<Self> {
         let (state, empty, tasks) = (Mutex::default(), Notify::new(), TaskTracker::new());
         Arc::new(Self { masters, events, state, empty, tasks })

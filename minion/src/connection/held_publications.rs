@@ -52,7 +52,7 @@ pub(super) enum Taken {
 
 /// What is held, and what is known to be old.
 #[derive(Debug)]
-pub(super) struct Undecided {
+pub(super) struct HeldPublications {
     held: VecDeque<Held>,
     bytes: usize,
     earlier: VecDeque<(AesKey, Crypticle)>,
@@ -62,7 +62,7 @@ pub(super) struct Undecided {
     spent_until: Instant,
 }
 
-impl Undecided {
+impl HeldPublications {
     pub(super) fn new() -> Self {
         Self {
             held: VecDeque::new(),
@@ -111,7 +111,7 @@ impl Undecided {
         self.spent_until = self.spent_until.max(now) + VAIN_INTERVAL;
     }
 
-    /// All that is held, in the order in which it came; each is given back with [`Undecided::not_opened`] unless it opens now.
+    /// All that is held, in the order in which it came; each is given back with [`HeldPublications::not_opened`] unless it opens now.
     pub(super) fn all(&mut self) -> VecDeque<Held> {
         self.bytes = 0;
         std::mem::take(&mut self.held)
@@ -186,13 +186,13 @@ mod tests {
         Sealed::parse(&msgpack::encode_network(&envelope)).unwrap()
     }
 
-    fn settle(undecided: &mut Undecided, began: Instant) -> usize {
+    fn settle(undecided: &mut HeldPublications, began: Instant) -> usize {
         undecided.all().into_iter().filter(|held| undecided.not_opened(held.clone(), began)).count()
     }
 
     #[test]
     fn one_question_decides_on_all_that_came_before_it() {
-        let (mut undecided, key, now) = (Undecided::new(), AesKey::generate(), Instant::now());
+        let (mut undecided, key, now) = (HeldPublications::new(), AesKey::generate(), Instant::now());
         let second = Duration::from_secs(1);
         let first = sealed(&key, 0);
         assert_eq!(undecided.take(first.clone(), now), Taken::Held);
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_an_earlier_key_opens_is_old_at_once() {
-        let (mut undecided, now) = (Undecided::new(), Instant::now());
+        let (mut undecided, now) = (HeldPublications::new(), Instant::now());
         let keys: Vec<AesKey> = (0..=MAX_EARLIER).map(|_| AesKey::generate()).collect();
         for key in &keys {
             undecided.superseded(key.clone(), Crypticle::new(key));
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn questions_in_vain_are_bounded_and_the_wait_does_not_grow() {
-        let (mut undecided, key, start) = (Undecided::new(), AesKey::generate(), Instant::now());
+        let (mut undecided, key, start) = (HeldPublications::new(), AesKey::generate(), Instant::now());
         let (mut now, mut asked) = (start, 0);
         for n in 0.. {
             undecided.take(sealed(&key, n), now);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn what_is_held_and_remembered_is_bounded() {
-        let (mut undecided, now) = (Undecided::new(), Instant::now());
+        let (mut undecided, now) = (HeldPublications::new(), Instant::now());
         for n in 0..4_u8 {
             assert_eq!(undecided.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
         }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use brine_protocol::value::{Value, empty_map, map};
 use tracing::{debug, warn};
 
+use super::store::PillarStore;
 use crate::config::MinionOpts;
 use crate::connection::{ChannelError, Masters};
-use crate::facts::{GrainsStore, PillarStore};
+use crate::grains::GrainsStore;
 
 /// Why there is no new pillar.
 #[derive(Debug, thiserror::Error)]

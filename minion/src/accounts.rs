@@ -1,18 +1,7 @@
-//! Names of users and groups, and folders that are the minion's alone.
-
-use std::io;
-use std::path::Path;
+//! Names of users and groups.
 
 /// `/etc/passwd` and `/etc/group` of a large site.
 const MAX_ACCOUNTS_BYTES: u64 = 16 * 1024 * 1024;
-
-/// Makes a folder that only its owner enters, or makes one so that was there: what lies in it is taken for this program's
-/// own words.
-pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
-}
 
 /// The name of a user, from `/etc/passwd`.
 pub(crate) fn user_name(uid: u32) -> Option<String> {
@@ -39,7 +28,7 @@ pub(crate) fn group_name(gid: u32) -> Option<String> {
 }
 
 fn account<T>(file: &str, mut pick: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
-    let text = crate::grains::read_text(file, MAX_ACCOUNTS_BYTES)?;
+    let text = crate::text_file::read_text(file, MAX_ACCOUNTS_BYTES)?;
     text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
         if fields.len() < 3 { None } else { pick(&fields) }

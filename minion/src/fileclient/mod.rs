@@ -1,16 +1,19 @@
 //! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. What comes is bounded, and what was fetched
 //! is compared with the hash that the master said before.
 
-mod pace;
-
-use std::fmt;
+mod error;
+mod hash;
+mod transfer_rate;
 
 use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, map};
-use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-use crate::connection::{ChannelError, Masters};
-use pace::Pace;
+pub use error::FileError;
+pub use hash::{FileHash, Stated};
+
+use crate::connection::Masters;
+use hash::Hasher;
+use transfer_rate::TransferRate;
 
 /// More files than a tree of modules has.
 const MAX_FILES: usize = 100_000;
@@ -20,52 +23,6 @@ const MAX_ENVS: usize = 10_000;
 const TRIES: u32 = 3;
 /// Where the size is in the master's `stat` list.
 const STAT_SIZE: usize = 6;
-
-/// Why a file could not be had.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// The channel.
-    #[error("the master could not be asked: {0}")]
-    Channel(#[from] ChannelError),
-    /// The answer.
-    #[error("the master's answer to {0} is malformed")]
-    Malformed(&'static str),
-    /// It is not there any more.
-    #[error("the master does not have {0} any more")]
-    Missing(SafePath),
-    /// It is too large.
-    #[error("{path} is larger than the {max} bytes that a file fetched for this may have")]
-    TooLarge {
-        /// The file.
-        path: SafePath,
-        /// The bound.
-        max: u64,
-    },
-    /// It comes, and would not be whole in any time.
-    #[error("the master serves {path} too slowly: {why}")]
-    TooSlow {
-        /// The file.
-        path: SafePath,
-        /// What came, and in which time.
-        why: String,
-    },
-    /// What came is not what was announced.
-    #[error("{path} has another hash ({got}) than the master said ({said})")]
-    WrongHash {
-        /// The file.
-        path: SafePath,
-        /// Of what came.
-        got: String,
-        /// What was announced.
-        said: String,
-    },
-    /// The master's `hash_type`.
-    #[error("the master hashes files with {0}, which proves nothing; set hash_type to sha256 there")]
-    HashType(String),
-    /// This host could not keep it.
-    #[error("the file could not be kept: {0}")]
-    Keep(std::io::Error),
-}
 
 /// What to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,145 +35,6 @@ pub enum Listing {
     EmptyDirs,
     /// `_symlink_list`
     Symlinks,
-}
-
-/// A hash as the master says it, of any kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stated {
-    /// `sha256`
-    pub kind: String,
-    /// The digest.
-    pub hex: String,
-    /// The file's size, where the master said it.
-    pub size: Option<u64>,
-}
-
-impl Stated {
-    fn parse(answer: &Value, size: Option<u64>) -> Result<Self, FileError> {
-        let (Some(kind), Some(hex)) = (answer.get_text("hash_type"), answer.get_text("hsum")) else {
-            return Err(FileError::Malformed("_file_hash"));
-        };
-        let kind_fits = kind.len() <= 20 && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-/".contains(&b));
-        if !kind_fits || hex.len() > 128 || !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(FileError::Malformed("_file_hash"));
-        }
-        Ok(Self { kind: kind.to_owned(), hex: hex.to_ascii_lowercase(), size })
-    }
-}
-
-/// A hash by which a file can be verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileHash {
-    kind: HashKind,
-    hex: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HashKind {
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl FileHash {
-    fn parse(answer: &Value) -> Result<Self, FileError> {
-        Stated::parse(answer, None)?.try_into()
-    }
-
-    /// Whether it is this SHA-256.
-    pub fn is_sha256(&self, digest: &[u8; 32]) -> bool {
-        self.kind == HashKind::Sha256 && self.hex == hex::encode(digest)
-    }
-
-    /// Whether it is of these bytes.
-    pub fn matches(&self, content: &[u8]) -> bool {
-        let mut hasher = Hasher::new(self.kind);
-        hasher.update(content);
-        hasher.hex() == self.hex
-    }
-
-    /// Whether it is what a file holds, read from its start.
-    pub(crate) fn is_of(&self, file: &std::fs::File) -> std::io::Result<bool> {
-        use std::os::unix::fs::FileExt;
-        let (mut hasher, mut buffer, mut at) = (Hasher::new(self.kind), vec![0; 128 << 10], 0);
-        loop {
-            match file.read_at(&mut buffer, at) {
-                Ok(0) => return Ok(hasher.hex() == self.hex),
-                Ok(n) => {
-                    hasher.update(&buffer[..n]);
-                    at += n as u64;
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
-            }
-        }
-    }
-}
-
-/// `sha256-9f2c…`: a name for a file.
-impl fmt::Display for FileHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            HashKind::Sha224 => "sha224",
-            HashKind::Sha256 => "sha256",
-            HashKind::Sha384 => "sha384",
-            HashKind::Sha512 => "sha512",
-        };
-        write!(f, "{kind}-{}", self.hex)
-    }
-}
-
-impl TryFrom<Stated> for FileHash {
-    type Error = FileError;
-
-    fn try_from(stated: Stated) -> Result<Self, FileError> {
-        let kind = match stated.kind.as_str() {
-            "sha224" => HashKind::Sha224,
-            "sha256" => HashKind::Sha256,
-            "sha384" => HashKind::Sha384,
-            "sha512" => HashKind::Sha512,
-            _ => return Err(FileError::HashType(stated.kind)),
-        };
-        Ok(Self { kind, hex: stated.hex })
-    }
-}
-
-/// Hashes what comes, piece by piece.
-enum Hasher {
-    Sha224(Sha224),
-    Sha256(Sha256),
-    Sha384(Sha384),
-    Sha512(Sha512),
-}
-
-impl Hasher {
-    fn new(kind: HashKind) -> Self {
-        match kind {
-            HashKind::Sha224 => Self::Sha224(Sha224::new()),
-            HashKind::Sha256 => Self::Sha256(Sha256::new()),
-            HashKind::Sha384 => Self::Sha384(Sha384::new()),
-            HashKind::Sha512 => Self::Sha512(Sha512::new()),
-        }
-    }
-
-    fn update(&mut self, data: &[u8]) {
-        match self {
-            Self::Sha224(hasher) => hasher.update(data),
-            Self::Sha256(hasher) => hasher.update(data),
-            Self::Sha384(hasher) => hasher.update(data),
-            Self::Sha512(hasher) => hasher.update(data),
-        }
-    }
-
-    fn hex(self) -> String {
-        match self {
-            Self::Sha224(hasher) => hex::encode(hasher.finalize()),
-            Self::Sha256(hasher) => hex::encode(hasher.finalize()),
-            Self::Sha384(hasher) => hex::encode(hasher.finalize()),
-            Self::Sha512(hasher) => hex::encode(hasher.finalize()),
-        }
-    }
 }
 
 /// Where a fetched file goes.
@@ -354,7 +172,7 @@ impl FileClient {
     ) -> Result<FileHash, FileError> {
         let mut said = said.clone();
         let mut tries = TRIES;
-        let mut pace = Pace::begin();
+        let mut pace = TransferRate::begin();
         loop {
             let mut hasher = Hasher::new(said.kind);
             let at = sink.resume(&said, &mut |kept| hasher.update(kept)).map_err(FileError::Keep)?;
@@ -381,7 +199,7 @@ impl FileClient {
         path: &SafePath,
         saltenv: &Saltenv,
         (mut hasher, mut at): (Hasher, u64),
-        pace: &mut Pace,
+        pace: &mut TransferRate,
         sink: &mut dyn Sink,
     ) -> Result<String, FileError> {
         loop {
@@ -425,39 +243,4 @@ impl FileClient {
 
 fn load(cmd: &str, path: &SafePath, saltenv: &Saltenv) -> Value {
     map([("cmd", Value::from(cmd)), ("path", Value::from(path)), ("saltenv", Value::from(saltenv))])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hashes_that_prove_something_are_taken() {
-        let said = |kind: &str, hex: &str| FileHash::parse(&map([("hash_type", kind), ("hsum", hex)]));
-        let good = said("sha256", &hex::encode(Sha256::digest(b"x"))).unwrap();
-        assert!(good.is_sha256(&Sha256::digest(b"x").into()));
-        assert!(!good.is_sha256(&Sha256::digest(b"y").into()));
-        assert_eq!(said("sha512", "AB").unwrap().hex, "ab");
-        assert!(matches!(said("md5", "00"), Err(FileError::HashType(_))));
-        for (kind, hex) in [("sha256", "zz"), ("sha256", &"0".repeat(129)), ("sha\n256", "00"), (&"x".repeat(21), "0")]
-        {
-            assert!(matches!(said(kind, hex), Err(FileError::Malformed(_))));
-        }
-        assert!(FileHash::parse(&Value::from("text")).is_err());
-    }
-
-    #[test]
-    fn pieces_hash_like_the_whole() {
-        for (kind, whole) in [
-            (HashKind::Sha224, hex::encode(Sha224::digest(b"ab"))),
-            (HashKind::Sha256, hex::encode(Sha256::digest(b"ab"))),
-            (HashKind::Sha384, hex::encode(Sha384::digest(b"ab"))),
-            (HashKind::Sha512, hex::encode(Sha512::digest(b"ab"))),
-        ] {
-            let mut hasher = Hasher::new(kind);
-            hasher.update(b"a");
-            hasher.update(b"b");
-            assert_eq!(hasher.hex(), whole, "{kind:?}");
-        }
-    }
 }

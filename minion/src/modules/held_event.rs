@@ -10,15 +10,15 @@ use brine_sandbox::{ModuleName, Sha256Hex};
 use super::Modules;
 use crate::runtime::Runtime;
 
-/// What is held of a module now.
-pub(super) fn held_now(runtime: &dyn Runtime, name: &ModuleName) -> Option<Sha256Hex> {
-    runtime.held(name.as_str()).map(|held| held.sha256())
-}
-
 impl Modules {
+    /// The version of a module that is held now.
+    pub(super) fn held_version(runtime: &dyn Runtime, name: &ModuleName) -> Option<Sha256Hex> {
+        runtime.held(name.as_str()).map(|held| held.sha256())
+    }
+
     /// Tells the master if something else is held of a module now than before.
-    pub(super) async fn tell_if_held(&self, runtime: &dyn Runtime, name: &ModuleName, before: Option<Sha256Hex>) {
-        let held = held_now(runtime, name);
+    pub(super) async fn notify_if_held(&self, runtime: &dyn Runtime, name: &ModuleName, before: Option<Sha256Hex>) {
+        let held = Self::held_version(runtime, name);
         if held.is_none() || held == before {
             return;
         }

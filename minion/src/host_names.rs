@@ -1,0 +1,56 @@
+//! The names of this host.
+
+use crate::text_file::read_text;
+
+/// Upper bound on the bytes of `/etc/hosts`.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// What this host calls itself.
+pub(crate) struct HostNames {
+    /// As the kernel has it.
+    pub(crate) host_name: String,
+    /// With its domain, where the hosts file knows it; else the same.
+    pub(crate) fqdn: String,
+}
+
+pub(crate) fn host_names() -> HostNames {
+    let host_name = hostname::get().ok().and_then(|n| n.into_string().ok()).filter(|n| !n.is_empty());
+    let host_name = host_name.unwrap_or_else(|| "localhost".to_owned());
+    let hosts = read_text("/etc/hosts", MAX_BYTES).unwrap_or_default();
+    let fqdn = fqdn_of(&host_name, &hosts);
+    HostNames { host_name, fqdn }
+}
+
+/// The canonical name of `host`: the first name of the hosts file's line that has it, if that is a full name.
+fn fqdn_of(host: &str, hosts: &str) -> String {
+    if host.contains('.') {
+        return host.to_owned();
+    }
+    for line in hosts.lines() {
+        let line = line.split('#').next().unwrap_or_default();
+        let mut words = line.split_whitespace().skip(1);
+        let Some(first) = words.next() else { continue };
+        let named = first == host || first.split('.').next() == Some(host) || words.any(|w| w == host);
+        if named && first.contains('.') && !first.starts_with("localhost") {
+            return first.to_owned();
+        }
+    }
+    host.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_full_name_comes_from_the_hosts_file() {
+        let hosts =
+            "127.0.0.1 localhost\n127.0.1.1 web1.example.org web1 # us\n::1 localhost6.localdomain6 localhost6\n";
+        for (host, expected) in
+            [("web1", "web1.example.org"), ("web2", "web2"), ("a.b", "a.b"), ("localhost", "localhost")]
+        {
+            assert_eq!(fqdn_of(host, hosts), expected);
+        }
+        assert_eq!(fqdn_of("web1", "#\n127.0.0.1\n\u{0}"), "web1");
+    }
+}
