@@ -5,7 +5,7 @@ const MAX_ACCOUNTS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The name of a user, from `/etc/passwd`.
 pub(crate) fn user_name(uid: u32) -> Option<String> {
-    account("/etc/passwd", |fields| {
+    find_account("/etc/passwd", |fields| {
         fields.get(2)?.parse().ok().filter(|n: &u32| *n == uid).map(|_| fields[0].to_owned())
     })
 }
@@ -22,12 +22,12 @@ pub(crate) fn own_name() -> String {
 
 /// The name of a group, from `/etc/group`.
 pub(crate) fn group_name(gid: u32) -> Option<String> {
-    account("/etc/group", |fields| {
+    find_account("/etc/group", |fields| {
         fields.get(2)?.parse().ok().filter(|n: &u32| *n == gid).map(|_| fields[0].to_owned())
     })
 }
 
-fn account<T>(file: &str, mut pick: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
+fn find_account<T>(file: &str, mut pick: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
     let text = crate::text_file::read_text(file, MAX_ACCOUNTS_BYTES)?;
     text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();

@@ -18,11 +18,11 @@ use tracing::{error, info, warn};
 
 use crate::cli;
 use crate::config::MinionOpts;
-use crate::minion::{Control, Minion, MinionError, package_sandbox, sandbox_settings};
+use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox_settings};
 
 /// Two threads: the daemon waits for the network nearly all the time, and a sandbox's work is in other processes.
 const WORKER_THREADS: usize = 2;
-/// The settings that count at once, besides those of logs; of `sandbox` what [`Control::reload`] takes up.
+/// The settings that count at once, besides those of logs; of `sandbox` what [`MinionControl::reload`] takes up.
 const LIVE: [&str; 1] = ["sandbox"];
 /// Those of `sandbox` that do not.
 const LATER: [&str; 8] = [
@@ -131,7 +131,7 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     }));
     loop {
         let told = tokio::select! {
-            ended = &mut running => return ended_with(ended),
+            ended = &mut running => return unwrap_panic(ended),
             told = signals.next() => told,
         };
         match told {
@@ -139,9 +139,9 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
             Told::Reload => {
                 service::reloading();
                 // Beside what runs: deciding on modules anew may take a moment.
-                let read = take_up(args, &now, &control);
+                let read = reload_config(args, &now, &control);
                 tokio::select! {
-                    ended = &mut running => return ended_with(ended),
+                    ended = &mut running => return unwrap_panic(ended),
                     read = read => now = read.unwrap_or(now),
                 }
                 service::ready(&status);
@@ -154,7 +154,7 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     service::stopping();
     let _ = ask.send(());
     tokio::select! {
-        ended = running => ended_with(ended),
+        ended = running => unwrap_panic(ended),
         () = signals.stop() => {
             warn!("asked to end a second time; ending now");
             Ok(())
@@ -163,7 +163,7 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
 }
 
 /// A panic goes on as one.
-fn ended_with(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) -> Result<(), MinionError> {
+fn unwrap_panic(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) -> Result<(), MinionError> {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(_cancelled) => Ok(()),
@@ -172,7 +172,7 @@ fn ended_with(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) ->
 
 /// Reads the configuration again and takes up what can change while the minion runs; none where it cannot be used, and the one before
 /// stays.
-async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> Option<MinionOpts> {
+async fn reload_config(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl) -> Option<MinionOpts> {
     let read = || -> Result<_, String> {
         let opts = load(args).map_err(|e| e.to_string())?;
         let settings = sandbox_settings(&opts).map_err(|e| e.to_string())?;

@@ -33,7 +33,7 @@ impl Events {
     }
 
     /// Says that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
-    pub async fn started(&self) {
+    pub async fn announce_start(&self) {
         let id = self.opts.id.as_str();
         let text = format!("Minion {id} started at {}", jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y"));
         let mut tags = Vec::with_capacity(2);
@@ -49,7 +49,7 @@ impl Events {
     }
 
     /// Tells the master of this fingerprint that its job was taken.
-    pub fn job_started(self: &Arc<Self>, job: &JobLoad, master: &str) {
+    pub fn announce_job(self: &Arc<Self>, job: &JobLoad, master: &str) {
         let mut data = map([("id", Value::from(&self.opts.id)), ("jid", Value::from(&job.jid))]);
         for key in ["fun", "tgt", "tgt_type", "user", "master_id", "metadata"] {
             if let Some(value) = job.raw.get(key) {
@@ -75,14 +75,14 @@ impl Events {
     }
 
     /// Sends an event under this minion's own tags and waits until it is there, but not for long.
-    pub async fn tell_own(&self, below: &str, data: Value) {
-        if let Err(e) = self.try_tell_own(below, data).await {
+    pub async fn send_own(&self, below: &str, data: Value) {
+        if let Err(e) = self.try_send_own(below, data).await {
             warn!("{e}");
         }
     }
 
-    /// As [`Events::tell_own`]; the error names the event.
-    pub async fn try_tell_own(&self, below: &str, data: Value) -> Result<(), String> {
+    /// As [`Events::send_own`]; the error names the event.
+    pub async fn try_send_own(&self, below: &str, data: Value) -> Result<(), String> {
         let tag = format!("salt/minion/{}/{below}", self.opts.id);
         match tokio::time::timeout(MAX_TELLING, self.send(None, &tag, data, None)).await {
             Ok(Ok(())) => {

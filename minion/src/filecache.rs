@@ -83,7 +83,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
+    fn read(file: &File) -> io::Result<Self> {
         let meta = file.metadata()?;
         let modified = (meta.mtime(), meta.mtime_nsec());
         Ok(Self { device: meta.dev(), inode: meta.ino(), size: meta.len(), modified })
@@ -104,10 +104,10 @@ impl FileCache {
 
     /// The file as the master has it now; none where it has none.
     pub(crate) async fn get(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Cached>, FileError> {
-        let Some(stated) = self.client.stated(path, saltenv).await? else { return Ok(None) };
+        let Some(stated) = self.client.request_hash_and_size(path, saltenv).await? else { return Ok(None) };
         let size = stated.size.unwrap_or(0);
         let hash = FileHash::try_from(stated)?;
-        if let Some(cached) = self.kept_as(path, saltenv, &hash) {
+        if let Some(cached) = self.find_kept(path, saltenv, &hash) {
             return Ok(Some(cached));
         }
         if size > MAX_FILE {
@@ -115,10 +115,10 @@ impl FileCache {
         }
         let _turn = self.fetches.acquire().await.expect("the semaphore is never closed");
         // Who had the turn before may have fetched it.
-        if let Some(cached) = self.kept_as(path, saltenv, &hash) {
+        if let Some(cached) = self.find_kept(path, saltenv, &hash) {
             return Ok(Some(cached));
         }
-        if let Some(file) = self.on_disk(path, saltenv, &hash).await {
+        if let Some(file) = self.find_on_disk(path, saltenv, &hash).await {
             return self.keep(path, saltenv, hash, file).map(Some);
         }
         self.make_room(size).await;
@@ -139,10 +139,10 @@ impl FileCache {
     }
 
     /// The file that is remembered, if it is this one and lies where it was put.
-    fn kept_as(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<Cached> {
+    fn find_kept(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<Cached> {
         let key = (saltenv.clone(), path.clone());
         let entry = self.kept().entries.get(&key).filter(|entry| entry.hash == *hash)?.clone();
-        let same = open(&self.root, saltenv, path).and_then(|file| Identity::of(&file));
+        let same = open(&self.root, saltenv, path).and_then(|file| Identity::read(&file));
         let mut kept = self.kept();
         if same.ok() != Some(entry.identity) {
             kept.entries.remove(&key);
@@ -157,7 +157,7 @@ impl FileCache {
     }
 
     fn keep(&self, path: &SafePath, saltenv: &Saltenv, hash: FileHash, file: File) -> Result<Cached, FileError> {
-        let identity = Identity::of(&file).map_err(FileError::Keep)?;
+        let identity = Identity::read(&file).map_err(FileError::Keep)?;
         let file = Arc::new(file);
         let mut kept = self.kept();
         kept.clock += 1;
@@ -176,10 +176,11 @@ impl FileCache {
     }
 
     /// The file of an earlier run, if it is this one.
-    async fn on_disk(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<File> {
+    async fn find_on_disk(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<File> {
         let file = open(&self.root, saltenv, path).ok()?;
         let hash = hash.clone();
-        let work = tokio::task::spawn_blocking(move || hash.is_of(&file).ok().filter(|same| *same).map(|_| file));
+        let work =
+            tokio::task::spawn_blocking(move || hash.matches_file(&file).ok().filter(|same| *same).map(|_| file));
         work.await.ok()?
     }
 
@@ -242,7 +243,8 @@ const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOE
 
 /// Opens a file of the tree, through no link.
 fn open(root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
-    let (mut dir, names, name) = (rustix::fs::open(root, DIR, Mode::empty())?, folders(saltenv, path), name(path));
+    let (mut dir, names, name) =
+        (rustix::fs::open(root, DIR, Mode::empty())?, parent_folders(saltenv, path), file_name(path));
     for folder in names {
         dir = rustix::fs::openat(&dir, folder, DIR, Mode::empty())?;
     }
@@ -251,17 +253,17 @@ fn open(root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
-fn folders<'a>(saltenv: &'a Saltenv, path: &'a SafePath) -> impl Iterator<Item = &'a str> {
+fn parent_folders<'a>(saltenv: &'a Saltenv, path: &'a SafePath) -> impl Iterator<Item = &'a str> {
     let parents = path.as_str().rsplit_once('/').map_or("", |(parents, _)| parents);
     std::iter::once(saltenv.as_str()).chain(parents.split('/').filter(|part| !part.is_empty()))
 }
 
-fn name(path: &SafePath) -> &str {
+fn file_name(path: &SafePath) -> &str {
     path.as_str().rsplit_once('/').map_or(path.as_str(), |(_, name)| name)
 }
 
 /// The root of a tree, made where there is none, for its owner only.
-fn own_dir(path: &Path) -> io::Result<OwnedFd> {
+fn open_private_dir(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let dir = rustix::fs::open(path, DIR, Mode::empty())?;
@@ -299,7 +301,7 @@ struct Part {
 impl Part {
     fn new(dir: &Path) -> io::Result<Self> {
         remove_left(dir);
-        let dir = own_dir(dir)?;
+        let dir = open_private_dir(dir)?;
         let name = format!("{}-{:016x}", std::process::id(), rand::random::<u64>());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&dir, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
@@ -312,11 +314,11 @@ impl Part {
 
     /// Puts it in its place, in one step, over what was there.
     fn put(mut self, root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
-        let mut dir = own_dir(root)?;
-        for folder in folders(saltenv, path) {
+        let mut dir = open_private_dir(root)?;
+        for folder in parent_folders(saltenv, path) {
             dir = make_dir(&dir, folder)?;
         }
-        rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, name(path))?;
+        rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, file_name(path))?;
         self.file.take().ok_or_else(|| io::Error::other("the file is in its place already"))
     }
 }

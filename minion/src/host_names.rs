@@ -17,12 +17,12 @@ pub(crate) fn host_names() -> HostNames {
     let host_name = hostname::get().ok().and_then(|n| n.into_string().ok()).filter(|n| !n.is_empty());
     let host_name = host_name.unwrap_or_else(|| "localhost".to_owned());
     let hosts = read_text("/etc/hosts", MAX_BYTES).unwrap_or_default();
-    let fqdn = fqdn_of(&host_name, &hosts);
+    let fqdn = find_fqdn(&host_name, &hosts);
     HostNames { host_name, fqdn }
 }
 
 /// The canonical name of `host`: the first name of the hosts file's line that has it, if that is a full name.
-fn fqdn_of(host: &str, hosts: &str) -> String {
+fn find_fqdn(host: &str, hosts: &str) -> String {
     if host.contains('.') {
         return host.to_owned();
     }
@@ -49,8 +49,8 @@ mod tests {
         for (host, expected) in
             [("web1", "web1.example.org"), ("web2", "web2"), ("a.b", "a.b"), ("localhost", "localhost")]
         {
-            assert_eq!(fqdn_of(host, hosts), expected);
+            assert_eq!(find_fqdn(host, hosts), expected);
         }
-        assert_eq!(fqdn_of("web1", "#\n127.0.0.1\n\u{0}"), "web1");
+        assert_eq!(find_fqdn("web1", "#\n127.0.0.1\n\u{0}"), "web1");
     }
 }

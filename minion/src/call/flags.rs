@@ -128,7 +128,7 @@ struct Refused {
 
 impl Refused {
     /// The option that was given, and why there is none such.
-    fn given(&self) -> Option<(&'static str, &'static str)> {
+    fn find_given(&self) -> Option<(&'static str, &'static str)> {
         let profiling = "what a call used is told by --metadata";
         let resources = "a minion here has no resources";
         let all = [
@@ -159,7 +159,7 @@ impl Refused {
 impl Flags {
     /// What the parser cannot say.
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some((option, why)) = self.refused.given() {
+        if let Some((option, why)) = self.refused.find_given() {
             return Err(format!("{option} is not offered: {why}"));
         }
         match &self.function {

@@ -9,7 +9,7 @@ use brine_protocol::value::{Value, map};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
-use super::channel::{Channel, Live};
+use super::channel::{Channel, SignedIn};
 use super::error::SignInError;
 use crate::pki::Pki;
 
@@ -24,7 +24,7 @@ pub(crate) enum Patience {
 
 impl Channel {
     /// Signs in, however long the operator takes to accept the key. Returns an error only when the minion is to end.
-    pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<Live>, SignInError> {
+    pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<SignedIn>, SignInError> {
         let opts = &self.opts.auth;
         let mut wait = opts.wait;
         loop {
@@ -52,15 +52,15 @@ impl Channel {
     }
 
     /// Signs in once: as many tries as `auth_tries` while nothing comes back, one answer.
-    pub(crate) async fn sign_in(&self) -> Result<Arc<Live>, SignInError> {
+    pub(crate) async fn sign_in(&self) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
         self.sign_in_locked().await
     }
 
     /// As [`Channel::sign_in`], unless somebody did since `seen` was made.
-    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<Live>, SignInError> {
+    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
-        if let Some(live) = self.live()
+        if let Some(live) = self.current_sign_in()
             && live.generation != seen
         {
             return Ok(live);
@@ -69,7 +69,7 @@ impl Channel {
         self.sign_in_locked().await
     }
 
-    async fn sign_in_locked(&self) -> Result<Arc<Live>, SignInError> {
+    async fn sign_in_locked(&self) -> Result<Arc<SignedIn>, SignInError> {
         let began = Instant::now();
         let credentials = self.ask().await?;
         if credentials.master_is_new {
@@ -129,8 +129,8 @@ impl Channel {
         Some(map(chosen.collect::<Vec<_>>()))
     }
 
-    fn adopt(&self, credentials: Credentials, began: Instant) -> Result<Arc<Live>, KeyError> {
-        let live = self.put_live(credentials, began)?;
+    fn adopt(&self, credentials: Credentials, began: Instant) -> Result<Arc<SignedIn>, KeyError> {
+        let live = self.put_sign_in(credentials, began)?;
         info!("signed in at {} as {}", self.endpoint, self.opts.id);
         Ok(live)
     }

@@ -35,7 +35,7 @@ const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(2);
 
 /// What an accepted minion has, until it authenticates again.
 #[derive(Debug)]
-pub struct Live {
+pub struct SignedIn {
     /// Counts authentications.
     pub generation: u64,
     /// When this one began: what was published before that with another key is of an older one.
@@ -56,7 +56,7 @@ pub struct Channel {
     pub(super) endpoint: Endpoint,
     /// Held while authenticating, so that many failed requests lead to one authentication.
     pub(super) signing_in: tokio::sync::Mutex<()>,
-    live: watch::Sender<Option<Arc<Live>>>,
+    sign_in_state: watch::Sender<Option<Arc<SignedIn>>>,
     generations: AtomicU64,
     idle: Mutex<Vec<Requester>>,
     /// Somebody will close what is idle beyond [`MAX_IDLE_LONG`].
@@ -73,7 +73,7 @@ impl Channel {
             pki,
             grains,
             signing_in: tokio::sync::Mutex::new(()),
-            live: watch::Sender::new(None),
+            sign_in_state: watch::Sender::new(None),
             generations: AtomicU64::new(0),
             idle: Mutex::new(Vec::new()),
             trimming: AtomicBool::new(false),
@@ -82,13 +82,13 @@ impl Channel {
     }
 
     /// What there is since the last authentication.
-    pub fn live(&self) -> Option<Arc<Live>> {
-        self.live.borrow().clone()
+    pub fn current_sign_in(&self) -> Option<Arc<SignedIn>> {
+        self.sign_in_state.borrow().clone()
     }
 
     /// Waits until the minion is signed in.
-    pub async fn signed_in(&self) -> Arc<Live> {
-        let mut watched = self.live.subscribe();
+    pub async fn signed_in(&self) -> Arc<SignedIn> {
+        let mut watched = self.sign_in_state.subscribe();
         loop {
             if let Some(live) = watched.borrow_and_update().clone() {
                 return live;
@@ -99,15 +99,15 @@ impl Channel {
         }
     }
 
-    pub(super) fn put_live(&self, credentials: Credentials, began: Instant) -> Result<Arc<Live>, KeyError> {
+    pub(super) fn put_sign_in(&self, credentials: Credentials, began: Instant) -> Result<Arc<SignedIn>, KeyError> {
         let auth = &self.opts.auth;
         let session =
             Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
                 .signing(auth.sign_messages);
         let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         let master = credentials.master.fingerprint().into();
-        let live = Arc::new(Live { generation, began, session, master, credentials });
-        self.live.send_replace(Some(Arc::clone(&live)));
+        let live = Arc::new(SignedIn { generation, began, session, master, credentials });
+        self.sign_in_state.send_replace(Some(Arc::clone(&live)));
         Ok(live)
     }
 
@@ -145,7 +145,7 @@ impl Channel {
         timeout: Duration,
         open: fn(&Session, &[u8], &str) -> Result<Value, ReplyError>,
     ) -> Result<Value, ChannelError> {
-        let mut live = self.live().ok_or(ChannelError::NotSignedIn)?;
+        let mut live = self.current_sign_in().ok_or(ChannelError::NotSignedIn)?;
         let mut load = Some(load);
         for last in [false, true] {
             let this = if last { load.take() } else { load.clone() };

@@ -100,25 +100,25 @@ impl HeldPublications {
     }
 
     /// When the master may be asked about what is held; none where nothing is.
-    pub(super) fn ask_at(&self) -> Option<Instant> {
+    pub(super) fn next_question_at(&self) -> Option<Instant> {
         // A clock that has not come so far yet has no instant before it.
         let credit = VAIN_INTERVAL * (VAIN_BURST - 1);
         self.held.front().map(|first| self.spent_until.checked_sub(credit).unwrap_or(first.at).max(first.at))
     }
 
     /// The master was asked, and its key is the same.
-    pub(super) fn asked_in_vain(&mut self, now: Instant) {
+    pub(super) fn count_vain_question(&mut self, now: Instant) {
         self.spent_until = self.spent_until.max(now) + VAIN_INTERVAL;
     }
 
-    /// All that is held, in the order in which it came; each is given back with [`HeldPublications::not_opened`] unless it opens now.
-    pub(super) fn all(&mut self) -> VecDeque<Held> {
+    /// All that is held, in the order in which it came; each is given back with [`HeldPublications::put_back`] unless it opens now.
+    pub(super) fn take_all(&mut self) -> VecDeque<Held> {
         self.bytes = 0;
         std::mem::take(&mut self.held)
     }
 
     /// The key of an authentication that began then does not open it: it is old if it came before. Whether it is.
-    pub(super) fn not_opened(&mut self, held: Held, began: Instant) -> bool {
+    pub(super) fn put_back(&mut self, held: Held, began: Instant) -> bool {
         if held.at < began {
             self.remember(held.digest);
             return true;
@@ -129,13 +129,13 @@ impl HeldPublications {
     }
 
     /// This was the publish key until now, and is not any more.
-    pub(super) fn superseded(&mut self, key: AesKey, crypticle: Crypticle) {
+    pub(super) fn add_earlier_key(&mut self, key: AesKey, crypticle: Crypticle) {
         self.earlier.push_front((key, crypticle));
         self.earlier.truncate(MAX_EARLIER);
     }
 
     /// This is the publish key now. A master that was restored from a copy may come back to one.
-    pub(super) fn in_use(&mut self, key: &AesKey) {
+    pub(super) fn set_current_key(&mut self, key: &AesKey) {
         let before = self.earlier.len();
         self.earlier.retain(|(earlier, _)| earlier != key);
         if self.earlier.len() < before {
@@ -186,57 +186,57 @@ mod tests {
         Sealed::parse(&msgpack::encode_network(&envelope)).unwrap()
     }
 
-    fn settle(undecided: &mut HeldPublications, began: Instant) -> usize {
-        undecided.all().into_iter().filter(|held| undecided.not_opened(held.clone(), began)).count()
+    fn settle(held: &mut HeldPublications, began: Instant) -> usize {
+        held.take_all().into_iter().filter(|one| held.put_back(one.clone(), began)).count()
     }
 
     #[test]
     fn one_question_decides_on_all_that_came_before_it() {
-        let (mut undecided, key, now) = (HeldPublications::new(), AesKey::generate(), Instant::now());
+        let (mut held, key, now) = (HeldPublications::new(), AesKey::generate(), Instant::now());
         let second = Duration::from_secs(1);
         let first = sealed(&key, 0);
-        assert_eq!(undecided.take(first.clone(), now), Taken::Held);
+        assert_eq!(held.take(first.clone(), now), Taken::Held);
         for n in 1..300 {
-            assert_eq!(undecided.take(sealed(&key, n), now), Taken::Held);
+            assert_eq!(held.take(sealed(&key, n), now), Taken::Held);
         }
         let last = sealed(&key, 300);
-        undecided.take(last.clone(), now + second);
-        assert_eq!(undecided.take(last, now + second), Taken::Twice);
-        assert_eq!(settle(&mut undecided, now + second), 300);
-        assert_eq!(undecided.take(first, now), Taken::Old);
-        assert_eq!(undecided.held.len(), 1);
-        assert_eq!(settle(&mut undecided, now + second * 2), 1);
-        assert_eq!((undecided.bytes, undecided.ask_at()), (0, None));
+        held.take(last.clone(), now + second);
+        assert_eq!(held.take(last, now + second), Taken::Twice);
+        assert_eq!(settle(&mut held, now + second), 300);
+        assert_eq!(held.take(first, now), Taken::Old);
+        assert_eq!(held.held.len(), 1);
+        assert_eq!(settle(&mut held, now + second * 2), 1);
+        assert_eq!((held.bytes, held.next_question_at()), (0, None));
     }
 
     #[test]
     fn what_an_earlier_key_opens_is_old_at_once() {
-        let (mut undecided, now) = (HeldPublications::new(), Instant::now());
+        let (mut held, now) = (HeldPublications::new(), Instant::now());
         let keys: Vec<AesKey> = (0..=MAX_EARLIER).map(|_| AesKey::generate()).collect();
         for key in &keys {
-            undecided.superseded(key.clone(), Crypticle::new(key));
+            held.add_earlier_key(key.clone(), Crypticle::new(key));
         }
         for key in &keys[1..] {
-            assert_eq!(undecided.take(sealed(key, 1), now), Taken::Old);
+            assert_eq!(held.take(sealed(key, 1), now), Taken::Old);
         }
-        assert_eq!(undecided.take(sealed(&keys[0], 1), now), Taken::Held, "forgotten");
+        assert_eq!(held.take(sealed(&keys[0], 1), now), Taken::Held, "forgotten");
         let again = sealed(&keys[3], 1);
-        assert_eq!(undecided.take(again.clone(), now), Taken::Old);
-        undecided.in_use(&keys[3]);
-        assert_eq!(undecided.take(again, now), Taken::Held);
+        assert_eq!(held.take(again.clone(), now), Taken::Old);
+        held.set_current_key(&keys[3]);
+        assert_eq!(held.take(again, now), Taken::Held);
     }
 
     #[test]
     fn questions_in_vain_are_bounded_and_the_wait_does_not_grow() {
-        let (mut undecided, key, start) = (HeldPublications::new(), AesKey::generate(), Instant::now());
+        let (mut held, key, start) = (HeldPublications::new(), AesKey::generate(), Instant::now());
         let (mut now, mut asked) = (start, 0);
         for n in 0.. {
-            undecided.take(sealed(&key, n), now);
-            let at = undecided.ask_at().unwrap().max(now);
+            held.take(sealed(&key, n), now);
+            let at = held.next_question_at().unwrap().max(now);
             assert!(at - now <= VAIN_INTERVAL, "{:?} after {asked}", at - now);
             now = at + Duration::from_millis(1);
-            settle(&mut undecided, now);
-            undecided.asked_in_vain(now);
+            settle(&mut held, now);
+            held.count_vain_question(now);
             asked += 1;
             if now - start >= Duration::from_secs(60) {
                 break;
@@ -247,21 +247,21 @@ mod tests {
 
     #[test]
     fn what_is_held_and_remembered_is_bounded() {
-        let (mut undecided, now) = (HeldPublications::new(), Instant::now());
+        let (mut held, now) = (HeldPublications::new(), Instant::now());
         for n in 0..4_u8 {
-            assert_eq!(undecided.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
+            assert_eq!(held.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
         }
-        assert_eq!(undecided.take(blob(vec![9; 2000]), now), Taken::HeldInsteadOf(1));
+        assert_eq!(held.take(blob(vec![9; 2000]), now), Taken::HeldInsteadOf(1));
         // Nearly all that one publication can have.
-        assert_eq!(undecided.take(blob(vec![8; MAX_HELD_BYTES - 1000]), now), Taken::HeldInsteadOf(4));
+        assert_eq!(held.take(blob(vec![8; MAX_HELD_BYTES - 1000]), now), Taken::HeldInsteadOf(4));
         let key = AesKey::generate();
         for n in 0..=MAX_HELD as u64 {
-            undecided.take(sealed(&key, n), now);
+            held.take(sealed(&key, n), now);
         }
-        assert!(undecided.held.len() <= MAX_HELD && undecided.bytes <= MAX_HELD_BYTES);
+        assert!(held.held.len() <= MAX_HELD && held.bytes <= MAX_HELD_BYTES);
         for n in 0..=MAX_OLD as u128 {
-            undecided.remember(n.to_be_bytes());
+            held.remember(n.to_be_bytes());
         }
-        assert_eq!((undecided.old.len(), undecided.oldest.len()), (MAX_OLD, MAX_OLD));
+        assert_eq!((held.old.len(), held.oldest.len()), (MAX_OLD, MAX_OLD));
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct Turn {
 }
 
 impl LogLimit {
-    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+    pub(super) fn count_line(&mut self, now: Instant) -> Turn {
         if self.began.is_none_or(|began| now - began > WINDOW) {
             (self.began, self.said) = (Some(now), 0);
         }
@@ -45,10 +45,10 @@ mod tests {
     #[test]
     fn a_flood_of_refusals_is_some_lines_and_a_sum() {
         let (mut log_limit, now) = (LogLimit::default(), Instant::now());
-        let said = (0..1000).filter(|_| log_limit.turn(now).say).count();
+        let said = (0..1000).filter(|_| log_limit.count_line(now).say).count();
         assert_eq!(said, 10);
         let later = now + WINDOW + Duration::from_millis(1);
-        assert_eq!(log_limit.turn(later), Turn { say: true, unsaid: 990 });
-        assert_eq!(log_limit.turn(later), Turn { say: true, unsaid: 0 });
+        assert_eq!(log_limit.count_line(later), Turn { say: true, unsaid: 990 });
+        assert_eq!(log_limit.count_line(later), Turn { say: true, unsaid: 0 });
     }
 }

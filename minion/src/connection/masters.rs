@@ -33,7 +33,7 @@ impl Masters {
     pub fn asker(&self, master: Option<&str>) -> Result<&Arc<Channel>, ChannelError> {
         let channel = self.preferred()?;
         match master {
-            Some(fingerprint) if channel.live().is_none_or(|live| *live.master != *fingerprint) => {
+            Some(fingerprint) if channel.current_sign_in().is_none_or(|live| *live.master != *fingerprint) => {
                 Err(ChannelError::NotSignedIn)
             }
             _ => Ok(channel),

@@ -10,7 +10,7 @@ mod publications;
 mod serial_file;
 
 pub(crate) use auth::Patience;
-pub use channel::{Channel, Live};
+pub use channel::{Channel, SignedIn};
 pub use error::{ChannelError, SignInError};
 pub use masters::Masters;
 pub use publications::{Arrival, Publications};

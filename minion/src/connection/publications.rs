@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::auth::Patience;
-use super::channel::{Channel, Live};
+use super::channel::{Channel, SignedIn};
 use super::error::SignInError;
 use super::held_publications::{HeldPublications, Taken};
 use super::log_limit::LogLimit;
@@ -46,16 +46,16 @@ pub struct Publications {
     channel: Arc<Channel>,
     subscriber: Subscriber,
     subscribed_port: u16,
-    live: Arc<Live>,
+    live: Arc<SignedIn>,
     crypticle: Crypticle,
     serials: SerialGuard,
     file: Option<SerialFile>,
     topics: [Bytes; 2],
     connected: bool,
     connected_before: bool,
-    undecided: HeldPublications,
+    held: HeldPublications,
     /// The authentication that is to decide on what is held: at most one.
-    renewal: JoinSet<Result<Arc<Live>, SignInError>>,
+    renewal: JoinSet<Result<Arc<SignedIn>, SignInError>>,
     /// Loads that were held and have been opened.
     opened: VecDeque<Value>,
     log_limit: LogLimit,
@@ -68,7 +68,7 @@ const REAUTH_SPREAD: Duration = Duration::from_secs(1);
 
 impl Publications {
     /// Subscribes with what the last authentication gave.
-    pub fn subscribe(channel: Arc<Channel>, live: Arc<Live>) -> Self {
+    pub fn subscribe(channel: Arc<Channel>, live: Arc<SignedIn>) -> Self {
         let id = &channel.opts.id;
         let topics = [Bytes::from_static(BROADCAST.as_bytes()), Bytes::from(publication::topic(id))];
         let path = channel.opts.cachedir.join("serial");
@@ -89,7 +89,7 @@ impl Publications {
             topics,
             connected: false,
             connected_before: false,
-            undecided: HeldPublications::new(),
+            held: HeldPublications::new(),
             renewal: JoinSet::new(),
             opened: VecDeque::new(),
             log_limit: LogLimit::default(),
@@ -109,7 +109,7 @@ impl Publications {
             let renewing = !self.renewal.is_empty();
             let event = tokio::select! {
                 Some(renewed) = self.renewal.join_next(), if renewing => {
-                    self.renewed(renewed)?;
+                    self.finish_renewal(renewed)?;
                     continue;
                 }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => continue,
@@ -188,7 +188,7 @@ impl Publications {
 
     /// Takes a publication that is the master's and of another key.
     fn hold(&mut self, sealed: Sealed) {
-        match self.undecided.take(sealed, Instant::now()) {
+        match self.held.take(sealed, Instant::now()) {
             Taken::Held => debug!("a publication was made with another publish key; it is held"),
             Taken::HeldInsteadOf(n) => {
                 self.drop_with("there are too many of another publish key to hold all; the oldest goes");
@@ -204,9 +204,9 @@ impl Publications {
         if !self.renewal.is_empty() {
             return None;
         }
-        let at = self.undecided.ask_at()?;
+        let at = self.held.next_question_at()?;
         // A request may have led to an authentication meanwhile.
-        if let Some(live) = self.channel.live().filter(|live| live.generation != self.live.generation) {
+        if let Some(live) = self.channel.current_sign_in().filter(|live| live.generation != self.live.generation) {
             self.adopt(live);
             return Some(Instant::now());
         }
@@ -231,24 +231,27 @@ impl Publications {
     }
 
     /// Takes the outcome of [`Publications::renew_if_due`].
-    fn renewed(&mut self, renewed: Result<Result<Arc<Live>, SignInError>, JoinError>) -> Result<(), SignInError> {
+    fn finish_renewal(
+        &mut self,
+        renewed: Result<Result<Arc<SignedIn>, SignInError>, JoinError>,
+    ) -> Result<(), SignInError> {
         match renewed {
             Ok(Ok(live)) => {
                 if live.credentials.publish_key == self.live.credentials.publish_key {
-                    self.undecided.asked_in_vain(Instant::now());
+                    self.held.count_vain_question(Instant::now());
                 }
                 self.adopt(live);
                 Ok(())
             }
             Ok(Err(e)) if e.is_permanent() => {
-                self.undecided.asked_in_vain(Instant::now());
+                self.held.count_vain_question(Instant::now());
                 self.drop_with(&e.to_string());
-                self.dropped += self.undecided.all().len().saturating_sub(1) as u64;
+                self.dropped += self.held.take_all().len().saturating_sub(1) as u64;
                 Ok(())
             }
             Ok(Err(e)) => Err(e),
             Err(e) => {
-                self.undecided.asked_in_vain(Instant::now());
+                self.held.count_vain_question(Instant::now());
                 warn!("authenticating again failed: {e}");
                 Ok(())
             }
@@ -256,7 +259,7 @@ impl Publications {
     }
 
     /// Takes over a new authentication, and what it opens of what is held. True where the subscription had to move to another port.
-    fn adopt(&mut self, live: Arc<Live>) -> bool {
+    fn adopt(&mut self, live: Arc<SignedIn>) -> bool {
         if live.generation <= self.live.generation {
             return false; // an earlier one that is told later
         }
@@ -264,15 +267,15 @@ impl Publications {
         let (old, new) = (&before.credentials.publish_key, &self.live.credentials.publish_key);
         if old != new {
             let crypticle = std::mem::replace(&mut self.crypticle, Crypticle::new(new));
-            self.undecided.superseded(old.clone(), crypticle);
-            self.undecided.in_use(new);
+            self.held.add_earlier_key(old.clone(), crypticle);
+            self.held.set_current_key(new);
             self.resume_serials();
         }
-        for held in self.undecided.all() {
+        for held in self.held.take_all() {
             match self.open_sealed(&held.sealed) {
                 Ok(load) => self.opened.push_back(load),
                 Err(e) if e.wants_reauth() => {
-                    if self.undecided.not_opened(held, self.live.began) {
+                    if self.held.put_back(held, self.live.began) {
                         self.drop_with(&e.to_string());
                     }
                 }
@@ -298,7 +301,7 @@ impl Publications {
 
     fn drop_with(&mut self, why: &str) {
         self.dropped += 1;
-        let turn = self.log_limit.turn(Instant::now());
+        let turn = self.log_limit.count_line(Instant::now());
         if turn.unsaid > 0 {
             warn!("{} more publications were dropped", turn.unsaid);
         }

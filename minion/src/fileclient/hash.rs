@@ -9,7 +9,7 @@ use super::error::FileError;
 
 /// A hash as the master says it, of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stated {
+pub struct StatedHash {
     /// `sha256`
     pub kind: String,
     /// The digest.
@@ -18,7 +18,7 @@ pub struct Stated {
     pub size: Option<u64>,
 }
 
-impl Stated {
+impl StatedHash {
     pub(super) fn parse(answer: &Value, size: Option<u64>) -> Result<Self, FileError> {
         let (Some(kind), Some(hex)) = (answer.get_text("hash_type"), answer.get_text("hsum")) else {
             return Err(FileError::Malformed("_file_hash"));
@@ -48,7 +48,7 @@ pub(super) enum HashKind {
 
 impl FileHash {
     pub(super) fn parse(answer: &Value) -> Result<Self, FileError> {
-        Stated::parse(answer, None)?.try_into()
+        StatedHash::parse(answer, None)?.try_into()
     }
 
     /// Whether it is this SHA-256.
@@ -64,7 +64,7 @@ impl FileHash {
     }
 
     /// Whether it is what a file holds, read from its start.
-    pub(crate) fn is_of(&self, file: &std::fs::File) -> std::io::Result<bool> {
+    pub(crate) fn matches_file(&self, file: &std::fs::File) -> std::io::Result<bool> {
         use std::os::unix::fs::FileExt;
         let (mut hasher, mut buffer, mut at) = (Hasher::new(self.kind), vec![0; 128 << 10], 0);
         loop {
@@ -94,10 +94,10 @@ impl fmt::Display for FileHash {
     }
 }
 
-impl TryFrom<Stated> for FileHash {
+impl TryFrom<StatedHash> for FileHash {
     type Error = FileError;
 
-    fn try_from(stated: Stated) -> Result<Self, FileError> {
+    fn try_from(stated: StatedHash) -> Result<Self, FileError> {
         let kind = match stated.kind.as_str() {
             "sha224" => HashKind::Sha224,
             "sha256" => HashKind::Sha256,

@@ -9,7 +9,7 @@ use brine_protocol::ids::{SafePath, Saltenv};
 use brine_protocol::value::{Value, ValueExt, map};
 
 pub use error::FileError;
-pub use hash::{FileHash, Stated};
+pub use hash::{FileHash, StatedHash};
 
 use crate::connection::Masters;
 use hash::Hasher;
@@ -26,7 +26,7 @@ const STAT_SIZE: usize = 6;
 
 /// What to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listing {
+pub enum FileListing {
     /// `_file_list`
     Files,
     /// `_dir_list`
@@ -84,28 +84,33 @@ impl FileClient {
 
     /// The fingerprint of the master's key, once it answered.
     pub fn master(&self) -> Option<String> {
-        self.masters.preferred().ok()?.live().map(|live| live.master.to_string())
+        self.masters.preferred().ok()?.current_sign_in().map(|live| live.master.to_string())
     }
 
     /// The files below a folder. Names that are not safe paths are left out.
     pub async fn list(&self, saltenv: &Saltenv, prefix: &str) -> Result<Vec<SafePath>, FileError> {
-        self.listing(Listing::Files, saltenv, prefix).await
+        self.listing(FileListing::Files, saltenv, prefix).await
     }
 
     /// What there is below a folder. Names that are not safe paths are left out.
-    pub async fn listing(&self, what: Listing, saltenv: &Saltenv, prefix: &str) -> Result<Vec<SafePath>, FileError> {
+    pub async fn listing(
+        &self,
+        what: FileListing,
+        saltenv: &Saltenv,
+        prefix: &str,
+    ) -> Result<Vec<SafePath>, FileError> {
         let cmd = match what {
-            Listing::Files => "_file_list",
-            Listing::Dirs => "_dir_list",
-            Listing::EmptyDirs => "_file_list_emptydirs",
-            Listing::Symlinks => "_symlink_list",
+            FileListing::Files => "_file_list",
+            FileListing::Dirs => "_dir_list",
+            FileListing::EmptyDirs => "_file_list_emptydirs",
+            FileListing::Symlinks => "_symlink_list",
         };
-        let names = self.names(cmd, saltenv, prefix).await?;
+        let names = self.request_names(cmd, saltenv, prefix).await?;
         Ok(names.iter().filter_map(|name| SafePath::try_from(name).ok()).collect())
     }
 
     /// The environments. Names that are none are left out.
-    pub async fn envs(&self) -> Result<Vec<Saltenv>, FileError> {
+    pub async fn list_envs(&self) -> Result<Vec<Saltenv>, FileError> {
         match self.masters.preferred()?.request(map([("cmd", "_file_envs")])).await? {
             Value::Array(envs) if envs.len() <= MAX_ENVS => {
                 Ok(envs.iter().filter_map(|env| Saltenv::try_from(env).ok()).collect())
@@ -118,14 +123,14 @@ impl FileClient {
     /// not mounted, as one that is empty.
     pub async fn has_anything(&self, saltenv: &Saltenv) -> Result<bool, FileError> {
         for cmd in ["_dir_list", "_file_list"] {
-            if !self.names(cmd, saltenv, "").await?.is_empty() {
+            if !self.request_names(cmd, saltenv, "").await?.is_empty() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    async fn names(&self, cmd: &'static str, saltenv: &Saltenv, prefix: &str) -> Result<Vec<Value>, FileError> {
+    async fn request_names(&self, cmd: &'static str, saltenv: &Saltenv, prefix: &str) -> Result<Vec<Value>, FileError> {
         let load = map([("cmd", Value::from(cmd)), ("saltenv", Value::from(saltenv)), ("prefix", Value::from(prefix))]);
         match self.masters.preferred()?.request(load).await? {
             Value::Array(names) if names.len() <= MAX_FILES => Ok(names),
@@ -138,8 +143,8 @@ impl FileClient {
     }
 
     /// A file's hash; none where there is no such file.
-    pub async fn hash(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<FileHash>, FileError> {
-        let answer = self.masters.preferred()?.request(load("_file_hash", path, saltenv)).await?;
+    pub async fn request_hash(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<FileHash>, FileError> {
+        let answer = self.masters.preferred()?.request(file_load("_file_hash", path, saltenv)).await?;
         if !answer.truthy() {
             return Ok(None);
         }
@@ -147,12 +152,16 @@ impl FileClient {
     }
 
     /// What the master says of a file, whether it proves something or not; none where there is no such file.
-    pub async fn stated(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Stated>, FileError> {
-        let answer = self.masters.preferred()?.request(load("_file_hash_and_stat", path, saltenv)).await?;
+    pub async fn request_hash_and_size(
+        &self,
+        path: &SafePath,
+        saltenv: &Saltenv,
+    ) -> Result<Option<StatedHash>, FileError> {
+        let answer = self.masters.preferred()?.request(file_load("_file_hash_and_stat", path, saltenv)).await?;
         let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
         let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
         let size = parts.get(1).and_then(|stat| stat.list()?.get(STAT_SIZE)?.as_u64());
-        Stated::parse(hash, size).map(Some)
+        StatedHash::parse(hash, size).map(Some)
     }
 
     /// A file whose hash was asked for before.
@@ -185,7 +194,7 @@ impl FileClient {
                 continue; // it may be what was kept that is wrong
             }
             tries -= 1;
-            let now = self.hash(path, saltenv).await?.ok_or_else(|| FileError::Missing(path.clone()))?;
+            let now = self.request_hash(path, saltenv).await?.ok_or_else(|| FileError::Missing(path.clone()))?;
             if tries == 0 || now == said {
                 return Err(FileError::WrongHash { path: path.clone(), got, said: said.hex });
             }
@@ -203,7 +212,7 @@ impl FileClient {
         sink: &mut dyn Sink,
     ) -> Result<String, FileError> {
         loop {
-            let mut load = load("_serve_file", path, saltenv);
+            let mut load = file_load("_serve_file", path, saltenv);
             load.insert("loc", at);
             let answer = self.masters.preferred()?.request_raw(load).await?;
             let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
@@ -220,7 +229,7 @@ impl FileClient {
             }
             hasher.update(data);
             sink.write(data).map_err(FileError::Keep)?;
-            pace.came(data.len()).map_err(|why| FileError::TooSlow { path: path.clone(), why })?;
+            pace.add_piece(data.len()).map_err(|why| FileError::TooSlow { path: path.clone(), why })?;
         }
     }
 
@@ -241,6 +250,6 @@ impl FileClient {
     }
 }
 
-fn load(cmd: &str, path: &SafePath, saltenv: &Saltenv) -> Value {
+fn file_load(cmd: &str, path: &SafePath, saltenv: &Saltenv) -> Value {
     map([("cmd", Value::from(cmd)), ("path", Value::from(path)), ("saltenv", Value::from(saltenv))])
 }

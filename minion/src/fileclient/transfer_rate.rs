@@ -30,7 +30,7 @@ impl TransferRate {
     }
 
     /// A piece came. The error says why no further ones are asked for.
-    pub(super) fn came(&mut self, bytes: usize) -> Result<(), String> {
+    pub(super) fn add_piece(&mut self, bytes: usize) -> Result<(), String> {
         self.bytes += bytes as u64;
         self.pieces += 1;
         self.judge(self.began.elapsed())

@@ -53,11 +53,11 @@ fn core_grains(opts: &MinionOpts) -> Grains {
     core::collect(&mut grains);
     network::collect(&mut grains);
     os_release::collect(&mut grains);
-    identity(&mut grains, opts);
+    collect_identity(&mut grains, opts);
     grains
 }
 
-fn identity(grains: &mut Grains, opts: &MinionOpts) {
+fn collect_identity(grains: &mut Grains, opts: &MinionOpts) {
     use sha2::{Digest, Sha256};
     grains.text("id", opts.id.as_str());
     grains.text("master", opts.master.host.as_str());

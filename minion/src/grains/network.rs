@@ -15,10 +15,10 @@ pub(super) fn collect(grains: &mut Grains) {
     let (host, domain) = names.fqdn.split_once('.').unwrap_or((&names.fqdn, ""));
     grains.text("host", host);
     grains.text("domain", domain);
-    interfaces(grains);
+    collect_interfaces(grains);
 }
 
-fn interfaces(grains: &mut Grains) {
+fn collect_interfaces(grains: &mut Grains) {
     let Ok(networks) = sysinfo::Networks::new_with_refreshed_list() else { return };
     let mut found: Vec<(String, &sysinfo::NetworkData)> =
         networks.iter().map(|(name, data)| (name.to_string_lossy().into_owned(), data)).collect();

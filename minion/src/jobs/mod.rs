@@ -39,7 +39,7 @@ use crate::connection::Masters;
 use crate::events::Events;
 use crate::grains::GrainsStore;
 use crate::pillar::PillarStore;
-use crate::returns::Returns;
+use crate::returns::ReturnSender;
 use admission::{Admission, Place, is_control};
 use outcomes::{Outcomes, weight};
 use proc::{Left, ProcRecord};
@@ -157,7 +157,7 @@ impl Jobs {
     async fn run(self: Arc<Self>, rules: Rules, job: JobLoad, _place: Option<Place>) {
         let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
         if let Some(master) = rules.master.as_ref().filter(|_| job.start_event) {
-            self.events.job_started(&job, master);
+            self.events.announce_job(&job, master);
         }
         let turn = tokio::select! {
             biased;
@@ -191,7 +191,7 @@ impl Jobs {
     /// Spools the return of a published job and has it sent.
     fn spool(
         &self,
-        returns: &Returns,
+        returns: &ReturnSender,
         master: Option<Arc<str>>,
         job: &JobLoad,
         outcomes: Outcomes,
@@ -230,7 +230,7 @@ impl Jobs {
 
     /// Returns a failure for each job that an earlier run of this minion did not finish. `spooled` says whether the spool has the
     /// job's return: then the job did finish, and the minion died before it removed the record.
-    pub(crate) fn return_unfinished(&self, returns: &Returns, spooled: impl Fn(&str) -> bool) {
+    pub(crate) fn return_unfinished(&self, returns: &ReturnSender, spooled: impl Fn(&str) -> bool) {
         // Each record stays until its return is spooled, so that a minion that ends meanwhile finds it again.
         for Left { jid, load, master, record } in self.procs.take_left() {
             if spooled(jid.as_str()) {

@@ -151,12 +151,12 @@ impl ProcDir {
 
     /// The jobs that run, each its load with `pid`; `except` is left out.
     pub fn running(&self, except: &str) -> Vec<Value> {
-        self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.live(&jid)).collect()
+        self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.read_running(&jid)).collect()
     }
 
     /// One job that runs.
     pub fn find(&self, jid: &Jid) -> Option<Value> {
-        self.live(jid)
+        self.read_running(jid)
     }
 
     /// Takes the records that an earlier run of the minion left, with their loads; dropping a record removes its file. Records of
@@ -193,7 +193,7 @@ impl ProcDir {
         jids
     }
 
-    fn live(&self, jid: &Jid) -> Option<Value> {
+    fn read_running(&self, jid: &Jid) -> Option<Value> {
         let mut load = self.read(jid)?;
         let _ = load.remove(MASTER);
         let pid = load.get_u64(PID)?;

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::outcomes::Called;
 use super::proc::SALT_CALL;
-use crate::returns::Returns;
+use crate::returns::ReturnSender;
 
 /// Where a job comes from.
 pub(crate) enum Source {
@@ -18,7 +18,7 @@ pub(crate) enum Source {
         /// The fingerprint of the master's key.
         master: Arc<str>,
         /// Where the return is kept until that master has acknowledged it.
-        returns: Arc<Returns>,
+        returns: Arc<ReturnSender>,
     },
     /// A call on this host.
     Call {
@@ -46,7 +46,7 @@ pub(super) struct Rules {
 /// What becomes of a job's outcome.
 pub(super) enum Delivery {
     /// The return and the usage are spooled and sent to the master that asked.
-    Spool(Arc<Returns>),
+    Spool(Arc<ReturnSender>),
     /// The outcome goes to the caller; before that, the preferred master may get a return, once.
     Caller {
         /// As in [`Source::Call`].

@@ -8,7 +8,7 @@ use brine_sandbox::{Reloaded, Settings};
 
 use crate::connection::Masters;
 use crate::jobs::{Jobs, ProcDir};
-use crate::returns::Returns;
+use crate::returns::ReturnSender;
 use crate::runtime::Runtime;
 
 /// Jobs that a dump names; there may be a thousand.
@@ -16,15 +16,15 @@ const JOBS_NAMED: usize = 50;
 
 /// A hold on the parts of a running minion.
 #[derive(Clone)]
-pub struct Control {
+pub struct MinionControl {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) masters: Masters,
-    pub(crate) returns: Arc<Returns>,
+    pub(crate) returns: Arc<ReturnSender>,
     pub(crate) jobs: Arc<Jobs>,
 }
 
-impl Control {
+impl MinionControl {
     /// Takes up what the owner of this host says of modules now: grants, keys, revocations, limits.
     pub async fn reload(&self, settings: Settings) -> Reloaded {
         self.runtime.reload(settings).await
@@ -39,7 +39,7 @@ impl Control {
 
     fn lines(&self) -> Vec<String> {
         let (calls, executors) = self.runtime.load();
-        let connected = if self.masters.preferred().is_ok_and(|channel| channel.live().is_some()) {
+        let connected = if self.masters.preferred().is_ok_and(|channel| channel.current_sign_in().is_some()) {
             "signed in"
         } else {
             "not signed in"

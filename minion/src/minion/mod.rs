@@ -8,7 +8,7 @@ mod sandbox;
 mod serve;
 
 pub(crate) use base::Base;
-pub use control::Control;
+pub use control::MinionControl;
 pub use error::MinionError;
 pub use local::Local;
 pub use sandbox::{MakeRuntime, package_sandbox, sandbox_settings, sandbox_with};

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use super::base::Base;
-use super::control::Control;
+use super::control::MinionControl;
 use super::error::MinionError;
 use super::sandbox::MakeRuntime;
 use crate::config::MinionOpts;
@@ -19,7 +19,7 @@ use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
 use crate::jobs::Source;
 use crate::mine::Mine;
-use crate::returns::{Returns, Spool};
+use crate::returns::{ReturnSender, Spool};
 
 /// How long the last returns may take when the minion ends; what is left is in the spool.
 const LAST_RETURNS: Duration = Duration::from_secs(3);
@@ -29,7 +29,7 @@ pub struct Minion {
     base: Base,
     /// The connection whose publications are served.
     channel: Arc<Channel>,
-    returns: Arc<Returns>,
+    returns: Arc<ReturnSender>,
     /// Modules were fetched once, or need not be.
     synced: Arc<AtomicBool>,
     /// Told when pillar and modules are here.
@@ -45,15 +45,16 @@ impl Minion {
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
         let kept: std::collections::HashSet<String> = left.iter().map(|entry| entry.jid().to_owned()).collect();
-        let returns = Returns::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry);
+        let returns =
+            ReturnSender::new(spool, left, base.masters.clone(), Arc::clone(&base.events), opts.returns.retry);
         base.jobs.return_unfinished(&returns, |jid| kept.contains(jid));
         let synced = Arc::new(AtomicBool::new(!base.opts.modules.autoload));
         Ok(Self { base, channel, returns, synced, ready: Arc::default() })
     }
 
     /// What can be told to the minion while it runs.
-    pub fn control(&self) -> Control {
-        Control {
+    pub fn control(&self) -> MinionControl {
+        MinionControl {
             runtime: Arc::clone(&self.base.runtime),
             procs: Arc::clone(&self.base.procs),
             masters: self.base.masters.clone(),
@@ -86,7 +87,9 @@ impl Minion {
         };
         info!("ending: {} jobs are running, {} returns wait", self.base.jobs.count(), self.returns.waiting());
         self.base.jobs.drain(self.base.opts.jobs.drain).await;
-        if self.channel.live().is_some() && tokio::time::timeout(LAST_RETURNS, self.returns.drained()).await.is_err() {
+        if self.channel.current_sign_in().is_some()
+            && tokio::time::timeout(LAST_RETURNS, self.returns.drained()).await.is_err()
+        {
             let (kept, refusals) = (self.returns.waiting(), self.returns.refusals());
             warn!(
                 "{kept} returns stay in the spool and will be sent at the next start; {refusals} refusals are not sent"
@@ -130,7 +133,7 @@ impl Minion {
                 refresh.grains().await;
             }
             refresh.pillar_or_log().await;
-            events.started().await;
+            events.announce_start().await;
             debug!("the start events are sent");
             if !synced.load(Ordering::Relaxed) {
                 match modules.sync(Vec::new()).await {
@@ -145,7 +148,7 @@ impl Minion {
 }
 
 /// Sends returns, from the first time the minion is signed in.
-async fn deliver(channel: Arc<Channel>, returns: Arc<Returns>) {
+async fn deliver(channel: Arc<Channel>, returns: Arc<ReturnSender>) {
     channel.signed_in().await;
     returns.run().await;
 }

@@ -40,14 +40,16 @@ impl Modules {
         saltenv: &Saltenv,
     ) -> Result<Option<Installed>, String> {
         let Some(client) = &self.client else { return Ok(None) };
-        let (path, beside) = (file(name, SUFFIX)?, file(name, SIGNATURE_SUFFIX)?);
+        let (path, beside) = (module_path(name, SUFFIX)?, module_path(name, SIGNATURE_SUFFIX)?);
         // All begin as small ones: what is large shows when the master was asked.
         let (turn, _) = self.lanes.enter(0).await;
-        let Some(stated) = client.stated(&path, saltenv).await.map_err(|e| e.to_string())? else { return Ok(None) };
+        let Some(stated) = client.request_hash_and_size(&path, saltenv).await.map_err(|e| e.to_string())? else {
+            return Ok(None);
+        };
         let size = stated.size;
         let hash = FileHash::try_from(stated).map_err(|e| e.to_string())?;
-        let signed = client.hash(&beside, saltenv).await.map_err(|e| e.to_string())?;
-        if is_there(runtime, name, &hash, signed.as_ref()) {
+        let signed = client.request_hash(&beside, saltenv).await.map_err(|e| e.to_string())?;
+        if is_installed(runtime, name, &hash, signed.as_ref()) {
             return Ok(Some(Installed::Unchanged));
         }
         if is_held(runtime, name, &hash, signed.as_ref()) {
@@ -63,11 +65,11 @@ impl Modules {
         };
         let here = runtime.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
         let part = match here {
-            true => self.partials.of_installed(name, &hash).await,
+            true => self.partials.open_installed(name, &hash).await,
             false => self.partials.open(name, &hash, size).await,
         };
         let mut part = part.at_most(small.then_some(SMALL_MODULE));
-        match whole(client, (&path, saltenv), name, &hash, &mut part).await {
+        match fetch_whole(client, (&path, saltenv), name, &hash, &mut part).await {
             Ok(()) => {}
             // What came is kept: the next fetch goes on there.
             Err(e @ (FileError::Channel(_) | FileError::TooSlow { .. })) => return Err(e.to_string()),
@@ -100,7 +102,7 @@ impl Modules {
 }
 
 /// Fetches to the end, also across interruptions.
-async fn whole(
+async fn fetch_whole(
     client: &FileClient,
     (path, saltenv): (&SafePath, &Saltenv),
     name: &ModuleName,
@@ -126,7 +128,7 @@ async fn whole(
 }
 
 /// Whether the module that is there is this one, with this signature.
-fn is_there(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
+fn is_installed(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
     let same = runtime.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
     same && match (signed, runtime.signature(name.as_str())) {
         (None, None) => true,
@@ -147,7 +149,7 @@ fn is_held(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Op
 }
 
 /// A module's file, or one beside it.
-fn file(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
+fn module_path(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
     format!("{FOLDER}/{name}{suffix}").parse().map_err(|e| format!("{e}"))
 }
 

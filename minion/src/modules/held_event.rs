@@ -24,7 +24,7 @@ impl Modules {
         }
         let Some(events) = self.events.get() else { return };
         if let Some(difference) = runtime.difference(name.as_str()).await {
-            events.tell_own("sandbox/held", difference).await;
+            events.send_own("sandbox/held", difference).await;
         }
     }
 }

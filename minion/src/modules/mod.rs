@@ -108,7 +108,7 @@ impl Modules {
             return Ok(());
         }
         let Ok(name) = module.parse::<ModuleName>() else { return Ok(()) };
-        if let Some(why) = self.remembered(module) {
+        if let Some(why) = self.recall_failure(module) {
             return why.map_or(Ok(()), Err);
         }
         // The job waits for a place; it is its own bound.
@@ -133,7 +133,7 @@ impl Modules {
         if runtime.describe(name.as_str()).is_some() {
             return Ok(());
         }
-        if let Some(why) = self.remembered(name.as_str()) {
+        if let Some(why) = self.recall_failure(name.as_str()) {
             return why.map_or(Ok(()), Err);
         }
         let held_before = Self::held_version(&*runtime, name);
@@ -162,7 +162,7 @@ impl Modules {
     }
 
     /// What is remembered of a module that could not be had: the reason, or none where the master just does not have it.
-    fn remembered(&self, module: &str) -> Option<Option<String>> {
+    fn recall_failure(&self, module: &str) -> Option<Option<String>> {
         self.absent().get(module).filter(|(at, _)| at.elapsed() < ABSENT_FOR).map(|(_, why)| why.clone())
     }
 

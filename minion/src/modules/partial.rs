@@ -36,7 +36,7 @@ impl Partials {
     }
 
     /// All of it, where it is installed already and only something beside it is new.
-    pub(super) async fn of_installed(&self, name: &ModuleName, said: &FileHash) -> Part {
+    pub(super) async fn open_installed(&self, name: &ModuleName, said: &FileHash) -> Part {
         let file = self.dir.with_file_name(format!("{name}.wasm"));
         let max = self.max;
         let read = tokio::task::spawn_blocking(move || brine_files::read_own(&file, max));
@@ -262,10 +262,10 @@ impl Sink for Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fileclient::Stated;
+    use crate::fileclient::StatedHash;
 
     fn said(byte: &str) -> FileHash {
-        let stated = Stated { kind: "sha256".into(), hex: byte.repeat(32), size: None };
+        let stated = StatedHash { kind: "sha256".into(), hex: byte.repeat(32), size: None };
         stated.try_into().unwrap()
     }
 

@@ -79,7 +79,7 @@ impl Modules {
                 }
             }
         }
-        for (name, origin) in self.gone(&*runtime, &saltenvs, &wanted) {
+        for (name, origin) in self.find_removed(&*runtime, &saltenvs, &wanted) {
             if let Some(saltenv) = empty.iter().find(|saltenv| saltenv.as_str() == origin)
                 && !client.has_anything(saltenv).await.map_err(|e| e.to_string())?
             {
@@ -121,7 +121,7 @@ impl Modules {
     }
 
     /// The modules that came from these environments and are in none of them now, with the environment.
-    fn gone(
+    fn find_removed(
         &self,
         runtime: &dyn Runtime,
         saltenvs: &[Saltenv],

@@ -1,4 +1,4 @@
-//! Returns: from a finished job to the master's acknowledgement.
+//! ReturnSender: from a finished job to the master's acknowledgement.
 //!
 //! A return is in the spool ([`spool`]) before it is sent ([`sender`]) and stays there until the master answered it.
 //! What has no place in the spool waits in memory ([`unspooled`]).
@@ -7,5 +7,5 @@ mod sender;
 mod spool;
 mod unspooled;
 
-pub use sender::{Kept, Returns};
-pub use spool::{Entry, Spool, SpoolError, Unsynced};
+pub use sender::{Kept, ReturnSender};
+pub use spool::{Spool, SpoolError, SpooledReturn, Unsynced};

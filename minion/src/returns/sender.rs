@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
-use super::spool::{Entry, Spool, SpoolError, Unsynced};
+use super::spool::{Spool, SpoolError, SpooledReturn, Unsynced};
 use super::unspooled::Unspooled;
 use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
@@ -33,7 +33,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
 
 /// The returns of this minion.
-pub struct Returns {
+pub struct ReturnSender {
     spool: Arc<Spool>,
     masters: Masters,
     queue: Mutex<Queue>,
@@ -59,12 +59,12 @@ struct Queue {
 /// A return in the spool that was not sent yet.
 #[derive(Debug)]
 pub struct Kept {
-    entry: Entry,
+    entry: SpooledReturn,
     load: Value,
 }
 
 struct Pending {
-    entry: Entry,
+    entry: SpooledReturn,
     /// None while many returns wait; the spool has it in any case.
     load: Option<Value>,
     failures: u32,
@@ -72,12 +72,12 @@ struct Pending {
     since: SystemTime,
 }
 
-impl Returns {
+impl ReturnSender {
     /// Takes over an opened spool with the returns that an earlier run left. `retry` is the first and the usual longest wait
     /// (`return_retry_timer`, `return_retry_timer_max`).
     pub fn new(
         spool: Spool,
-        left: Vec<Entry>,
+        left: Vec<SpooledReturn>,
         masters: Masters,
         events: Arc<Events>,
         retry: (Duration, Duration),
@@ -263,7 +263,7 @@ impl Returns {
         }
     }
 
-    fn done(&self, entry: &Entry) {
+    fn done(&self, entry: &SpooledReturn) {
         self.spool.remove(entry);
         self.notify_if_empty();
     }

@@ -76,13 +76,13 @@ impl Unsynced {
 
 /// A return in the spool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct SpooledReturn {
     name: String,
     size: u64,
     master: Option<Arc<str>>,
 }
 
-impl Entry {
+impl SpooledReturn {
     /// The jid that the return answers.
     pub fn jid(&self) -> &str {
         self.name.split_once('-').map_or("", |(_, jid)| jid)
@@ -117,7 +117,7 @@ impl Spool {
     ///
     /// # Errors
     /// When the folder cannot be made, made private or read.
-    pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<Entry>), SpoolError> {
+    pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<SpooledReturn>), SpoolError> {
         let fail = |what| move |source| SpoolError { path: dir.to_owned(), what, source };
         crate::spare_files::private_dir(dir).map_err(fail("made private"))?;
         let files = SpareFiles::open(dir).map_err(fail("made private"))?;
@@ -130,7 +130,7 @@ impl Spool {
             }
             let Some((name, master)) = recover(dir, &name) else { continue };
             let size = fs::metadata(dir.join(&name)).map_err(fail("read"))?.len();
-            entries.push(Entry { name, size, master });
+            entries.push(SpooledReturn { name, size, master });
         }
         entries.sort();
         let next = entries.last().and_then(|e| sequence(&e.name)).map_or(0, |n| n + 1);
@@ -152,7 +152,12 @@ impl Spool {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn put(&self, jid: &str, master: Option<Arc<str>>, load: &mut Value) -> Result<(Entry, Unsynced), SpoolError> {
+    pub fn put(
+        &self,
+        jid: &str,
+        master: Option<Arc<str>>,
+        load: &mut Value,
+    ) -> Result<(SpooledReturn, Unsynced), SpoolError> {
         let mut bytes = encode(master.as_deref(), load);
         let name = {
             let mut held = self.held();
@@ -168,7 +173,7 @@ impl Spool {
             held.unsynced.insert(name.clone());
             name
         };
-        let entry = Entry { name, size: bytes.len() as u64, master };
+        let entry = SpooledReturn { name, size: bytes.len() as u64, master };
         self.files.create(&self.dir.join(&entry.name), &bytes).map_err(|source| {
             self.forget(&entry);
             SpoolError { path: self.dir.clone(), what: "written to", source }
@@ -178,7 +183,7 @@ impl Spool {
     }
 
     /// Reads the load of a return; none if the file is gone or broken, and then the return is forgotten.
-    pub fn read(&self, entry: &Entry) -> Option<Value> {
+    pub fn read(&self, entry: &SpooledReturn) -> Option<Value> {
         let path = self.dir.join(&entry.name);
         let load = read(&path).map(|(_, load)| load);
         if load.is_none() {
@@ -189,7 +194,7 @@ impl Spool {
     }
 
     /// Removes a return that was acknowledged or given up.
-    pub fn remove(&self, entry: &Entry) {
+    pub fn remove(&self, entry: &SpooledReturn) {
         let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
         match self.files.remove(&self.dir.join(&entry.name), size) {
             Ok(()) => self.forget(entry),
@@ -204,7 +209,7 @@ impl Spool {
         (held.count, held.bytes)
     }
 
-    fn forget(&self, entry: &Entry) {
+    fn forget(&self, entry: &SpooledReturn) {
         let mut held = self.held();
         held.unsynced.remove(&entry.name);
         held.count = held.count.saturating_sub(1);
@@ -329,13 +334,13 @@ mod tests {
             fs::write(dir.join(format!("{n:020}-{JID}")), msgpack::encode_network(&torn)).unwrap();
         }
         let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
-        assert_eq!(found.iter().map(Entry::master).collect::<Vec<_>>(), [None]);
+        assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None]);
         let mut new = load("new");
         let (entry, _) = spool.put(JID, Some("aa:bb".into()), &mut new).unwrap();
         assert_eq!((entry.master(), &new), (Some("aa:bb"), &load("new")));
         drop(spool);
         let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
-        assert_eq!(found.iter().map(Entry::master).collect::<Vec<_>>(), [None, Some("aa:bb")]);
+        assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None, Some("aa:bb")]);
         assert_eq!(found.iter().filter_map(|e| spool.read(e)).collect::<Vec<_>>(), [load("old"), load("new")]);
     }
 

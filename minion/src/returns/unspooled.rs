@@ -139,15 +139,15 @@ impl Unspooled {
             let next = state.waiting.pop_front();
             match &next {
                 Some(next) => state.bytes -= next.bytes,
-                None if state.senders > 1 || state.lost.number == 0 => return self.ends(state),
+                None if state.senders > 1 || state.lost.number == 0 => return self.end_sender(state),
                 None => {}
             }
             next
         };
         let Some(mut next) = next else {
-            let told = self.tell().await;
+            let told = self.report_lost().await;
             let state = self.state();
-            return if told || !state.waiting.is_empty() { true } else { self.ends(state) };
+            return if told || !state.waiting.is_empty() { true } else { self.end_sender(state) };
         };
         let answer = match self.masters.asker(next.master.as_deref()) {
             Ok(channel) => channel.request(next.load.clone()).await,
@@ -172,7 +172,7 @@ impl Unspooled {
         true
     }
 
-    fn ends(&self, mut state: MutexGuard<'_, State>) -> bool {
+    fn end_sender(&self, mut state: MutexGuard<'_, State>) -> bool {
         state.senders -= 1;
         if state.senders == 0 {
             self.empty.notify_waiters();
@@ -181,11 +181,11 @@ impl Unspooled {
     }
 
     /// Tells the master how many jobs got no answer; whether it heard.
-    async fn tell(&self) -> bool {
+    async fn report_lost(&self) -> bool {
         let lost = std::mem::take(&mut self.state().lost);
         let data = map([("number", Value::from(lost.number)), ("jids", list(lost.jids.iter().map(String::as_str)))]);
         warn!("{} jobs were refused without an answer", lost.number);
-        match self.events.try_tell_own("jobs/unanswered", data).await {
+        match self.events.try_send_own("jobs/unanswered", data).await {
             Ok(()) => true,
             Err(e) => {
                 warn!("the master could not be told how many jobs got no answer; it will be when it is back: {e}");
