@@ -1,6 +1,6 @@
 //! Names of users and groups.
 
-/// `/etc/passwd` and `/etc/group` of a large site.
+/// Upper bound on the bytes of `/etc/passwd` and `/etc/group`: those of a large site.
 const MAX_ACCOUNTS_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The name of a user, from `/etc/passwd`.
@@ -10,7 +10,7 @@ pub(crate) fn user_name(uid: u32) -> Option<String> {
     })
 }
 
-/// Who runs this, as Salt says it of who calls functions at a terminal: `sudo_NAME` for root by sudo.
+/// The user that runs this program, in Salt's form for calls at a terminal: `sudo_NAME` for root by sudo.
 pub(crate) fn own_name() -> String {
     let uid = rustix::process::getuid().as_raw();
     match (std::env::var("SUDO_USER"), user_name(uid)) {

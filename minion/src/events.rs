@@ -1,4 +1,4 @@
-//! Events that the minion sends to its master (PROTOCOL §6.7, §8.5), always in the form that says who sent them.
+//! Events that the minion sends to its master (PROTOCOL §6.7, §8.5), always in the form that names the sender.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::config::MinionOpts;
 use crate::connection::{ChannelError, Masters};
 use crate::grains::GrainsStore;
 
-/// Events under way at once; one more is dropped with a line in the log. Events tell, they do not carry.
+/// Events under way at once. A further event is dropped with a line in the log: events inform, and no job depends on them.
 const MAX_UNDER_WAY: usize = 64;
-/// What waits for an event to be sent goes on after so long.
-const MAX_TELLING: Duration = Duration::from_secs(10);
+/// The longest time that a task waits for an event to be sent.
+const MAX_SENDING: Duration = Duration::from_secs(10);
 const PAUSE_BEFORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Sends events.
@@ -27,12 +27,12 @@ pub struct Events {
 }
 
 impl Events {
-    /// Events for these masters.
+    /// Makes the sender of events to these masters.
     pub fn new(opts: Arc<MinionOpts>, masters: Masters, grains: Arc<GrainsStore>) -> Arc<Self> {
         Arc::new(Self { opts, masters, grains, tasks: TaskTracker::new() })
     }
 
-    /// Says that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
+    /// Announces that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
     pub async fn announce_start(&self) {
         let id = self.opts.id.as_str();
         let text = format!("Minion {id} started at {}", jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y"));
@@ -69,28 +69,34 @@ impl Events {
         });
     }
 
-    /// A heartbeat (`ping_interval`).
+    /// Sends a heartbeat (`ping_interval`).
+    ///
+    /// # Errors
+    /// When the master does not reply.
     pub async fn ping(&self) -> Result<(), ChannelError> {
         self.send(None, "minion_ping", Value::from("ping"), None).await
     }
 
-    /// Sends an event under this minion's own tags and waits until it is there, but not for long.
+    /// Sends an event under this minion's own tags and waits for at most 10 s. A failure is logged.
     pub async fn send_own(&self, below: &str, data: Value) {
         if let Err(e) = self.try_send_own(below, data).await {
             warn!("{e}");
         }
     }
 
-    /// As [`Events::send_own`]; the error names the event.
+    /// As [`Events::send_own`].
+    ///
+    /// # Errors
+    /// A sentence that names the event.
     pub async fn try_send_own(&self, below: &str, data: Value) -> Result<(), String> {
         let tag = format!("salt/minion/{}/{below}", self.opts.id);
-        match tokio::time::timeout(MAX_TELLING, self.send(None, &tag, data, None)).await {
+        match tokio::time::timeout(MAX_SENDING, self.send(None, &tag, data, None)).await {
             Ok(Ok(())) => {
                 debug!("the event {tag} is sent");
                 Ok(())
             }
             Ok(Err(e)) => Err(format!("the event {tag} could not be sent: {e}")),
-            Err(_) => Err(format!("the event {tag} could not be sent within {MAX_TELLING:?}")),
+            Err(_) => Err(format!("the event {tag} could not be sent within {MAX_SENDING:?}")),
         }
     }
 

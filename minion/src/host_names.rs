@@ -5,11 +5,11 @@ use crate::text_file::read_text;
 /// Upper bound on the bytes of `/etc/hosts`.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// What this host calls itself.
+/// The names of this host.
 pub(crate) struct HostNames {
-    /// As the kernel has it.
+    /// The kernel's name of the host.
     pub(crate) host_name: String,
-    /// With its domain, where the hosts file knows it; else the same.
+    /// The name with its domain if the hosts file has it, else the same name.
     pub(crate) fqdn: String,
 }
 
@@ -21,7 +21,7 @@ pub(crate) fn host_names() -> HostNames {
     HostNames { host_name, fqdn }
 }
 
-/// The canonical name of `host`: the first name of the hosts file's line that has it, if that is a full name.
+/// The canonical name of `host`: the first name on its line of the hosts file, if that is a full name.
 fn find_fqdn(host: &str, hosts: &str) -> String {
     if host.contains('.') {
         return host.to_owned();

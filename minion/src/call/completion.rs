@@ -1,4 +1,4 @@
-//! What can stand at the cursor of `salt-call`: a function of the modules on this host.
+//! Shell completion of `salt-call`: the functions of the modules on this host.
 
 use brine_protocol::commandline::{self, Line};
 use clap::{Command, CommandFactory as _};

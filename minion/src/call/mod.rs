@@ -51,7 +51,7 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     }
     let mut printer =
         Printer::new(&flags.output, &opts.config).map_err(|e| Failure::new(exit::USAGE, format!("salt-call: {e}")))?;
-    // The minion's log file is the daemon's; a log service is for all.
+    // The minion's log file belongs to the daemon. A log service is for all programs.
     let service = || opts.config.get_path("log_file").ok().filter(|path| logging::is_url(path));
     let log_file = flags.log_file.clone().or_else(service);
     let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));

@@ -13,17 +13,20 @@ use super::channel::{Channel, SignedIn};
 use super::error::SignInError;
 use crate::pki::Pki;
 
-/// How long to go on after a refusal that may be taken back.
+/// What to do about a refusal that the operator may take back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// At start: end at once when only a change on this host can help.
+    /// At start: end at once if only a change on this host can help.
     Start,
-    /// Later: an impostor or a mistake on the master must not end a minion that runs, so keep asking.
+    /// Later: keep asking. An impostor or a mistake on the master must not end a running minion.
     Running,
 }
 
 impl Channel {
-    /// Signs in, however long the operator takes to accept the key. Returns an error only when the minion is to end.
+    /// Signs in, however long the operator takes to accept the key.
+    ///
+    /// # Errors
+    /// When the minion has to end: its key was rejected, or only a change on this host can help.
     pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<SignedIn>, SignInError> {
         let opts = &self.opts.auth;
         let mut wait = opts.wait;
@@ -35,7 +38,7 @@ impl Channel {
             match &error {
                 SignInError::Pending { .. } => warn!("{error}. Asking again in {wait:?}"),
                 SignInError::Rejected { .. } if !opts.rejected_retry => {
-                    // Wait before ending, so that a service manager that starts us again does not storm the master.
+                    // Wait before ending, so that a service manager that restarts the minion does not storm the master.
                     error!("{error}. This minion ends in {wait:?}; with rejected_retry it would keep asking");
                     tokio::time::sleep(wait).await;
                     return Err(error);
@@ -43,7 +46,7 @@ impl Channel {
                 e if e.is_permanent() && patience == Patience::Start => return Err(error),
                 e => error!("cannot sign in: {e}. Trying again in {wait:?}"),
             }
-            // Not in step with the rest of the fleet.
+            // The wait is random, so that the fleet does not ask all at once.
             tokio::time::sleep(wait.mul_f64(rand::random_range(0.75..1.25))).await;
             if !opts.wait_max.is_zero() {
                 wait = (wait * 2).min(opts.wait_max.max(opts.wait));
@@ -51,13 +54,19 @@ impl Channel {
         }
     }
 
-    /// Signs in once: as many tries as `auth_tries` while nothing comes back, one answer.
+    /// Signs in once: up to `auth_tries` tries until the master replies.
+    ///
+    /// # Errors
+    /// When the master does not reply, does not accept the key, or cannot be trusted.
     pub(crate) async fn sign_in(&self) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
         self.sign_in_locked().await
     }
 
-    /// As [`Channel::sign_in`], unless somebody did since `seen` was made.
+    /// As [`Channel::sign_in`], unless another task signed in after the sign-in number `seen`.
+    ///
+    /// # Errors
+    /// As [`Channel::sign_in`].
     pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
         if let Some(live) = self.current_sign_in()
@@ -118,7 +127,7 @@ impl Channel {
         }
     }
 
-    /// The grains that a master may accept a key by (`autosign_grains`).
+    /// The grains by which a master may accept the key (`autosign_grains`).
     fn autosign_grains(&self) -> Option<Value> {
         let names = &self.opts.auth.autosign_grains;
         if names.is_empty() {
@@ -136,5 +145,5 @@ impl Channel {
     }
 }
 
-/// A connection that breaks at once (a master that is just starting) is not asked again in a tight loop.
+/// Pause between two tries, because a starting master may close each connection at once.
 const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(100);

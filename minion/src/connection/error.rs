@@ -37,16 +37,16 @@ pub enum SignInError {
         /// The master.
         master: String,
     },
-    /// Nothing came back.
+    /// The master did not reply.
     #[error("the master does not answer: {0}")]
     Silent(#[from] RequestError),
-    /// What came back proves nothing.
+    /// The master's reply cannot be trusted.
     #[error(transparent)]
     Auth(#[from] AuthError),
-    /// The files of the keys.
+    /// The files of the keys cannot be used.
     #[error(transparent)]
     Pki(#[from] PkiError),
-    /// The minion's own key.
+    /// The minion's own key cannot be used.
     #[error("the minion's key cannot be used: {0}")]
     Key(#[from] KeyError),
 }
@@ -58,11 +58,11 @@ impl SignInError {
             Self::Rejected { .. } => exit::NO_PERMISSION,
             Self::Auth(e) if e.is_permanent() => exit::OPTION,
             Self::Pki(_) | Self::Key(_) => exit::GENERIC,
-            _ => exit::STATE_FAILURE, // what salt-call ends with when it is not accepted
+            _ => exit::STATE_FAILURE, // the code of a salt-call that is not accepted
         }
     }
 
-    /// Whether trying again cannot help before somebody changes something on this host.
+    /// Whether another try needs a change on this host first.
     pub fn is_permanent(&self) -> bool {
         match self {
             Self::Auth(e) => e.is_permanent(),
@@ -81,19 +81,19 @@ pub enum ChannelError {
     /// The minion has not signed in yet.
     #[error("not signed in at the master yet")]
     NotSignedIn,
-    /// The master did not answer.
+    /// The master did not reply.
     #[error(transparent)]
     Network(#[from] RequestError),
-    /// The master refused it, also after authenticating again.
+    /// The master refused the request, also after authenticating again.
     #[error("the master refused it: {0}")]
     Refused(String),
-    /// The answer cannot be used.
+    /// The reply cannot be used.
     #[error(transparent)]
     Reply(ReplyError),
     /// Authenticating again failed.
     #[error(transparent)]
     SignIn(#[from] SignInError),
-    /// The minion's key.
+    /// The minion's key cannot be used.
     #[error("the minion's key cannot be used: {0}")]
     Key(#[from] KeyError),
 }

@@ -1,9 +1,9 @@
 //! Publications of the master that the present publish key does not open: the first ones of a new key, or recordings of an old one.
 //!
-//! Anybody on the network can play recordings back, and only the master knows which key is in use, so that it has to be asked. One
-//! authentication decides on all publications that came before it. Until then they are held, so that what a new key was made for is
-//! not lost. How often the master is asked in vain is bounded. What is known to be old leads to nothing: what an earlier
-//! key opens, and what an authentication has already been made for.
+//! Anybody on the network can replay recordings, and only the master knows which key is in use, so the minion has to ask. One
+//! authentication decides on all publications that came before it. Until then they are held, so that no publication of a new key is
+//! lost. The rate of questions that show no new key is bounded. A publication that is known to be old is dropped at once: an earlier key
+//! opens it, or an authentication has already decided on it.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -13,20 +13,20 @@ use brine_protocol::publication::Sealed;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// Authentications that may follow each other though the key is the same as before ...
+/// Authentications in a row that may show no new key ...
 const VAIN_BURST: u32 = 3;
-/// ... then one in so long. It is also how long recordings can delay the jobs of a new key: less than `salt` waits for returns.
+/// ... then one within this time. Recordings can delay the jobs of a new key by as much, which is less than `salt` waits for returns.
 const VAIN_INTERVAL: Duration = Duration::from_secs(4);
-/// Publications held at once: more than a master publishes within [`VAIN_INTERVAL`].
+/// Upper bound on held publications: more than a master publishes within [`VAIN_INTERVAL`].
 const MAX_HELD: usize = 8192;
-/// Their bytes. One publication may have all of them.
+/// Upper bound on their bytes. One publication may have all of them.
 const MAX_HELD_BYTES: usize = 32 << 20;
 /// Earlier keys that are remembered. A master makes a new one each day.
 const MAX_EARLIER: usize = 16;
-/// Publications that are remembered as old, by their hash.
+/// Hashes of old publications that are remembered.
 const MAX_OLD: usize = 32_768;
 
-/// Half of a SHA-256: who could find two publications of the master with the same has to be the master.
+/// Half of a SHA-256. Only the master itself could make two publications with the same one.
 type Digest = [u8; 16];
 
 /// A publication that is held.
@@ -37,20 +37,20 @@ pub(super) struct Held {
     at: Instant,
 }
 
-/// What is known of a publication that the present key did not open.
+/// What [`HeldPublications::take`] did with a publication.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is held until the master was asked.
+    /// It is held until the master has been asked.
     Held,
-    /// It is held; so many older ones are not any more.
+    /// It is held, and this many older ones were dropped for it.
     HeldInsteadOf(usize),
-    /// It was made with an earlier key.
+    /// It is known to be old.
     Old,
     /// It is held already.
     Twice,
 }
 
-/// What is held, and what is known to be old.
+/// The held publications and the memory of old ones.
 #[derive(Debug)]
 pub(super) struct HeldPublications {
     held: VecDeque<Held>,
@@ -58,7 +58,7 @@ pub(super) struct HeldPublications {
     earlier: VecDeque<(AesKey, Crypticle)>,
     old: HashSet<Digest>,
     oldest: VecDeque<Digest>,
-    /// Until then the master was asked in vain as often as it may be, less what [`VAIN_BURST`] allows.
+    /// Advances with each question that shows no new key; [`VAIN_BURST`] says how far it may be ahead.
     spent_until: Instant,
 }
 
@@ -99,25 +99,26 @@ impl HeldPublications {
         if pushed_out > 0 { Taken::HeldInsteadOf(pushed_out) } else { Taken::Held }
     }
 
-    /// When the master may be asked about what is held; none where nothing is.
+    /// When the master may be asked about the held publications; none if nothing is held.
     pub(super) fn next_question_at(&self) -> Option<Instant> {
-        // A clock that has not come so far yet has no instant before it.
+        // Shortly after boot, the clock has no instant that early.
         let credit = VAIN_INTERVAL * (VAIN_BURST - 1);
         self.held.front().map(|first| self.spent_until.checked_sub(credit).unwrap_or(first.at).max(first.at))
     }
 
-    /// The master was asked, and its key is the same.
+    /// The master was asked, and its key is the same as before.
     pub(super) fn count_vain_question(&mut self, now: Instant) {
         self.spent_until = self.spent_until.max(now) + VAIN_INTERVAL;
     }
 
-    /// All that is held, in the order in which it came; each is given back with [`HeldPublications::put_back`] unless it opens now.
+    /// Takes all held publications, oldest first. [`HeldPublications::put_back`] takes those that the new key does not open.
     pub(super) fn take_all(&mut self) -> VecDeque<Held> {
         self.bytes = 0;
         std::mem::take(&mut self.held)
     }
 
-    /// The key of an authentication that began then does not open it: it is old if it came before. Whether it is.
+    /// Takes back a publication that the key of an authentication at `began` does not open. Returns true and drops it if it came before
+    /// that authentication, because then it is old.
     pub(super) fn put_back(&mut self, held: Held, began: Instant) -> bool {
         if held.at < began {
             self.remember(held.digest);
@@ -128,13 +129,13 @@ impl HeldPublications {
         false
     }
 
-    /// This was the publish key until now, and is not any more.
+    /// The publish key until now became an earlier one.
     pub(super) fn add_earlier_key(&mut self, key: AesKey, crypticle: Crypticle) {
         self.earlier.push_front((key, crypticle));
         self.earlier.truncate(MAX_EARLIER);
     }
 
-    /// This is the publish key now. A master that was restored from a copy may come back to one.
+    /// This is the publish key now. A master that was restored from a backup may use an earlier key again.
     pub(super) fn set_current_key(&mut self, key: &AesKey) {
         let before = self.earlier.len();
         self.earlier.retain(|(earlier, _)| earlier != key);
@@ -252,7 +253,7 @@ mod tests {
             assert_eq!(held.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
         }
         assert_eq!(held.take(blob(vec![9; 2000]), now), Taken::HeldInsteadOf(1));
-        // Nearly all that one publication can have.
+        // Nearly the whole bound on bytes.
         assert_eq!(held.take(blob(vec![8; MAX_HELD_BYTES - 1000]), now), Taken::HeldInsteadOf(4));
         let key = AesKey::generate();
         for n in 0..=MAX_HELD as u64 {

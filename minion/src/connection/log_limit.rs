@@ -1,10 +1,10 @@
-//! Lines in the log about what was refused: some, then how many more. Who sends rubbish must not fill the disk with it.
+//! Limits the lines in the log about refused publications, so that a flood of them does not fill the disk.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines ...
+/// Upper bound on lines ...
 const MAX_LINES: u32 = 10;
 /// ... within this time.
 const WINDOW: Duration = Duration::from_secs(10);
@@ -17,7 +17,7 @@ pub(super) struct LogLimit {
     unsaid: u64,
 }
 
-/// Whether this one is said, and how many were not since the last one that was.
+/// Whether to write this line, and how many lines were left out since the last written one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) say: bool,

@@ -1,6 +1,6 @@
-//! Publications on 4505: received, checked and opened; what is left is a job for somebody.
+//! Publications on 4505: receives, checks and opens them.
 //!
-//! Those of another publish key are held while the minion authenticates again, beside what goes on under the present one
+//! Publications of another publish key are held while the minion authenticates again; publications of the present key go on meanwhile
 //! (`held_publications.rs`).
 
 use std::collections::VecDeque;
@@ -24,24 +24,24 @@ use super::held_publications::{HeldPublications, Taken};
 use super::log_limit::LogLimit;
 use super::serial_file::SerialFile;
 
-/// What arrived.
+/// What [`Publications::next`] returns.
 #[derive(Debug)]
 pub enum Arrival {
-    /// Connected and signed in: at first, and again after a connection was lost. The start events are due.
+    /// The minion is connected and signed in, for the first time or again. The start events are due.
     Ready {
-        /// Not the first time.
+        /// False the first time.
         again: bool,
     },
-    /// A load that the master published, proved and new.
+    /// A load that the master published; its signature and its serial hold.
     Load {
-        /// Whom it is for is in it.
+        /// The load, with the target in it.
         load: Value,
-        /// The fingerprint of the key that proved it.
+        /// The fingerprint of the key that signed it.
         master: Arc<str>,
     },
 }
 
-/// The subscription.
+/// The subscription to one master's publications.
 pub struct Publications {
     channel: Arc<Channel>,
     subscriber: Subscriber,
@@ -54,20 +54,21 @@ pub struct Publications {
     connected: bool,
     connected_before: bool,
     held: HeldPublications,
-    /// The authentication that is to decide on what is held: at most one.
+    /// The authentication that is to decide on the held publications: at most one.
     renewal: JoinSet<Result<Arc<SignedIn>, SignInError>>,
-    /// Loads that were held and have been opened.
+    /// Loads of publications that were held and have been opened.
     opened: VecDeque<Value>,
     log_limit: LogLimit,
     /// Publications that were refused, for tests and reports.
     dropped: u64,
 }
 
-/// After a rotation of the publish key, minions come back over so much time. No more: the job that told them of it waits.
+/// After a rotation of the publish key, the fleet authenticates again spread over this time. It is short, because the job that revealed
+/// the rotation waits.
 const REAUTH_SPREAD: Duration = Duration::from_secs(1);
 
 impl Publications {
-    /// Subscribes with what the last authentication gave.
+    /// Subscribes with the result of the last authentication.
     pub fn subscribe(channel: Arc<Channel>, live: Arc<SignedIn>) -> Self {
         let id = &channel.opts.id;
         let topics = [Bytes::from_static(BROADCAST.as_bytes()), Bytes::from(publication::topic(id))];
@@ -99,7 +100,10 @@ impl Publications {
         this
     }
 
-    /// The next arrival. Ends only when the minion is to end.
+    /// Waits for the next arrival.
+    ///
+    /// # Errors
+    /// When the minion has to end, see [`SignInError`].
     pub async fn next(&mut self) -> Result<Arrival, SignInError> {
         loop {
             if let Some(load) = self.opened.pop_front() {
@@ -124,14 +128,14 @@ impl Publications {
                         self.channel.drop_idle();
                         let live = self.channel.sign_in_until_accepted(Patience::Running).await?;
                         if self.adopt(live) {
-                            self.connected_before = false; // the port moved: not connected there yet
+                            self.connected_before = false; // the port moved, so the minion is not connected there yet
                             continue;
                         }
                     }
                     return Ok(Arrival::Ready { again });
                 }
                 SubEvent::Disconnected { reason } => {
-                    // Once a loss, however many attempts follow.
+                    // One warning for each loss, however many attempts to connect follow.
                     if std::mem::replace(&mut self.connected, false) {
                         warn!("not connected to the master's publications: {reason}");
                     } else {
@@ -156,7 +160,7 @@ impl Publications {
         let payload = match frames.as_slice() {
             [payload] => payload,
             [topic, payload] if self.topics.contains(topic) => payload,
-            [_, _] => return None, // for another minion: a subscription is a prefix, this is the check
+            [_, _] => return None, // for another minion: a subscription filters only by prefix
             _ => {
                 self.drop_with("it has another number of parts");
                 return None;
@@ -186,7 +190,7 @@ impl Publications {
         Ok(load)
     }
 
-    /// Takes a publication that is the master's and of another key.
+    /// Holds a publication that the master signed and that another key sealed.
     fn hold(&mut self, sealed: Sealed) {
         match self.held.take(sealed, Instant::now()) {
             Taken::Held => debug!("a publication was made with another publish key; it is held"),
@@ -199,7 +203,7 @@ impl Publications {
         }
     }
 
-    /// Has the master asked about what is held, if it may be; when it may be otherwise.
+    /// Starts the authentication that decides on the held publications, if it is due. Returns when it will be due.
     fn renew_if_due(&mut self) -> Option<Instant> {
         if !self.renewal.is_empty() {
             return None;
@@ -230,7 +234,7 @@ impl Publications {
         None
     }
 
-    /// Takes the outcome of [`Publications::renew_if_due`].
+    /// Takes the result of [`Publications::renew_if_due`].
     fn finish_renewal(
         &mut self,
         renewed: Result<Result<Arc<SignedIn>, SignInError>, JoinError>,
@@ -258,10 +262,10 @@ impl Publications {
         }
     }
 
-    /// Takes over a new authentication, and what it opens of what is held. True where the subscription had to move to another port.
+    /// Takes over a new authentication and opens the held publications with it. Returns true if the subscription moved to another port.
     fn adopt(&mut self, live: Arc<SignedIn>) -> bool {
         if live.generation <= self.live.generation {
-            return false; // an earlier one that is told later
+            return false; // an earlier authentication that arrives late
         }
         let before = std::mem::replace(&mut self.live, live);
         let (old, new) = (&before.credentials.publish_key, &self.live.credentials.publish_key);

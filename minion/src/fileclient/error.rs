@@ -4,19 +4,19 @@ use brine_protocol::ids::SafePath;
 
 use crate::connection::ChannelError;
 
-/// Why a file could not be had.
+/// Why a file could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The channel.
+    /// The master could not be asked.
     #[error("the master could not be asked: {0}")]
     Channel(#[from] ChannelError),
-    /// The answer.
+    /// The answer is malformed.
     #[error("the master's answer to {0} is malformed")]
     Malformed(&'static str),
-    /// It is not there any more.
+    /// The file is not there any more.
     #[error("the master does not have {0} any more")]
     Missing(SafePath),
-    /// It is too large.
+    /// The file is too large.
     #[error("{path} is larger than the {max} bytes that a file fetched for this may have")]
     TooLarge {
         /// The file.
@@ -24,28 +24,28 @@ pub enum FileError {
         /// The bound.
         max: u64,
     },
-    /// It comes, and would not be whole in any time.
+    /// The file comes too slowly to be complete in a reasonable time.
     #[error("the master serves {path} too slowly: {why}")]
     TooSlow {
         /// The file.
         path: SafePath,
-        /// What came, and in which time.
+        /// How many bytes came in which time.
         why: String,
     },
-    /// What came is not what was announced.
+    /// The content does not have the announced hash.
     #[error("{path} has another hash ({got}) than the master said ({said})")]
     WrongHash {
         /// The file.
         path: SafePath,
-        /// Of what came.
+        /// The hash of the content.
         got: String,
-        /// What was announced.
+        /// The announced hash.
         said: String,
     },
-    /// The master's `hash_type`.
+    /// The master's `hash_type` proves nothing.
     #[error("the master hashes files with {0}, which proves nothing; set hash_type to sha256 there")]
     HashType(String),
-    /// This host could not keep it.
+    /// This host could not keep the file.
     #[error("the file could not be kept: {0}")]
     Keep(std::io::Error),
 }

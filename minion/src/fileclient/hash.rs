@@ -1,4 +1,4 @@
-//! Hashes of files, as the master names them.
+//! Hashes of files as the master states them.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::error::FileError;
 
-/// A hash as the master says it, of any kind.
+/// A hash as the master states it, of any kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StatedHash {
-    /// `sha256`
+    /// The kind, as in `sha256`.
     pub kind: String,
     /// The digest.
     pub hex: String,
-    /// The file's size, where the master said it.
+    /// The file's size, if the master states it.
     pub size: Option<u64>,
 }
 
@@ -51,19 +51,19 @@ impl FileHash {
         StatedHash::parse(answer, None)?.try_into()
     }
 
-    /// Whether it is this SHA-256.
+    /// Whether this is the given SHA-256.
     pub fn is_sha256(&self, digest: &[u8; 32]) -> bool {
         self.kind == HashKind::Sha256 && self.hex == hex::encode(digest)
     }
 
-    /// Whether it is of these bytes.
+    /// Whether these bytes have this hash.
     pub fn matches(&self, content: &[u8]) -> bool {
         let mut hasher = Hasher::new(self.kind);
         hasher.update(content);
         hasher.hex() == self.hex
     }
 
-    /// Whether it is what a file holds, read from its start.
+    /// Whether the file has this hash; it is read from its start.
     pub(crate) fn matches_file(&self, file: &std::fs::File) -> std::io::Result<bool> {
         use std::os::unix::fs::FileExt;
         let (mut hasher, mut buffer, mut at) = (Hasher::new(self.kind), vec![0; 128 << 10], 0);
@@ -81,7 +81,7 @@ impl FileHash {
     }
 }
 
-/// `sha256-9f2c…`: a name for a file.
+/// `sha256-9f2c…`: the name of a file on disk.
 impl fmt::Display for FileHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -109,7 +109,7 @@ impl TryFrom<StatedHash> for FileHash {
     }
 }
 
-/// Hashes what comes, piece by piece.
+/// Hashes a file piece by piece.
 pub(super) enum Hasher {
     Sha224(Sha224),
     Sha256(Sha256),

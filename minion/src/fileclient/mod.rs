@@ -1,5 +1,5 @@
-//! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. What comes is bounded, and what was fetched
-//! is compared with the hash that the master said before.
+//! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. Every answer has a bound, and each fetched file is
+//! compared with the hash that the master announced.
 
 mod error;
 mod hash;
@@ -15,13 +15,13 @@ use crate::connection::Masters;
 use hash::Hasher;
 use transfer_rate::TransferRate;
 
-/// More files than a tree of modules has.
+/// Upper bound on the names in one listing: more than a tree of modules has.
 const MAX_FILES: usize = 100_000;
-/// Environments of a master.
+/// Upper bound on a master's environments.
 const MAX_ENVS: usize = 10_000;
-/// A file that changes while it is fetched is fetched again so often.
+/// Fetches of a file that keeps changing while it is fetched.
 const TRIES: u32 = 3;
-/// Where the size is in the master's `stat` list.
+/// Index of the size in the master's `stat` list.
 const STAT_SIZE: usize = 6;
 
 /// What to list.
@@ -39,16 +39,25 @@ pub enum FileListing {
 
 /// Where a fetched file goes.
 pub trait Sink: Send {
-    /// A file of this hash is to come. What is there of it from before is shown to `kept` and goes on to count, and the rest comes;
-    /// says how many bytes that is. By default nothing is.
+    /// Begins a file with this hash. Passes the part that is kept of it to `kept` and returns that part's length; the fetch continues
+    /// after it. By default, nothing is kept.
+    ///
+    /// # Errors
+    /// When the destination cannot be read or written.
     fn resume(&mut self, said: &FileHash, kept: &mut dyn FnMut(&[u8])) -> std::io::Result<u64> {
         let _ = (said, kept);
         self.restart()?;
         Ok(0)
     }
-    /// Forgets what came so far: the file is fetched again.
+    /// Drops everything so far: the file is fetched again.
+    ///
+    /// # Errors
+    /// When the destination cannot be written.
     fn restart(&mut self) -> std::io::Result<()>;
-    /// The next bytes.
+    /// Appends the next bytes.
+    ///
+    /// # Errors
+    /// When the destination cannot be written.
     fn write(&mut self, data: &[u8]) -> std::io::Result<()>;
 }
 
@@ -64,7 +73,7 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// Asks the file server.
+/// A client of the file server.
 #[derive(Clone)]
 pub struct FileClient {
     masters: Masters,
@@ -72,7 +81,7 @@ pub struct FileClient {
 }
 
 impl FileClient {
-    /// Bytes that a file may have.
+    /// Upper bound on the bytes of a file.
     pub fn max_file(&self) -> u64 {
         self.max_file
     }
@@ -82,17 +91,23 @@ impl FileClient {
         masters.preferred().is_ok().then(|| Self { masters: masters.clone(), max_file })
     }
 
-    /// The fingerprint of the master's key, once it answered.
+    /// The fingerprint of the master's key, once the minion has signed in.
     pub fn master(&self) -> Option<String> {
         self.masters.preferred().ok()?.current_sign_in().map(|live| live.master.to_string())
     }
 
-    /// The files below a folder. Names that are not safe paths are left out.
+    /// Lists the files below a folder. Names that are not safe paths are left out.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
     pub async fn list(&self, saltenv: &Saltenv, prefix: &str) -> Result<Vec<SafePath>, FileError> {
         self.listing(FileListing::Files, saltenv, prefix).await
     }
 
-    /// What there is below a folder. Names that are not safe paths are left out.
+    /// Lists one kind of entries below a folder. Names that are not safe paths are left out.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
     pub async fn listing(
         &self,
         what: FileListing,
@@ -109,7 +124,10 @@ impl FileClient {
         Ok(names.iter().filter_map(|name| SafePath::try_from(name).ok()).collect())
     }
 
-    /// The environments. Names that are none are left out.
+    /// Lists the environments. Invalid names are left out.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
     pub async fn list_envs(&self) -> Result<Vec<Saltenv>, FileError> {
         match self.masters.preferred()?.request(map([("cmd", "_file_envs")])).await? {
             Value::Array(envs) if envs.len() <= MAX_ENVS => {
@@ -119,8 +137,11 @@ impl FileClient {
         }
     }
 
-    /// Whether an environment has anything in it. A master answers an environment that it does not have, or whose folder is
-    /// not mounted, as one that is empty.
+    /// Whether an environment has any content. A master shows an environment that it does not have, or whose folder is not mounted, as
+    /// empty.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
     pub async fn has_anything(&self, saltenv: &Saltenv) -> Result<bool, FileError> {
         for cmd in ["_dir_list", "_file_list"] {
             if !self.request_names(cmd, saltenv, "").await?.is_empty() {
@@ -134,7 +155,7 @@ impl FileClient {
         let load = map([("cmd", Value::from(cmd)), ("saltenv", Value::from(saltenv)), ("prefix", Value::from(prefix))]);
         match self.masters.preferred()?.request(load).await? {
             Value::Array(names) if names.len() <= MAX_FILES => Ok(names),
-            // Links, each with where it leads.
+            // A map of symbolic links to their targets.
             Value::Map(links) if links.len() <= MAX_FILES && cmd == "_symlink_list" => {
                 Ok(links.into_iter().map(|(link, _)| link).collect())
             }
@@ -142,7 +163,10 @@ impl FileClient {
         }
     }
 
-    /// A file's hash; none where there is no such file.
+    /// Asks for the hash of a file; none if there is no such file.
+    ///
+    /// # Errors
+    /// When the master cannot be asked, or names no hash by which a file can be verified.
     pub async fn request_hash(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<FileHash>, FileError> {
         let answer = self.masters.preferred()?.request(file_load("_file_hash", path, saltenv)).await?;
         if !answer.truthy() {
@@ -151,7 +175,10 @@ impl FileClient {
         FileHash::parse(&answer).map(Some)
     }
 
-    /// What the master says of a file, whether it proves something or not; none where there is no such file.
+    /// Asks for the hash of a file, of any kind, and its size; none if there is no such file.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
     pub async fn request_hash_and_size(
         &self,
         path: &SafePath,
@@ -164,14 +191,20 @@ impl FileClient {
         StatedHash::parse(hash, size).map(Some)
     }
 
-    /// A file whose hash was asked for before.
+    /// Fetches a file with this hash.
+    ///
+    /// # Errors
+    /// When the file cannot be fetched or has another hash, see [`FileError`].
     pub async fn fetch(&self, path: &SafePath, saltenv: &Saltenv, said: &FileHash) -> Result<Vec<u8>, FileError> {
         let mut content = Vec::new();
         self.fetch_into(path, saltenv, said, &mut content).await?;
         Ok(content)
     }
 
-    /// As [`FileClient::fetch`], piece by piece. What is in the sink is the file only once this has returned its hash.
+    /// As [`FileClient::fetch`], piece by piece. The content of the sink is verified only when this has returned its hash.
+    ///
+    /// # Errors
+    /// As [`FileClient::fetch`], and when the sink cannot keep the content.
     pub async fn fetch_into(
         &self,
         path: &SafePath,
@@ -191,18 +224,18 @@ impl FileClient {
             }
             sink.restart().map_err(FileError::Keep)?;
             if at > 0 {
-                continue; // it may be what was kept that is wrong
+                continue; // the kept part may be wrong
             }
             tries -= 1;
             let now = self.request_hash(path, saltenv).await?.ok_or_else(|| FileError::Missing(path.clone()))?;
             if tries == 0 || now == said {
                 return Err(FileError::WrongHash { path: path.clone(), got, said: said.hex });
             }
-            said = now; // it was changed while it was fetched
+            said = now; // the file changed while it was fetched
         }
     }
 
-    /// Fetches to the end, from where it was interrupted before, and says the hash of all.
+    /// Fetches from the kept part to the end and returns the hash of the whole.
     async fn chunks(
         &self,
         path: &SafePath,
@@ -233,7 +266,10 @@ impl FileClient {
         }
     }
 
-    /// Sends some of a file of this host; says whether the master took it (`file_recv`).
+    /// Sends a piece of a file of this host. Returns whether the master accepted it (`file_recv`).
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
     pub async fn push(&self, path: &SafePath, at: u64, size: u64, data: Vec<u8>) -> Result<bool, FileError> {
         let load = map([
             ("cmd", Value::from("_file_recv")),

@@ -8,17 +8,16 @@ use super::map::Grains;
 use super::{core, custom, network, os_release};
 use crate::config::MinionOpts;
 
-/// The grains travel with every `_pillar` request, so they stay far below what a master accepts as one request.
+/// Upper bound on the grains: they travel with every `_pillar` request, so they stay far below a master's bound on requests.
 pub const MAX_GRAINS_BYTES: usize = 1024 * 1024;
 /// What `salt-call --skip-grains` sets.
 pub(crate) const SKIP: &str = "skip_grains";
-/// The Salt line whose behaviour this minion has, as states compare it.
+/// The Salt version that this minion behaves like; states compare it.
 const SALT_LINE: u64 = 3008;
 
-/// Collects all grains: the core ones, then the grains file, then the `grains` setting; the later ones win.
+/// Collects all grains: the core ones, then the grains file, then the `grains` setting. Later ones win.
 ///
-/// A broken grains file is reported in the log and left out: a minion without its custom grains is still reachable for
-/// the one who has to mend it.
+/// A broken grains file is logged and left out, so that the minion can still be reached to repair it.
 pub fn collect(opts: &MinionOpts) -> Value {
     if opts.config.value(SKIP) == Some(&Value::from(true)) {
         return Value::Map(Vec::new());

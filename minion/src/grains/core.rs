@@ -31,7 +31,7 @@ fn kernel(grains: &mut Grains) {
     grains.text("cpuarch", &arch);
 }
 
-/// The package manager's name of the architecture on Debian and its kin, where `osarch` comes from; elsewhere the same.
+/// The package manager's name of the architecture on Debian and its relatives; `osarch` has it. Elsewhere the kernel's name.
 fn os_arch(machine: &str) -> &str {
     if !std::path::Path::new("/etc/debian_version").exists() {
         return machine;

@@ -2,7 +2,7 @@
 
 use brine_protocol::value::{Value, ValueExt};
 
-/// Walks `key`, split by `delimiter`, into `grains`; maps by key, lists by index.
+/// Follows `key`, split by `delimiter`, through maps by key and through lists by index.
 pub fn lookup(grains: &Value, key: &str, delimiter: &str) -> Option<Value> {
     if delimiter.is_empty() {
         return grains.get(key).cloned();

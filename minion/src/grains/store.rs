@@ -1,4 +1,4 @@
-//! The grains as they were collected last.
+//! Keeps the grains.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -7,14 +7,14 @@ use brine_protocol::value::Value;
 use super::collect::collect;
 use crate::config::MinionOpts;
 
-/// The grains now.
+/// The grains of the last collection.
 pub struct GrainsStore {
     opts: Arc<MinionOpts>,
     now: RwLock<Arc<Value>>,
 }
 
 impl GrainsStore {
-    /// Collects them.
+    /// Collects the grains for the first time.
     pub fn new(opts: Arc<MinionOpts>) -> Arc<Self> {
         let now = RwLock::new(Arc::new(collect(&opts)));
         Arc::new(Self { opts, now })
@@ -25,7 +25,7 @@ impl GrainsStore {
         Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Collects them again; reads files, so not for a thread that must not wait.
+    /// Collects the grains again. Blocks on files.
     pub fn refresh(&self) {
         let fresh = Arc::new(collect(&self.opts));
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = fresh;

@@ -1,8 +1,8 @@
-//! Jobs: every function that runs on this minion was submitted here, whatever its source.
+//! Jobs: every function that runs on this minion is submitted here, whatever its source.
 //!
 //! A publication is first checked: is it for this minion, is it new, is there room? Then the job is recorded, waits for its turn, runs
-//! in the sandbox and is delivered: to the spool, to the caller or to the mine. The source decides all of that ([`Source`]). Jobs at
-//! once, jobs that wait and the returns that they will need are bounded.
+//! in the sandbox, and its outcome is delivered to the spool, the caller or the log. The source decides all of that (`Source`). The
+//! jobs at once, the jobs that wait and the returns that they will need are bounded.
 
 mod admission;
 mod docs;
@@ -87,7 +87,7 @@ impl Jobs {
         Arc::new(Self { opts, runner, procs, masters, events, grains, pillar, admission, tasks })
     }
 
-    /// Takes a job and returns at once. The task ends when the outcome is delivered; none when the job is not taken.
+    /// Takes a job and returns at once. The task ends when the outcome is delivered. Returns none if the job is not taken.
     pub(crate) fn submit(self: &Arc<Self>, source: Source, job: JobLoad) -> Option<JoinHandle<()>> {
         let rules = source.rules();
         let place = if rules.checked { Some(self.check(&rules, &job)?) } else { None };
@@ -199,7 +199,7 @@ impl Jobs {
     ) {
         let load = return_load::for_publication(&self.opts.id, job, outcomes);
         let kept = returns.keep(job.jid.as_str(), master.clone(), load);
-        drop(record); // before the return is sent, so that nobody finds a job running that has returned
+        drop(record); // before the return is sent, so that no job is shown as running that has returned
         match kept {
             Ok(kept) => returns.deliver(kept),
             Err((e, load)) => {

@@ -1,4 +1,4 @@
-//! One job from its load to its return, through the sandbox.
+//! Runs the functions of one job in the sandbox.
 
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,7 @@ pub(crate) fn read_function<T>(runtime: &dyn Runtime, fun: &str, read: impl FnOn
     module.info.functions.iter().find(|known| known.name == function).map(read)
 }
 
-/// The module of a function's name: all before the first dot.
+/// The module in a function's name: the part before the first dot.
 pub(crate) fn module_of(fun: &str) -> &str {
     fun.split_once('.').map_or(fun, |(module, _)| module)
 }

@@ -1,4 +1,4 @@
-//! What a minion and `salt-call` have in common.
+//! The common part of a minion and `salt-call`.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What can be asked of a minion while it runs, and told: by signals, for whoever is on its host.
+//! A handle to a running minion, for signals of this host's users.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::jobs::{Jobs, ProcDir};
 use crate::returns::ReturnSender;
 use crate::runtime::Runtime;
 
-/// Jobs that a dump names; there may be a thousand.
+/// Upper bound on the jobs in a dump; there may be a thousand.
 const JOBS_NAMED: usize = 50;
 
-/// A hold on the parts of a running minion.
+/// A handle to the parts of a running minion.
 #[derive(Clone)]
 pub struct MinionControl {
     pub(crate) runtime: Arc<dyn Runtime>,
@@ -25,12 +25,12 @@ pub struct MinionControl {
 }
 
 impl MinionControl {
-    /// Takes up what the owner of this host says of modules now: grants, keys, revocations, limits.
+    /// Applies the owner's present settings of modules: grants, keys, revocations, limits.
     pub async fn reload(&self, settings: Settings) -> Reloaded {
         self.runtime.reload(settings).await
     }
 
-    /// Writes tasks and queues to the log, at a level that is seen: somebody asked.
+    /// Writes tasks and queues to the log, at a level that is always shown, because a user asked for them.
     pub fn dump(&self) {
         for line in self.lines() {
             tracing::warn!("{line}");

@@ -28,7 +28,7 @@ impl Local {
         Ok(Self { base: Base::prepare(opts, false, make_runtime).await? })
     }
 
-    /// The sandbox.
+    /// The sandbox of this minion.
     pub fn runtime(&self) -> &Arc<dyn Runtime> {
         &self.base.runtime
     }

@@ -21,7 +21,7 @@ use crate::jobs::Source;
 use crate::mine::Mine;
 use crate::returns::{ReturnSender, Spool};
 
-/// How long the last returns may take when the minion ends; what is left is in the spool.
+/// How long the last returns may take when the minion ends. Others stay in the spool.
 const LAST_RETURNS: Duration = Duration::from_secs(3);
 
 /// A minion that is ready to sign in.
@@ -30,15 +30,18 @@ pub struct Minion {
     /// The connection whose publications are served.
     channel: Arc<Channel>,
     returns: Arc<ReturnSender>,
-    /// Modules were fetched once, or need not be.
+    /// Whether modules were synced since the start, or need not be.
     synced: Arc<AtomicBool>,
-    /// Told when pillar and modules are here.
+    /// Notified when pillar and modules are here.
     ready: Arc<Notify>,
 }
 
 impl Minion {
-    /// Gets everything ready that needs no master: folders, keys, the spool, the sandbox. What an earlier run left
-    /// unfinished is in the spool when this returns.
+    /// Gets everything ready that needs no master: folders, keys, the spool, the sandbox. Afterwards, the spool has a return for each
+    /// job that an earlier run left unfinished.
+    ///
+    /// # Errors
+    /// When a folder, a key, a setting or the sandbox cannot be used.
     pub async fn prepare(opts: MinionOpts, make_runtime: MakeRuntime) -> Result<Self, MinionError> {
         let base = Base::prepare(opts, true, make_runtime).await?;
         let channel = Arc::clone(base.masters.preferred().expect("it was asked for"));
@@ -52,7 +55,7 @@ impl Minion {
         Ok(Self { base, channel, returns, synced, ready: Arc::default() })
     }
 
-    /// What can be told to the minion while it runs.
+    /// A handle to the running minion.
     pub fn control(&self) -> MinionControl {
         MinionControl {
             runtime: Arc::clone(&self.base.runtime),
@@ -63,10 +66,13 @@ impl Minion {
         }
     }
 
-    /// Serves the master until `end` is there; then no more jobs are taken, those that run may end, and their returns
-    /// are sent or stay in the spool.
+    /// Serves the master until `end` completes. Then the minion takes no more jobs, lets the running ones end, and sends their returns
+    /// or leaves them in the spool.
+    ///
+    /// # Errors
+    /// When the minion has to end: it cannot sign in.
     pub async fn run(self, end: impl Future<Output = ()>) -> Result<(), MinionError> {
-        // Dropped, and with that ended, when this function is.
+        // The tasks end when this set is dropped.
         let mut tasks = JoinSet::new();
         tasks.spawn(deliver(Arc::clone(&self.channel), Arc::clone(&self.returns)));
         if let Some(interval) = self.base.opts.events.ping {
@@ -99,7 +105,10 @@ impl Minion {
         Ok(ended?)
     }
 
-    /// Signs in and takes publications; ends only with an error.
+    /// Signs in and takes publications.
+    ///
+    /// # Errors
+    /// When the minion has to end.
     async fn serve(&self, background: &mut JoinSet<()>) -> Result<(), SignInError> {
         let live = self.channel.sign_in_until_accepted(Patience::Start).await?;
         let mut publications = Publications::subscribe(Arc::clone(&self.channel), live);
@@ -115,7 +124,7 @@ impl Minion {
                 },
                 Arrival::Ready { again } => {
                     self.returns.master_is_back();
-                    // A connection that comes and goes must not pile up greetings: the last one counts.
+                    // The last greeting counts, so that a connection that comes and goes does not pile them up.
                     background.abort_all();
                     background.spawn(self.greet(again));
                 }
@@ -123,7 +132,7 @@ impl Minion {
         }
     }
 
-    /// What a minion does when it is connected: the pillar, then the start events (PROTOCOL §6.7), then, once, modules.
+    /// Greets the master after each connection: asks for the pillar, sends the start events (PROTOCOL §6.7), and syncs modules once.
     fn greet(&self, again: bool) -> impl Future<Output = ()> + Send + 'static {
         let (refresh, events) = (Arc::clone(&self.base.refresh), Arc::clone(&self.base.events));
         let (modules, synced) = (Arc::clone(&self.base.modules), Arc::clone(&self.synced));
@@ -138,7 +147,7 @@ impl Minion {
             if !synced.load(Ordering::Relaxed) {
                 match modules.sync(Vec::new()).await {
                     Ok(_) => synced.store(true, Ordering::Relaxed),
-                    // With the next connection: it may have been the end of this one.
+                    // The next connection syncs again: this one may have been lost.
                     Err(e) => warn!("modules could not be synced at start: {e}"),
                 }
             }
@@ -147,13 +156,13 @@ impl Minion {
     }
 }
 
-/// Sends returns, from the first time the minion is signed in.
+/// Sends returns after the first sign-in.
 async fn deliver(channel: Arc<Channel>, returns: Arc<ReturnSender>) {
     channel.signed_in().await;
     returns.run().await;
 }
 
-/// `ping_interval`
+/// Sends heartbeats every `ping_interval`.
 async fn ping(events: Arc<Events>, channel: Arc<Channel>, interval: Duration) {
     loop {
         tokio::time::sleep(interval).await;

@@ -1,9 +1,9 @@
-//! How the master hears that something was held: an event under this minion's own tags.
+//! The event that tells the master that a module is held.
 //!
-//! `salt/minion/<id>/sandbox/held`, whose data is what `sandbox.diff NAME` answers: `name`, `why`, `in_use` and `held` (each with
-//! version, sha256, size, origin, signed_by, signed), `functions` and `permissions` (added, removed), `lines` of the
-//! configuration and the command `approve`. Sent once for each content that is held; that it still is, is in the return of each sync
-//! and in `sandbox.list`.
+//! The event is `salt/minion/<id>/sandbox/held`. Its data is what `sandbox.diff NAME` returns: `name`, `why`, `in_use` and `held` (each
+//! with version, sha256, size, origin, signed_by, signed), `functions` and `permissions` (added, removed), `lines` of the configuration
+//! and the command `approve`. It is sent once for each content that is held. Each sync's return and `sandbox.list` show that the module
+//! is still held.
 
 use brine_sandbox::{ModuleName, Sha256Hex};
 
@@ -16,7 +16,7 @@ impl Modules {
         runtime.held(name.as_str()).map(|held| held.sha256())
     }
 
-    /// Tells the master if something else is held of a module now than before.
+    /// Sends the event if another version is held now than before.
     pub(super) async fn notify_if_held(&self, runtime: &dyn Runtime, name: &ModuleName, before: Option<Sha256Hex>) {
         let held = Self::held_version(runtime, name);
         if held.is_none() || held == before {

@@ -1,8 +1,8 @@
-//! Sends what the spool holds, a few at a time, until the master acknowledges it.
+//! Sends the spooled returns, a few at a time, until the master acknowledges them.
 //!
-//! A return of a job that just ended goes out at once. One that could not be delivered waits with backoff and jitter, and is tried
-//! again as soon as the master is heard from. A return for another master than the minion has is set aside: it stays in the spool,
-//! and is the first to go when the spool has no room for the next job.
+//! A return of a job that just ended goes out at once. One that could not be delivered waits with backoff and jitter, and is tried again
+//! as soon as the minion hears from the master. A return for another master than the minion has is set aside: it stays in the spool, and
+//! is the first to go when the spool has no room for the next job.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(60);
 /// could look it up.
 const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
 
-/// The returns of this minion.
+/// Sends the returns of this minion.
 pub struct ReturnSender {
     spool: Arc<Spool>,
     masters: Masters,
@@ -185,7 +185,7 @@ impl ReturnSender {
         }
     }
 
-    /// Sends returns until it is dropped.
+    /// Sends returns until the future is dropped.
     pub async fn run(self: Arc<Self>) {
         let mut senders = JoinSet::new();
         for _ in 0..SENDERS {

@@ -51,22 +51,23 @@ pub struct Unsynced {
 }
 
 impl Unsynced {
-    /// How long ago it was written.
+    /// Time since it was written.
     pub fn age(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Waits until it survives a power failure, unless it is gone from the spool by now. Blocks on the disk.
+    /// Syncs the file, unless it is gone from the spool by now. Blocks on the disk.
     pub fn sync(self, spool: &Spool) {
         if !spool.held().unsynced.remove(&self.name) {
             return;
         }
-        // Opened again, so that what waits for a slow disk holds no descriptors. The folder too: the file got its name by renaming.
+        // The file is opened again, so that returns that wait for a slow disk hold no descriptors. Renaming gave the file its name, so
+        // the folder is synced too.
         let synced = brine_files::open_own(&spool.dir.join(&self.name))
             .and_then(|file| file.sync_data())
             .and_then(|()| File::open(&spool.dir)?.sync_all());
         match synced {
-            // Acknowledged and removed in this moment.
+            // The master acknowledged the return just now.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => warn!("{} in the spool is not synced: {e}", self.name),
             Ok(()) => {}
@@ -94,7 +95,7 @@ impl SpooledReturn {
     }
 }
 
-/// The folder and what is known of it.
+/// The folder and a count of its content.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
@@ -108,7 +109,7 @@ struct Held {
     next: u64,
     count: usize,
     bytes: u64,
-    /// Names of those that were written and neither synced nor removed.
+    /// Names of the files that were written and neither synced nor removed.
     unsynced: HashSet<String>,
 }
 
@@ -203,7 +204,7 @@ impl Spool {
         }
     }
 
-    /// How many returns wait, and their bytes.
+    /// The number of spooled returns, and their bytes.
     pub fn held_now(&self) -> (usize, u64) {
         let held = self.held();
         (held.count, held.bytes)
@@ -217,7 +218,7 @@ impl Spool {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        // Nothing between lock and unlock can panic half way through a change.
+        // No panic is possible while the lock is held.
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
@@ -243,7 +244,7 @@ fn recover(dir: &Path, name: &str) -> Option<(String, Option<Arc<str>>)> {
     None
 }
 
-/// The content of a file, see the head of this one. `load` is the same afterwards.
+/// Encodes the content of a file; `load` is the same afterwards.
 fn encode(master: Option<&str>, load: &mut Value) -> Vec<u8> {
     let Some(master) = master else { return msgpack::encode_network(load) };
     let mut file = map([(MASTER, Value::from(master)), (LOAD, std::mem::replace(load, Value::Nil))]);
@@ -252,7 +253,7 @@ fn encode(master: Option<&str>, load: &mut Value) -> Vec<u8> {
     bytes
 }
 
-/// The master and the load of a file.
+/// Reads the master and the load of a file.
 fn read(path: &Path) -> Option<(Option<Arc<str>>, Value)> {
     let mut file = msgpack::decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?, &OWN).ok()?;
     let (master, load) = match file.remove(LOAD) {
@@ -267,7 +268,7 @@ fn sequence(name: &str) -> Option<u64> {
     (number.len() == 20 && !jid.is_empty()).then(|| number.parse().ok())?
 }
 
-/// Takes the content out of a return that does not fit.
+/// Replaces the content of a return that does not fit.
 fn shorten(load: &mut Value, size: usize) {
     let said = format!(
         "The job ended, but its return of {size} bytes did not fit into the minion's spool (the master has not acknowledged \

@@ -1,8 +1,8 @@
-//! Returns that are in no spool: refusals of jobs for which there is no room, and what the disk did not take.
+//! Returns that are not in the spool: refusals of jobs for which there is no room, and returns that the disk did not take.
 //!
-//! They wait in memory, within bounds, for a few senders. What finds no room here either, or what the master does not answer, is
-//! counted, and the master is told how many jobs got no answer: the event `salt/minion/<id>/jobs/unanswered` with their `number`
-//! and the first of their `jids`.
+//! They wait in memory, within bounds, for a few senders. A return that finds no room here either, or that the master does not
+//! acknowledge, is counted. The master then gets the event `salt/minion/<id>/jobs/unanswered` with the `number` of such jobs and the
+//! first of their `jids`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,19 +16,19 @@ use tracing::warn;
 use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
 
-/// Returns that wait: more than a master publishes in a second.
+/// Upper bound on waiting returns: more than a master publishes in a second.
 const MAX_WAITING: usize = 16_384;
-/// Their bytes.
+/// Upper bound on their bytes.
 const MAX_WAITING_BYTES: usize = 16 << 20;
-/// Under way at once, so that jobs that run have the other connections of the channel.
+/// Returns under way at once, so that jobs that run have the other connections of the channel.
 const SENDERS: usize = 6;
-/// A return that the master does not answer so often is given up.
+/// A return is given up after this many tries without a reply.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
-/// Jids that the event names.
+/// Upper bound on the jids in the event.
 const MAX_JIDS: usize = 100;
 
-/// Sends them.
+/// Sends the returns that are not in the spool.
 pub(super) struct Unspooled {
     masters: Masters,
     events: Arc<Events>,
@@ -42,7 +42,7 @@ struct State {
     waiting: VecDeque<Waiting>,
     bytes: usize,
     senders: usize,
-    /// Not answered, and not told yet.
+    /// The jobs without an answer that the master has not heard of.
     lost: Lost,
 }
 
@@ -81,10 +81,10 @@ impl Unspooled {
         Arc::new(Self { masters, events, state, empty, tasks })
     }
 
-    /// Sends a return of so many bytes when it is its turn.
+    /// Queues a return of this size.
     pub(super) fn send(self: &Arc<Self>, master: Option<Arc<str>>, load: Value, bytes: usize) {
         let mut state = self.state();
-        // One may have all the room, whatever its size.
+        // A single return may exceed the bound on bytes.
         let full = state.waiting.len() >= MAX_WAITING || state.bytes.saturating_add(bytes) > MAX_WAITING_BYTES;
         if full && !state.waiting.is_empty() {
             if state.lost.number == 0 {
@@ -98,7 +98,7 @@ impl Unspooled {
         self.start_sender(state);
     }
 
-    /// The master was just heard from: what it was not told yet it can be told now.
+    /// Sends the event about lost returns, if it is due: the minion has just signed in at its master.
     pub(super) fn master_is_back(self: &Arc<Self>) {
         let state = self.state();
         if state.lost.number > 0 {
@@ -106,7 +106,7 @@ impl Unspooled {
         }
     }
 
-    /// Waits until nothing waits and nothing is under way.
+    /// Waits until no return waits and none is under way.
     pub(super) async fn drained(&self) {
         loop {
             let emptied = self.empty.notified();
@@ -117,7 +117,7 @@ impl Unspooled {
         }
     }
 
-    /// How many wait.
+    /// The number of returns that wait.
     pub(super) fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
@@ -132,7 +132,7 @@ impl Unspooled {
         self.tasks.spawn(async move { while this.send_next().await {} });
     }
 
-    /// Sends one; whether there may be another. The last sender tells what was lost.
+    /// Sends one return and returns true if there may be another. The last sender reports the lost ones.
     async fn send_next(&self) -> bool {
         let next = {
             let mut state = self.state();
@@ -180,7 +180,7 @@ impl Unspooled {
         false
     }
 
-    /// Tells the master how many jobs got no answer; whether it heard.
+    /// Sends the event about lost returns. Returns false if the master did not get it.
     async fn report_lost(&self) -> bool {
         let lost = std::mem::take(&mut self.state().lost);
         let data = map([("number", Value::from(lost.number)), ("jids", list(lost.jids.iter().map(String::as_str)))]);
