@@ -207,8 +207,9 @@ async fn a_return_goes_only_to_the_master_that_asked() {
         &foreign,
         &map([("master", Value::from(crate::master::key(2).public().fingerprint())), ("load", load(&foreign))]),
     );
-    let minion = ready(&mut master, dir.path()).await;
+    let minion = start(dir.path(), &master, "").await;
     master.expect_return(&old).await;
+    master.subscribed().await;
     let own = master.publish("test.ping", vec![]);
     master.expect_return(&own).await;
     let began = std::time::Instant::now();
@@ -217,7 +218,6 @@ async fn a_return_goes_only_to_the_master_that_asked() {
     assert_eq!(spooled(dir.path()), 1);
 
     let minion = start(dir.path(), &master, "spool_max_count: 1").await;
-    master.expect_start().await;
     master.subscribed().await;
     let sent =
         |seen: &Seen| matches!(seen, Seen::Request { load, .. } if load.get_text("jid") == Some(foreign.as_str()));
