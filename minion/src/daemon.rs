@@ -18,13 +18,13 @@ use tracing::{error, info, warn};
 
 use crate::cli;
 use crate::config::MinionOpts;
-use crate::minion::{Control, Minion, MinionError, package_sandbox, sandbox_settings};
+use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox_settings};
 
-/// Two threads: the daemon waits for the network nearly all the time, and a sandbox's work is in other processes.
+/// Two threads: the daemon mostly waits for the network, and the sandbox works in other processes.
 const WORKER_THREADS: usize = 2;
-/// The settings that count at once, besides those of logs; of `sandbox` what [`Control::reload`] takes up.
+/// The settings that a reload takes up, besides those of logs. Of `sandbox`, it takes up what [`MinionControl::reload`] does.
 const LIVE: [&str; 1] = ["sandbox"];
-/// Those of `sandbox` that do not.
+/// The settings of `sandbox` that count from the next start.
 const LATER: [&str; 8] = [
     "user",
     "require_second_wall",
@@ -62,7 +62,7 @@ fn load(args: &DaemonArgs) -> Result<MinionOpts, ProcessError> {
         .map_err(|e| ProcessError::new(e.exit_code(), e.to_string()))
 }
 
-/// The folders a minion works in.
+/// The folders that a minion works in.
 fn own_folders(opts: &MinionOpts) -> [Folder; 2] {
     [Folder::private("pki_dir", &opts.pki_dir), Folder::new("cachedir", &opts.cachedir, 0o750)]
 }
@@ -74,7 +74,7 @@ fn start(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
     } else if args.daemon {
         return background::start(line.get(1..).unwrap_or_default());
     }
-    // While this is root still, if it is, and before there is a second thread.
+    // This comes before the change of user and before the second thread.
     let open_files = limits::raise_open_files(&opts.config);
     let mut given = Vec::new();
     if let Some(other) = user::other("salt-minion", &opts.user, args.user.is_some())? {
@@ -103,7 +103,7 @@ fn start(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
     runtime.shutdown_timeout(Duration::from_secs(1));
     result.map(|()| exit::OK).map_err(|e| {
         if args.background {
-            error!("{e}"); // there may be no terminal any more to read it on
+            error!("{e}"); // a minion in the background has no terminal to read this on
         }
         ProcessError::new(e.exit_code(), e.to_string())
     })
@@ -117,7 +117,7 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     let minion = Minion::prepare(opts, make_runtime).await?;
     let control = minion.control();
     let status = format!("{} of {}", now.id, now.master.request_endpoint());
-    // It may wait for its key to be accepted for days; what it needs of this host it has.
+    // The minion may wait for days until its key is accepted, but it needs nothing more of this host.
     service::ready(&status);
     tokio::spawn(service::watchdog());
     if args.background {
@@ -125,23 +125,23 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     }
     let profiler = Profiler::new(now.cachedir.join("profiles"));
     let (ask, asked) = tokio::sync::oneshot::channel::<()>();
-    // A task, and not this thread's own: what a publication leads to then stays on the thread that read it.
+    // In a task, so that the work on a publication stays on the thread that read it.
     let mut running = tokio::spawn(minion.run(async move {
         let _ = asked.await;
     }));
     loop {
         let told = tokio::select! {
-            ended = &mut running => return ended_with(ended),
+            ended = &mut running => return unwrap_panic(ended),
             told = signals.next() => told,
         };
         match told {
             Told::Stop => break,
             Told::Reload => {
                 service::reloading();
-                // Beside what runs: deciding on modules anew may take a moment.
-                let read = take_up(args, &now, &control);
+                // In parallel to the minion: deciding on modules again may take a moment.
+                let read = reload_config(args, &now, &control);
                 tokio::select! {
-                    ended = &mut running => return ended_with(ended),
+                    ended = &mut running => return unwrap_panic(ended),
                     read = read => now = read.unwrap_or(now),
                 }
                 service::ready(&status);
@@ -154,7 +154,7 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     service::stopping();
     let _ = ask.send(());
     tokio::select! {
-        ended = running => ended_with(ended),
+        ended = running => unwrap_panic(ended),
         () = signals.stop() => {
             warn!("asked to end a second time; ending now");
             Ok(())
@@ -162,17 +162,17 @@ async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
     }
 }
 
-/// A panic goes on as one.
-fn ended_with(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) -> Result<(), MinionError> {
+/// Passes a panic on.
+fn unwrap_panic(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) -> Result<(), MinionError> {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(_cancelled) => Ok(()),
     })
 }
 
-/// Reads the configuration again and takes up what can change while the minion runs; none where it cannot be used, and the one before
-/// stays.
-async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> Option<MinionOpts> {
+/// Reads the configuration again and applies what may change while the minion runs. Returns none if it cannot be used; then the present
+/// one stays.
+async fn reload_config(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl) -> Option<MinionOpts> {
     let read = || -> Result<_, String> {
         let opts = load(args).map_err(|e| e.to_string())?;
         let settings = sandbox_settings(&opts).map_err(|e| e.to_string())?;
@@ -186,7 +186,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> O
             return None;
         }
     };
-    // Files of keys may have changed where the configuration has not.
+    // Files of keys may have changed even if the configuration has not.
     let modules = control.reload(settings).await;
     reload::report(&before.config, &opts.config, &LIVE);
     let names = |names: &[brine_sandbox::ModuleName]| {
@@ -206,7 +206,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> O
     Some(opts)
 }
 
-/// Makes a profile, one at a time.
+/// Writes profiles, one at a time.
 struct Profiler {
     dir: PathBuf,
     alone: Arc<Semaphore>,
@@ -224,9 +224,9 @@ impl Profiler {
         };
         warn!("making a profile of the next {} s", profile::WINDOW.as_secs());
         let dir = self.dir.clone();
-        // Owned by nobody: it ends by itself, or with the process.
+        // This task ends by itself, or with the process.
         tokio::spawn(async move {
-            // What jobs take is in their returns.
+            // There are no timings: the returns of jobs have what they used.
             match profile::write("salt-minion", &dir, profile::WINDOW, &Timings::default()).await {
                 Ok(path) => warn!("the profile is in {}", path.display()),
                 Err(error) => error!("no profile: {} cannot be written: {error}", dir.display()),

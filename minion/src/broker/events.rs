@@ -6,7 +6,7 @@
 //! `data`, beside the `id` that it proved: a module cannot write another `id`.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brine_protocol::ids::EventTag;
@@ -15,7 +15,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::{Caller, EventsOp, HostError};
 use tokio::sync::Semaphore;
 
-use crate::connection::Channel;
+use crate::connection::{ChannelError, Masters};
 
 /// Events and mine data under way at once, of all jobs; each takes one of the channel's connections.
 const AT_ONCE: usize = 2;
@@ -31,14 +31,14 @@ const MAX_JOBS: usize = 4096;
 
 /// Tells the master what modules say.
 pub(super) struct Teller {
-    channel: Option<Arc<Channel>>,
+    masters: Masters,
     turns: Semaphore,
     rates: Mutex<Rates>,
 }
 
 impl Teller {
-    pub(super) fn new(channel: Option<Arc<Channel>>) -> Self {
-        Self { channel, turns: Semaphore::new(AT_ONCE), rates: Mutex::default() }
+    pub(super) fn new(masters: Masters) -> Self {
+        Self { masters, turns: Semaphore::new(AT_ONCE), rates: Mutex::default() }
     }
 
     pub(super) async fn fire(&self, caller: &Caller, op: EventsOp) -> Result<Value, HostError> {
@@ -64,18 +64,20 @@ impl Teller {
 
     /// Sends a load when it is its turn and the job is not too fast.
     pub(super) async fn tell(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
-        let Some(channel) = &self.channel else {
-            return Err(HostError::Failed(
-                "there is no master to tell: this runs without one (--local, file_client)".to_owned(),
-            ));
-        };
+        let untold = |e: ChannelError| HostError::Failed(format!("the master was not told: {e}"));
+        let channel = self.masters.asker(caller.job.master.as_deref()).map_err(|e| match e {
+            ChannelError::NoMaster => {
+                HostError::Failed("there is no master to tell: this runs without one (--local, file_client)".to_owned())
+            }
+            e => untold(e),
+        })?;
         if !self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(&caller.job.jid, Instant::now()) {
             return Err(HostError::Failed(format!(
                 "this job tells the master too much: at most {BURST} events and mine values at once and then {PER_SECOND} a second"
             )));
         }
         let _turn = self.turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
-        channel.request(load).await.map_err(|e| HostError::Failed(format!("the master was not told: {e}")))
+        channel.request(load).await.map_err(untold)
     }
 }
 

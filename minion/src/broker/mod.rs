@@ -28,12 +28,13 @@ use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::Channel;
-use crate::facts::{GrainsStore, PillarStore};
+use crate::connection::Masters;
 use crate::filecache::MAX_FILE;
 use crate::fileclient::FileClient;
+use crate::grains::GrainsStore;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
+use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
 use crate::runtime::Runtime;
 use disks::Disks;
@@ -56,8 +57,7 @@ pub(crate) struct Sources {
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) refresh: Arc<Refresh>,
-    /// None for `salt-call --local`.
-    pub(crate) channel: Option<Arc<Channel>>,
+    pub(crate) masters: Masters,
 }
 
 /// Answers modules.
@@ -81,12 +81,11 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Of this minion.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, channel } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
-        let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), MAX_FILE));
         Arc::new(Self {
-            files: Files::new(client, &opts.cachedir),
-            teller: Teller::new(channel),
+            files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
+            teller: Teller::new(masters),
             http: Http::new(Arc::clone(&resolver)),
             opts,
             grains,

@@ -6,7 +6,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_sandbox::{HostError, Names, PillarOp};
 
 use super::checked_key;
-use crate::facts::PillarStore;
+use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
 
 pub(super) async fn answer(

@@ -128,7 +128,7 @@ struct Refused {
 
 impl Refused {
     /// The option that was given, and why there is none such.
-    fn given(&self) -> Option<(&'static str, &'static str)> {
+    fn find_given(&self) -> Option<(&'static str, &'static str)> {
         let profiling = "what a call used is told by --metadata";
         let resources = "a minion here has no resources";
         let all = [
@@ -159,7 +159,7 @@ impl Refused {
 impl Flags {
     /// What the parser cannot say.
     pub(super) fn check(&self) -> Result<(), String> {
-        if let Some((option, why)) = self.refused.given() {
+        if let Some((option, why)) = self.refused.find_given() {
             return Err(format!("{option} is not offered: {why}"));
         }
         match &self.function {
@@ -195,8 +195,8 @@ impl Flags {
         set
     }
 
-    /// What is kept with the job, and what runs it is told of it: `metadata`, `executor_opts`.
-    pub(super) fn of_the_job(&self) -> Vec<(&'static str, Value)> {
+    /// The job's options: `metadata`, which is kept with it, and `executor_opts`, which its run obeys.
+    pub(super) fn job_options(&self) -> Vec<(&'static str, Value)> {
         let said = [("metadata", &self.set_metadata), ("executor_opts", &self.executor_opts)];
         said.into_iter().filter_map(|(name, text)| Some((name, yamlify(text.as_deref()?)))).collect()
     }

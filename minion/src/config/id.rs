@@ -63,7 +63,7 @@ pub(super) fn find(config: &Config, given: Option<&str>) -> Result<(MinionId, Id
 }
 
 fn from_host(config: &Config) -> String {
-    let names = crate::grains::host_names();
+    let names = crate::host_names::host_names();
     let mut id = if names.fqdn.starts_with("localhost") { names.host_name } else { names.fqdn };
     let on = |key: &str| config.value(key).and_then(brine_protocol::value::Value::as_bool) == Some(true);
     if on("minion_id_lowercase") {

@@ -18,8 +18,6 @@ use brine_zmtp::{Backoff, Endpoint, Heartbeat, Keepalive};
 pub use id::IdSource;
 pub use package::{Package, PackageError};
 
-use crate::returns::SpoolLimits;
-
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OptsError {
@@ -197,6 +195,21 @@ pub struct ReturnOpts {
     pub retry: (Duration, Duration),
     /// `spool_max_bytes`, `spool_max_count`
     pub limits: SpoolLimits,
+}
+
+/// How much the spool may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct SpoolLimits {
+    /// Bytes of all files. The default, 256 MiB, is 64 returns of the largest output a job may have.
+    pub max_bytes: u64,
+    /// Files. The default, 10,000, is what a minion collects in a day of a job every nine seconds without its master.
+    pub max_count: usize,
+}
+
+impl Default for SpoolLimits {
+    fn default() -> Self {
+        Self { max_bytes: 256 * 1024 * 1024, max_count: 10_000 }
+    }
 }
 
 /// Which events are sent by themselves.

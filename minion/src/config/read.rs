@@ -9,8 +9,8 @@ use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, ValueExt};
 use brine_zmtp::{Backoff, Heartbeat, Keepalive};
 
+use super::SpoolLimits;
 use super::{AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id};
-use crate::returns::SpoolLimits;
 
 impl MinionOpts {
     /// Reads `<conf_dir>/minion` and what belongs to it. `id` comes from the command line.

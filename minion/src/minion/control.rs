@@ -1,4 +1,4 @@
-//! What can be asked of a minion while it runs, and told: by signals, for whoever is on its host.
+//! A handle to a running minion, for signals of this host's users.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use brine_daemon::profile;
 use brine_protocol::value::ValueExt;
 use brine_sandbox::{Reloaded, Settings};
 
-use crate::connection::Channel;
+use crate::connection::Masters;
 use crate::jobs::{Jobs, ProcDir};
-use crate::returns::Returns;
+use crate::returns::ReturnSender;
 use crate::runtime::Runtime;
 
-/// Jobs that a dump names; there may be a thousand.
+/// Upper bound on the jobs in a dump; there may be a thousand.
 const JOBS_NAMED: usize = 50;
 
-/// A hold on the parts of a running minion.
+/// A handle to the parts of a running minion.
 #[derive(Clone)]
-pub struct Control {
+pub struct MinionControl {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) procs: Arc<ProcDir>,
-    pub(crate) channel: Arc<Channel>,
-    pub(crate) returns: Arc<Returns>,
+    pub(crate) masters: Masters,
+    pub(crate) returns: Arc<ReturnSender>,
     pub(crate) jobs: Arc<Jobs>,
 }
 
-impl Control {
-    /// Takes up what the owner of this host says of modules now: grants, keys, revocations, limits.
+impl MinionControl {
+    /// Applies the owner's present settings of modules: grants, keys, revocations, limits.
     pub async fn reload(&self, settings: Settings) -> Reloaded {
         self.runtime.reload(settings).await
     }
 
-    /// Writes tasks and queues to the log, at a level that is seen: somebody asked.
+    /// Writes tasks and queues to the log, at a level that is always shown, because a user asked for them.
     pub fn dump(&self) {
         for line in self.lines() {
             tracing::warn!("{line}");
@@ -39,7 +39,11 @@ impl Control {
 
     fn lines(&self) -> Vec<String> {
         let (calls, executors) = self.runtime.load();
-        let connected = if self.channel.live().is_some() { "signed in" } else { "not signed in" };
+        let connected = if self.masters.preferred().is_ok_and(|channel| channel.current_sign_in().is_some()) {
+            "signed in"
+        } else {
+            "not signed in"
+        };
         let mut lines = vec![
             format!("state of salt-minion: {}", profile::runtime_line()),
             format!("master: {connected}; {} returns wait for it", self.returns.waiting()),

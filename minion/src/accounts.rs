@@ -1,27 +1,16 @@
-//! Names of users and groups, and folders that are the minion's alone.
+//! Names of users and groups.
 
-use std::io;
-use std::path::Path;
-
-/// `/etc/passwd` and `/etc/group` of a large site.
+/// Upper bound on the bytes of `/etc/passwd` and `/etc/group`: those of a large site.
 const MAX_ACCOUNTS_BYTES: u64 = 16 * 1024 * 1024;
-
-/// Makes a folder that only its owner enters, or makes one so that was there: what lies in it is taken for this program's
-/// own words.
-pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
-}
 
 /// The name of a user, from `/etc/passwd`.
 pub(crate) fn user_name(uid: u32) -> Option<String> {
-    account("/etc/passwd", |fields| {
+    find_account("/etc/passwd", |fields| {
         fields.get(2)?.parse().ok().filter(|n: &u32| *n == uid).map(|_| fields[0].to_owned())
     })
 }
 
-/// Who runs this, as Salt says it of who calls functions at a terminal: `sudo_NAME` for root by sudo.
+/// The user that runs this program, in Salt's form for calls at a terminal: `sudo_NAME` for root by sudo.
 pub(crate) fn own_name() -> String {
     let uid = rustix::process::getuid().as_raw();
     match (std::env::var("SUDO_USER"), user_name(uid)) {
@@ -33,13 +22,13 @@ pub(crate) fn own_name() -> String {
 
 /// The name of a group, from `/etc/group`.
 pub(crate) fn group_name(gid: u32) -> Option<String> {
-    account("/etc/group", |fields| {
+    find_account("/etc/group", |fields| {
         fields.get(2)?.parse().ok().filter(|n: &u32| *n == gid).map(|_| fields[0].to_owned())
     })
 }
 
-fn account<T>(file: &str, mut pick: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
-    let text = crate::grains::read_text(file, MAX_ACCOUNTS_BYTES)?;
+fn find_account<T>(file: &str, mut pick: impl FnMut(&[&str]) -> Option<T>) -> Option<T> {
+    let text = crate::text_file::read_text(file, MAX_ACCOUNTS_BYTES)?;
     text.lines().find_map(|line| {
         let fields: Vec<&str> = line.split(':').collect();
         if fields.len() < 3 { None } else { pick(&fields) }

@@ -1,9 +1,8 @@
 //! The highest serial seen under a publish key, kept across restarts of the minion.
 //!
-//! A serial that was seen is not taken again (PROTOCOL §4). Salt forgets it with the process, so that whatever was recorded on
-//! the network can be replayed to a minion that was restarted. One small file closes that: `cachedir/serial` holds the
-//! publish key's hash and the serial. It is written in place without syncing: what a power failure takes is a window of
-//! a few seconds, and a process that is killed loses nothing.
+//! A serial that was seen is not accepted again (PROTOCOL §4). Salt forgets the serial when the process ends, so that recordings can be
+//! replayed to a restarted minion. The small file `cachedir/serial` prevents that: it holds the hash of the publish key and the serial.
+//! It is written in place without syncing: a power failure loses a few seconds, and the end of the process loses nothing.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +14,7 @@ use sha2::{Digest, Sha256};
 
 const RECORD: usize = 32 + 8;
 
-/// The file.
+/// The file `cachedir/serial`.
 #[derive(Debug)]
 pub(super) struct SerialFile {
     file: File,
@@ -37,7 +36,7 @@ impl SerialFile {
         if hash != fingerprint(key) { 0 } else { serial.try_into().map_or(0, u64::from_be_bytes) }
     }
 
-    /// Keeps it.
+    /// Writes the highest serial seen under this key.
     pub(super) fn keep(&self, key: &AesKey, serial: u64) -> io::Result<()> {
         let mut record = [0; RECORD];
         record[..32].copy_from_slice(&fingerprint(key));
@@ -46,7 +45,7 @@ impl SerialFile {
     }
 }
 
-/// Says which key it was without helping to find it: the key has 448 random bits.
+/// A hash that identifies the key without revealing it: the key has 448 random bits.
 fn fingerprint(key: &AesKey) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"brine publish key");

@@ -1,31 +1,31 @@
-//! Lines in the log about what was refused: some, then how many more. Who sends rubbish must not fill the disk with it.
+//! Limits the lines in the log about refused publications, so that a flood of them does not fill the disk.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Lines ...
+/// Upper bound on lines ...
 const MAX_LINES: u32 = 10;
 /// ... within this time.
 const WINDOW: Duration = Duration::from_secs(10);
 
 /// Counts lines of one kind.
 #[derive(Debug, Default)]
-pub(super) struct Complaints {
+pub(super) struct LogLimit {
     began: Option<Instant>,
     said: u32,
     unsaid: u64,
 }
 
-/// Whether this one is said, and how many were not since the last one that was.
+/// Whether to write this line, and how many lines were left out since the last written one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) say: bool,
     pub(super) unsaid: u64,
 }
 
-impl Complaints {
-    pub(super) fn turn(&mut self, now: Instant) -> Turn {
+impl LogLimit {
+    pub(super) fn count_line(&mut self, now: Instant) -> Turn {
         if self.began.is_none_or(|began| now - began > WINDOW) {
             (self.began, self.said) = (Some(now), 0);
         }
@@ -44,11 +44,11 @@ mod tests {
 
     #[test]
     fn a_flood_of_refusals_is_some_lines_and_a_sum() {
-        let (mut complaints, now) = (Complaints::default(), Instant::now());
-        let said = (0..1000).filter(|_| complaints.turn(now).say).count();
+        let (mut log_limit, now) = (LogLimit::default(), Instant::now());
+        let said = (0..1000).filter(|_| log_limit.count_line(now).say).count();
         assert_eq!(said, 10);
         let later = now + WINDOW + Duration::from_millis(1);
-        assert_eq!(complaints.turn(later), Turn { say: true, unsaid: 990 });
-        assert_eq!(complaints.turn(later), Turn { say: true, unsaid: 0 });
+        assert_eq!(log_limit.count_line(later), Turn { say: true, unsaid: 990 });
+        assert_eq!(log_limit.count_line(later), Turn { say: true, unsaid: 0 });
     }
 }

@@ -1,10 +1,10 @@
-//! Jids this minion has seen: a job that arrives twice runs once.
+//! The jids that this minion has seen, so that a job that arrives twice runs once.
 
 use std::collections::{HashSet, VecDeque};
 
 use brine_protocol::ids::Jid;
 
-/// The last jids, as many as `minion_jid_queue_hwm`.
+/// The last jids; `minion_jid_queue_hwm` bounds their number.
 #[derive(Debug)]
 pub(crate) struct SeenJids {
     order: VecDeque<Jid>,

@@ -1,16 +1,19 @@
-//! A job's own time: `executor_opts: {timeout: 5}` of the publication (`salt --executor-opts`). It only ever lowers what the
-//! owner's limits allow.
+//! A job's own timeout: `executor_opts: {timeout: 5}` of the publication (`salt --executor-opts`). It can only lower the owner's
+//! limits.
 
 use std::time::Duration;
 
 use brine_protocol::value::{Value, ValueExt};
 
 const KEY: &str = "executor_opts";
-/// A day; what is longer than any limit changes nothing.
+/// A day. No limit is longer, so a longer timeout changes nothing.
 const MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// The time that a job's load allows it, if it says; or why that cannot be read. Options of other executors are theirs.
-pub(crate) fn of(load: &Value) -> Result<Option<Duration>, String> {
+/// The timeout in a job's load, if there is one. Options of Salt's other executors are ignored.
+///
+/// # Errors
+/// A sentence for the job's return when the timeout cannot be read.
+pub(crate) fn parse(load: &Value) -> Result<Option<Duration>, String> {
     match load.get(KEY).and_then(|opts| opts.get("timeout")).filter(|timeout| !timeout.is_nil()) {
         None => Ok(None),
         Some(said) => read(said).map(Some).ok_or_else(|| {
@@ -47,7 +50,7 @@ mod tests {
     use brine_protocol::value::{map, text};
 
     fn said(timeout: impl Into<Value>) -> Result<Option<Duration>, String> {
-        of(&map([(KEY, map([("timeout", timeout)]))]))
+        parse(&map([(KEY, map([("timeout", timeout)]))]))
     }
 
     #[test]
@@ -68,7 +71,7 @@ mod tests {
         for load in
             [map([(KEY, Value::Nil)]), map([(KEY, map([("splaytime", 3)]))]), map([(KEY, "x")]), map([("a", 1)])]
         {
-            assert_eq!(of(&load), Ok(None), "{load}");
+            assert_eq!(parse(&load), Ok(None), "{load}");
         }
         let wrong =
             [Value::from(0), Value::from(-1), Value::from(true), Value::from(f64::NAN), Value::from(f64::INFINITY)];

@@ -1,36 +1,37 @@
-//! How fast a file has to come. A server that answers each request in time, with next to nothing in it, would otherwise hold who waits
-//! for the file without end.
+//! The lowest rate at which a file may come. Without it, a server that answers each request in time but with few bytes could delay a job
+//! without end.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Any file may take so long ...
+/// Time that any file may take ...
 const GRACE: Duration = Duration::from_secs(30);
-/// ... and then as long as it needs at so many bytes a second: one piece of Salt's 256 KiB in the 60 s of `request_channel_timeout`.
+/// ... beside the time that it needs at this many bytes a second: one piece of Salt's 256 KiB within the 60 s of
+/// `request_channel_timeout`.
 const MIN_RATE: u64 = 4096;
-/// No file takes longer. What came of a module is kept, and the next fetch goes on there.
+/// Upper bound on the time for a file. The part of a module that came is kept for the next fetch.
 const MAX_TIME: Duration = Duration::from_secs(3600);
-/// Pieces of any size ...
+/// Pieces that may have any size ...
 const FREE_PIECES: u64 = 64;
-/// ... beside those of at least so many bytes. Salt's `file_buffer_size` is 262144; a piece costs a request.
+/// ... beside those with at least this many bytes. Salt's `file_buffer_size` is 262144; each piece costs a request.
 const MIN_PIECE: u64 = 512;
 
-/// Watches one fetch.
+/// Measures one fetch.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct TransferRate {
     began: Instant,
     bytes: u64,
     pieces: u64,
 }
 
-impl Pace {
+impl TransferRate {
     pub(super) fn begin() -> Self {
         Self { began: Instant::now(), bytes: 0, pieces: 0 }
     }
 
-    /// A piece came. The error says why no further ones are asked for.
-    pub(super) fn came(&mut self, bytes: usize) -> Result<(), String> {
+    /// Counts a piece. The error says why no further pieces are fetched.
+    pub(super) fn add_piece(&mut self, bytes: usize) -> Result<(), String> {
         self.bytes += bytes as u64;
         self.pieces += 1;
         self.judge(self.began.elapsed())
@@ -62,14 +63,14 @@ mod tests {
     use super::*;
 
     fn after(seconds: u64, bytes: u64, pieces: u64) -> Result<(), String> {
-        Pace { began: Instant::now(), bytes, pieces }.judge(Duration::from_secs(seconds))
+        TransferRate { began: Instant::now(), bytes, pieces }.judge(Duration::from_secs(seconds))
     }
 
     #[test]
     fn slow_links_are_fast_enough_and_a_byte_a_piece_is_not() {
         for (seconds, bytes, pieces) in [
             (29, 1, 1),           // a small file, late
-            (0, 64, 64),          // a small one in bytes
+            (0, 64, 64),          // a file of few bytes
             (3000, 16 << 20, 64), // 5.6 kB a second
             (60, 256 << 10, 1),   // one whole piece in all the time of a request
             (5, 1_000_000, 1000), // a small file_buffer_size

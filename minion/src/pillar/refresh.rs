@@ -1,14 +1,15 @@
-//! The pillar: asked for at start, after each connection and when a job wants it, with the grains that the master compiles it
-//! by (PROTOCOL §6.4) and keeps for targets.
+//! The minion asks for its pillar at start, after each connection and when a job wants it. It sends its grains along: the master
+//! compiles the pillar from them (PROTOCOL §6.4) and keeps them for targets.
 
 use std::sync::Arc;
 
 use brine_protocol::value::{Value, empty_map, map};
 use tracing::{debug, warn};
 
+use super::store::PillarStore;
 use crate::config::MinionOpts;
-use crate::connection::{Channel, ChannelError};
-use crate::facts::{GrainsStore, PillarStore};
+use crate::connection::{ChannelError, Masters};
+use crate::grains::GrainsStore;
 
 /// Why there is no new pillar.
 #[derive(Debug, thiserror::Error)]
@@ -16,33 +17,33 @@ pub enum PillarError {
     /// `salt-call --local`
     #[error("there is no master to ask for the pillar: this runs without one (--local, file_client)")]
     NoMaster,
-    /// The master was asked in vain.
+    /// The master did not send one.
     #[error("the master gave no pillar: {0}")]
     Channel(#[from] ChannelError),
-    /// What it sent.
+    /// The master sent something else.
     #[error("the master's pillar is no dict")]
     NoDict,
 }
 
-/// Has what the minion knows of itself made anew.
+/// Refreshes the grains and the pillar.
 pub struct Refresh {
     opts: Arc<MinionOpts>,
-    channel: Option<Arc<Channel>>,
+    masters: Masters,
     grains: Arc<GrainsStore>,
     pillar: Arc<PillarStore>,
-    /// Of jobs: one at a time, since each costs the master the compiling of a pillar.
+    /// One job at a time, because each request makes the master compile a pillar.
     turn: tokio::sync::Mutex<()>,
 }
 
 impl Refresh {
-    /// Without a channel there is no pillar to be had.
+    /// Makes the refresher; it asks the preferred of these masters.
     pub fn new(
         opts: Arc<MinionOpts>,
-        channel: Option<Arc<Channel>>,
+        masters: Masters,
         grains: Arc<GrainsStore>,
         pillar: Arc<PillarStore>,
     ) -> Arc<Self> {
-        Arc::new(Self { opts, channel, grains, pillar, turn: tokio::sync::Mutex::default() })
+        Arc::new(Self { opts, masters, grains, pillar, turn: tokio::sync::Mutex::default() })
     }
 
     /// Collects the grains again.
@@ -52,6 +53,9 @@ impl Refresh {
     }
 
     /// Asks for the pillar and keeps it.
+    ///
+    /// # Errors
+    /// When the master sends no pillar.
     pub async fn pillar(&self) -> Result<(), PillarError> {
         let fresh = self.ask().await?;
         self.pillar.replace(fresh);
@@ -66,7 +70,10 @@ impl Refresh {
         }
     }
 
-    /// What a job asked for: grains first, since the pillar is made from them.
+    /// Refreshes what a job asked for: grains first, because the master compiles the pillar from them.
+    ///
+    /// # Errors
+    /// When the master sends no pillar.
     pub async fn for_job(&self, grains: bool, pillar: bool) -> Result<(), PillarError> {
         let _one_at_a_time = self.turn.lock().await;
         if grains {
@@ -75,14 +82,17 @@ impl Refresh {
         if pillar { self.pillar().await } else { Ok(()) }
     }
 
-    /// A pillar that the master makes now, for one job; the one that the minion keeps stays.
+    /// Asks for a pillar for one job; the pillar that the minion keeps stays.
+    ///
+    /// # Errors
+    /// When the master sends no pillar.
     pub async fn pillar_for_job(&self) -> Result<Value, PillarError> {
         let _one_at_a_time = self.turn.lock().await;
         self.ask().await
     }
 
     async fn ask(&self) -> Result<Value, PillarError> {
-        let channel = self.channel.as_ref().ok_or(PillarError::NoMaster)?;
+        let channel = self.masters.preferred().map_err(|_| PillarError::NoMaster)?;
         let setting = |key: &str| self.opts.config.value(key).cloned().unwrap_or(Value::Nil);
         let load = map([
             ("cmd", Value::from("_pillar")),

@@ -1,23 +1,30 @@
-//! Small files that come and go by the thousand: a name in a folder each, and below it always the same few files.
+//! Small files that are made and removed by the thousand, reused below changing names.
 //!
-//! A file system pays more for making and removing a file than for all that is done with it in between: ext4 looks at every inode
-//! that was freed within the last seconds before it gives out the next one, so that a minion with many jobs a second spent most of
-//! its time there. A file that is removed here is renamed into a folder of spare ones, and renamed back when one is made.
+//! Making and removing a file costs a file system more than all that happens in between: before ext4 reuses an inode, it looks at every
+//! inode that was freed within the last seconds, and a minion with many jobs a second spent most of its time there. So a removed file is
+//! renamed into a folder of spare files, and renamed back when a file is made.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Spare files. As many as there are jobs at once on a busy minion; more are made and removed as usual.
+/// Upper bound on spare files: the jobs at once of a busy minion. Further files are made and removed as usual.
 const MAX_SPARE: usize = 128;
-/// One block of every file system that is in use. A larger file is neither kept nor made of a spare one: a power failure could leave it
-/// half of what it was before and half of what it is now, and what is in one block is all of one time.
+/// One block of every file system in use. Larger files are neither kept nor made from spare ones: after a power failure, such a file
+/// could have half of its old and half of its new content. One block is always all old or all new.
 const MAX_SPARE_BYTES: usize = 4096;
 
-/// The spare files, in a folder of their own beside those that they are for.
+/// Makes a folder private to its owner, because the minion trusts what lies in it.
+pub(crate) fn private_dir(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o700))
+}
+
+/// The spare files for one folder, in a folder of their own.
 #[derive(Debug)]
-pub(crate) struct Recycled {
+pub(crate) struct SpareFiles {
     dir: PathBuf,
     spare: Mutex<Spare>,
 }
@@ -28,18 +35,21 @@ struct Spare {
     next: u64,
 }
 
-impl Recycled {
-    /// For files in `dir`: the spare ones are in `DIR.spare`, which is this program's alone, and have the process's id in their names,
-    /// for a minion and `salt-call` both may be here. What ended processes left there goes.
+impl SpareFiles {
+    /// Opens `DIR.spare`, the spare files for `DIR`. Their names have the process's id, because a minion and `salt-call` may use the
+    /// folder at once. Removes the files of processes that have ended.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, made private or read.
     pub(crate) fn open(dir: &Path) -> io::Result<Self> {
         let mut name = dir.file_name().unwrap_or_default().to_owned();
         name.push(".spare");
         let dir = dir.with_file_name(name);
-        crate::process::private_dir(&dir)?;
+        private_dir(&dir)?;
         for entry in fs::read_dir(&dir)? {
             let entry = entry?;
             let pid = entry.file_name().to_str().and_then(|name| name.split_once('-')?.0.parse::<u32>().ok());
-            // The own id can be found here in a container, where it is the same at every start.
+            // In a container, this process may have the same pid as an ended one.
             if pid.is_some_and(|pid| pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()) {
                 let _ = fs::remove_file(entry.path());
             }
@@ -47,8 +57,11 @@ impl Recycled {
         Ok(Self { dir, spare: Mutex::default() })
     }
 
-    /// Makes a file with this content, 0600, on the same file system. There is none of that name before. It is whole when it is
-    /// there, but is not synced: what is found after a power failure may be an earlier content of the same file.
+    /// Makes a file with this content and mode 0600; the name must be new. The file appears whole, but is not synced: after a power
+    /// failure it may have an earlier content.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub(crate) fn create(&self, path: &Path, content: &[u8]) -> io::Result<()> {
         let put = |draft: PathBuf| {
             let written = write(&draft, content).and_then(|()| fs::rename(&draft, path));
@@ -57,12 +70,15 @@ impl Recycled {
         let spare = if content.len() <= MAX_SPARE_BYTES { self.spare().files.pop() } else { None };
         match spare.map(put) {
             Some(Ok(())) => Ok(()),
-            // Somebody put something else there, or took it away.
+            // The spare file was taken away or replaced.
             Some(Err(_)) | None => put(self.name()),
         }
     }
 
     /// Removes a file of `size` bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be renamed or removed.
     pub(crate) fn remove(&self, path: &Path, size: usize) -> io::Result<()> {
         let full = self.spare().files.len() >= MAX_SPARE;
         if full || size > MAX_SPARE_BYTES {
@@ -74,7 +90,7 @@ impl Recycled {
         Ok(())
     }
 
-    /// A name that no spare file has.
+    /// A name for one more spare file.
     fn name(&self) -> PathBuf {
         let mut spare = self.spare();
         spare.next += 1;
@@ -101,7 +117,7 @@ mod tests {
     fn a_removed_file_is_the_next_one_and_says_nothing_of_before() {
         use std::os::unix::fs::{MetadataExt, PermissionsExt};
         let dir = tempfile::tempdir().unwrap();
-        let files = Recycled::open(&dir.path().join("files")).unwrap();
+        let files = SpareFiles::open(&dir.path().join("files")).unwrap();
         let path = |name: &str| dir.path().join(name);
         files.create(&path("one"), b"a long content").unwrap();
         let inode = fs::metadata(path("one")).unwrap().ino();
@@ -118,7 +134,7 @@ mod tests {
     fn a_file_of_several_blocks_is_never_made_of_another() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
-        let files = Recycled::open(&dir.path().join("files")).unwrap();
+        let files = SpareFiles::open(&dir.path().join("files")).unwrap();
         let (small, large) = (dir.path().join("small"), dir.path().join("large"));
         files.create(&small, b"x").unwrap();
         let inode = fs::metadata(&small).unwrap().ino();
@@ -134,7 +150,7 @@ mod tests {
     fn spare_files_are_few_and_small_and_go_with_the_process() {
         let dir = tempfile::tempdir().unwrap();
         let spare = dir.path().join("files.spare");
-        let files = Recycled::open(&dir.path().join("files")).unwrap();
+        let files = SpareFiles::open(&dir.path().join("files")).unwrap();
         let path = |n: usize| dir.path().join(n.to_string());
         let count = || fs::read_dir(&spare).unwrap().count();
         for n in 0..MAX_SPARE + 9 {
@@ -148,7 +164,7 @@ mod tests {
         files.remove(&path(0), MAX_SPARE_BYTES + 1).unwrap();
         assert_eq!(count(), MAX_SPARE - 1);
         fs::write(spare.join("1-1"), "of a process that is there").unwrap();
-        Recycled::open(&dir.path().join("files")).unwrap();
+        SpareFiles::open(&dir.path().join("files")).unwrap();
         assert_eq!(count(), 1);
     }
 }

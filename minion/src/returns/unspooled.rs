@@ -1,8 +1,8 @@
-//! Returns that are in no spool: refusals of jobs for which there is no room, and what the disk did not take.
+//! Returns that are not in the spool: refusals of jobs for which there is no room, and returns that the disk did not take.
 //!
-//! They wait in memory, within bounds, for a few senders. What finds no room here either, or what the master does not answer, is
-//! counted, and the master is told how many jobs got no answer: the event `salt/minion/<id>/jobs/unanswered` with their `number`
-//! and the first of their `jids`.
+//! They wait in memory, within bounds, for a few senders. A return that finds no room here either, or that the master does not
+//! acknowledge, is counted. The master then gets the event `salt/minion/<id>/jobs/unanswered` with the `number` of such jobs and the
+//! first of their `jids`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,24 +13,24 @@ use tokio::sync::Notify;
 use tokio_util::task::TaskTracker;
 use tracing::warn;
 
-use crate::connection::{Channel, ChannelError};
+use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
 
-/// Returns that wait: more than a master publishes in a second.
+/// Upper bound on waiting returns: more than a master publishes in a second.
 const MAX_WAITING: usize = 16_384;
-/// Their bytes.
+/// Upper bound on their bytes.
 const MAX_WAITING_BYTES: usize = 16 << 20;
-/// Under way at once, so that the rest of the channel's connections is there for jobs that run.
+/// Returns under way at once, so that jobs that run have the other connections of the channel.
 const SENDERS: usize = 6;
-/// A return that the master does not answer so often is given up.
+/// A return is given up after this many tries without a reply.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
-/// Jids that the event names.
+/// Upper bound on the jids in the event.
 const MAX_JIDS: usize = 100;
 
-/// Sends them.
-pub(super) struct Unkept {
-    channel: Arc<Channel>,
+/// Sends the returns that are not in the spool.
+pub(super) struct Unspooled {
+    masters: Masters,
     events: Arc<Events>,
     state: Mutex<State>,
     empty: Notify,
@@ -42,11 +42,12 @@ struct State {
     waiting: VecDeque<Waiting>,
     bytes: usize,
     senders: usize,
-    /// Not answered, and not told yet.
+    /// The jobs without an answer that the master has not heard of.
     lost: Lost,
 }
 
 struct Waiting {
+    master: Option<Arc<str>>,
     load: Value,
     bytes: usize,
     tries: u32,
@@ -74,16 +75,16 @@ impl Lost {
     }
 }
 
-impl Unkept {
-    pub(super) fn new(channel: Arc<Channel>, events: Arc<Events>) -> Arc<Self> {
+impl Unspooled {
+    pub(super) fn new(masters: Masters, events: Arc<Events>) -> Arc<Self> {
         let (state, empty, tasks) = (Mutex::default(), Notify::new(), TaskTracker::new());
-        Arc::new(Self { channel, events, state, empty, tasks })
+        Arc::new(Self { masters, events, state, empty, tasks })
     }
 
-    /// Sends a return of so many bytes when it is its turn.
-    pub(super) fn send(self: &Arc<Self>, load: Value, bytes: usize) {
+    /// Queues a return of this size.
+    pub(super) fn send(self: &Arc<Self>, master: Option<Arc<str>>, load: Value, bytes: usize) {
         let mut state = self.state();
-        // One may have all the room, whatever its size.
+        // A single return may exceed the bound on bytes.
         let full = state.waiting.len() >= MAX_WAITING || state.bytes.saturating_add(bytes) > MAX_WAITING_BYTES;
         if full && !state.waiting.is_empty() {
             if state.lost.number == 0 {
@@ -92,12 +93,12 @@ impl Unkept {
             state.lost.add(&load);
         } else {
             state.bytes += bytes;
-            state.waiting.push_back(Waiting { load, bytes, tries: TRIES });
+            state.waiting.push_back(Waiting { master, load, bytes, tries: TRIES });
         }
         self.start_sender(state);
     }
 
-    /// The master was just heard from: what it was not told yet it can be told now.
+    /// Sends the event about lost returns, if it is due: the minion has just signed in at its master.
     pub(super) fn master_is_back(self: &Arc<Self>) {
         let state = self.state();
         if state.lost.number > 0 {
@@ -105,7 +106,7 @@ impl Unkept {
         }
     }
 
-    /// Waits until nothing waits and nothing is under way.
+    /// Waits until no return waits and none is under way.
     pub(super) async fn drained(&self) {
         loop {
             let emptied = self.empty.notified();
@@ -116,7 +117,7 @@ impl Unkept {
         }
     }
 
-    /// How many wait.
+    /// The number of returns that wait.
     pub(super) fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
@@ -131,24 +132,28 @@ impl Unkept {
         self.tasks.spawn(async move { while this.send_next().await {} });
     }
 
-    /// Sends one; whether there may be another. The last sender tells what was lost.
+    /// Sends one return and returns true if there may be another. The last sender reports the lost ones.
     async fn send_next(&self) -> bool {
         let next = {
             let mut state = self.state();
             let next = state.waiting.pop_front();
             match &next {
                 Some(next) => state.bytes -= next.bytes,
-                None if state.senders > 1 || state.lost.number == 0 => return self.ends(state),
+                None if state.senders > 1 || state.lost.number == 0 => return self.end_sender(state),
                 None => {}
             }
             next
         };
         let Some(mut next) = next else {
-            let told = self.tell().await;
+            let told = self.report_lost().await;
             let state = self.state();
-            return if told || !state.waiting.is_empty() { true } else { self.ends(state) };
+            return if told || !state.waiting.is_empty() { true } else { self.end_sender(state) };
         };
-        match self.channel.request(next.load.clone()).await {
+        let answer = match self.masters.asker(next.master.as_deref()) {
+            Ok(channel) => channel.request(next.load.clone()).await,
+            Err(e) => Err(e),
+        };
+        match answer {
             Ok(_) => {}
             Err(e @ ChannelError::Refused(_)) => warn!("the master did not take a refusal: {e}"),
             Err(e) if next.tries > 1 => {
@@ -167,7 +172,7 @@ impl Unkept {
         true
     }
 
-    fn ends(&self, mut state: MutexGuard<'_, State>) -> bool {
+    fn end_sender(&self, mut state: MutexGuard<'_, State>) -> bool {
         state.senders -= 1;
         if state.senders == 0 {
             self.empty.notify_waiters();
@@ -175,12 +180,12 @@ impl Unkept {
         false
     }
 
-    /// Tells the master how many jobs got no answer; whether it heard.
-    async fn tell(&self) -> bool {
+    /// Sends the event about lost returns. Returns false if the master did not get it.
+    async fn report_lost(&self) -> bool {
         let lost = std::mem::take(&mut self.state().lost);
         let data = map([("number", Value::from(lost.number)), ("jids", list(lost.jids.iter().map(String::as_str)))]);
         warn!("{} jobs were refused without an answer", lost.number);
-        match self.events.try_tell_own("jobs/unanswered", data).await {
+        match self.events.try_send_own("jobs/unanswered", data).await {
             Ok(()) => true,
             Err(e) => {
                 warn!("the master could not be told how many jobs got no answer; it will be when it is back: {e}");

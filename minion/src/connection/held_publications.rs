@@ -1,9 +1,9 @@
 //! Publications of the master that the present publish key does not open: the first ones of a new key, or recordings of an old one.
 //!
-//! Anybody on the network can play recordings back, and only the master knows which key is in use, so that it has to be asked. One
-//! authentication decides on all publications that came before it. Until then they are held, so that what a new key was made for is
-//! not lost. How often the master is asked in vain is bounded. What is known to be old leads to nothing: what an earlier
-//! key opens, and what an authentication has already been made for.
+//! Anybody on the network can replay recordings, and only the master knows which key is in use, so the minion has to ask. One
+//! authentication decides on all publications that came before it. Until then they are held, so that no publication of a new key is
+//! lost. The rate of questions that show no new key is bounded. A publication that is known to be old is dropped at once: an earlier key
+//! opens it, or an authentication has already decided on it.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -13,20 +13,20 @@ use brine_protocol::publication::Sealed;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-/// Authentications that may follow each other though the key is the same as before ...
+/// Authentications in a row that may show no new key ...
 const VAIN_BURST: u32 = 3;
-/// ... then one in so long. It is also how long recordings can delay the jobs of a new key: less than `salt` waits for returns.
+/// ... then one within this time. Recordings can delay the jobs of a new key by as much, which is less than `salt` waits for returns.
 const VAIN_INTERVAL: Duration = Duration::from_secs(4);
-/// Publications held at once: more than a master publishes within [`VAIN_INTERVAL`].
+/// Upper bound on held publications: more than a master publishes within [`VAIN_INTERVAL`].
 const MAX_HELD: usize = 8192;
-/// Their bytes. One publication may have all of them.
+/// Upper bound on their bytes. One publication may have all of them.
 const MAX_HELD_BYTES: usize = 32 << 20;
 /// Earlier keys that are remembered. A master makes a new one each day.
 const MAX_EARLIER: usize = 16;
-/// Publications that are remembered as old, by their hash.
+/// Hashes of old publications that are remembered.
 const MAX_OLD: usize = 32_768;
 
-/// Half of a SHA-256: who could find two publications of the master with the same has to be the master.
+/// Half of a SHA-256. Only the master itself could make two publications with the same one.
 type Digest = [u8; 16];
 
 /// A publication that is held.
@@ -37,32 +37,32 @@ pub(super) struct Held {
     at: Instant,
 }
 
-/// What is known of a publication that the present key did not open.
+/// What [`HeldPublications::take`] did with a publication.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// It is held until the master was asked.
+    /// It is held until the master has been asked.
     Held,
-    /// It is held; so many older ones are not any more.
+    /// It is held, and this many older ones were dropped for it.
     HeldInsteadOf(usize),
-    /// It was made with an earlier key.
+    /// It is known to be old.
     Old,
     /// It is held already.
     Twice,
 }
 
-/// What is held, and what is known to be old.
+/// The held publications and the memory of old ones.
 #[derive(Debug)]
-pub(super) struct Undecided {
+pub(super) struct HeldPublications {
     held: VecDeque<Held>,
     bytes: usize,
     earlier: VecDeque<(AesKey, Crypticle)>,
     old: HashSet<Digest>,
     oldest: VecDeque<Digest>,
-    /// Until then the master was asked in vain as often as it may be, less what [`VAIN_BURST`] allows.
+    /// Advances with each question that shows no new key; [`VAIN_BURST`] says how far it may be ahead.
     spent_until: Instant,
 }
 
-impl Undecided {
+impl HeldPublications {
     pub(super) fn new() -> Self {
         Self {
             held: VecDeque::new(),
@@ -99,26 +99,27 @@ impl Undecided {
         if pushed_out > 0 { Taken::HeldInsteadOf(pushed_out) } else { Taken::Held }
     }
 
-    /// When the master may be asked about what is held; none where nothing is.
-    pub(super) fn ask_at(&self) -> Option<Instant> {
-        // A clock that has not come so far yet has no instant before it.
+    /// When the master may be asked about the held publications; none if nothing is held.
+    pub(super) fn next_question_at(&self) -> Option<Instant> {
+        // Shortly after boot, the clock has no instant that early.
         let credit = VAIN_INTERVAL * (VAIN_BURST - 1);
         self.held.front().map(|first| self.spent_until.checked_sub(credit).unwrap_or(first.at).max(first.at))
     }
 
-    /// The master was asked, and its key is the same.
-    pub(super) fn asked_in_vain(&mut self, now: Instant) {
+    /// The master was asked, and its key is the same as before.
+    pub(super) fn count_vain_question(&mut self, now: Instant) {
         self.spent_until = self.spent_until.max(now) + VAIN_INTERVAL;
     }
 
-    /// All that is held, in the order in which it came; each is given back with [`Undecided::not_opened`] unless it opens now.
-    pub(super) fn all(&mut self) -> VecDeque<Held> {
+    /// Takes all held publications, oldest first. [`HeldPublications::put_back`] takes those that the new key does not open.
+    pub(super) fn take_all(&mut self) -> VecDeque<Held> {
         self.bytes = 0;
         std::mem::take(&mut self.held)
     }
 
-    /// The key of an authentication that began then does not open it: it is old if it came before. Whether it is.
-    pub(super) fn not_opened(&mut self, held: Held, began: Instant) -> bool {
+    /// Takes back a publication that the key of an authentication at `began` does not open. Returns true and drops it if it came before
+    /// that authentication, because then it is old.
+    pub(super) fn put_back(&mut self, held: Held, began: Instant) -> bool {
         if held.at < began {
             self.remember(held.digest);
             return true;
@@ -128,14 +129,14 @@ impl Undecided {
         false
     }
 
-    /// This was the publish key until now, and is not any more.
-    pub(super) fn superseded(&mut self, key: AesKey, crypticle: Crypticle) {
+    /// The publish key until now became an earlier one.
+    pub(super) fn add_earlier_key(&mut self, key: AesKey, crypticle: Crypticle) {
         self.earlier.push_front((key, crypticle));
         self.earlier.truncate(MAX_EARLIER);
     }
 
-    /// This is the publish key now. A master that was restored from a copy may come back to one.
-    pub(super) fn in_use(&mut self, key: &AesKey) {
+    /// This is the publish key now. A master that was restored from a backup may use an earlier key again.
+    pub(super) fn set_current_key(&mut self, key: &AesKey) {
         let before = self.earlier.len();
         self.earlier.retain(|(earlier, _)| earlier != key);
         if self.earlier.len() < before {
@@ -186,57 +187,57 @@ mod tests {
         Sealed::parse(&msgpack::encode_network(&envelope)).unwrap()
     }
 
-    fn settle(undecided: &mut Undecided, began: Instant) -> usize {
-        undecided.all().into_iter().filter(|held| undecided.not_opened(held.clone(), began)).count()
+    fn settle(held: &mut HeldPublications, began: Instant) -> usize {
+        held.take_all().into_iter().filter(|one| held.put_back(one.clone(), began)).count()
     }
 
     #[test]
     fn one_question_decides_on_all_that_came_before_it() {
-        let (mut undecided, key, now) = (Undecided::new(), AesKey::generate(), Instant::now());
+        let (mut held, key, now) = (HeldPublications::new(), AesKey::generate(), Instant::now());
         let second = Duration::from_secs(1);
         let first = sealed(&key, 0);
-        assert_eq!(undecided.take(first.clone(), now), Taken::Held);
+        assert_eq!(held.take(first.clone(), now), Taken::Held);
         for n in 1..300 {
-            assert_eq!(undecided.take(sealed(&key, n), now), Taken::Held);
+            assert_eq!(held.take(sealed(&key, n), now), Taken::Held);
         }
         let last = sealed(&key, 300);
-        undecided.take(last.clone(), now + second);
-        assert_eq!(undecided.take(last, now + second), Taken::Twice);
-        assert_eq!(settle(&mut undecided, now + second), 300);
-        assert_eq!(undecided.take(first, now), Taken::Old);
-        assert_eq!(undecided.held.len(), 1);
-        assert_eq!(settle(&mut undecided, now + second * 2), 1);
-        assert_eq!((undecided.bytes, undecided.ask_at()), (0, None));
+        held.take(last.clone(), now + second);
+        assert_eq!(held.take(last, now + second), Taken::Twice);
+        assert_eq!(settle(&mut held, now + second), 300);
+        assert_eq!(held.take(first, now), Taken::Old);
+        assert_eq!(held.held.len(), 1);
+        assert_eq!(settle(&mut held, now + second * 2), 1);
+        assert_eq!((held.bytes, held.next_question_at()), (0, None));
     }
 
     #[test]
     fn what_an_earlier_key_opens_is_old_at_once() {
-        let (mut undecided, now) = (Undecided::new(), Instant::now());
+        let (mut held, now) = (HeldPublications::new(), Instant::now());
         let keys: Vec<AesKey> = (0..=MAX_EARLIER).map(|_| AesKey::generate()).collect();
         for key in &keys {
-            undecided.superseded(key.clone(), Crypticle::new(key));
+            held.add_earlier_key(key.clone(), Crypticle::new(key));
         }
         for key in &keys[1..] {
-            assert_eq!(undecided.take(sealed(key, 1), now), Taken::Old);
+            assert_eq!(held.take(sealed(key, 1), now), Taken::Old);
         }
-        assert_eq!(undecided.take(sealed(&keys[0], 1), now), Taken::Held, "forgotten");
+        assert_eq!(held.take(sealed(&keys[0], 1), now), Taken::Held, "forgotten");
         let again = sealed(&keys[3], 1);
-        assert_eq!(undecided.take(again.clone(), now), Taken::Old);
-        undecided.in_use(&keys[3]);
-        assert_eq!(undecided.take(again, now), Taken::Held);
+        assert_eq!(held.take(again.clone(), now), Taken::Old);
+        held.set_current_key(&keys[3]);
+        assert_eq!(held.take(again, now), Taken::Held);
     }
 
     #[test]
     fn questions_in_vain_are_bounded_and_the_wait_does_not_grow() {
-        let (mut undecided, key, start) = (Undecided::new(), AesKey::generate(), Instant::now());
+        let (mut held, key, start) = (HeldPublications::new(), AesKey::generate(), Instant::now());
         let (mut now, mut asked) = (start, 0);
         for n in 0.. {
-            undecided.take(sealed(&key, n), now);
-            let at = undecided.ask_at().unwrap().max(now);
+            held.take(sealed(&key, n), now);
+            let at = held.next_question_at().unwrap().max(now);
             assert!(at - now <= VAIN_INTERVAL, "{:?} after {asked}", at - now);
             now = at + Duration::from_millis(1);
-            settle(&mut undecided, now);
-            undecided.asked_in_vain(now);
+            settle(&mut held, now);
+            held.count_vain_question(now);
             asked += 1;
             if now - start >= Duration::from_secs(60) {
                 break;
@@ -247,21 +248,21 @@ mod tests {
 
     #[test]
     fn what_is_held_and_remembered_is_bounded() {
-        let (mut undecided, now) = (Undecided::new(), Instant::now());
+        let (mut held, now) = (HeldPublications::new(), Instant::now());
         for n in 0..4_u8 {
-            assert_eq!(undecided.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
+            assert_eq!(held.take(blob(vec![n; MAX_HELD_BYTES / 4]), now), Taken::Held);
         }
-        assert_eq!(undecided.take(blob(vec![9; 2000]), now), Taken::HeldInsteadOf(1));
-        // Nearly all that one publication can have.
-        assert_eq!(undecided.take(blob(vec![8; MAX_HELD_BYTES - 1000]), now), Taken::HeldInsteadOf(4));
+        assert_eq!(held.take(blob(vec![9; 2000]), now), Taken::HeldInsteadOf(1));
+        // Nearly the whole bound on bytes.
+        assert_eq!(held.take(blob(vec![8; MAX_HELD_BYTES - 1000]), now), Taken::HeldInsteadOf(4));
         let key = AesKey::generate();
         for n in 0..=MAX_HELD as u64 {
-            undecided.take(sealed(&key, n), now);
+            held.take(sealed(&key, n), now);
         }
-        assert!(undecided.held.len() <= MAX_HELD && undecided.bytes <= MAX_HELD_BYTES);
+        assert!(held.held.len() <= MAX_HELD && held.bytes <= MAX_HELD_BYTES);
         for n in 0..=MAX_OLD as u128 {
-            undecided.remember(n.to_be_bytes());
+            held.remember(n.to_be_bytes());
         }
-        assert_eq!((undecided.old.len(), undecided.oldest.len()), (MAX_OLD, MAX_OLD));
+        assert_eq!((held.old.len(), held.oldest.len()), (MAX_OLD, MAX_OLD));
     }
 }
