@@ -15,6 +15,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::{Caller, EventsOp, HostError};
 use tokio::sync::Semaphore;
 
+use super::{MinionBroker, Perform};
 use crate::connection::Channel;
 
 /// Events and mine data under way at once, of all jobs; each takes one of the channel's connections.
@@ -28,6 +29,12 @@ const BURST: f64 = 20.0;
 const PER_SECOND: f64 = 5.0;
 /// Jobs whose rate is remembered.
 const MAX_JOBS: usize = 4096;
+
+impl Perform<EventsOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: EventsOp) -> Result<Value, HostError> {
+        self.teller.fire(caller, op).await
+    }
+}
 
 /// Tells the master what modules say.
 pub(super) struct Teller {

@@ -6,7 +6,7 @@ use std::path::Path;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
-use brine_sandbox::{EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp};
+use brine_sandbox::{Capability, EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp};
 
 use crate::master::{File, Master, Seen, job};
 use crate::running::{Running, start};
@@ -218,7 +218,7 @@ async fn of_the_pillar_there_is_what_was_granted() {
     master.expect_start().await;
     let asked = async |pillar: Names, op| {
         let mut grants = Grants::default();
-        grants.pillar = pillar;
+        grants.set_names(Capability::Pillar, pillar);
         minion.modules.ask(JID, grants, HostOp::Pillar(op)).await
     };
     let deploy = || Names::Only(vec!["deploy".into()]);
@@ -238,7 +238,7 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
     let (mut master, minion) = ready(dir.path()).await;
     let get = async || {
         let mut grants = Grants::default();
-        grants.pillar = Names::Any;
+        grants.set_names(Capability::Pillar, Names::Any);
         let op = PillarOp::Get { key: "role".into(), delimiter: None };
         minion.modules.ask(JID, grants, HostOp::Pillar(op)).await.unwrap()
     };
@@ -246,7 +246,7 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
         async |grains, pillar| ask(&minion, HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await;
     master.script().pillar = map([("role", "new"), ("secret", "s")]);
     let mut grants = Grants::default();
-    grants.pillar = Names::Only(vec!["role".into()]);
+    grants.set_names(Capability::Pillar, Names::Only(vec!["role".into()]));
     let fetched = minion.modules.ask(JID, grants, HostOp::Pillar(PillarOp::Fetch)).await;
     assert_eq!((fetched, get().await), (Ok(map([("role", "new")])), text("test")));
     master.expect_request("_pillar").await;

@@ -1,7 +1,7 @@
 use super::*;
-use crate::grants::{Names, ProcessGrant};
 use crate::policy::{Capability, Grant, Quorum, Signers};
 use crate::testing::yaml;
+use brine_capabilities::{Names, ProcessGrant};
 
 fn fails(config: &str, expect: &str) {
     match Settings::read(&yaml(config)) {

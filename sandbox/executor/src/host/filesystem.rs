@@ -12,7 +12,7 @@ use brine_sandbox_wire::Limits;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
-use wasmtime::component::{Resource, ResourceTable};
+use wasmtime::component::{HasSelf, Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtx, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
@@ -23,10 +23,18 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, TcpSocket};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use super::Links;
+use super::bindings::brine::host::metadata;
 use crate::budget::{Budget, Counted, opened};
 use crate::directories::{Directories, look_below, open_below, open_file};
 use crate::guest::Guest;
 use crate::outcome::HostFailure;
+
+pub(super) const LINKS: Links = &[
+    ("brine:host/metadata", |linker| metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/types", |linker| types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/preopens", |linker| preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+];
 
 /// Entries of a directory that are read at once and held.
 const PAGE: usize = 128;

@@ -1,17 +1,39 @@
 //! Names and globs.
 
-use super::Names;
-
 /// Bytes of a pattern, and of what it is compared with: the two are walked against each other.
-pub(crate) const MAX_NAME: usize = 4_096;
+pub const MAX_NAME: usize = 4_096;
+
+/// Some names, or any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Names {
+    /// `any`
+    Any,
+    /// These, as the owner wrote them.
+    Only(Vec<String>),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::Only(Vec::new())
+    }
+}
 
 impl Names {
+    /// None, as what lives as long as the program.
+    pub(crate) const NONE: &Self = &Self::Only(Vec::new());
+
+    pub(crate) fn only(names: &[&str]) -> Self {
+        Self::Only(names.iter().map(ToString::to_string).collect())
+    }
+
     /// Whether nothing is among them.
+    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether exactly this is among them.
+    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -21,6 +43,7 @@ impl Names {
 
     /// Whether one of them, a glob, fits: `*` stands for any text within a part (parts are divided by `/`), `**` for any text,
     /// `?` for one character that is no `/`. Nothing else has a meaning.
+    #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -29,6 +52,7 @@ impl Names {
     }
 
     /// Whether anything below this folder could fit.
+    #[must_use]
     pub fn matches_below(&self, folder: &str) -> bool {
         match self {
             Self::Any => true,
@@ -41,6 +65,7 @@ impl Names {
     }
 
     /// Whether it is one of them or below it; the parts of both are divided by `divider`.
+    #[must_use]
     pub fn holds(&self, parts: &[&str], divider: char) -> bool {
         match self {
             Self::Any => true,
@@ -66,7 +91,8 @@ impl Names {
 }
 
 /// Whether a text as it is, as a pattern, would stand for other texts too.
-pub(crate) fn is_glob(text: &str) -> bool {
+#[must_use]
+pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 
