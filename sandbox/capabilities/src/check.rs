@@ -24,7 +24,6 @@ pub struct Asker<'a> {
 impl Asker<'_> {
     /// Whether somebody called just this function on this host itself: no master's job, and nothing that another function calls with
     /// arguments of its own choice (`mine.update` does with those of the pillar, which is the master's word).
-    #[must_use]
     pub fn is_typed_here(&self, function: &str) -> bool {
         !self.from_master && *self.chain == [function]
     }

@@ -1,12 +1,6 @@
 //! `config`: the minion's settings, the public ones and those that are named.
 
-use serde::{Deserialize, Serialize};
-
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms;
-use crate::grants::{Grant, Grants};
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     by_default: true,
@@ -41,7 +35,6 @@ impl Operation for ConfigOp {
 }
 
 /// The grant that has this setting too, for who holds the settings. None where no line of the configuration can name it.
-#[must_use]
 pub fn grant_with_setting(granted: &Grants, key: &str) -> Option<Grant> {
     let nameable = !key.contains(['*', '?', '[']) && !key.split(':').any(str::is_empty);
     nameable.then(|| Grant::Names(granted.names(Capability::Config).with(key)))

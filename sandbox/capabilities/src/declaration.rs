@@ -28,7 +28,6 @@ pub struct Declaration {
 
 impl Declaration {
     /// Of a capability that nobody has before the owner grants it, and whose names may be any.
-    #[must_use]
     pub const fn new(key: &'static str, words: &'static str, interfaces: &'static [&'static str], kind: Kind) -> Self {
         Self {
             key,
@@ -142,25 +141,21 @@ impl Size {
     pub const NAME: usize = 8;
 
     /// Only names.
-    #[must_use]
     pub fn names(names: usize) -> Self {
         Self { names, ..Self::default() }
     }
 
     /// A list of names.
-    #[must_use]
     pub fn list(texts: &[String]) -> usize {
         texts.iter().map(|text| text.len() + Self::NAME).sum()
     }
 
     /// A list of names with their values.
-    #[must_use]
     pub fn pairs(pairs: &[(String, String)]) -> usize {
         pairs.iter().map(|(name, value)| name.len() + value.len() + 2 * Self::NAME).sum()
     }
 
     /// A name that may be missing.
-    #[must_use]
     pub fn optional(text: Option<&String>) -> usize {
         text.map_or(0, String::len)
     }

@@ -1,11 +1,6 @@
 //! `disks`: what is mounted, and how full it is.
 
-use serde::{Deserialize, Serialize};
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms::{self, Form};
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("disk", Standard::All)],

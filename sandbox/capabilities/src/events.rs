@@ -1,13 +1,6 @@
 //! `events`: fire events on the master's bus.
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size};
-use crate::forms;
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration =
     Declaration::new("events", "fire events on the master's bus", &["brine:host/events"], Kind::Names);

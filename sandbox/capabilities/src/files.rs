@@ -1,13 +1,6 @@
 //! `files`: read files of the master's file server, and send it files.
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
-use crate::forms::{self, malformed};
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("cp", Standard::All)],

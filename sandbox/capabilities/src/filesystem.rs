@@ -1,12 +1,7 @@
 //! `filesystem`: see directories of this host. The executor reaches them itself; the minion is asked for names of users, and for the
 //! line that would grant a directory.
 
-use serde::{Deserialize, Serialize};
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms::{self, Form};
-use crate::grants::{Grant, Grants};
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("cp", Standard::Least), ("file", Standard::Least)],
@@ -30,7 +25,6 @@ pub struct Directory {
 
 impl Directory {
     /// What is left of the path of something within it: of `/srv/app/x` within `/srv/app` it is `x`.
-    #[must_use]
     pub fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
         let rest = path.strip_prefix(self.path.trim_end_matches('/'))?.strip_prefix('/')?;
         (!rest.is_empty()).then_some(rest)
@@ -90,7 +84,6 @@ impl Operation for DirectoriesOp {
 }
 
 /// The grant that has this directory too, for who reads files for the module. None where no line of the configuration can name it.
-#[must_use]
 pub fn grant_with_directory(granted: &Grants, path: &str, writable: bool) -> Option<Grant> {
     let mut parts = path.strip_prefix('/').unwrap_or("..").split('/');
     if path != "/" && parts.any(|part| matches!(part, "" | "." | "..")) {

@@ -154,7 +154,6 @@ fn is_jid(word: &str) -> bool {
 }
 
 /// What is wrong with a path that has to be absolute and plain: as there is only one way to write it.
-#[must_use]
 pub fn why_not_absolute(text: &str) -> Option<&'static str> {
     if !text.starts_with('/') {
         Some("is not an absolute path")
@@ -170,7 +169,6 @@ pub fn why_not_absolute(text: &str) -> Option<&'static str> {
 }
 
 /// Whether it can be a user's or a group's name or number.
-#[must_use]
 pub fn is_user(text: &str) -> bool {
     const MAX: usize = 256;
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '$' | '\\');
@@ -181,7 +179,6 @@ pub fn is_user(text: &str) -> bool {
 }
 
 /// Whether it can be a variable's name: `[A-Za-z_][A-Za-z0-9_]*`.
-#[must_use]
 pub fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -1,13 +1,6 @@
 //! `functions`: call functions of other modules, each in an instance of its own with its own module's grants.
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms;
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[

@@ -1,11 +1,6 @@
 //! `grains`: facts about this host.
 
-use serde::{Deserialize, Serialize};
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size};
-use crate::forms;
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     by_default: true,

@@ -55,7 +55,6 @@ pub struct DirectGrants {
 
 impl Grants {
     /// Whether calls of this host interface (`brine:host/grains`) are allowed. The broker asks this for each.
-    #[must_use]
     pub fn allows(&self, interface: &str) -> bool {
         self.interfaces.contains(interface)
     }
@@ -66,7 +65,6 @@ impl Grants {
     }
 
     /// The names that were granted of a capability; none where it is not one that is granted by names.
-    #[must_use]
     pub fn names(&self, capability: Capability) -> &Names {
         self.names.get(&capability).unwrap_or(Names::NONE)
     }
@@ -81,7 +79,6 @@ impl Grants {
     }
 
     /// Whether this is granted by values, and there are none.
-    #[must_use]
     pub fn names_nothing(&self, capability: Capability) -> bool {
         match capability.kind() {
             Kind::Flag | Kind::Settings => false,
@@ -115,7 +112,6 @@ impl Grants {
     }
 
     /// The same with these interfaces and no others.
-    #[must_use]
     pub fn only(mut self, interfaces: impl IntoIterator<Item = &'static str>) -> Self {
         self.interfaces = interfaces.into_iter().collect();
         self

@@ -1,14 +1,9 @@
 //! HTTP requests: a URL in its plain form to a granted host, and nothing in it that makes it another request on the way.
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Operation, Size};
 use crate::forms::{MAX_BULK, malformed, size};
-use crate::grants::Grants;
 use crate::hosts::Host;
 use crate::network::{check_host, one_port, rule_text};
+use crate::prelude::*;
 
 /// Bytes of a URL; servers take 8 KiB.
 const MAX_URL: usize = 8_192;

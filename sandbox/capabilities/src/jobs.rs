@@ -1,11 +1,6 @@
 //! `jobs`: see and end the minion's running jobs.
 
-use serde::{Deserialize, Serialize};
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms::{self, Form};
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("saltutil", Standard::All)],

@@ -32,6 +32,18 @@ mod policy;
 mod process;
 mod written;
 
+/// What the declaration of a capability needs.
+mod prelude {
+    pub(crate) use serde::{Deserialize, Serialize};
+    pub(crate) use serde_bytes::ByteBuf;
+
+    pub(crate) use crate::Capability;
+    pub(crate) use crate::check::{Asker, Refusal};
+    pub(crate) use crate::declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
+    pub(crate) use crate::forms::{self, Form, malformed};
+    pub(crate) use crate::grants::{Grant, Grants};
+}
+
 use serde::{Deserialize, Serialize};
 
 pub use check::{Asker, Refusal, check};
@@ -95,25 +107,21 @@ macro_rules! declare {
 
         impl HostOp {
             /// The interface it belongs to, without version: `brine:host/grains`.
-            #[must_use]
             pub fn interface(&self) -> &'static str {
                 match self { $($(Self::$op(_) => <ops::$type as Operation>::INTERFACE,)+)+ }
             }
 
             /// The capability that it needs.
-            #[must_use]
             pub fn capability(&self) -> Capability {
                 match self { $($(Self::$op(_) => Capability::$capability,)+)+ }
             }
 
             /// What its message is made of.
-            #[must_use]
             pub fn size(&self) -> Size {
                 match self { $($(Self::$op(op) => op.size(),)+)+ }
             }
 
             /// What of its answer is the module's to see.
-            #[must_use]
             pub fn shown(&self) -> Shown {
                 match self { $($(Self::$op(op) => op.shown(),)+)+ }
             }
@@ -139,25 +147,21 @@ impl Capability {
     }
 
     /// Its key in the configuration.
-    #[must_use]
     pub fn key(self) -> &'static str {
         self.declaration().key
     }
 
     /// What it lets a module do, for people.
-    #[must_use]
     pub fn words(self) -> &'static str {
         self.declaration().words
     }
 
     /// The interfaces it opens, without version.
-    #[must_use]
     pub fn interfaces(self) -> &'static [&'static str] {
         self.declaration().interfaces
     }
 
     /// What opens this interface (without version), in the declaration's own words for it.
-    #[must_use]
     pub fn of(interface: &str) -> Option<(Self, &'static str)> {
         Self::ALL.into_iter().find_map(|capability| {
             let known = capability.interfaces().iter().find(|known| **known == interface)?;
@@ -166,44 +170,37 @@ impl Capability {
     }
 
     /// What a grant of it is made of.
-    #[must_use]
     pub fn kind(self) -> Kind {
         self.declaration().kind
     }
 
     /// The least grant: the module is loaded, and what it then asks for is decided name by name.
-    #[must_use]
     pub fn least(self) -> Grant {
         self.kind().least()
     }
 
     /// Granted unless the owner says otherwise.
-    #[must_use]
     pub fn is_default(self) -> bool {
         self.declaration().by_default
     }
 
     /// What is granted of it where the owner says nothing.
-    #[must_use]
     pub fn by_default(self) -> Option<Grant> {
         self.is_default().then(|| self.least())
     }
 
     /// What a standard module comes with; nothing for a module that took the place of one.
-    #[must_use]
     pub fn standard(self, module: &str) -> Option<Grant> {
         let (_, standard) = self.declaration().standard.iter().find(|(name, _)| *name == module)?;
         Some(standard.grant(self.kind()))
     }
 
     /// What is wrong with a name in a list of the owner's.
-    #[must_use]
     pub fn wrong_name(self, name: &str) -> Option<String> {
         (self.declaration().wrong_name)(name)
     }
 
     /// Whether `sandbox.check` reports a grant of it to every module.
-    #[must_use]
     pub fn is_reported_for_all(self) -> bool {
         self.declaration().reported_for_all
     }

@@ -1,13 +1,6 @@
 //! `mine`: publish values to the mine.
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms::{self, Form};
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("mine", Standard::All)],

@@ -1,11 +1,6 @@
 //! `modules`: list, describe and refresh modules, and have grains and pillar refreshed.
 
-use serde::{Deserialize, Serialize};
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms;
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("sys", Standard::All), ("saltutil", Standard::All)],

@@ -27,13 +27,11 @@ impl Names {
     }
 
     /// Whether nothing is among them.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
     /// Whether exactly this is among them.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -43,7 +41,6 @@ impl Names {
 
     /// Whether one of them, a glob, fits: `*` stands for any text within a part (parts are divided by `/`), `**` for any text,
     /// `?` for one character that is no `/`. Nothing else has a meaning.
-    #[must_use]
     pub fn matches(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -52,7 +49,6 @@ impl Names {
     }
 
     /// Whether anything below this folder could fit.
-    #[must_use]
     pub fn matches_below(&self, folder: &str) -> bool {
         match self {
             Self::Any => true,
@@ -65,7 +61,6 @@ impl Names {
     }
 
     /// Whether it is one of them or below it; the parts of both are divided by `divider`.
-    #[must_use]
     pub fn holds(&self, parts: &[&str], divider: char) -> bool {
         match self {
             Self::Any => true,
@@ -91,7 +86,6 @@ impl Names {
 }
 
 /// Whether a text as it is, as a pattern, would stand for other texts too.
-#[must_use]
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?'])
 }

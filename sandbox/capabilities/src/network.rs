@@ -4,15 +4,10 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde::{Deserialize, Serialize};
 
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size};
-use crate::forms::malformed;
-use crate::grants::{Grant, Grants};
 use crate::hosts::{Host, inward, plain};
 pub use crate::http::HttpOp;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     reported_for_all: true,
@@ -102,21 +97,18 @@ pub(crate) fn one_port(host: &Host, port: u16) -> NetworkRule {
 
 impl Grants {
     /// Whether this host, a name or an address, may be reached at this port. A redirect goes through here as the first request.
-    #[must_use]
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
         Host::read(host)
             .is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host) && rule.opens(port)))
     }
 
     /// Whether any port of this host may be reached: then its name may be resolved.
-    #[must_use]
     pub fn allows_name(&self, host: &str) -> bool {
         Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
     }
 
     /// Whether `address`, which a granted name led to, may be connected to at this port. A name never leads to this host
     /// itself or its links, except where that address is granted too.
-    #[must_use]
     pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
         let by_name = self.allows_host(name, port) && !inward(address);
@@ -125,7 +117,6 @@ impl Grants {
 }
 
 /// A rule as the owner writes it: `repo.example:443`, `[::1]:8000-8010`.
-#[must_use]
 pub fn rule_text(rule: &NetworkRule) -> String {
     let host = if rule.host.contains(':') { format!("[{}]", rule.host) } else { rule.host.clone() };
     match rule.ports {

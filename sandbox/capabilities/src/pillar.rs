@@ -1,13 +1,7 @@
 //! `pillar`: keys of this minion's pillar, with what is below them.
 
-use serde::{Deserialize, Serialize};
-
-use crate::Capability;
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
-use crate::forms;
-use crate::grants::{Grant, Grants};
 use crate::names::is_glob;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     // What the master sent, returned to that master: they have no other way out.

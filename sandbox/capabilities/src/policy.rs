@@ -1,11 +1,6 @@
 //! `policy`: see what the owner granted to which module. To change it is for the owner, and for the module `sandbox`.
 
-use serde::{Deserialize, Serialize};
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::forms::{self, Form};
-use crate::grants::Grants;
+use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[(DECIDES, Standard::All)],

@@ -67,7 +67,6 @@ pub fn yaml_list<'a>(items: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Text as YAML has it in a flow: quoted where it could be read as anything else.
-#[must_use]
 pub fn yaml_text(text: &str) -> String {
     const WORDS: [&str; 11] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'))

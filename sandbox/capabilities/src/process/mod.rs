@@ -8,13 +8,8 @@ mod programs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-
-use crate::check::{Asker, Refusal};
-use crate::declaration::{Declaration, Kind, Operation, Size, Standard};
-use crate::grants::Grants;
 use crate::names::Names;
+use crate::prelude::*;
 pub use programs::{PROGRAM_FOLDERS, Program};
 
 pub(crate) const DECLARATION: Declaration = Declaration {

@@ -27,7 +27,6 @@ pub enum Program<'a> {
 impl ProcessGrant {
     /// The granted program that is meant by a bare name (the first of that file name) or an absolute path (the same file name in
     /// the same folder).
-    #[must_use]
     pub fn find(&self, asked: &str) -> Program<'_> {
         let programs = match &self.programs {
             Names::Any => return Program::Any,
