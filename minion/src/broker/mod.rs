@@ -17,6 +17,7 @@ mod network;
 mod pillar;
 mod policy;
 mod process;
+mod progress;
 mod slow;
 mod users;
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
-use brine_sandbox::{Capability, EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp};
+use brine_sandbox::{
+    Capability, EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp, ProgressOp,
+};
 
 use crate::master::{File, Master, Seen, job};
 use crate::running::{Running, start};
@@ -206,6 +208,41 @@ async fn events_and_the_mine_wait_for_the_masters_word() {
     let other = EventsOp::Fire { tag: "x".into(), data: packed(&empty_map()).into() };
     let other = minion.modules.ask("20261120134740245009", Grants::default(), HostOp::Events(other)).await;
     assert_eq!(other, Ok(Value::from(true)), "another job's events are its own");
+    minion.end().await.unwrap();
+}
+
+/// Under the job's own tag, numbered, and no more often than events.
+#[tokio::test(flavor = "multi_thread")]
+async fn how_far_a_job_is_goes_to_the_bus() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let report = async |jid: &str, value: &Value| {
+        let op = ProgressOp::Report { value: packed(value).into() };
+        minion.modules.ask(jid, Grants::default(), HostOp::Progress(op)).await
+    };
+    for number in 0..3 {
+        let value = map([("done", Value::from(number))]);
+        assert_eq!(report(JID, &value).await, Ok(Value::from(true)));
+        let load = master.expect_request("_minion_event").await;
+        let tag = format!("salt/job/{JID}/prog/m1/{number}");
+        assert_eq!((load.get_text("tag"), load.get_text("id")), (Some(tag.as_str()), Some("m1")));
+        assert_eq!(load.get("data"), Some(&map([("return", value)])));
+    }
+    let other = "20261120134740245009";
+    assert_eq!(report(other, &text("half")).await, Ok(Value::from(true)));
+    let load = master.expect_request("_minion_event").await;
+    assert_eq!(load.get_text("tag"), Some(format!("salt/job/{other}/prog/m1/0").as_str()));
+    // It is not one value.
+    let op = ProgressOp::Report { value: vec![0xc0, 0xc0].into() };
+    assert!(ask(&minion, HostOp::Progress(op)).await.is_err());
+    let mut sent = 0;
+    while report(JID, &Value::Nil).await.is_ok() {
+        sent += 1;
+        assert!(sent < 1000, "nothing slows it");
+    }
+    // What it has said of its progress does not keep it from firing an event.
+    let event = EventsOp::Fire { tag: "deploy/done".into(), data: packed(&empty_map()).into() };
+    assert_eq!(ask(&minion, HostOp::Events(event)).await, Ok(Value::from(true)));
     minion.end().await.unwrap();
 }
 

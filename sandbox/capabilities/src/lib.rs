@@ -30,6 +30,7 @@ mod network;
 mod pillar;
 mod policy;
 mod process;
+mod progress;
 mod written;
 
 /// What the declaration of a capability needs.
@@ -78,6 +79,7 @@ macro_rules! each_capability {
             Files in files: Files(FilesOp);
             Events in events: Events(EventsOp);
             Mine in mine: Mine(MineOp);
+            Progress in progress: Progress(ProgressOp);
         }
     };
 }

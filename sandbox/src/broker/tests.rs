@@ -5,7 +5,7 @@ mod process;
 
 use brine_sandbox_wire::{
     ByteBuf, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp,
-    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, UsersOp,
 };
 use rmpv::Value;
 
@@ -64,6 +64,10 @@ fn fire(tag: &str) -> HostOp {
     HostOp::Events(EventsOp::Fire { tag: tag.into(), data: data(1) })
 }
 
+fn progress(bytes: usize) -> HostOp {
+    HostOp::Progress(ProgressOp::Report { value: data(bytes) })
+}
+
 fn resolve(name: &str) -> HostOp {
     HostOp::Network(NetworkOp::Resolve { name: name.into() })
 }
@@ -98,6 +102,7 @@ fn one_of_each() -> Vec<HostOp> {
         fire("a/b"),
         HostOp::Mine(MineOp::Publish { name: "a".into(), data: data(1) }),
         HostOp::Mine(MineOp::Delete { name: "a".into() }),
+        progress(1),
         HostOp::Users(UsersOp::UserName { uid: 0 }),
         HostOp::Users(UsersOp::GroupName { gid: 0 }),
         HostOp::Directories(DirectoriesOp::Line { path: "/etc".into() }),
@@ -382,6 +387,7 @@ fn other_arguments_have_a_form() {
         HostOp::Events(EventsOp::Fire { tag: "a".into(), data: data((1 << 20) + 1) }),
         "the event's data: 1048577 bytes; the most is 1048576",
     );
+    never(progress((16 << 10) + 1), "the progress: 16385 bytes; the most is 16384");
     never(
         HostOp::Mine(MineOp::Publish { name: "a\n".into(), data: data(1) }),
         "the name in the mine has control characters",

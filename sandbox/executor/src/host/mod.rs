@@ -21,6 +21,7 @@ pub mod network;
 pub mod pillar;
 pub mod policy;
 pub mod process;
+pub mod progress;
 pub mod sockets;
 pub mod wasi;
 
@@ -66,6 +67,7 @@ pub mod bindings {
                 import brine:host/metadata@1.0.0;
                 import brine:host/disks@1.0.0;
                 import brine:host/policy@1.0.0;
+                import brine:host/progress@1.0.0;
             }
         ",
         imports: {
