@@ -12,6 +12,7 @@ use brine_protocol::value::{Value, list, map};
 use brine_sandbox::{Caller, FilesOp, HostError, ListKind};
 use tokio::sync::Semaphore;
 
+use super::{MinionBroker, Perform};
 use crate::filecache::FileCache;
 use crate::fileclient::{FileClient, FileError, FileListing};
 
@@ -25,6 +26,12 @@ const MAX_PUSH: usize = 1 << 20;
 const MAX_READING: usize = 64;
 /// A job that reads on after so long gets the file as it is then.
 const READING_FOR: Duration = Duration::from_secs(120);
+
+impl Perform<FilesOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: FilesOp) -> Result<Value, HostError> {
+        self.files.answer(caller, op).await
+    }
+}
 
 /// Files, where there is a master.
 pub(super) struct Files {

@@ -6,7 +6,7 @@ mod common;
 
 use brine_sandbox_wire::{
     ByteBuf, DisksOp, EventsOp, FailKind, FilesOp, FromExecutor, FunctionsOp, HostError, HostOp, HttpOp, HttpRequest,
-    ListKind, MineOp, Outcome, PillarOp, PolicyOp, ProcessOp, ProcessRun, ToExecutor, UsersOp,
+    ListKind, MineOp, Outcome, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ToExecutor, UsersOp,
 };
 use common::{Executor, assert_failed, forward, pack, returned};
 use serde_json::{Value, json};
@@ -298,6 +298,12 @@ fn others() -> Vec<Case> {
         lowered: "i32 i32 i32 i32",
         own: (r#"(param "n" string) (param "d" $d)"#, "(tuple (result (error string)))"),
     };
+    let report = Shape {
+        declared: "",
+        ty: r#"(param "value" $data) (result (result (error string)))"#,
+        lowered: "i32 i32",
+        own: (r#"(param "d" $d)"#, "(tuple (result (error string)))"),
+    };
     let delete = Shape {
         declared: "",
         ty: r#"(param "name" string) (result (result (error string)))"#,
@@ -459,6 +465,14 @@ fn others() -> Vec<Case> {
             &put("name"),
             json!(["network", ["10.0.0.1"]]),
             HostOp::Mine(MineOp::Publish { name: "network".into(), data: bytes(&json!(["10.0.0.1"])) }),
+            json!(true),
+            json!([{"ok": null}]),
+        ),
+        case(
+            "progress.report",
+            &report,
+            json!([{"done": 5}]),
+            HostOp::Progress(ProgressOp::Report { value: bytes(&json!({"done": 5})) }),
             json!(true),
             json!([{"ok": null}]),
         ),
@@ -649,7 +663,19 @@ async fn nothing_is_there_without_its_grant() {
         let mut run = executor.run(module, "f");
         run.args = pack(&case.args);
         // All but the one.
-        let all = ["process", "functions", "files", "http", "pillar", "events", "mine", "metadata", "disks", "policy"];
+        let all = [
+            "process",
+            "functions",
+            "files",
+            "http",
+            "pillar",
+            "events",
+            "mine",
+            "metadata",
+            "disks",
+            "policy",
+            "progress",
+        ];
         let others = all.into_iter().filter(|name| *name != case.interface);
         run.imports_granted = others.map(|name| format!("brine:host/{name}@1.0.0")).collect();
         let line = format!("module 'test' was not granted brine:host/{}, which it imports", case.interface);

@@ -90,7 +90,7 @@ fn entry_of(content: u8) -> Entry {
 
 fn caller_of(entry: &Entry) -> Arc<Caller> {
     let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
-    let grants = entry.grants.of("f", None).unwrap();
+    let grants = entry.grants.of("f", None).unwrap().grants;
     Arc::new(Caller::new(job, entry.name.clone(), entry.module.sha256, grants, Duration::from_secs(60)))
 }
 

@@ -1,35 +1,46 @@
 //! `wasi:filesystem`: the granted directories, each under its own path. What resolves a path and opens is done here (see
-//! [`crate::directories`]), as is listing, which holds no more of a directory than a page at a time; the rest is wasmtime's.
+//! [`crate::directories`]); the rest is wasmtime's.
+//!
+//! - `names.rs` names that are made, replaced and removed; `listing.rs` what is in a directory; `convert.rs` the kernel's words and WASI's
+
+mod convert;
+mod listing;
+mod names;
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, Weak};
 
 use brine_sandbox_wire::Limits;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, Timespec, Timestamps};
+use rustix::fs::{FileType, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
-use wasmtime::component::{Resource, ResourceTable};
+use wasmtime::component::{HasSelf, Resource, ResourceTable};
 use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtx, WasiFilesystemCtxView};
-use wasmtime_wasi::p2::bindings::clocks::wall_clock::Datetime;
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntry, DirectoryEntryStream, ErrorCode,
-    Filesize, HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize,
+    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, TcpSocket};
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use super::Links;
+use super::bindings::brine::host::metadata;
 use crate::budget::{Budget, Counted, opened};
 use crate::directories::{Directories, look_below, open_below, open_file};
 use crate::guest::Guest;
 use crate::outcome::HostFailure;
+use convert::{Wanted, code, described, timespec, wanted};
+use listing::Listing;
 
-/// Entries of a directory that are read at once and held.
-const PAGE: usize = 128;
+pub(super) const LINKS: Links = &[
+    ("brine:host/metadata", |linker| metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/types", |linker| types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/preopens", |linker| preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+];
 
 /// Files and sockets that one guest may have open. The directories that it was granted come on top, and are few.
 const MAX_OPEN: usize = 100;
@@ -85,122 +96,11 @@ impl Files {
     }
 }
 
-/// A directory that is being listed.
-struct Listing {
-    dir: Arc<Mutex<rustix::fs::Dir>>,
-    page: VecDeque<Result<DirectoryEntry, ErrorCode>>,
-    ended: bool,
-}
-
-fn code(error: Errno) -> ErrorCode {
-    match error {
-        // It leads out of the directory.
-        Errno::XDEV => ErrorCode::NotPermitted,
-        Errno::ROFS => ErrorCode::ReadOnly,
-        error => ErrorCode::from(io::Error::from(error)),
-    }
-}
-
 /// Runs what may block on a thread where it may.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Errno> + Send + 'static) -> FsResult<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(|error| code(error).into()),
         Err(error) => Err(FsError::trap(error)),
-    }
-}
-
-fn kind(kind: FileType) -> DescriptorType {
-    match kind {
-        FileType::RegularFile => DescriptorType::RegularFile,
-        FileType::Directory => DescriptorType::Directory,
-        FileType::Symlink => DescriptorType::SymbolicLink,
-        FileType::BlockDevice => DescriptorType::BlockDevice,
-        FileType::CharacterDevice => DescriptorType::CharacterDevice,
-        FileType::Fifo => DescriptorType::Fifo,
-        FileType::Socket => DescriptorType::Socket,
-        FileType::Unknown => DescriptorType::Unknown,
-    }
-}
-
-fn described(stat: &Stat) -> DescriptorStat {
-    let time = |seconds: i64, nanoseconds: u64| {
-        let seconds = u64::try_from(seconds).ok()?;
-        Some(Datetime { seconds, nanoseconds: u32::try_from(nanoseconds).unwrap_or(0) })
-    };
-    DescriptorStat {
-        type_: kind(FileType::from_raw_mode(stat.st_mode)),
-        link_count: unsigned(stat.st_nlink),
-        size: unsigned(stat.st_size),
-        data_access_timestamp: time(stat.st_atime, unsigned(stat.st_atime_nsec)),
-        data_modification_timestamp: time(stat.st_mtime, unsigned(stat.st_mtime_nsec)),
-        status_change_timestamp: time(stat.st_ctime, unsigned(stat.st_ctime_nsec)),
-    }
-}
-
-/// The kernel's fields have another type on each machine.
-fn unsigned<T: TryInto<u64>>(value: T) -> u64 {
-    value.try_into().unwrap_or(0)
-}
-
-fn timespec(time: NewTimestamp) -> Result<Timespec, ErrorCode> {
-    let invalid = |_| ErrorCode::Invalid;
-    Ok(match time {
-        NewTimestamp::NoChange => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT },
-        NewTimestamp::Now => Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW },
-        NewTimestamp::Timestamp(Datetime { seconds, nanoseconds }) if nanoseconds < 1_000_000_000 => {
-            Timespec { tv_sec: seconds.try_into().map_err(invalid)?, tv_nsec: nanoseconds.into() }
-        }
-        NewTimestamp::Timestamp(_) => return Err(ErrorCode::Invalid),
-    })
-}
-
-/// What is asked for, as the kernel takes it.
-struct Wanted {
-    flags: OFlags,
-    mode: OpenMode,
-}
-
-fn wanted(dir: &Dir, path: PathFlags, open: OpenFlags, flags: DescriptorFlags) -> Result<Wanted, ErrorCode> {
-    let synced = DescriptorFlags::FILE_INTEGRITY_SYNC
-        | DescriptorFlags::DATA_INTEGRITY_SYNC
-        | DescriptorFlags::REQUESTED_WRITE_SYNC;
-    if (flags & synced) != DescriptorFlags::empty() {
-        return Err(ErrorCode::Unsupported);
-    }
-    let made = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::TRUNCATE;
-    if open.contains(OpenFlags::DIRECTORY) && (open & made) != OpenFlags::empty() {
-        return Err(ErrorCode::Invalid);
-    }
-    let changes = (open & (OpenFlags::CREATE | OpenFlags::TRUNCATE)) != OpenFlags::empty();
-    let write = changes || flags.contains(DescriptorFlags::WRITE);
-    let read = flags.contains(DescriptorFlags::READ) || !flags.contains(DescriptorFlags::WRITE);
-    if write && dir.perms == FsPerms::ReadOnly {
-        return Err(ErrorCode::NotPermitted);
-    }
-    let (mut wanted, mode) = match (read, write) {
-        (true, true) => (OFlags::RDWR, OpenMode::READ | OpenMode::WRITE),
-        (false, true) => (OFlags::WRONLY, OpenMode::WRITE),
-        _ => (OFlags::RDONLY, OpenMode::READ),
-    };
-    wanted.set(OFlags::CREATE, open.contains(OpenFlags::CREATE));
-    wanted.set(OFlags::EXCL, open.contains(OpenFlags::CREATE | OpenFlags::EXCLUSIVE));
-    wanted.set(OFlags::TRUNC, open.contains(OpenFlags::TRUNCATE));
-    wanted.set(OFlags::DIRECTORY, open.contains(OpenFlags::DIRECTORY));
-    wanted.set(OFlags::NOFOLLOW, !path.contains(PathFlags::SYMLINK_FOLLOW));
-    Ok(Wanted { flags: wanted, mode })
-}
-
-/// A name in a directory.
-struct Entry {
-    fd: Resource<Descriptor>,
-    path: String,
-    /// Whether the directory was opened for this.
-    own: bool,
-}
-
-impl Entry {
-    fn fd(&self) -> Resource<Descriptor> {
-        Resource::new_borrow(self.fd.rep())
     }
 }
 
@@ -247,43 +147,6 @@ impl Guest {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
     }
 
-    /// An entry that is to be made (`new`), replaced or removed: where a narrower grant may be in the way, its directory and its name
-    /// there, once it is known that it may be.
-    async fn entry(&mut self, fd: Resource<Descriptor>, path: String, new: bool) -> FsResult<Entry> {
-        let dir = directory(&self.table, &fd)?;
-        let Some(narrower) = self.files.directories.narrower() else { return Ok(Entry { fd, path, own: false }) };
-        if dir.perms == FsPerms::ReadOnly {
-            return Err(ErrorCode::NotPermitted.into());
-        }
-        let root = self.files.directories.is_root(&dir.dir);
-        let (of, path) = blocking(move || narrower.entry(&dir.dir, root, &path, new)).await?;
-        let of = Dir::new(File::from(of), FsPerms::ReadWrite, OpenMode::READ | OpenMode::WRITE, false);
-        Ok(Entry { fd: self.table.push(Descriptor::Dir(of))?, path, own: true })
-    }
-
-    async fn two_entries(
-        &mut self,
-        from: (Resource<Descriptor>, String),
-        to: (Resource<Descriptor>, String),
-        new: bool,
-    ) -> FsResult<(Entry, Entry)> {
-        let from = self.entry(from.0, from.1, false).await?;
-        match self.entry(to.0, to.1, new).await {
-            Ok(to) => Ok((from, to)),
-            Err(error) => {
-                self.leave(from)?;
-                Err(error)
-            }
-        }
-    }
-
-    fn leave(&mut self, Entry { fd, own, .. }: Entry) -> FsResult<()> {
-        if own {
-            self.table.delete(fd)?;
-        }
-        Ok(())
-    }
-
     /// What a path leads to, for what needs no more than that.
     async fn looked_at<T: Send + 'static>(
         &mut self,
@@ -298,26 +161,7 @@ impl Guest {
     }
 }
 
-/// A name that is counted before it is made.
-struct NewName(Arc<Budget>);
-
-impl NewName {
-    /// Not counted where it was not made.
-    fn keep(self, done: FsResult<()>) -> FsResult<()> {
-        done.inspect_err(|_| self.0.not_made())
-    }
-}
-
 impl Guest {
-    fn new_name(&mut self, dir: &Resource<Descriptor>) -> FsResult<NewName> {
-        if directory(&self.table, dir)?.perms == FsPerms::ReadOnly {
-            return Err(ErrorCode::NotPermitted.into());
-        }
-        let budget = Arc::clone(&self.files.budget);
-        budget.new_file().map_err(FsError::trap)?;
-        Ok(NewName(budget))
-    }
-
     /// The stream with what it writes counted.
     fn counted(
         &mut self,
@@ -523,7 +367,7 @@ impl HostDescriptor for Guest {
         });
         let dir = Arc::new(Mutex::new(opened.await?));
         self.files.add(&dir);
-        let stream = self.table.push(Listing { dir, page: VecDeque::new(), ended: false })?;
+        let stream = self.table.push(Listing::new(dir))?;
         // What the guest holds is a number; that it stands for a stream of ours is known here alone.
         Ok(Resource::new_own(stream.rep()))
     }
@@ -563,55 +407,4 @@ impl HostDescriptor for Guest {
     fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
         HostDescriptor::drop(&mut self.filesystem(), fd)
     }
-}
-
-impl types::HostDirectoryEntryStream for Guest {
-    async fn read_directory_entry(
-        &mut self,
-        stream: Resource<DirectoryEntryStream>,
-    ) -> FsResult<Option<DirectoryEntry>> {
-        let listing = self.table.get_mut(&Resource::<Listing>::new_borrow(stream.rep()))?;
-        if listing.page.is_empty() && !listing.ended {
-            let dir = Arc::clone(&listing.dir);
-            let page = blocking(move || Ok(page(&mut dir.lock().unwrap_or_else(PoisonError::into_inner)))).await?;
-            listing.ended = page.len() < PAGE;
-            listing.page = page;
-        }
-        Ok(listing.page.pop_front().transpose()?)
-    }
-
-    fn drop(&mut self, stream: Resource<DirectoryEntryStream>) -> wasmtime::Result<()> {
-        self.table.delete(Resource::<Listing>::new_own(stream.rep()))?;
-        Ok(())
-    }
-}
-
-/// The next entries; fewer than [`PAGE`] are the last.
-fn page(dir: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>> {
-    let mut page = VecDeque::new();
-    while page.len() < PAGE {
-        let entry = match dir.read() {
-            None => break,
-            Some(Err(error)) => {
-                // Reading on would give the same.
-                page.push_back(Err(code(error)));
-                break;
-            }
-            Some(Ok(entry)) => entry,
-        };
-        let name = entry.file_name();
-        if matches!(name.to_bytes(), b"." | b"..") {
-            continue;
-        }
-        let type_ = match entry.file_type() {
-            FileType::Unknown => dir
-                .fd()
-                .and_then(|fd| rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW))
-                .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
-            known => known,
-        };
-        let name = name.to_str().map(str::to_owned).map_err(|_| ErrorCode::IllegalByteSequence);
-        page.push_back(name.map(|name| DirectoryEntry { type_: kind(type_), name }));
-    }
-    page
 }

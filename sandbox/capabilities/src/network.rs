@@ -1,12 +1,99 @@
-//! Hosts and ports: how the owner writes them, and whether they are granted.
+//! `network`: reach other hosts, by names, addresses and ports. Connections are the executor's own; the minion looks up names and sends
+//! HTTP requests (`http.rs`).
 
 use std::net::IpAddr;
 
-use brine_sandbox_wire::NetworkRule;
-use brine_sandbox_wire::hosts::{Host, inward, plain};
 use ipnet::IpNet;
 
-use super::Grants;
+use crate::hosts::{Host, inward, plain};
+pub use crate::http::HttpOp;
+use crate::prelude::*;
+
+pub(crate) const DECLARATION: Declaration = Declaration {
+    reported_for_all: true,
+    ..Declaration::new(
+        "network",
+        "reach other hosts",
+        &[
+            "brine:host/http",
+            "wasi:sockets/instance-network",
+            "wasi:sockets/ip-name-lookup",
+            "wasi:sockets/network",
+            "wasi:sockets/tcp",
+            "wasi:sockets/tcp-create-socket",
+            "wasi:sockets/udp",
+            "wasi:sockets/udp-create-socket",
+        ],
+        Kind::Network,
+    )
+};
+
+/// Hosts and ports that guests may connect to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct NetworkRule {
+    /// A name in lower case, an address, or a network (`10.0.0.0/8`, `fd00::/8`).
+    pub host: String,
+    /// First and last port.
+    pub ports: (u16, u16),
+}
+
+/// `wasi:sockets/ip-name-lookup`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NetworkOp {
+    /// Answered by an array of addresses as text. The executor lets the call connect to these and no others.
+    Resolve {
+        /// A name.
+        name: String,
+    },
+}
+
+impl Operation for NetworkOp {
+    const INTERFACE: &'static str = "wasi:sockets/ip-name-lookup";
+
+    fn size(&self) -> Size {
+        let Self::Resolve { name } = self;
+        Size::names(name.len())
+    }
+
+    fn check(self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        let Self::Resolve { name } = self;
+        let host = read(&name)?;
+        let name = host.to_string();
+        if granted.allows_name(&name) {
+            return Ok(Self::Resolve { name });
+        }
+        Err(not_granted(granted, format!("look up {name}"), &host, 443))
+    }
+}
+
+/// Checks that a host, a name or an address, may be reached at this port: of a request, of a redirect, of an address behind a name.
+///
+/// # Errors
+/// Why it may not.
+pub fn check_host(granted: &Grants, host: &str, port: u16) -> Result<(), Refusal> {
+    let host = read(host)?;
+    if granted.allows_host(&host.to_string(), port) {
+        return Ok(());
+    }
+    let at = rule_text(&one_port(&host, port));
+    Err(not_granted(granted, format!("reach {at}"), &host, port))
+}
+
+fn read(host: &str) -> Result<Host, Refusal> {
+    Host::read(host).ok_or_else(|| malformed("the name of a host", "is neither a name nor an address"))
+}
+
+fn not_granted(granted: &Grants, what: String, host: &Host, port: u16) -> Refusal {
+    let mut rules = granted.direct.network.clone();
+    rules.push(one_port(host, port));
+    rules.sort();
+    Refusal::not_granted(what, Capability::Network, Grant::Network(rules))
+}
+
+/// A rule for one host at one port.
+pub(crate) fn one_port(host: &Host, port: u16) -> NetworkRule {
+    NetworkRule { host: host.to_string(), ports: (port, port) }
+}
 
 impl Grants {
     /// Whether this host, a name or an address, may be reached at this port. A redirect goes through here as the first request.
@@ -30,7 +117,7 @@ impl Grants {
 }
 
 /// A rule as the owner writes it: `repo.example:443`, `[::1]:8000-8010`.
-pub(crate) fn rule_text(rule: &NetworkRule) -> String {
+pub fn rule_text(rule: &NetworkRule) -> String {
     let host = if rule.host.contains(':') { format!("[{}]", rule.host) } else { rule.host.clone() };
     match rule.ports {
         (1, u16::MAX) => format!("{host}:*"),
@@ -40,7 +127,10 @@ pub(crate) fn rule_text(rule: &NetworkRule) -> String {
 }
 
 /// Reads a rule as the owner writes it. The error says what is wrong with it.
-pub(crate) fn read_rule(text: &str) -> Result<NetworkRule, String> {
+///
+/// # Errors
+/// What is wrong with it, for the owner.
+pub fn read_rule(text: &str) -> Result<NetworkRule, String> {
     let form = "host:port as in \"repo.example:443\", \"10.0.0.0/8:8000-8010\", \"[::1]:80\" or \"name:*\" is expected";
     let (host, ports) = text.rsplit_once(':').ok_or(form)?;
     if host.contains(':') && !(host.starts_with('[') && host.ends_with(']')) {

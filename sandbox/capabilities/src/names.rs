@@ -1,11 +1,31 @@
 //! Names and globs.
 
-use super::Names;
-
 /// Bytes of a pattern, and of what it is compared with: the two are walked against each other.
-pub(crate) const MAX_NAME: usize = 4_096;
+pub const MAX_NAME: usize = 4_096;
+
+/// Some names, or any.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Names {
+    /// `any`
+    Any,
+    /// These, as the owner wrote them.
+    Only(Vec<String>),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self::Only(Vec::new())
+    }
+}
 
 impl Names {
+    /// None, as what lives as long as the program.
+    pub(crate) const NONE: &Self = &Self::Only(Vec::new());
+
+    pub(crate) fn only(names: &[&str]) -> Self {
+        Self::Only(names.iter().map(ToString::to_string).collect())
+    }
+
     /// Whether nothing is among them.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
@@ -66,7 +86,7 @@ impl Names {
 }
 
 /// Whether a text as it is, as a pattern, would stand for other texts too.
-pub(crate) fn is_glob(text: &str) -> bool {
+pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?'])
 }
 

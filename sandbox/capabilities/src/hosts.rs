@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use crate::NetworkRule;
+use crate::network::NetworkRule;
 
 /// Bytes of a host's name (RFC 1035).
 const MAX_HOST: usize = 253;

@@ -1,12 +1,9 @@
 //! HTTP requests: a URL in its plain form to a granted host, and nothing in it that makes it another request on the way.
 
-use brine_sandbox_wire::{HostError, HttpOp, HttpRequest, NetworkRule};
-
-use super::Caller;
-use super::check::{MAX_BULK, check_host, failed};
-use super::names::size;
-use crate::grants::rule_text;
-use brine_sandbox_wire::hosts::Host as NetworkHost;
+use crate::forms::{MAX_BULK, malformed, size};
+use crate::hosts::Host;
+use crate::network::{check_host, one_port, rule_text};
+use crate::prelude::*;
 
 /// Bytes of a URL; servers take 8 KiB.
 const MAX_URL: usize = 8_192;
@@ -36,36 +33,74 @@ const OWN_HEADERS: [&str; 13] = [
     "upgrade",
 ];
 
-pub(super) fn check(caller: &Caller, op: HttpOp) -> Result<HttpOp, HostError> {
-    let HttpOp::Request(mut request) = op;
-    form(&request)?;
-    let url = Url::read(&request.url)?;
-    check_host(caller, &url.host.to_string(), url.port)?;
-    request.url = url.to_string();
-    request.max_redirects = request.max_redirects.min(MAX_REDIRECTS);
-    Ok(HttpOp::Request(request))
+/// `brine:host/http`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HttpOp {
+    /// One request, redirects followed; answered by a map: `status`, `headers` (array of pairs), `body` (binary), `url` (of
+    /// the last request).
+    Request(Box<HttpRequest>),
 }
 
-fn form(request: &HttpRequest) -> Result<(), HostError> {
+/// An HTTP request.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpRequest {
+    /// `GET`
+    pub method: String,
+    /// `http://` or `https://`
+    pub url: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Option<ByteBuf>,
+    /// For all of it.
+    pub timeout_ms: Option<u64>,
+    /// Bytes of the answer's body; a longer one is an error.
+    pub max_body: Option<u64>,
+    /// Redirects that are followed; each is checked as the first request was.
+    pub max_redirects: u32,
+}
+
+impl Operation for HttpOp {
+    const INTERFACE: &'static str = "brine:host/http";
+
+    fn size(&self) -> Size {
+        let Self::Request(request) = self;
+        let HttpRequest { method, url, headers, body, .. } = &**request;
+        let content = body.as_ref().map_or(0, |body| body.len());
+        Size { names: method.len() + url.len() + Size::pairs(headers), content, ..Size::default() }
+    }
+
+    fn check(self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        let Self::Request(mut request) = self;
+        form(&request)?;
+        let url = Url::read(&request.url)?;
+        check_host(granted, &url.host.to_string(), url.port)?;
+        request.url = url.to_string();
+        request.max_redirects = request.max_redirects.min(MAX_REDIRECTS);
+        Ok(Self::Request(request))
+    }
+}
+
+fn form(request: &HttpRequest) -> Result<(), Refusal> {
     if request.method.len() > MAX_METHOD || !is_token(&request.method) || request.method.eq_ignore_ascii_case("connect")
     {
-        return Err(failed("the method", "is not one as GET, and CONNECT is not taken"));
+        return Err(malformed("the method", "is not one as GET, and CONNECT is not taken"));
     }
     if request.headers.len() > MAX_HEADERS {
-        return Err(failed(
+        return Err(malformed(
             "the request",
             &format!("has {} headers; the most is {MAX_HEADERS}", request.headers.len()),
         ));
     }
     for (name, value) in &request.headers {
         if !is_token(name) {
-            return Err(failed("the name of a header", "is not one"));
+            return Err(malformed("the name of a header", "is not one"));
         }
         if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-            return Err(failed(&format!("the header {name}"), "is the host's to write"));
+            return Err(malformed(&format!("the header {name}"), "is the host's to write"));
         }
         if value.chars().any(|c| c.is_control() && c != '\t') {
-            return Err(failed(&format!("the header {name}"), "has control characters"));
+            return Err(malformed(&format!("the header {name}"), "has control characters"));
         }
     }
     let bytes = request.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
@@ -78,23 +113,18 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c))
 }
 
-/// A rule for one host at one port.
-pub(super) fn rule(host: &NetworkHost, port: u16) -> NetworkRule {
-    NetworkRule { host: host.to_string(), ports: (port, port) }
-}
-
 /// What is known of a URL once it was read; it is written again from this, so that who sends the request reads no other.
 struct Url {
     https: bool,
-    host: NetworkHost,
+    host: Host,
     port: u16,
     /// Path and query.
     rest: String,
 }
 
 impl Url {
-    fn read(text: &str) -> Result<Self, HostError> {
-        let bad = |why: &str| Err(failed("the URL", why));
+    fn read(text: &str) -> Result<Self, Refusal> {
+        let bad = |why: &str| Err(malformed("the URL", why));
         if text.len() > MAX_URL {
             return bad(&format!("has {} bytes; the most is {MAX_URL}", text.len()));
         }
@@ -125,7 +155,7 @@ impl Url {
         if host.contains(':') && !host.starts_with('[') {
             return bad("has an address without brackets");
         }
-        let Some(host) = NetworkHost::read(host) else {
+        let Some(host) = Host::read(host) else {
             return bad("names no host, or an address in another form than a.b.c.d");
         };
         let port = match port {
@@ -142,7 +172,7 @@ impl Url {
 impl std::fmt::Display for Url {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (scheme, usual) = if self.https { ("https", 443) } else { ("http", 80) };
-        let authority = rule_text(&rule(&self.host, self.port));
+        let authority = rule_text(&one_port(&self.host, self.port));
         let usual = if self.port == usual { authority.strip_suffix(&format!(":{usual}")) } else { None };
         write!(f, "{scheme}://{}{}", usual.unwrap_or(&authority), self.rest)
     }

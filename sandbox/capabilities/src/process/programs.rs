@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Host, Names, ProcessGrant};
+use super::{Host, ProcessGrant};
+use crate::names::Names;
 
 /// Where programs are looked for by their bare names, whatever the minion's own environment says.
 pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
@@ -68,7 +69,7 @@ impl Host {
 }
 
 /// Where a program of this bare name is on this host; for the words of an error, never for a decision.
-pub(crate) fn locate(name: &str) -> String {
+pub(super) fn locate(name: &str) -> String {
     let there = PROGRAM_FOLDERS.into_iter().find(|folder| Path::new(folder).join(name).is_file());
     let folder = there.unwrap_or("/usr/bin");
     format!("{folder}/{name}")

@@ -1,15 +1,14 @@
-//! Programs: which, with what around them.
+//! The check of programs: which, with what around them.
 
 use std::collections::BTreeSet;
 
-use brine_sandbox_wire::{HostError, ProcessOp, ProcessRun};
-
-use super::Caller;
-use super::check::{MAX_BULK, MAX_PATH, failed, refused};
-use super::names::{Form, clean, size, text};
-use crate::grants::{Names, ProcessGrant, Program, locate};
-use crate::policy::{Capability, Grant};
-use crate::settings::{is_user, why_not_absolute};
+use super::programs::{Program, locate};
+use super::{ProcessGrant, ProcessOp, ProcessRun};
+use crate::Capability;
+use crate::check::Refusal;
+use crate::forms::{Form, MAX_BULK, MAX_PATH, clean, is_user, is_variable, malformed, size, text, why_not_absolute};
+use crate::grants::{Grant, Grants};
+use crate::names::Names;
 
 /// Arguments of one program.
 const MAX_ARGUMENTS: usize = 4_096;
@@ -22,19 +21,19 @@ const MAX_VARIABLES: usize = 512;
 /// Bytes of a variable's name.
 const MAX_VARIABLE: usize = 256;
 
-pub(super) fn check(caller: &Caller, op: ProcessOp) -> Result<ProcessOp, HostError> {
+pub(super) fn check(granted: &Grants, op: ProcessOp) -> Result<ProcessOp, Refusal> {
     match op {
-        ProcessOp::Run(run) => Ok(ProcessOp::Run(Box::new(checked(caller, *run)?))),
+        ProcessOp::Run(run) => Ok(ProcessOp::Run(Box::new(checked(granted, *run)?))),
         ProcessOp::Which { name } => {
             program_name(&name)?;
-            let mut wanted = Wanted::new(caller);
+            let mut wanted = Wanted::new(granted);
             let name = wanted.program(name);
             wanted.granted().map(|()| ProcessOp::Which { name })
         }
         // What it asks is whether it was granted: the broker says none of a path that the grant does not have.
         ProcessOp::Shell { path: Some(path) } => {
             program_name(&path)?;
-            let granted = match caller.grants.process.find(&path) {
+            let granted = match granted.process.find(&path) {
                 Program::Granted(granted) => granted.to_owned(),
                 Program::Any | Program::No => path,
             };
@@ -44,50 +43,56 @@ pub(super) fn check(caller: &Caller, op: ProcessOp) -> Result<ProcessOp, HostErr
     }
 }
 
-fn checked(caller: &Caller, mut run: ProcessRun) -> Result<ProcessRun, HostError> {
+fn checked(granted: &Grants, mut run: ProcessRun) -> Result<ProcessRun, Refusal> {
     form(&run)?;
-    let grants = &*caller.grants;
-    let granted = &grants.process;
-    let mut wanted = Wanted::new(caller);
+    let mut wanted = Wanted::new(granted);
     run.argv[0] = wanted.program(std::mem::take(&mut run.argv[0]));
     if let Some(cwd) = run.cwd.as_deref().filter(|cwd| *cwd != "/") {
         let parts: Vec<&str> = cwd.split('/').collect();
-        wanted.name(granted.cwd.holds(&parts, '/'), |grant| &mut grant.cwd, cwd, || format!("run programs in {cwd}"));
+        wanted.name(
+            granted.process.cwd.holds(&parts, '/'),
+            |grant| &mut grant.cwd,
+            cwd,
+            || format!("run programs in {cwd}"),
+        );
     }
     for (name, value) in &run.env {
-        let may = is_harmless(name, value) || granted.env.matches(name);
+        let may = is_harmless(name, value) || granted.process.env.matches(name);
         wanted.name(may, |grant| &mut grant.env, name, || format!("set the variable {name}"));
     }
     // Its own user is who it is anyway.
-    let own = grants.user.as_deref().or(granted.host.user.as_deref());
+    let own = granted.user.as_deref().or(granted.process.host.user.as_deref());
     if let Some(user) = run.run_as.as_deref() {
-        let may = Some(user) == own || granted.users.has(user);
+        let may = Some(user) == own || granted.process.users.has(user);
         wanted.name(may, |grant| &mut grant.users, user, || format!("run programs as user {user}"));
     }
     if let Some(group) = run.group.as_deref() {
-        let may = granted.groups.has(group);
+        let may = granted.process.groups.has(group);
         wanted.name(may, |grant| &mut grant.groups, group, || format!("run programs as group {group}"));
     }
     wanted.granted()?;
     if run.run_as.is_none() {
-        run.run_as.clone_from(&grants.user);
+        run.run_as.clone_from(&granted.user);
     }
     Ok(run)
 }
 
 /// Bounds and forms, whoever asks.
-fn form(run: &ProcessRun) -> Result<(), HostError> {
-    let Some(program) = run.argv.first() else { return Err(failed("the command", "has no program")) };
+fn form(run: &ProcessRun) -> Result<(), Refusal> {
+    let Some(program) = run.argv.first() else { return Err(malformed("the command", "has no program")) };
     program_name(program)?;
     if run.argv.len() > MAX_ARGUMENTS {
-        return Err(failed("the command", &format!("has {} arguments; the most is {MAX_ARGUMENTS}", run.argv.len())));
+        return Err(malformed(
+            "the command",
+            &format!("has {} arguments; the most is {MAX_ARGUMENTS}", run.argv.len()),
+        ));
     }
     for argument in &run.argv {
         size("an argument", argument.len(), MAX_ARGUMENT)?;
         clean("an argument", argument, Form::Bytes)?;
     }
     if run.env.len() > MAX_VARIABLES {
-        return Err(failed(
+        return Err(malformed(
             "the environment",
             &format!("has {} variables; the most is {MAX_VARIABLES}", run.env.len()),
         ));
@@ -95,10 +100,10 @@ fn form(run: &ProcessRun) -> Result<(), HostError> {
     let mut seen = BTreeSet::new();
     for (name, value) in &run.env {
         if name.len() > MAX_VARIABLE || !is_variable(name) {
-            return Err(failed("the name of a variable", "is to be letters, digits and _, no digit first"));
+            return Err(malformed("the name of a variable", "is to be letters, digits and _, no digit first"));
         }
         if !seen.insert(name) {
-            return Err(failed(&format!("the variable {name}"), "is there twice"));
+            return Err(malformed(&format!("the variable {name}"), "is there twice"));
         }
         size("a variable", name.len() + value.len() + 1, MAX_ARGUMENT)?;
         clean("a variable", value, Form::Bytes)?;
@@ -109,36 +114,30 @@ fn form(run: &ProcessRun) -> Result<(), HostError> {
     if let Some(cwd) = &run.cwd
         && let Some(why) = why_not_absolute(cwd)
     {
-        return Err(failed("the directory to start in", why));
+        return Err(malformed("the directory to start in", why));
     }
     for (what, user) in [("the user", &run.run_as), ("the group", &run.group)] {
         if user.as_deref().is_some_and(|user| !is_user(user)) {
-            return Err(failed(what, "is neither a name nor a number"));
+            return Err(malformed(what, "is neither a name nor a number"));
         }
     }
     if run.umask.is_some_and(|umask| umask > 0o777) {
-        return Err(failed("the umask", "is not one: 777 is the most"));
+        return Err(malformed("the umask", "is not one: 777 is the most"));
     }
     size("the input", run.stdin.as_ref().map_or(0, |stdin| stdin.len()), MAX_BULK)
 }
 
 /// A bare name, or an absolute path as there is only one way to write it.
-fn program_name(name: &str) -> Result<(), HostError> {
+fn program_name(name: &str) -> Result<(), Refusal> {
     text("the program", name, MAX_PATH, Form::Line)?;
     if matches!(name, "." | "..") {
-        return Err(failed("the program", "is a folder"));
+        return Err(malformed("the program", "is a folder"));
     }
     match name.contains('/').then(|| why_not_absolute(name)).flatten() {
-        Some(why) => Err(failed("the program", why)),
-        None if name == "/" => Err(failed("the program", "is a folder")),
+        Some(why) => Err(malformed("the program", why)),
+        None if name == "/" => Err(malformed("the program", "is a folder")),
         None => Ok(()),
     }
-}
-
-/// Whether it can be a variable's name: `[A-Za-z_][A-Za-z0-9_]*`.
-pub(crate) fn is_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Variables that only say how to show something: language and time zone, as a name and not as a file.
@@ -157,19 +156,19 @@ fn is_harmless(name: &str, value: &str) -> bool {
 
 /// What is asked beyond the grant, put together: one refusal names all of it, and one line grants it.
 struct Wanted<'a> {
-    caller: &'a Caller,
+    granted: &'a ProcessGrant,
     grant: ProcessGrant,
     missing: Vec<String>,
 }
 
 impl<'a> Wanted<'a> {
-    fn new(caller: &'a Caller) -> Self {
-        Self { caller, grant: caller.grants.process.clone(), missing: Vec::new() }
+    fn new(granted: &'a Grants) -> Self {
+        Self { granted: &granted.process, grant: granted.process.clone(), missing: Vec::new() }
     }
 
     /// The program as it is run.
     fn program(&mut self, asked: String) -> String {
-        match self.caller.grants.process.find(&asked) {
+        match self.granted.find(&asked) {
             Program::Granted(path) => path.to_owned(),
             Program::Any => asked,
             Program::No => {
@@ -195,11 +194,10 @@ impl<'a> Wanted<'a> {
         }
     }
 
-    fn granted(self) -> Result<(), HostError> {
+    fn granted(self) -> Result<(), Refusal> {
         if self.missing.is_empty() {
             return Ok(());
         }
-        let line = self.caller.grants.line(Capability::Process, Grant::Process(self.grant));
-        Err(refused(self.caller, &self.missing.join(" and not "), line))
+        Err(Refusal::not_granted(self.missing.join(" and not "), Capability::Process, Grant::Process(self.grant)))
     }
 }
