@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use brine_protocol::value::{Value, ValueExt, map, to_json};
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Caller;
-use crate::bus::{Bus, Next, Origin};
+use crate::access::Principal;
+use crate::bus::{Bus, Next};
 use file::AuditFile;
 
 /// Bytes of the arguments of one line; of longer ones the beginning is kept.
@@ -70,11 +70,12 @@ impl Record {
     }
 
     /// Who asked, how that was proved, and from where.
-    pub(crate) fn by(self, caller: &Caller) -> Self {
-        self.whose(&caller.name, caller.method(), caller.from.to_string())
+    pub(crate) fn by(self, principal: &Principal) -> Self {
+        let address = principal.address().map(|address| address.to_string());
+        self.whose(principal.name(), principal.method(), address.unwrap_or_default())
     }
 
-    /// Who asked, if it is no caller.
+    /// Who asked, if that is not proved, or a rule.
     pub(crate) fn whose(self, user: &str, method: &str, address: impl Into<String>) -> Self {
         self.put("user", user).put("method", method).put("address", address.into())
     }
@@ -223,8 +224,8 @@ pub(crate) async fn watch_keys(audit: Arc<Audit>, stop: CancellationToken) {
         match next {
             None => return,
             Some(Next::Lost(lost)) => audit.note(Record::new("key", "lost").put("lost", lost)),
-            Some(Next::Event(event)) if event.event.tag == "salt/key" && event.origin != Origin::Minion => {
-                let by = if event.origin == Origin::Pushed { "salt-key" } else { "master" };
+            Some(Next::Event(event)) if event.event.tag == "salt/key" && !event.by.is_minion() => {
+                let by = if event.by.is_root() { "salt-key" } else { "master" };
                 let data = &event.event.data;
                 let field = |name: &str| data.get(name).cloned().unwrap_or(Value::Nil);
                 let outcome = if field("result").truthy() { "succeeded" } else { "failed" };

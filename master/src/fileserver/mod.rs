@@ -21,7 +21,6 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
 
 use hash::HashCache;
-pub use hash::HashType;
 use listing::{Ignore, Lister, Listing};
 use root::Found;
 pub(crate) use root::Root;

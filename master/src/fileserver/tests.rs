@@ -32,7 +32,7 @@ fn opts(dir: &tempfile::TempDir) -> FileOpts {
     FileOpts {
         roots: vec![(Saltenv::base(), vec![top.join("one"), top.join("two"), top.join("none")])],
         buffer_size: 4,
-        hash_type: HashType::Sha256,
+        hash_type: crate::hash_type::HashType::Sha256,
         follow_symlinks: true,
         ignore_glob: vec!["*.swp".to_owned()],
         ignore_regex: vec!["/\\.git($|/)".to_owned()],

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::job::{fun_text, is_success, worst_retcode};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt};
 use futures_util::future::BoxFuture;
@@ -10,8 +12,11 @@ use futures_util::future::BoxFuture;
 use super::error::StoreError;
 use super::query::{Job, JobFilter, JobReturn};
 use super::store::{Added, JobStore, NewReturn};
-use crate::requests::{all_true, fun_text, worst_retcode};
 
+/// Characters of a target that the job list shows.
+const TARGET_TEXT_MAX: usize = 1_024;
+/// Characters of a user's name that the job list shows.
+const USER_TEXT_MAX: usize = 64;
 /// Letters, digits, `_` and `-` of the name of an alternative configuration (`--return_config`).
 const CONFIG_NAME_MAX: usize = 64;
 
@@ -109,6 +114,27 @@ impl ReturnerName {
         Self { kind, config: None }
     }
 
+    /// Those that `event_return` names.
+    ///
+    /// # Errors
+    /// When one is none that keeps events here.
+    pub(crate) fn of_events(c: &Config) -> Result<Vec<Self>, ConfigError> {
+        let named: Vec<String> = match c.value("event_return") {
+            None | Some(Value::Nil) => Vec::new(),
+            Some(Value::Array(names)) => names.iter().map(ValueExt::python_str).collect(),
+            Some(name) => vec![name.python_str()],
+        };
+        let mut to = Vec::new();
+        for name in named.iter().filter(|name| !name.is_empty()) {
+            let name = Self::parse(name).filter(|name| name.config.is_none());
+            let name = name.ok_or_else(|| c.wrong("event_return", "postgres, pgjsonb or a list of both"))?;
+            if !to.contains(&name) {
+                to.push(name);
+            }
+        }
+        Ok(to)
+    }
+
     /// As [`fmt::Display`] writes it: `postgres`, or `CONFIG.postgres`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.rsplit_once('.') {
@@ -144,6 +170,20 @@ pub struct ReturnerError {
 }
 
 impl Job {
+    /// A job that is recorded now, by its load.
+    pub(crate) fn to_record(jid: Jid, load: &Value, minions: Vec<MinionId>) -> Self {
+        Self {
+            jid,
+            fun: fun_text(load),
+            user: load.get_text("user").unwrap_or("root").chars().take(USER_TEXT_MAX).collect(),
+            tgt: load.get("tgt").map(ValueExt::python_str).unwrap_or_default().chars().take(TARGET_TEXT_MAX).collect(),
+            tgt_type: load.get_text("tgt_type").unwrap_or("glob").to_owned(),
+            started_ms: super::now_ms(),
+            minions,
+            load: msgpack::encode_disk(load),
+        }
+    }
+
     /// A job from its load as returners keep it: the published load, perhaps with `Minions`.
     pub(super) fn from_load(jid: Jid, started_ms: i64, mut load: Value) -> Self {
         let minions = load.remove("Minions").unwrap_or(Value::Nil);
@@ -167,7 +207,7 @@ impl NewReturn {
         Self {
             fun: fun_text(load),
             retcode: worst_retcode(load),
-            success: load.get("success").is_none_or(all_true),
+            success: is_success(load),
             load: msgpack::encode_disk(load),
             jid,
             minion,

@@ -50,6 +50,6 @@ async fn execute(run: Run) -> Outcome {
         timeout: run.seconds("timeout", TIMEOUT_MAX_SECONDS)?,
         gather: None,
     };
-    let answers = ask::minions(&run.master, question).await?;
+    let answers = ask::minions(&run.parts, question).await?;
     Ok(map(answers.results().map(|(id, result)| (id, result.clone())).collect::<Vec<(&str, Value)>>()))
 }
