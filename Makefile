@@ -49,6 +49,7 @@ test: lint test-unit ## all tests
 
 lint: setup
 	cargo fmt --all --check
+	tools/check-imports.py
 	cargo clippy --locked --all-targets -- -D warnings
 	cargo clippy --locked --all-targets -p brine-tests -p brine-swarm -- -D warnings
 	cargo clippy --locked --all-targets -p brine-engine -p brine-executor -p brine-compiler -- -D warnings

@@ -13,7 +13,7 @@
 //! * `throttle`, `quotas`, `refusals`, `lanes`: how much one peer can make the master keep, tell and do at a time
 //! * `fileserver`: `file_roots` (§6.5); `mine`: what minions show to each other; `peer`: what they ask of each other; `runners`: functions that run here (§7.3); `maintenance`: what has to be done now and then; `presence`: who is connected
 //!
-//! Modules import one way: none is reached again by what it imports (`tests/imports` checks it).
+//! Modules import one way: none is reached again by what it imports (`tools/check-imports.py`).
 //!
 //! Who sent a request is what its channel proved: handlers get a [`brine_protocol::ids::MinionId`] that was proved with the minion's session
 //! key and its accepted key, and never look at an id in a payload.
