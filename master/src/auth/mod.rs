@@ -14,6 +14,7 @@ pub(crate) use gate::{Gate, Verdict};
 
 use crate::audit::{Audit, Record};
 use crate::bus::Bus;
+use crate::config::AuthOpts;
 use crate::fault::Fault;
 use crate::keys::{KeyStore, MasterKey};
 use crate::private_ops::PrivatePool;
@@ -35,12 +36,8 @@ pub(crate) struct Authenticator {
     pub(crate) audit: Arc<Audit>,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) bus: Bus,
-    /// `minimum_auth_version`.
-    pub(crate) minimum_version: u64,
-    /// `auth_events`.
-    pub(crate) events: bool,
-    /// `auth_events_autosign_grains`.
-    pub(crate) grain_events: Vec<String>,
+    /// As they were at the start; what can change is in the gate.
+    pub(crate) opts: AuthOpts,
 }
 
 impl Authenticator {
@@ -52,7 +49,7 @@ impl Authenticator {
 
     /// Answers an `_auth` request that came from `origin`.
     pub(crate) async fn answer(&self, load: &Value, version: u64, origin: Option<u64>) -> Result<Vec<u8>, Fault> {
-        let request = match AuthRequest::parse(load, version, self.minimum_version) {
+        let request = match AuthRequest::parse(load, version, self.opts.minimum_auth_version) {
             Ok(request) => request,
             Err(AuthRefusal::Malformed(why)) => return Err(Fault::new(format!("a malformed auth request: {why}"))),
             Err(refusal) => {
@@ -139,7 +136,7 @@ impl Authenticator {
             Verdict::Full => tracing::error!("authentication of {id} refused: there are max_minions minions already"),
             Verdict::Unusable(why) => tracing::warn!("authentication of {id} refused: {why}"),
         }
-        if self.events {
+        if self.opts.auth_events {
             let mut data = map([
                 ("result", Value::from(result)),
                 ("act", Value::from(act)),
@@ -147,7 +144,7 @@ impl Authenticator {
                 ("pub", Value::from(request.pub_pem.as_str())),
             ]);
             // A stranger chose them, within the bounds of its request: so only who wants them gets them.
-            if self.grain_events.iter().any(|known| known == act)
+            if self.opts.auth_events_autosign_grains.iter().any(|known| known == act)
                 && let Some(grains) = request.autosign_grains.as_ref().filter(|grains| grains.truthy())
             {
                 data.insert("autosign_grains", grains.clone());

@@ -61,8 +61,9 @@ impl PeerRules {
     }
 }
 
-/// What of the master publishes, runs and answers for minions.
-pub(crate) struct Parts {
+/// Answers minions.
+pub(crate) struct Peer {
+    pub(crate) rules: ArcSwap<PeerRules>,
     pub(crate) targets: Arc<Targets>,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) runners: Runners,
@@ -71,12 +72,11 @@ pub(crate) struct Parts {
     pub(crate) refusals: Arc<Refusals>,
     /// `user`, in whose name minions publish.
     pub(crate) user: String,
+    pub(crate) turns: Turns,
 }
 
-/// Answers minions.
-pub(crate) struct Peer {
-    parts: Parts,
-    rules: ArcSwap<PeerRules>,
+/// What minions do at a time, and did.
+pub(crate) struct Turns {
     started: Started,
     publishing: Semaphore,
     reading: Semaphore,
@@ -84,12 +84,9 @@ pub(crate) struct Peer {
     running_by: Mutex<HashMap<MinionId, usize>>,
 }
 
-impl Peer {
-    /// By these rules.
-    pub(crate) fn new(rules: PeerRules, parts: Parts) -> Self {
+impl Default for Turns {
+    fn default() -> Self {
         Self {
-            parts,
-            rules: ArcSwap::from_pointee(rules),
             started: Started::default(),
             publishing: Semaphore::new(PUBLISHING_MAX),
             reading: Semaphore::new(READING_MAX),
@@ -97,7 +94,9 @@ impl Peer {
             running_by: Mutex::default(),
         }
     }
+}
 
+impl Peer {
     /// From now on these may.
     pub(crate) fn replace(&self, rules: PeerRules) {
         self.rules.store(rules.into());
@@ -105,10 +104,12 @@ impl Peer {
 
     /// Forgets minions that have no key any more.
     pub(crate) fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool) {
-        self.started.retain(is_accepted);
+        self.turns.started.retain(is_accepted);
     }
+}
 
-    fn runner_turn(&self, id: &MinionId) -> Option<Turn<'_>> {
+impl Turns {
+    fn runner(&self, id: &MinionId) -> Option<Turn<'_>> {
         let permit = self.running.try_acquire().ok()?;
         let mut by = self.running_by.lock().unwrap_or_else(PoisonError::into_inner);
         let count = by.entry(id.clone()).or_default();
@@ -150,11 +151,11 @@ impl Peer {
             }
         };
         // The semaphores are never closed.
-        let _turn = self.publishing.acquire().await;
-        let Some(published) = self.parts.dispatcher.publish(&job, &Principal::Minion(id.clone())).await? else {
+        let _turn = self.turns.publishing.acquire().await;
+        let Some(published) = self.dispatcher.publish(&job, &Principal::Minion(id.clone())).await? else {
             return Ok(empty_map());
         };
-        self.started.add(id, &published.jid);
+        self.turns.started.add(id, &published.jid);
         let minions = list(published.minions.iter().map(Value::from));
         Ok(map([("jid", Value::from(&published.jid)), ("minions", minions)]))
     }
@@ -171,11 +172,11 @@ impl Peer {
             return Ok(Err("peer permits nothing to this minion".to_owned()));
         }
         let kind = if asked.tgt_type.starts_with("node") { "nodegroup" } else { &asked.tgt_type };
-        if !self.parts.targets.has_data && !matches!(kind, "glob" | "pcre" | "list") {
+        if !self.targets.has_data && !matches!(kind, "glob" | "pcre" | "list") {
             // It would be everyone (§10).
             return Ok(Err("minion_data_cache is off, and its target is not by id".to_owned()));
         }
-        let resolved = self.parts.targets.find(kind, &asked.tgt).await?;
+        let resolved = self.targets.find(kind, &asked.tgt).await?;
         // A pattern would let a minion find out others' pillar letter by letter.
         let exact = match kind {
             "pillar" | "pillar_pcre" => Some("pillar_exact"),
@@ -183,14 +184,14 @@ impl Peer {
             _ => None,
         };
         if let Some(exact) = exact {
-            let exactly = self.parts.targets.find(exact, &asked.tgt).await?;
+            let exactly = self.targets.find(exact, &asked.tgt).await?;
             if resolved.iter().any(|id| !exactly.contains(id)) {
                 return Ok(Err("its target has a pattern for pillar".to_owned()));
             }
         }
-        let job = PublishRequest::new(asked.fun(), asked.arg(), asked.tgt.clone(), kind, &self.parts.user);
+        let job = PublishRequest::new(asked.fun(), asked.arg(), asked.tgt.clone(), kind, &self.user);
         let mut job = job.with_returners(&asked.ret).with_option("id", id.as_str());
-        let resolve = |target| self.parts.targets.permitted(target);
+        let resolve = |target| self.targets.permitted(target);
         let calls = job.calls();
         let extent = access::allowed(rules, &calls, &resolved, resolve).await;
         let Some(extent) = extent.filter(|_| !calls.is_empty()) else {
@@ -206,14 +207,14 @@ impl Peer {
     /// `pub_ret`: what has returned until now for a job that this minion started.
     pub(crate) async fn returns(&self, id: &MinionId, load: &Value) -> Result<Value, Fault> {
         let jid = load.get("jid").and_then(|jid| Jid::try_from(jid.python_str().as_str()).ok());
-        let Some(jid) = jid.filter(|jid| self.started.has(id, jid)) else {
+        let Some(jid) = jid.filter(|jid| self.turns.started.has(id, jid)) else {
             self.refuse(id, load, "it did not start a job of that jid");
             return Ok(empty_map());
         };
-        let _turn = self.reading.acquire().await;
+        let _turn = self.turns.reading.acquire().await;
         let mut answer = empty_map();
         let mut bytes = 0;
-        for one in self.parts.jobs.local().returns(&jid).await? {
+        for one in self.jobs.local().returns(&jid).await? {
             bytes += one.load.len();
             if bytes > ANSWER_BYTES_MAX {
                 tracing::warn!(
@@ -241,19 +242,19 @@ impl Peer {
             self.refuse(id, load, "peer_run does not permit this runner");
             return Ok(empty_map());
         }
-        let Some(_turn) = self.runner_turn(id) else {
+        let Some(_turn) = self.turns.runner(id) else {
             self.refuse(id, load, "too many runners of minions are running");
             return Ok(empty_map());
         };
         let arg = parse_args(arg);
         let by = Principal::Minion(id.clone());
         let record = Record::new("runner", "allowed").by(&by).call(fun, &arg);
-        if let Err(why) = self.parts.audit.write(record) {
+        if let Err(why) = self.audit.write(record) {
             self.refuse(id, load, why);
             return Ok(empty_map());
         }
         let call = map([("arg", Value::Array(arg))]);
-        let work = self.parts.runners.run_for(&by, fun, &call);
+        let work = self.runners.run_for(&by, fun, &call);
         Ok(match tokio::time::timeout(RUNNER_TIME, work).await {
             Ok(outcome) => outcome.unwrap_or_else(|failure| failure.0),
             Err(_) => Value::from(format!("'{fun}' took longer than {} s", RUNNER_TIME.as_secs())),
@@ -266,11 +267,11 @@ impl Peer {
         };
         let (fun, jid): (String, String) = (short("fun"), short("jid"));
         let record = Record::new("peer", "refused").by(&Principal::Minion(id.clone()));
-        self.parts.audit.stranger(
+        self.audit.stranger(
             record.put("fun", fun.as_str()).put("tgt", short("tgt")).put("jid", jid.as_str()).put("why", why),
         );
         let said = format!("a request of {id} to its peers was refused: {why}");
         let data = map([("id", id.as_str()), ("fun", &fun), ("jid", &jid), ("error", why)]);
-        self.parts.refusals.tell(Who::Minion(id), &said, format!("brine/refused/peer/{id}"), data);
+        self.refusals.tell(Who::Minion(id), &said, format!("brine/refused/peer/{id}"), data);
     }
 }

@@ -124,122 +124,97 @@ pub(super) fn assemble(
     opts: Arc<MasterOpts>,
     configured: Configured,
     opened: Opened,
-    publisher: &Publisher,
+    publisher: Publisher,
     port: u16,
 ) -> Result<Master, StartError> {
+    let bus = opened.bus.clone();
+    let refusals = Arc::new(Refusals::new(bus.clone()));
+    let auth = authenticator(&opts, &opened, &refusals, port);
+    let Opened { keys, access, sessions, jobs, audit, private, publish_key, .. } = opened;
     let live: SharedSettings = Arc::new(ArcSwap::from_pointee(LiveSettings::new(&opts)));
     let (files, mine) = (Arc::new(configured.files), Arc::new(configured.mine));
     let python_jobs = PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.python_job_files);
-    let Opened { keys, access, sessions, jobs, bus, audit, private, .. } = &opened;
-    let refusals = Arc::new(Refusals::new(bus.clone()));
     let throttle = Arc::new(Throttle::new(Arc::clone(&live), Arc::clone(&refusals), bus.clone()));
     let data = Arc::new(MinionData::new(&opts.cachedir));
-    let targets = Arc::new(Targets {
-        keys: Arc::clone(keys),
-        data: Arc::clone(&data),
-        live: Arc::clone(&live),
-        has_data: opts.minion_data_cache,
-    });
+    let presence = Presence { keys: keys.clone(), data: data.clone(), cachedir: opts.cachedir.clone(), port };
+    let presence = Arc::new(presence);
+    let has_data = opts.minion_data_cache;
+    let targets = Arc::new(Targets { keys: keys.clone(), data, live: live.clone(), has_data });
     let alg = opts.publish_signing_algorithm;
-    let publishing = PublisherHandle::start(publisher.clone(), opened.publish_key.clone(), private.clone(), alg);
+    let publisher = PublisherHandle::start(publisher, publish_key, private.clone(), alg).map_err(StartError::Thread)?;
     let dispatcher = Arc::new(Dispatcher {
-        targets: Arc::clone(&targets),
-        access: Arc::clone(access),
-        audit: Arc::clone(audit),
-        jobs: Arc::clone(jobs),
-        publisher: publishing.map_err(StartError::Thread)?,
+        targets: targets.clone(),
+        access: access.clone(),
+        audit: audit.clone(),
+        jobs: jobs.clone(),
+        publisher,
         bus: bus.clone(),
-        refusals: Arc::clone(&refusals),
+        refusals: refusals.clone(),
         python_files: (opts.job_cache.keep && python_jobs.on()).then(|| python_jobs.clone()),
         filters: opts.zmq_filtering,
     });
     let returns = Arc::new(Returns {
-        jobs: Arc::clone(jobs),
-        throttle: Arc::clone(&throttle),
+        jobs: jobs.clone(),
+        throttle: throttle.clone(),
         bus: bus.clone(),
-        refusals: Arc::clone(&refusals),
+        refusals: refusals.clone(),
         bytes_max: opts.max_return_size,
         must_be_signed: opts.require_signed_returns,
         refuses_bad_signatures: opts.refuse_badly_signed_returns,
     });
-    let presence = Arc::new(Presence { keys: Arc::clone(keys), data, cachedir: opts.cachedir.clone(), port });
-    let key_removal = Arc::new(KeyRemoval::new(Arc::clone(sessions), bus.clone(), opts.rotate_aes_key));
-    let parts = Arc::new(runners::Parts {
-        opts: Arc::clone(&opts),
-        live: Arc::clone(&live),
-        dispatcher: Arc::clone(&dispatcher),
-        jobs: Arc::clone(jobs),
-        keys: Arc::clone(keys),
-        key_removal: Arc::clone(&key_removal),
-        presence: Arc::clone(&presence),
-        files: Arc::clone(&files),
-        mine: Arc::clone(&mine),
+    let key_removal = Arc::new(KeyRemoval::new(sessions.clone(), bus.clone(), opts.rotate_aes_key));
+    let parts = runners::Parts {
+        opts: opts.clone(),
+        live: live.clone(),
+        dispatcher: dispatcher.clone(),
+        jobs: jobs.clone(),
+        keys: keys.clone(),
+        key_removal: key_removal.clone(),
+        presence: presence.clone(),
+        files: files.clone(),
+        mine: mine.clone(),
         private: private.clone(),
         bus: bus.clone(),
         runs: runners::Runs::default(),
-    });
-    let runners =
-        Runners { parts, returns: Arc::clone(&returns), audit: Arc::clone(audit), refusals: Arc::clone(&refusals) };
-    let peer = Peer::new(
-        configured.peer,
-        peer::Parts {
-            targets,
-            dispatcher: Arc::clone(&dispatcher),
-            runners: runners.clone(),
-            jobs: Arc::clone(jobs),
-            audit: Arc::clone(audit),
-            refusals: Arc::clone(&refusals),
-            user: opts.user.clone(),
-        },
-    );
-    Ok(Master {
-        auth: authenticator(&opts, &opened, &refusals, port),
-        admission: Admission {
-            access: Arc::clone(access),
-            audit: Arc::clone(audit),
-            refusals: Arc::clone(&refusals),
-            bus: bus.clone(),
-        },
-        events: MinionEvents { throttle: Arc::clone(&throttle), bus: bus.clone(), refusals: Arc::clone(&refusals) },
-        lanes: Arc::new(Lanes::default()),
-        timings: Timings::default(),
-        keys: Arc::clone(keys),
-        sessions: Arc::clone(sessions),
-        audit: Arc::clone(audit),
-        jobs: Arc::clone(jobs),
-        private: private.clone(),
-        bus: bus.clone(),
-        opts,
-        live,
-        key_removal,
-        dispatcher,
-        returns,
-        runners,
-        peer,
-        presence,
-        files,
-        mine,
-        python_jobs,
-        refusals,
-        throttle,
-    })
+    };
+    let (of_run, of_refusal) = (audit.clone(), refusals.clone());
+    let runners = Runners { parts: parts.into(), returns: returns.clone(), audit: of_run, refusals: of_refusal };
+    let peer = Peer {
+        rules: ArcSwap::from_pointee(configured.peer),
+        targets,
+        dispatcher: dispatcher.clone(),
+        runners: runners.clone(),
+        jobs: jobs.clone(),
+        audit: audit.clone(),
+        refusals: refusals.clone(),
+        user: opts.user.clone(),
+        turns: peer::Turns::default(),
+    };
+    let admission = Admission { access, audit: audit.clone(), refusals: refusals.clone(), bus: bus.clone() };
+    let events = MinionEvents { throttle: throttle.clone(), bus: bus.clone(), refusals: refusals.clone() };
+    let (lanes, timings) = (Arc::new(Lanes::default()), Timings::default());
+    #[rustfmt::skip]
+    let master = Master {
+        opts, live, keys, key_removal, sessions, auth, admission, audit, dispatcher, returns, events, runners, peer, presence,
+        files, mine, jobs, python_jobs, private, bus, refusals, throttle, lanes, timings,
+    };
+    Ok(master)
 }
 
-fn authenticator(opts: &MasterOpts, opened: &Opened, refusals: &Arc<Refusals>, port: u16) -> Authenticator {
+fn authenticator(opts: &MasterOpts, opened: &Opened, refusals: &Arc<Refusals>, publish_port: u16) -> Authenticator {
+    let Opened { sign_key, keys, sessions, audit, private, publish_key, bus, .. } = opened;
     Authenticator {
-        gate: Arc::new(Gate::new(opts.auth.clone(), Arc::clone(&opened.keys))),
-        keys: Arc::clone(&opened.keys),
-        sessions: Arc::clone(&opened.sessions),
-        private: opened.private.clone(),
-        sign_key: opened.sign_key.clone(),
-        publish_key: opened.publish_key.clone(),
-        publish_port: port,
-        audit: Arc::clone(&opened.audit),
-        refusals: Arc::clone(refusals),
-        bus: opened.bus.clone(),
-        minimum_version: opts.auth.minimum_auth_version,
-        events: opts.auth.auth_events,
-        grain_events: opts.auth.auth_events_autosign_grains.clone(),
+        gate: Arc::new(Gate::new(opts.auth.clone(), keys.clone())),
+        keys: keys.clone(),
+        sessions: sessions.clone(),
+        private: private.clone(),
+        sign_key: sign_key.clone(),
+        publish_key: publish_key.clone(),
+        publish_port,
+        audit: audit.clone(),
+        refusals: refusals.clone(),
+        bus: bus.clone(),
+        opts: opts.auth.clone(),
     }
 }
 

@@ -125,7 +125,7 @@ impl Server {
         let opened = Opened::open(&opts).await?;
         let kept_events = opened.listen(&opts)?;
         let port = publish.port().unwrap_or(opts.publish_port);
-        let master = Arc::new(assemble::assemble(opts, configured, opened, &publisher, port)?);
+        let master = Arc::new(assemble::assemble(opts, configured, opened, publisher.clone(), port)?);
         let (stop, auths) = (CancellationToken::new(), Arc::new(Auths::default()));
         let maintaining = tokio::spawn(assemble::maintain(Arc::clone(&master), kept_events, stop.clone()));
         let serving = requests::serve(Arc::clone(&master), Arc::clone(&auths), router, stop.clone(), GRACE);
