@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_protocol::value::{Value, ValueExt, map};
 
 use crate::access::{Access, Address, Claim, Denied, Principal, shown};
-use crate::audit::{Audit, Record};
+use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::refusals::{Refusals, Stranger, Who};
 
@@ -40,7 +40,7 @@ impl Admission {
                 return refused;
             }
         };
-        let record = Record::new("mk_token", "allowed").by(&principal);
+        let record = AuditLine::new("mk_token", "allowed").by(&principal);
         let record = record.put("eauth", data.get("eauth").cloned().unwrap_or(Value::Nil));
         match self.audit.write(record.put("expire", data.get("expire").cloned().unwrap_or(Value::Nil))) {
             Ok(()) => data,
@@ -77,7 +77,7 @@ impl Admission {
         if told {
             self.bus.fire(EVENT, data);
         }
-        let record = Record::new("login", "refused").whose(&user, method, from.to_string());
+        let record = AuditLine::new("login", "refused").whose(&user, method, from.to_string());
         self.audit.stranger(record.put("eauth", system).put("client", client).put("why", said));
         told
     }

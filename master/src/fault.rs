@@ -24,6 +24,6 @@ macro_rules! from_errors {
 from_errors!(
     brine_protocol::keys::KeyError,
     brine_protocol::job::JobError,
-    crate::keys::KeyError,
+    crate::keys::MinionKeyError,
     crate::jobs::StoreError
 );

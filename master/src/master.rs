@@ -13,7 +13,7 @@ use crate::dispatch::Dispatcher;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles};
 use crate::key_removal::KeyRemoval;
-use crate::keys::KeyStore;
+use crate::keys::MinionKeys;
 use crate::lanes::Lanes;
 use crate::live_settings::{LiveSettings, SharedSettings};
 use crate::mine::{Mine, MineRules};
@@ -32,7 +32,7 @@ pub(crate) struct Master {
     /// As they were at the start; what can change is in `live` and in the parts that keep it.
     pub(crate) opts: Arc<MasterOpts>,
     pub(crate) live: SharedSettings,
-    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) keys: Arc<MinionKeys>,
     pub(crate) key_removal: Arc<KeyRemoval>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) auth: Authenticator,

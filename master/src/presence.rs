@@ -13,12 +13,12 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
-use crate::keys::{KeyError, KeyState, KeyStore};
+use crate::keys::{KeyState, MinionKeyError, MinionKeys};
 use crate::minion_data::MinionData;
 
 /// Finds who is connected.
 pub(crate) struct Presence {
-    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) keys: Arc<MinionKeys>,
     pub(crate) data: Arc<MinionData>,
     pub(crate) cachedir: PathBuf,
     /// The port that minions listen to.
@@ -27,7 +27,7 @@ pub(crate) struct Presence {
 
 impl Presence {
     /// The accepted minions that are connected, and those that are not or of which no grains are known.
-    pub(crate) async fn partition(&self) -> Result<(Vec<MinionId>, Vec<MinionId>), KeyError> {
+    pub(crate) async fn partition(&self) -> Result<(Vec<MinionId>, Vec<MinionId>), MinionKeyError> {
         let ids = self.keys.list(KeyState::Accepted)?.to_vec();
         let (data, port) = (Arc::clone(&self.data), self.port);
         let look = move || {

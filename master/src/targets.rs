@@ -10,13 +10,13 @@ use brine_protocol::target::{Resolved, Target, TargetError, TargetType};
 use brine_protocol::value::Value;
 
 use crate::fault::Fault;
-use crate::keys::{KeyState, KeyStore};
+use crate::keys::{KeyState, MinionKeys};
 use crate::live_settings::SharedSettings;
 use crate::minion_data::MinionData;
 
 /// What targets are resolved with.
 pub(crate) struct Targets {
-    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) keys: Arc<MinionKeys>,
     pub(crate) data: Arc<MinionData>,
     pub(crate) live: SharedSettings,
     /// `minion_data_cache`.

@@ -1,4 +1,4 @@
-//! Who else may use the master (§7): local users by their key, others by a log-in or a token, and what each of them may do.
+//! Grantee else may use the master (§7): local users by their key, others by a log-in or a token, and what each of them may do.
 //!
 //! - `config.rs`     `external_auth`, `publisher_acl` and what belongs to them
 //! - `backend/`      where names and passwords are checked, one file a system
@@ -33,7 +33,7 @@ pub(crate) use address::Address;
 pub(crate) use authorize::{Extent, allowed};
 use backend::{Backend, StaticTokens};
 pub use config::AccessOpts;
-use config::{OwnExpire, System, Who};
+use config::{Grantee, OwnExpire, System};
 use logins::{Attempt, Logins};
 pub(crate) use permission::Name;
 use permission::Permission;
@@ -49,7 +49,7 @@ const NAME_SHOWN_MAX: usize = 64;
 
 /// Knows who may do what.
 pub(crate) struct Access {
-    known: ArcSwap<Known>,
+    known: ArcSwap<AccessSettings>,
     cachedir: PathBuf,
     /// Users whose key is as good as the master's own: `root`, the master's `user`.
     masters: Vec<String>,
@@ -58,7 +58,7 @@ pub(crate) struct Access {
 }
 
 /// What the configuration says of it.
-pub(crate) struct Known {
+pub(crate) struct AccessSettings {
     opts: AccessOpts,
     systems: Vec<(System, Arc<dyn Backend>)>,
     local_keys: LocalKeys,
@@ -116,7 +116,7 @@ pub(crate) fn shown(user: &str) -> String {
     brine_protocol::text::short(user, NAME_SHOWN_MAX)
 }
 
-impl Known {
+impl AccessSettings {
     fn read(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
         let mut others =
             crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
@@ -160,7 +160,7 @@ impl Access {
         let tokens = Tokens::new(cachedir.join("tokens"));
         tokens.make_dir()?;
         Ok(Self {
-            known: ArcSwap::from_pointee(Known::read(opts, cachedir, masters)?),
+            known: ArcSwap::from_pointee(AccessSettings::read(opts, cachedir, masters)?),
             cachedir: cachedir.to_owned(),
             masters: masters.to_vec(),
             logins: Logins::default(),
@@ -169,12 +169,12 @@ impl Access {
     }
 
     /// Reads settings that may take the place of those there are.
-    pub(crate) fn read(&self, opts: AccessOpts) -> std::io::Result<Known> {
-        Known::read(opts, &self.cachedir, &self.masters)
+    pub(crate) fn read(&self, opts: AccessOpts) -> std::io::Result<AccessSettings> {
+        AccessSettings::read(opts, &self.cachedir, &self.masters)
     }
 
     /// From now on these count, for who has logged in already too. What was counted of wrong passwords stays.
-    pub(crate) fn replace(&self, known: Known) {
+    pub(crate) fn replace(&self, known: AccessSettings) {
         self.known.store(Arc::new(known));
     }
 
@@ -185,7 +185,7 @@ impl Access {
         }
     }
 
-    /// Who asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
+    /// Grantee asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
     /// it is wrong.
     pub(crate) async fn identify(&self, claim: &Claim<'_>) -> Result<Principal, Denied> {
         let (load, address) = (claim.load, self.address(claim));
@@ -295,20 +295,20 @@ impl Access {
         let mut named = false;
         for (who, list) in &system.users {
             let applies = match who {
-                Who::Anyone => all.opts.permissive,
-                Who::User(name) => {
+                Grantee::Anyone => all.opts.permissive,
+                Grantee::User(name) => {
                     let is_it = name.matches(user);
                     named |= is_it;
                     is_it
                 }
-                Who::Group(group) => groups.iter().any(|known| known == group),
+                Grantee::Group(group) => groups.iter().any(|known| known == group),
             };
             if applies {
                 listed.extend(list.iter().cloned());
             }
         }
         if !named && !all.opts.permissive {
-            let anyone = system.users.iter().filter(|(who, _)| matches!(who, Who::Anyone));
+            let anyone = system.users.iter().filter(|(who, _)| matches!(who, Grantee::Anyone));
             listed.extend(anyone.flat_map(|(_, list)| list.iter().cloned()));
         }
         Some(listed)

@@ -12,11 +12,11 @@ use brine_protocol::value::{Value, ValueExt as _, map};
 
 pub(crate) use gate::{Gate, Verdict};
 
-use crate::audit::{Audit, Record};
+use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::config::AuthOpts;
 use crate::fault::Fault;
-use crate::keys::{KeyStore, MasterKey};
+use crate::keys::{MasterKey, MinionKeys};
 use crate::private_ops::PrivatePool;
 use crate::publisher::CurrentKey;
 use crate::refusals::{Refusals, Stranger, Who};
@@ -25,7 +25,7 @@ use crate::sessions::Sessions;
 /// Answers `_auth` requests.
 pub(crate) struct Authenticator {
     pub(crate) gate: Arc<Gate>,
-    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) keys: Arc<MinionKeys>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) private: PrivatePool,
     /// The key that signs the master's key (`master_sign_pubkey`).
@@ -106,7 +106,7 @@ impl Authenticator {
             Verdict::Unusable(_) => (false, "error"),
         };
         if let Verdict::Accept(_, Some(by)) = verdict {
-            let record = Record::new("key", "succeeded").whose("", by, "").put("act", "accepted");
+            let record = AuditLine::new("key", "succeeded").whose("", by, "").put("act", "accepted");
             self.audit.note(record.put("id", id.as_str()));
         }
         // Anybody can cause these as fast as the network goes, under any id.

@@ -14,7 +14,7 @@ use brine_protocol::target::{Resolved, TargetError};
 use brine_protocol::value::Value;
 
 use crate::access::{Access, Extent, Principal};
-use crate::audit::{Audit, Record};
+use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::fault::Fault;
 use crate::jobs::{Job, JobCache, PythonJobFiles, StoreError};
@@ -197,11 +197,11 @@ impl Dispatcher {
 }
 
 /// The line of the audit log about a job; none about the master's own.
-fn record_of(outcome: &'static str, request: &PublishRequest, by: &Principal) -> Option<Record> {
+fn record_of(outcome: &'static str, request: &PublishRequest, by: &Principal) -> Option<AuditLine> {
     if matches!(by, Principal::Master) {
         return None;
     }
-    let record = Record::new("publish", outcome).by(by);
+    let record = AuditLine::new("publish", outcome).by(by);
     let record = record.put("tgt", request.tgt_text()).put("tgt_type", request.tgt_type());
     Some(record.call(request.fun(), request.arg()))
 }

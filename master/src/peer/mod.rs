@@ -21,7 +21,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 use tokio::sync::Semaphore;
 
 use crate::access::{self, Extent, Principal};
-use crate::audit::{Audit, Record};
+use crate::audit::{Audit, AuditLine};
 use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
@@ -248,7 +248,7 @@ impl Peer {
         };
         let arg = parse_args(arg);
         let by = Principal::Minion(id.clone());
-        let record = Record::new("runner", "allowed").by(&by).call(fun, &arg);
+        let record = AuditLine::new("runner", "allowed").by(&by).call(fun, &arg);
         if let Err(why) = self.audit.write(record) {
             self.refuse(id, load, why);
             return Ok(empty_map());
@@ -266,7 +266,7 @@ impl Peer {
             load.get(key).map(ValueExt::python_str).unwrap_or_default().chars().take(128).collect()
         };
         let (fun, jid): (String, String) = (short("fun"), short("jid"));
-        let record = Record::new("peer", "refused").by(&Principal::Minion(id.clone()));
+        let record = AuditLine::new("peer", "refused").by(&Principal::Minion(id.clone()));
         self.audit.stranger(
             record.put("fun", fun.as_str()).put("tgt", short("tgt")).put("jid", jid.as_str()).put("why", why),
         );

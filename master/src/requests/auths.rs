@@ -26,7 +26,7 @@ const WAITING_BYTES: usize = 32 << 20;
 const BESIDE: usize = 1 << 10;
 
 /// A request, decoded.
-pub(super) struct Waiting {
+pub(super) struct WaitingAuth {
     pub(super) load: Value,
     pub(super) version: u64,
     /// Bytes that it had.
@@ -42,7 +42,7 @@ pub(crate) struct Auths {
 }
 
 struct InLine {
-    request: Waiting,
+    request: WaitingAuth,
     place: Option<Place>,
 }
 
@@ -106,7 +106,7 @@ impl Auths {
     }
 
     /// Answers a request when its turn comes, or says no at once where too many wait.
-    pub(super) async fn take(self: &Arc<Self>, master: &Arc<Master>, tasks: &TaskTracker, new: Waiting) {
+    pub(super) async fn take(self: &Arc<Self>, master: &Arc<Master>, tasks: &TaskTracker, new: WaitingAuth) {
         let size = new.len.saturating_add(BESIDE);
         let place = master.auth.known(&new.load).and_then(|id| Place::take(&self.ids, id));
         let known = place.is_some();
@@ -133,7 +133,7 @@ impl Auths {
 /// Answers one request after the other until none is left.
 async fn work(auths: Arc<Auths>, master: Arc<Master>, known: bool, first: InLine) {
     let mut next = Some(first);
-    while let Some(InLine { request: Waiting { load, version, reply, .. }, place }) = next {
+    while let Some(InLine { request: WaitingAuth { load, version, reply, .. }, place }) = next {
         // Who has not waited for its turn has asked again over another connection, and waits there.
         if !reply.is_gone() {
             let _timed = master.timings.during("_auth");

@@ -9,7 +9,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_zmtp::Reply;
 use bytes::Bytes;
 
-use super::auths::Waiting;
+use super::auths::WaitingAuth;
 use super::{Arrival, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
 use crate::access::{Address, Claim, Denied, Principal};
 use crate::fault::Fault;
@@ -130,7 +130,7 @@ impl Clear {
         let load = self.small();
         let Self { at: Arrival { master, auths, tasks }, payload, version, reply, .. } = self;
         match load {
-            Ok(load) => auths.take(&master, &tasks, Waiting { load, version, len: payload.len(), reply }).await,
+            Ok(load) => auths.take(&master, &tasks, WaitingAuth { load, version, len: payload.len(), reply }).await,
             Err(error) => {
                 let no = async { Err::<Bytes, _>(Fault::new(format!("an _auth request is none: {error}"))) };
                 let answer = guarded(&master.refusals, &reply, no).await;

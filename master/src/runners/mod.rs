@@ -38,7 +38,7 @@ use crate::dispatch::Dispatcher;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
 use crate::key_removal::KeyRemoval;
-use crate::keys::KeyStore;
+use crate::keys::MinionKeys;
 use crate::live_settings::SharedSettings;
 use crate::mine::Mine;
 use crate::presence::Presence;
@@ -54,7 +54,7 @@ pub(crate) struct Parts {
     pub(crate) live: SharedSettings,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) jobs: Arc<JobCache>,
-    pub(crate) keys: Arc<KeyStore>,
+    pub(crate) keys: Arc<MinionKeys>,
     pub(crate) key_removal: Arc<KeyRemoval>,
     pub(crate) presence: Arc<Presence>,
     pub(crate) files: Arc<FileServer>,

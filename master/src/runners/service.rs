@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use super::function::{Failure, Outcome, RunJob};
 use super::{Call, Parts, RUNNERS, find, wheel};
 use crate::access::{Denied, Principal};
-use crate::audit::{Audit, Record};
+use crate::audit::{Audit, AuditLine};
 use crate::refusals::{Refusals, Who};
 use crate::returns::Returns;
 
@@ -29,8 +29,8 @@ struct Admitted {
     call: Call,
     job: Arc<RunJob>,
     /// For the audit log, when it is over.
-    succeeded: Record,
-    failed: Record,
+    succeeded: AuditLine,
+    failed: AuditLine,
 }
 
 /// The answer to whoever is not served.
@@ -96,7 +96,7 @@ impl Runners {
         let invalid = || Denied::invocation(format!("no {form} function was named"));
         let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
         let call = Call::from_load(load);
-        let record = |outcome| Record::new(form, outcome).by(caller).call(fun.as_str(), &call.shown());
+        let record = |outcome| AuditLine::new(form, outcome).by(caller).call(fun.as_str(), &call.shown());
         caller.may_call(form, &fun, call.args(), call.kwargs()).inspect_err(|denied| {
             let said = format!("a {form} request for {fun} was refused: {}", denied.message);
             self.refusals.log(Who::User(caller.name()), &said);

@@ -19,7 +19,7 @@ use crate::dispatch::Dispatcher;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, ReturnerName};
 use crate::key_removal::KeyRemoval;
-use crate::keys::{KeyStore, MasterKey};
+use crate::keys::{MasterKey, MinionKeys};
 use crate::lanes::Lanes;
 use crate::live_settings::{LiveSettings, SharedSettings};
 use crate::master::Master;
@@ -61,7 +61,7 @@ impl Configured {
 pub(super) struct Opened {
     /// The key that signs the master's key (`master_sign_pubkey`).
     sign_key: Option<MasterKey>,
-    keys: Arc<KeyStore>,
+    keys: Arc<MinionKeys>,
     access: Arc<Access>,
     sessions: Arc<Sessions>,
     jobs: Arc<JobCache>,
@@ -84,7 +84,7 @@ impl Opened {
             true => Some(MasterKey::open(&opts.pki_dir, &opts.master_sign_key_name, None, opts.keysize)?),
             false => None,
         };
-        let keys = Arc::new(KeyStore::open(&opts.pki_dir)?);
+        let keys = Arc::new(MinionKeys::open(&opts.pki_dir)?);
         let users = ["root".to_owned(), opts.user.clone(), user::current()];
         let access = Access::open(opts.access.clone(), &opts.cachedir, &users).map_err(failed("the local keys"))?;
         let sessions = Sessions::open(opts.cachedir.join("sessions"), opts.publish_session);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
 use crate::jobs::StoreError;
-use crate::keys::{KeyError, MasterKeyError};
+use crate::keys::{MasterKeyError, MinionKeyError};
 use crate::master::Master;
 use crate::requests::{self, Auths};
 use assemble::{Configured, Opened};
@@ -41,7 +41,7 @@ pub enum StartError {
     MasterKey(#[from] MasterKeyError),
     /// The minions' keys.
     #[error("{0}")]
-    Keys(#[from] KeyError),
+    Keys(#[from] MinionKeyError),
     /// A small file in `cachedir`.
     #[error("cannot prepare {what} in {path}: {why}", path = path.display())]
     Cache {

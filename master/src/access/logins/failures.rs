@@ -31,7 +31,7 @@ pub(super) struct Allowance {
 
 /// What is thought of a log-in before its password is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LoginStanding {
     /// Of a user who came in from there lately.
     Known,
     Good,
@@ -49,17 +49,17 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn standing(&self, from: Address, user: (&str, &str), now: Instant) -> Standing {
+    pub(super) fn standing(&self, from: Address, user: (&str, &str), now: Instant) -> LoginStanding {
         if from.origin().is_some_and(|origin| self.is_over(self.address(from, origin), ADDRESS, now)) {
-            return Standing::Refused;
+            return LoginStanding::Refused;
         }
         let known = !self.left(self.known(from, user), now).is_zero();
         // Of this host nobody knows from where: who has the name may be anybody there.
         let settled = known && from.origin().is_some();
         match (!settled && self.is_over(self.user(from, user), USER, now), known) {
-            (true, _) => Standing::Suspect,
-            (false, true) => Standing::Known,
-            (false, false) => Standing::Good,
+            (true, _) => LoginStanding::Suspect,
+            (false, true) => LoginStanding::Known,
+            (false, false) => LoginStanding::Good,
         }
     }
 
@@ -144,12 +144,12 @@ mod tests {
             let mut heard = 0;
             for ms in (0..3_600_000).step_by(250) {
                 let now = began + Duration::from_millis(ms);
-                if failures.standing(address(66), FRED, now) != Standing::Refused {
+                if failures.standing(address(66), FRED, now) != LoginStanding::Refused {
                     failures.ended(address(66), FRED, false, now);
                     heard += 1;
                 }
-                assert_eq!(failures.standing(address(1), FRED, now), Standing::Good, "{ms} ms");
-                assert_eq!(failures.standing(Address::Here, FRED, now), Standing::Good, "{ms} ms");
+                assert_eq!(failures.standing(address(1), FRED, now), LoginStanding::Good, "{ms} ms");
+                assert_eq!(failures.standing(Address::Here, FRED, now), LoginStanding::Good, "{ms} ms");
             }
             assert!((360..=371).contains(&heard), "{heard} guesses in an hour");
         }
@@ -167,9 +167,9 @@ mod tests {
             failures.ended(Address::Here, ("file", &n.to_string()), false, now);
         }
         assert_eq!(failures.until.len(), REMEMBERED_MAX);
-        assert_eq!(failures.standing(net(2), FRED, now), Standing::Refused);
-        assert_eq!(failures.standing(net(3), FRED, now), Standing::Suspect);
-        assert_eq!(failures.standing(net(1), FRED, now), Standing::Known);
+        assert_eq!(failures.standing(net(2), FRED, now), LoginStanding::Refused);
+        assert_eq!(failures.standing(net(3), FRED, now), LoginStanding::Suspect);
+        assert_eq!(failures.standing(net(1), FRED, now), LoginStanding::Known);
     }
 
     #[test]
@@ -177,11 +177,11 @@ mod tests {
         let mut failures = Failures::default();
         let now = Instant::now();
         failures.ended(Address::Here, FRED, true, now);
-        assert_eq!(failures.standing(Address::Here, FRED, now), Standing::Known);
+        assert_eq!(failures.standing(Address::Here, FRED, now), LoginStanding::Known);
         for _ in 0..USER.failures {
             failures.ended(Address::Here, FRED, false, now);
         }
-        assert_eq!(failures.standing(Address::Here, FRED, now), Standing::Suspect, "it may be anybody");
-        assert_eq!(failures.standing(Address::Here, FRED, now + USER.each * 2), Standing::Known);
+        assert_eq!(failures.standing(Address::Here, FRED, now), LoginStanding::Suspect, "it may be anybody");
+        assert_eq!(failures.standing(Address::Here, FRED, now + USER.each * 2), LoginStanding::Known);
     }
 }

@@ -30,7 +30,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub(super) use super::address::Address;
-use failures::{Failures, Standing};
+use failures::{Failures, LoginStanding};
 use lane::Lane;
 
 /// A wrong password is answered so late.
@@ -106,16 +106,16 @@ impl Logins {
         let standing = self.failures().standing(from, user, Instant::now());
         let of_user = self.begin(from, user);
         let (lane, of_user) = match (standing, of_user, from) {
-            (Standing::Refused, ..) => return Err(REFUSED),
-            (Standing::Suspect, ..) | (_, None, _) => (&self.suspects, None),
-            (Standing::Known, of_user, Address::Network(_)) => (&self.known_network, of_user),
-            (Standing::Known, of_user, _) => (&self.known_here, of_user),
-            (Standing::Good, of_user, Address::Network(_)) => (&self.network, of_user),
-            (Standing::Good, of_user, _) => (&self.here, of_user),
+            (LoginStanding::Refused, ..) => return Err(REFUSED),
+            (LoginStanding::Suspect, ..) | (_, None, _) => (&self.suspects, None),
+            (LoginStanding::Known, of_user, Address::Network(_)) => (&self.known_network, of_user),
+            (LoginStanding::Known, of_user, _) => (&self.known_here, of_user),
+            (LoginStanding::Good, of_user, Address::Network(_)) => (&self.network, of_user),
+            (LoginStanding::Good, of_user, _) => (&self.here, of_user),
         };
         let place = lane.place(bytes, is_gone).await.ok_or("too many log-ins wait already")?;
         // It may have failed elsewhere while it waited here.
-        if self.failures().standing(from, user, Instant::now()) == Standing::Refused {
+        if self.failures().standing(from, user, Instant::now()) == LoginStanding::Refused {
             return Err(REFUSED);
         }
         let answer_at = Instant::now() + self.wrong_takes;

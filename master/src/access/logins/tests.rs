@@ -140,10 +140,14 @@ async fn a_user_under_attack_comes_in_all_the_same() {
     for n in 0..USER.failures {
         logins.failures().ended(net(100 + u8::try_from(n).unwrap()), FRED, false, now);
     }
-    assert_eq!(logins.failures().standing(net(2), FRED, now), Standing::Suspect);
-    assert_eq!(logins.failures().standing(Address::Here, FRED, now), Standing::Good, "the network is not this host");
-    assert_eq!(logins.failures().standing(net(2), ("file", "ann"), now), Standing::Good);
-    assert_eq!(logins.failures().standing(net(1), FRED, now), Standing::Known, "where fred came from before");
+    assert_eq!(logins.failures().standing(net(2), FRED, now), LoginStanding::Suspect);
+    assert_eq!(
+        logins.failures().standing(Address::Here, FRED, now),
+        LoginStanding::Good,
+        "the network is not this host"
+    );
+    assert_eq!(logins.failures().standing(net(2), ("file", "ann"), now), LoginStanding::Good);
+    assert_eq!(logins.failures().standing(net(1), FRED, now), LoginStanding::Known, "where fred came from before");
     let guesses = crowd(&logins, 16, |n| (net(150 + u8::try_from(n).unwrap()), "fred".to_owned()));
     settle().await;
     let began = Instant::now();

@@ -6,7 +6,7 @@ use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::hash_type::HashType;
-use crate::keys::{KeyError, KeyState};
+use crate::keys::{KeyState, MinionKeyError};
 use crate::runners::function::{Failure, Function, Outcome, Run};
 
 /// Globs and ids in one request.
@@ -369,7 +369,7 @@ async fn gen_accept(run: Run) -> Outcome {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form map_err takes")]
-fn text(error: KeyError) -> Failure {
+fn text(error: MinionKeyError) -> Failure {
     error.to_string().into()
 }
 
