@@ -15,8 +15,9 @@ use super::forward;
 use super::postgres::{Postgres, PostgresOpts};
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
 use super::recent::{JobReturners, RecentJobs, Recipients, Sent, Standing};
-use super::returner::{Returner, ReturnerName};
-use super::store::{Adding, Destination, JobStore, NewReturn};
+use super::record::NewReturn;
+use super::returner::{Destination, Returner, ReturnerName};
+use super::store::{Adding, JobStore};
 
 /// Returners that one job names at most.
 const ASKED_MAX: usize = 16;

@@ -31,6 +31,7 @@ mod postgres;
 mod python_files;
 mod query;
 mod recent;
+mod record;
 mod returner;
 mod schema;
 mod store;
@@ -43,8 +44,9 @@ pub use postgres::PostgresOpts;
 pub use python_files::PythonJobFiles;
 pub use query::{Job, JobFilter, JobReturn};
 pub(crate) use recent::Standing;
-pub use returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
-pub use store::{Added, Adding, Destination, JobStore, NewReturn};
+pub use record::{Added, NewReturn, Record, Saved};
+pub use returner::{Destination, KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
+pub use store::{Adding, JobStore};
 
 /// Now, unix ms.
 pub(crate) fn now_ms() -> i64 {

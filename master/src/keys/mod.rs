@@ -1,5 +1,6 @@
 //! Keys on disk: the minions' (accepted, pending, rejected, denied), the master's own, and those of local callers.
 
+mod folder;
 mod local;
 mod master;
 mod minions;

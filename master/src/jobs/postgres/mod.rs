@@ -16,8 +16,8 @@ use session::{PgFailure, PgSession};
 
 use super::error::StoreError;
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
-use super::returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
-use super::store::Added;
+use super::record::{Added, Record, Saved};
+use super::returner::{KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
 
 /// Returns of one job that are read at most: a fleet larger than any, times a few that returned twice.
 const RETURNS_MAX: i64 = 200_000;

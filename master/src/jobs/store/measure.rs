@@ -8,7 +8,8 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 use rand::seq::IndexedRandom;
 
-use super::super::returner::{Record, Returner};
+use super::super::record::Record;
+use super::super::returner::Returner;
 use super::*;
 
 const DAY_MS: i64 = 86_400_000;
