@@ -3,7 +3,7 @@
 use brine_protocol::job::{PublishRequest, refusal_event};
 use brine_protocol::value::{Value, map};
 
-use super::{Dispatcher, Published, Rejection, record_of};
+use super::{Dispatcher, Published, Rejection, audit_line};
 use crate::access::{Denied, Principal};
 use crate::fault::Fault;
 use crate::refusals::Who;
@@ -46,8 +46,8 @@ impl Dispatcher {
 
     /// The caller learns that it may not, the bus and the audit log learn who tried what, and none of them learns a secret.
     fn not_allowed(&self, request: PublishRequest, caller: &Principal, why: &str) -> Value {
-        if let Some(record) = record_of("refused", &request, caller) {
-            self.audit.note(record.put("why", why));
+        if let Some(line) = audit_line("refused", &request, caller) {
+            self.audit.note(line.put("why", why));
         }
         if self.refusals.log(Who::User(caller.name()), &format!("a publish request was refused: {why}")) {
             self.tell(request.into_refusal_event(why));

@@ -91,8 +91,8 @@ impl Dispatcher {
         let stored = job.to_stored();
         let python_files = self.write_python_files(request, &jid, &stored, &matched);
         if let Err(error) = self.record(request, &jid, &stored, &matched).await {
-            if let Some(record) = record_of("failed", request, by) {
-                self.audit.note(record.put("jid", jid.as_str()).put("why", error.to_string()));
+            if let Some(line) = audit_line("failed", request, by) {
+                self.audit.note(line.put("jid", jid.as_str()).put("why", error.to_string()));
             }
             return Ok(Err(Rejection::NotStored(error)));
         }
@@ -132,8 +132,8 @@ impl Dispatcher {
         minions: &[MinionId],
     ) -> Result<(), &'static str> {
         let outcome = if minions.is_empty() { "nobody" } else { "allowed" };
-        let Some(record) = record_of(outcome, request, by) else { return Ok(()) };
-        self.audit.write(record.put("jid", jid.as_str()).put("minions", minions.len()))
+        let Some(line) = audit_line(outcome, request, by) else { return Ok(()) };
+        self.audit.write(line.put("jid", jid.as_str()).put("minions", minions.len()))
     }
 
     /// Has it signed and encrypted, to be sent when it is recorded.
@@ -197,11 +197,11 @@ impl Dispatcher {
 }
 
 /// The line of the audit log about a job; none about the master's own.
-fn record_of(outcome: &'static str, request: &PublishRequest, by: &Principal) -> Option<AuditLine> {
+fn audit_line(outcome: &'static str, request: &PublishRequest, by: &Principal) -> Option<AuditLine> {
     if matches!(by, Principal::Master) {
         return None;
     }
-    let record = AuditLine::new("publish", outcome).by(by);
-    let record = record.put("tgt", request.tgt_text()).put("tgt_type", request.tgt_type());
-    Some(record.call(request.fun(), request.arg()))
+    let line = AuditLine::new("publish", outcome).by(by);
+    let line = line.put("tgt", request.tgt_text()).put("tgt_type", request.tgt_type());
+    Some(line.call(request.fun(), request.arg()))
 }

@@ -35,38 +35,23 @@ enum Asks {
     MkToken,
 }
 
+const COMMANDS: [(&str, Command); 7] = [
+    ("_auth", Command::Auth),
+    ("ping", Command::Ping),
+    ("get_token", Command::GetToken),
+    ("publish", Command::Caller(Asks::Publish)),
+    ("runner", Command::Caller(Asks::Runner)),
+    ("wheel", Command::Caller(Asks::Wheel)),
+    ("mk_token", Command::Caller(Asks::MkToken)),
+];
+
 impl Command {
     fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "_auth" => Self::Auth,
-            "ping" => Self::Ping,
-            "get_token" => Self::GetToken,
-            "publish" => Self::Caller(Asks::Publish),
-            "runner" => Self::Caller(Asks::Runner),
-            "wheel" => Self::Caller(Asks::Wheel),
-            "mk_token" => Self::Caller(Asks::MkToken),
-            _ => return None,
-        })
+        COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, command)| *command)
     }
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Auth => "_auth",
-            Self::Ping => "ping",
-            Self::GetToken => "get_token",
-            Self::Caller(what) => what.name(),
-        }
-    }
-}
-
-impl Asks {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Publish => "publish",
-            Self::Runner => "runner",
-            Self::Wheel => "wheel",
-            Self::MkToken => "mk_token",
-        }
+    fn name(self) -> &'static str {
+        COMMANDS.iter().find(|(_, command)| *command == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -143,7 +128,7 @@ impl Clear {
     async fn serve(self, what: Asks, place: Place) {
         let Self { at: Arrival { master, .. }, payload, head, reply, .. } = self;
         let timed = Arc::clone(&master);
-        let _timed = timed.timings.during(what.name());
+        let _timed = timed.timings.during(Command::Caller(what).name());
         let kwargs = head.get("kwargs").filter(|kwargs| {
             ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
         });
@@ -160,7 +145,7 @@ impl Clear {
         let admitting = async {
             Ok(match what {
                 Asks::MkToken => Admitted::Answered(master.admission.mk_token(&claim).await),
-                _ => match master.admission.admit(&claim, what.name()).await {
+                _ => match master.admission.admit(&claim, Command::Caller(what).name()).await {
                     Ok(caller) => Admitted::As(caller),
                     Err(denied) => Admitted::Answered(refused(&master, what, &payload, &head, &denied)),
                 },

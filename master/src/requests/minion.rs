@@ -51,28 +51,32 @@ enum Command {
     VerifyMinion,
 }
 
+/// Their names, but those of the file server.
+const COMMANDS: [(&str, Command); 18] = [
+    ("_return", Command::Return),
+    ("_minion_event", Command::MinionEvent),
+    ("_pillar", Command::Pillar),
+    ("_master_opts", Command::MasterOpts),
+    ("_master_tops", Command::MasterTops),
+    ("_mine", Command::Mine),
+    ("_mine_get", Command::MineGet),
+    ("_mine_delete", Command::MineDelete),
+    ("_mine_flush", Command::MineFlush),
+    ("_register_resources", Command::RegisterResources),
+    ("_file_recv", Command::FileRecv),
+    ("minion_pub", Command::MinionPub),
+    ("pub_ret", Command::PubRet),
+    ("minion_runner", Command::MinionRunner),
+    ("minion_publish", Command::NotAllowed),
+    ("_syndic_return", Command::NotAllowed),
+    ("revoke_auth", Command::RevokeAuth),
+    ("verify_minion", Command::VerifyMinion),
+];
+
 impl Command {
     fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "_return" => Self::Return,
-            "_minion_event" => Self::MinionEvent,
-            "_pillar" => Self::Pillar,
-            "_master_opts" => Self::MasterOpts,
-            "_master_tops" => Self::MasterTops,
-            "_mine" => Self::Mine,
-            "_mine_get" => Self::MineGet,
-            "_mine_delete" => Self::MineDelete,
-            "_mine_flush" => Self::MineFlush,
-            "_register_resources" => Self::RegisterResources,
-            "_file_recv" => Self::FileRecv,
-            "minion_pub" => Self::MinionPub,
-            "pub_ret" => Self::PubRet,
-            "minion_runner" => Self::MinionRunner,
-            "minion_publish" | "_syndic_return" => Self::NotAllowed,
-            "revoke_auth" => Self::RevokeAuth,
-            "verify_minion" => Self::VerifyMinion,
-            other => Self::Files(FileRequest::parse(other)?),
-        })
+        let known = COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, command)| *command);
+        known.or_else(|| FileRequest::parse(name).map(Self::Files))
     }
 
     /// What it counts as among what a minion makes the master keep or tell, and what is answered when that is too much. Returns, events and
@@ -87,28 +91,13 @@ impl Command {
         }
     }
 
-    const fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Self::Return => "_return",
-            Self::MinionEvent => "_minion_event",
-            Self::Pillar => "_pillar",
-            Self::MasterOpts => "_master_opts",
-            Self::MasterTops => "_master_tops",
-            Self::Mine => "_mine",
-            Self::MineGet => "_mine_get",
-            Self::MineDelete => "_mine_delete",
-            Self::MineFlush => "_mine_flush",
-            Self::RegisterResources => "_register_resources",
             Self::Files(FileRequest::Serve) => "_serve_file",
             Self::Files(FileRequest::Hash | FileRequest::HashAndStat) => "_file_hash",
             Self::Files(_) => "lists of files",
-            Self::FileRecv => "_file_recv",
-            Self::MinionPub => "minion_pub",
-            Self::PubRet => "pub_ret",
-            Self::MinionRunner => "minion_runner",
             Self::NotAllowed => "not allowed",
-            Self::RevokeAuth => "revoke_auth",
-            Self::VerifyMinion => "verify_minion",
+            other => COMMANDS.iter().find(|(_, command)| *command == other).map_or("", |(name, _)| name),
         }
     }
 }
