@@ -52,8 +52,9 @@ demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbo
 test: lint test-executor test-rest ## all tests
 
 # One pass over all packages: which features they unify to does not matter to clippy.
-lint: setup ## formatting and clippy, without warnings
+lint: setup ## formatting, imports that run one way, and clippy without warnings
 	cargo fmt --all --check
+	tools/check-imports.py
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 
 docs: setup ## the API documentation, in target/doc, without warnings

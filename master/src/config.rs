@@ -14,8 +14,9 @@ use brine_zmtp::{Heartbeat, Keepalive, Limits};
 pub use crate::access::AccessOpts;
 pub use crate::audit::AuditOpts;
 pub use crate::event_return::EventReturnOpts;
-pub use crate::fileserver::HashType;
+pub use crate::hash_type::HashType;
 pub use crate::jobs::JobCacheOpts;
+use crate::jobs::ReturnerName;
 use crate::keys::Room;
 pub use crate::quotas::QuotaOpts;
 
@@ -281,7 +282,7 @@ impl MasterOpts {
                 rate_bytes: u64_or(c, "minion_rate_bytes", MINION_RATE_BYTES)?,
                 returns_bytes: u64_or(c, "minion_return_quota", MINION_RETURN_QUOTA)?,
                 returns: u64_or(c, "minion_return_quota_count", MINION_RETURNS)?,
-                events_kept: !EventReturnOpts::returners(c)?.is_empty(),
+                events_kept: !ReturnerName::of_events(c)?.is_empty(),
             },
             connections: connections(c)?,
             pki_dir: c.get_path("pki_dir")?,

@@ -7,7 +7,7 @@ use brine_daemon::{ProcessError, reload, trust};
 use brine_protocol::config::{Config, Role};
 use brine_protocol::exit;
 
-use crate::{MasterOpts, Server, live};
+use crate::{MasterOpts, Server, live_settings};
 
 /// Reads and checks the configuration.
 ///
@@ -47,7 +47,7 @@ pub fn reload(args: &DaemonArgs, before: Config, server: &Server) -> Config {
     });
     match taken {
         Ok((config, opts)) => {
-            reload::report(&before, &config, &live::settings(&opts));
+            reload::report(&before, &config, &live_settings::names(&opts));
             config
         }
         Err(why) => {

@@ -452,6 +452,20 @@ pub fn encode_disk_bytes_into(bytes: &[u8], out: &mut Vec<u8>) {
     binary(bytes, Flavour::Disk, out);
 }
 
+/// Encodes a map in the disk flavour of which all entries but the last are encoded already, as the map `packed`.
+pub fn encode_disk_last_entry_into(entries: &[(Value, Value)], packed: &[u8], out: &mut Vec<u8>) {
+    let Some(((key, value), first)) = entries.split_last() else { return out.push(0x80) };
+    let behind_header = match first.len() {
+        0..=15 => 1,
+        16..=0xffff => 3,
+        _ => 5,
+    };
+    header(entries.len(), [0x80, 0xde, 0xdf], out);
+    out.extend_from_slice(packed.get(behind_header..).unwrap_or_default());
+    encode(key, Flavour::Disk, out);
+    encode(value, Flavour::Disk, out);
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Flavour {
     Network,

@@ -3,14 +3,16 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::ids::Jid;
+use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 
 use super::error::StoreError;
 use super::outbox::{self, Counts, Waiting};
 use super::query::{self, Job, JobFilter, JobReturn};
-use super::returner::ReturnerName;
+use super::record::{Added, NewReturn, Record, Saved};
+use super::returner::{Destination, KeptEvent, Returner, ReturnerName};
 use super::schema;
 use super::writer::{Command, ReturnReply, Writer};
 
@@ -18,34 +20,6 @@ use super::writer::{Command, ReturnReply, Writer};
 const QUEUE: usize = 4_096;
 /// Queries at once. A long list of jobs then holds up nobody who looks for one of them.
 const READERS: usize = 4;
-
-/// A return on its way into the store.
-#[derive(Debug, Clone)]
-pub struct NewReturn {
-    /// The job it answers.
-    pub jid: Jid,
-    /// Who sent it, as the channel proved.
-    pub minion: MinionId,
-    /// The function that ran.
-    pub fun: String,
-    /// When it arrived, unix ms.
-    pub at_ms: i64,
-    /// The job's exit code.
-    pub retcode: i64,
-    /// Whether the function succeeded.
-    pub success: bool,
-    /// The whole return, disk flavour of msgpack.
-    pub load: Vec<u8>,
-}
-
-/// What became of a return.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
-    /// It is in the store now, on disk.
-    New,
-    /// The store had one for this job and minion; the first one stays.
-    Duplicate,
-}
 
 /// A return that is being written.
 #[derive(Debug)]
@@ -73,15 +47,6 @@ impl Adding {
     pub async fn synced(self) -> Result<Added, StoreError> {
         self.synced.await.map_err(|_| StoreError::Closed)?
     }
-}
-
-/// Where a job or a return goes.
-#[derive(Debug, Clone, Default)]
-pub struct Destination {
-    /// Not into the embedded store itself (`job_cache: False`).
-    pub not_kept: bool,
-    /// The other returners that are to have it, which its outbox keeps for them.
-    pub also: Vec<ReturnerName>,
 }
 
 /// The store. Clones share it.
@@ -224,6 +189,44 @@ impl JobStore {
             found
         };
         tokio::task::spawn_blocking(run).await.map_err(|_| StoreError::Closed)?
+    }
+}
+
+impl Returner for JobStore {
+    fn save<'a>(&'a self, batch: Vec<Record>) -> BoxFuture<'a, Result<Vec<Saved>, StoreError>> {
+        // All at once: they share commits.
+        let each = batch.into_iter().map(|record| async move {
+            Ok(Saved::Kept(match record {
+                Record::Job(job) => self.add_job(job).await.map(|()| Added::New)?,
+                Record::Return(new) => self.add_return(new).await?,
+            }))
+        });
+        Box::pin(futures_util::future::try_join_all(each))
+    }
+
+    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<Job>, StoreError>> {
+        Box::pin(JobStore::job(self, jid))
+    }
+
+    fn returns<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Vec<JobReturn>, StoreError>> {
+        Box::pin(JobStore::returns(self, jid))
+    }
+
+    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
+        Box::pin(JobStore::find(self, filter))
+    }
+
+    fn clean(&self, before_ms: i64) -> BoxFuture<'_, Result<usize, StoreError>> {
+        Box::pin(JobStore::clean(self, before_ms))
+    }
+
+    fn save_events<'a>(
+        &'a self,
+        _master: &'a str,
+        events: &'a [KeptEvent],
+    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        // It has no table of events, and the configuration names it nowhere where one would be needed.
+        Box::pin(async { Ok(events.iter().map(|_| "the embedded store keeps no events".to_owned()).collect()) })
     }
 }
 

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Semaphore;
 
 use crate::files;
-use crate::master::Master;
+use crate::runners::Parts;
 use crate::runners::function::{Failure, Outcome, Run};
 
 /// At a time; each has an executor of its own.
@@ -35,7 +35,7 @@ pub(super) async fn cmd(run: Run) -> Outcome {
     let words = words(&run).ok_or_else(|| run.wrong("the arguments are too long"))?;
     let _turn = TURNS.acquire().await.map_err(|_| "the master is stopping")?;
     let program = program()?;
-    let dir = prepare(&run.master).await?;
+    let dir = prepare(&run.parts).await?;
     #[expect(clippy::disallowed_methods, reason = "salt-call, which runs the function in its sandbox")]
     let mut command = Command::new(program);
     command
@@ -81,9 +81,9 @@ fn program() -> Result<PathBuf, Failure> {
 }
 
 /// A folder with a configuration that grants nothing.
-async fn prepare(master: &Master) -> Result<PathBuf, Failure> {
-    let dir = master.opts.cachedir.join("salt_cmd");
-    let (id, of) = (master.opts.id.clone(), dir.clone());
+async fn prepare(parts: &Parts) -> Result<PathBuf, Failure> {
+    let dir = parts.opts.cachedir.join("salt_cmd");
+    let (id, of) = (parts.opts.id.clone(), dir.clone());
     let made = tokio::task::spawn_blocking(move || configure(&of, &id)).await;
     made.map_err(|_| "the folder was not made".to_owned())?.map_err(|error| format!("{}: {error}", dir.display()))?;
     Ok(dir)

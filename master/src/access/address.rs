@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use brine_protocol::value::{Value, ValueExt};
 
 /// Where a request came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum From {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Address {
     /// This host.
+    #[default]
     Here,
     /// A front end of this host, for somebody at this address.
     Behind(IpAddr),
@@ -16,7 +17,7 @@ pub(crate) enum From {
     Network(IpAddr),
 }
 
-impl fmt::Display for From {
+impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Here => f.write_str("local"),
@@ -26,7 +27,7 @@ impl fmt::Display for From {
     }
 }
 
-impl From {
+impl Address {
     /// For whom a front end of this host asks: `front_end: {key: …, address: …}`. Only a program that has the master's own local key is
     /// believed, which `is_own_key` tells: what people may put into the requests that salt-api passes on says nothing.
     pub(super) fn behind_front_end(self, load: &Value, is_own_key: impl FnOnce(&str) -> bool) -> Self {
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn hosts_of_one_ipv6_network_are_one() {
-        let six = |text: &str| From::Network(text.parse().unwrap()).origin();
+        let six = |text: &str| Address::Network(text.parse().unwrap()).origin();
         assert_eq!(six("2001:db8::1"), six("2001:db8::2:3"));
         assert_ne!(six("2001:db8::1"), six("2001:db8:0:1::1"));
     }
@@ -77,17 +78,17 @@ mod tests {
     #[test]
     fn a_front_end_is_believed_that_has_the_key() {
         let load = |key: &str, address: &str| map([("front_end", map([("key", key), ("address", address)]))]);
-        let of = |from: From, load: &Value| from.behind_front_end(load, |key| key == "good");
+        let of = |from: Address, load: &Value| from.behind_front_end(load, |key| key == "good");
         let there = IpAddr::from([192, 0, 2, 7]);
-        assert_eq!(of(From::Here, &load("good", "192.0.2.7")), From::Behind(there));
-        assert_eq!(of(From::Here, &load("good", "::ffff:192.0.2.7")), From::Behind(there));
+        assert_eq!(of(Address::Here, &load("good", "192.0.2.7")), Address::Behind(there));
+        assert_eq!(of(Address::Here, &load("good", "::ffff:192.0.2.7")), Address::Behind(there));
         for (key, address) in
             [("", "192.0.2.7"), ("bad", "192.0.2.7"), ("good", ""), ("good", "x"), ("good", "1.2.3.4:5")]
         {
-            assert_eq!(of(From::Here, &load(key, address)), From::Here, "{key} {address}");
+            assert_eq!(of(Address::Here, &load(key, address)), Address::Here, "{key} {address}");
         }
-        let network = From::Network(IpAddr::from([192, 0, 2, 9]));
+        let network = Address::Network(IpAddr::from([192, 0, 2, 9]));
         assert_eq!(of(network, &load("good", "192.0.2.7")), network);
-        assert_eq!(of(From::Here, &map([("front_end", "good")])), From::Here);
+        assert_eq!(of(Address::Here, &map([("front_end", "good")])), Address::Here);
     }
 }

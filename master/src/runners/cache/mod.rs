@@ -79,9 +79,8 @@ const fn known_banks() -> [&'static str; 3] {
 async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
     let Some(tgt) = run.get("tgt").filter(|tgt| tgt.truthy()) else { return Ok(None) };
     let kind = run.text("tgt_type").unwrap_or_else(|| "glob".to_owned());
-    let load = map([("tgt", tgt.clone())]);
-    let resolved = crate::publish::resolve(&run.master, &kind, &load, ":").await.map_err(|e| e.to_string())?;
-    Ok(Some(resolved.matched))
+    let found = run.parts.dispatcher.targets.find(&kind, tgt).await;
+    Ok(Some(found.map_err(|fault| fault.to_string())?))
 }
 
 /// `{id: data}`. `bank` is the folder.
@@ -91,10 +90,10 @@ pub(super) async fn show(run: &Run, bank: &'static str) -> Outcome {
         return Ok(empty_map());
     }
     // Salt: without a target, those of which there are grains; of these, with a pillar only who has one.
-    let accepted = run.master.keys.list(KeyState::Accepted).map_err(|e| e.to_string())?;
+    let accepted = run.parts.keys.list(KeyState::Accepted).map_err(|e| e.to_string())?;
     let all = meant.is_none();
     let ids = meant.unwrap_or_else(|| accepted.to_vec());
-    let cachedir = run.master.opts.cachedir.clone();
+    let cachedir = run.parts.opts.cachedir.clone();
     let read = move || {
         let mut found = empty_map();
         for id in &ids {
@@ -116,9 +115,9 @@ async fn clear(run: Run, banks: &'static [&'static str]) -> Outcome {
     for id in ids {
         for bank in banks {
             if *bank == "mine" {
-                run.master.mine.change(&id, MineRequest::Flush, &empty_map()).await?;
+                run.parts.mine.change(&id, MineRequest::Flush, &empty_map()).await?;
             } else {
-                let path = path(&run.master.opts.cachedir, bank, &id);
+                let path = path(&run.parts.opts.cachedir, bank, &id);
                 remove(&path).map_err(|error| format!("{} cannot be removed: {error}", path.display()))?;
             }
         }
@@ -129,7 +128,7 @@ async fn clear(run: Run, banks: &'static [&'static str]) -> Outcome {
 /// Those of the minions meant of which there are grains: Salt goes by these.
 async fn known(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
     let Some(mut ids) = meant(run).await? else { return Ok(None) };
-    ids.retain(|id| path(&run.master.opts.cachedir, "grains", id).exists());
+    ids.retain(|id| path(&run.parts.opts.cachedir, "grains", id).exists());
     Ok(Some(ids))
 }
 
@@ -138,7 +137,7 @@ async fn clear_mine_func(run: Run) -> Outcome {
         return Ok(Value::from(false));
     };
     for id in ids {
-        run.master.mine.change(&id, MineRequest::Delete, &map([("fun", name.as_str())])).await?;
+        run.parts.mine.change(&id, MineRequest::Delete, &map([("fun", name.as_str())])).await?;
     }
     Ok(Value::from(true))
 }

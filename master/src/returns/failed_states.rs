@@ -2,10 +2,12 @@
 //! false `result`, and Salt's older one `<state>.<function>` beside it.
 
 use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::job::ReturnLoad;
 use brine_protocol::value::{Value, ValueExt};
 
-use crate::bus::Origin;
-use crate::master::Master;
+use super::Returns;
+use crate::access::Principal;
+use crate::minion_events;
 use crate::quotas::Kind;
 
 /// The functions that return chunks.
@@ -15,29 +17,32 @@ const PARTS: &str = "_|-";
 /// Chunks of one return that have events.
 const CHUNKS_MAX: usize = 1_024;
 
-/// Fires them. They are made of the minion's words, so their tags are checked as any other tag of the minion's.
-pub(super) fn fire(master: &Master, id: &MinionId, events: Vec<(String, Value)>) {
-    for (tag, data) in events {
-        // The return itself is on the bus already: these may be left out.
-        if !super::quota::admit_now(master, id, "an event of a failed state", Kind::Event, (1, 0)) {
-            return;
-        }
-        match super::events::check(&tag, id) {
-            Ok(()) => master.bus.fire_from(tag, data, Origin::Minion),
-            Err(why) => tracing::debug!("a failed state of {id} has no event: {why}"),
+impl Returns {
+    /// Fires them. They are made of the minion's words, so their tags are checked as any other tag of the minion's.
+    pub(super) fn tell_failed_states(&self, by: &Principal, events: Vec<(String, Value)>) {
+        let Principal::Minion(id) = by else { return };
+        for (tag, data) in events {
+            // The return itself is on the bus already: these may be left out.
+            if !self.throttle.admit_now(id, "an event of a failed state", Kind::Event, (1, 0)) {
+                return;
+            }
+            match minion_events::check_tag(&tag, id) {
+                Ok(()) => self.bus.fire_by(by.clone(), tag, data),
+                Err(why) => tracing::debug!("a failed state of {id} has no event: {why}"),
+            }
         }
     }
 }
 
 /// The events of a return; mostly none.
-pub(super) fn events(id: &MinionId, jid: &Jid, load: &Value) -> Vec<(String, Value)> {
+pub(super) fn events(id: &MinionId, jid: &Jid, ret: &ReturnLoad) -> Vec<(String, Value)> {
     let mut events = Vec::new();
-    let funs = load.get("fun").map(|fun| fun.list().unwrap_or(std::slice::from_ref(fun))).unwrap_or_default();
-    let several = load.get_list("fun").is_some();
+    let funs = ret.get("fun").map(|fun| fun.list().unwrap_or(std::slice::from_ref(fun))).unwrap_or_default();
+    let several = ret.get("fun").and_then(ValueExt::list).is_some();
     for (at, fun) in funs.iter().enumerate() {
         let Some(fun) = fun.text().filter(|fun| STATES.contains(fun)) else { continue };
         // Of several functions, a list or a map has what each of them returned.
-        let of_fun = |name: &str| match load.get(name)? {
+        let of_fun = |name: &str| match ret.get(name)? {
             Value::Array(all) if several => all.get(at),
             all @ Value::Map(_) if several => all.get(fun),
             one => Some(one),
@@ -58,7 +63,7 @@ pub(super) fn events(id: &MinionId, jid: &Jid, load: &Value) -> Vec<(String, Val
             data.insert("success", false);
             data.insert("return", format!("Error: {old}"));
             data.insert("fun", fun);
-            if let Some(user) = load.get("user") {
+            if let Some(user) = ret.get("user") {
                 data.insert("user", user.clone());
             }
             events.push((format!("salt/job/{jid}/sub/{id}/error/{fun}"), data));
@@ -77,9 +82,13 @@ mod tests {
         map([("file_|-a_|-/etc/a_|-managed", chunk(false)), ("pkg_|-b_|-b_|-installed", chunk(true))])
     }
 
+    fn id() -> MinionId {
+        "web1".parse().unwrap()
+    }
+
     fn tags(load: &Value) -> Vec<String> {
         let jid = Jid::try_from("20261120134740245008").unwrap();
-        events(&"web1".parse().unwrap(), &jid, load).into_iter().map(|(tag, _)| tag).collect()
+        events(&id(), &jid, &ReturnLoad::parse(load.clone(), &id())).into_iter().map(|(tag, _)| tag).collect()
     }
 
     #[test]
@@ -94,7 +103,7 @@ mod tests {
             ])
         };
         let jid = Jid::try_from("20261120134740245008").unwrap();
-        let all = events(&"web1".parse().unwrap(), &jid, &load("state.sls", 2));
+        let all = events(&id(), &jid, &ReturnLoad::parse(load("state.sls", 2), &id()));
         assert_eq!(all[0].0, "file.managed");
         assert_eq!(all[1].0, "salt/job/20261120134740245008/sub/web1/error/state.sls");
         let data = &all[1].1;

@@ -1,5 +1,5 @@
 //! How much happens at a time. One kind of request cannot take the place of another: large requests do not keep small ones waiting, and
-//! strangers that knock keep nobody waiting: who authenticates waits in [`super::auths`], who logs in in `access::logins`, both without a
+//! strangers that knock keep nobody waiting: who authenticates waits in `requests::auths`, who logs in in `access::logins`, both without a
 //! place here, and what is large or has many values is decoded for those only who have proved who they are.
 
 use std::sync::Arc;
@@ -15,19 +15,19 @@ const MANY_ITEMS_MAX: usize = 32;
 
 /// One of the requests in work; free for the next one when dropped.
 #[derive(Debug)]
-pub(super) struct Place(#[expect(dead_code, reason = "it is free when dropped")] Option<OwnedSemaphorePermit>);
+pub(crate) struct Place(#[expect(dead_code, reason = "it is free when dropped")] Option<OwnedSemaphorePermit>);
 
 /// One of the requests of an unusual size; none has a usual one.
 #[derive(Debug, Default)]
-pub(super) struct Turn(Option<OwnedSemaphorePermit>);
+pub(crate) struct Turn(Option<OwnedSemaphorePermit>);
 
 impl Turn {
-    pub(super) fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         self.0.is_some()
     }
 
     /// For who waits for something else than the disk and the processor: it keeps nobody waiting meanwhile.
-    pub(super) fn give_back(&mut self) {
+    pub(crate) fn give_back(&mut self) {
         self.0 = None;
     }
 }
@@ -61,18 +61,18 @@ impl Lanes {
     }
 
     /// A place among the requests in work.
-    pub(super) async fn place(&self) -> Place {
+    pub(crate) async fn place(&self) -> Place {
         // The semaphores are never closed.
         Place(Arc::clone(&self.in_work).acquire_owned().await.ok())
     }
 
     /// A turn for a large request.
-    pub(super) async fn large(&self) -> Turn {
+    pub(crate) async fn large(&self) -> Turn {
         Turn(Arc::clone(&self.large).acquire_owned().await.ok())
     }
 
     /// A turn for a request with many values.
-    pub(super) async fn many_items(&self) -> Turn {
+    pub(crate) async fn many_items(&self) -> Turn {
         Turn(Arc::clone(&self.many_items).acquire_owned().await.ok())
     }
 }

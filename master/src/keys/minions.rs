@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -14,7 +13,8 @@ use std::time::{Duration, SystemTime};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{PublicKey, clean_pem};
 
-use super::held::{Held, Room};
+use super::folder::{Stamp, changed, listed, settled};
+use super::strangers::{Held, Room};
 use crate::files;
 
 /// Bytes of a public key's PEM text. 16,384 bits take 2,900.
@@ -23,9 +23,6 @@ const PEM_MAX: u64 = 8 * 1024;
 const GONE_AT_ONCE: usize = 8;
 /// The kernel writes what was not synced to the disk after half a minute.
 const WRITTEN_BACK: Duration = Duration::from_secs(90);
-/// A file changed this recently may change again within the clock's grain without looking different, so it is not cached yet.
-pub(super) const SETTLED: Duration = Duration::from_millis(50);
-
 /// What an operator decided about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyState {
@@ -57,7 +54,7 @@ impl KeyState {
 /// A key file could not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the key file {path} cannot be {what}: {why}", path = path.display())]
-pub struct KeyError {
+pub struct MinionKeyError {
     path: PathBuf,
     what: &'static str,
     why: io::Error,
@@ -84,39 +81,6 @@ impl MinionKey {
     }
 }
 
-/// What `lstat` says about a file that did not change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stamp {
-    dev: u64,
-    ino: u64,
-    size: u64,
-    mtime: (i64, i64),
-    ctime: (i64, i64),
-}
-
-impl Stamp {
-    pub(super) fn of(m: &std::fs::Metadata) -> Self {
-        Self {
-            dev: m.dev(),
-            ino: m.ino(),
-            size: m.size(),
-            mtime: (m.mtime(), m.mtime_nsec()),
-            ctime: (m.ctime(), m.ctime_nsec()),
-        }
-    }
-}
-
-/// Whether a change could hide behind the same stamp, because the clock has not moved on since the last one.
-fn settled(m: &std::fs::Metadata) -> bool {
-    SystemTime::now().duration_since(changed(m)).is_ok_and(|age| age > SETTLED)
-}
-
-/// The inode's own time: a rename sets it, and nobody can set it back.
-fn changed(m: &std::fs::Metadata) -> SystemTime {
-    let nanos = Duration::from_nanos(u64::try_from(m.ctime_nsec()).unwrap_or(0));
-    SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(m.ctime()).unwrap_or(0)) + nanos
-}
-
 #[derive(Default)]
 struct Cache {
     keys: HashMap<(KeyState, MinionId), (Stamp, Arc<MinionKey>)>,
@@ -124,7 +88,7 @@ struct Cache {
 }
 
 /// The key folders. Calls are short file operations.
-pub struct KeyStore {
+pub struct MinionKeys {
     pki: PathBuf,
     cache: Mutex<Cache>,
     /// Held while this process changes one of them.
@@ -151,18 +115,18 @@ impl Filled {
     }
 }
 
-impl fmt::Debug for KeyStore {
+impl fmt::Debug for MinionKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyStore").field("pki", &self.pki).finish_non_exhaustive()
+        f.debug_struct("MinionKeys").field("pki", &self.pki).finish_non_exhaustive()
     }
 }
 
-impl KeyStore {
+impl MinionKeys {
     /// Makes the folders that are missing.
-    pub fn open(pki: &Path) -> Result<Self, KeyError> {
+    pub fn open(pki: &Path) -> Result<Self, MinionKeyError> {
         for dir in KeyState::ALL.map(KeyState::dir).into_iter().chain(["minions_autosign"]) {
             let path = pki.join(dir);
-            files::make_dir(&path, 0o700).map_err(|why| KeyError { path, what: "made", why })?;
+            files::make_dir(&path, 0o700).map_err(|why| MinionKeyError { path, what: "made", why })?;
         }
         let store = Self { pki: pki.to_owned(), cache: Mutex::default(), filled: Mutex::default() };
         // They are listed now, because many take their time.
@@ -171,7 +135,7 @@ impl KeyStore {
     }
 
     /// The key of `id` in `state`.
-    pub fn find(&self, state: KeyState, id: &MinionId) -> Result<Option<Arc<MinionKey>>, KeyError> {
+    pub fn find(&self, state: KeyState, id: &MinionId) -> Result<Option<Arc<MinionKey>>, MinionKeyError> {
         let path = self.path(state, id);
         let Some(now) = lstat(&path)? else {
             lock(&self.cache).keys.remove(&(state, id.clone()));
@@ -182,7 +146,7 @@ impl KeyStore {
         {
             return Ok(Some(Arc::clone(key)));
         }
-        let read = files::read_regular(&path, PEM_MAX).map_err(|why| KeyError { path, what: "read", why })?;
+        let read = files::read_regular(&path, PEM_MAX).map_err(|why| MinionKeyError { path, what: "read", why })?;
         let Some((content, metadata)) = read else { return Ok(None) };
         let key = Arc::new(MinionKey::new(&String::from_utf8_lossy(&content)));
         // Only accepted keys are asked for again and again, and their number is the operator's choice.
@@ -209,9 +173,9 @@ impl KeyStore {
     }
 
     /// The ids in `state`, sorted.
-    pub fn list(&self, state: KeyState) -> Result<Arc<Vec<MinionId>>, KeyError> {
+    pub fn list(&self, state: KeyState) -> Result<Arc<Vec<MinionId>>, MinionKeyError> {
         let path = self.pki.join(state.dir());
-        let failed = |why| KeyError { path: path.clone(), what: "listed", why };
+        let failed = |why| MinionKeyError { path: path.clone(), what: "listed", why };
         let metadata = std::fs::metadata(&path).map_err(failed)?;
         let stamp = Stamp::of(&metadata);
         if let Some((known, ids)) = lock(&self.cache).lists.get(&state)
@@ -232,7 +196,7 @@ impl KeyStore {
     }
 
     /// Stores a key's cleaned text under `id`. Whether it is a key was checked before.
-    pub fn put(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), KeyError> {
+    pub fn put(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), MinionKeyError> {
         self.changing(&[state], |filled| {
             self.write(state, id, pem)?;
             filled.of(state).into_iter().for_each(|held| held.add(id, None));
@@ -248,7 +212,7 @@ impl KeyStore {
         pem: &str,
         origin: Option<u64>,
         room: Room,
-    ) -> Result<Vec<MinionId>, KeyError> {
+    ) -> Result<Vec<MinionId>, MinionKeyError> {
         let state = KeyState::Pending;
         self.changing(&[state], |filled| {
             let held = &mut filled.pending;
@@ -269,7 +233,13 @@ impl KeyStore {
     }
 
     /// Stores the key of a stranger that a rule rejects, if there is room: rejected keys are the operator's, none of them goes for it.
-    pub fn put_rejected(&self, id: &MinionId, pem: &str, origin: Option<u64>, room: Room) -> Result<bool, KeyError> {
+    pub fn put_rejected(
+        &self,
+        id: &MinionId,
+        pem: &str,
+        origin: Option<u64>,
+        room: Room,
+    ) -> Result<bool, MinionKeyError> {
         let state = KeyState::Rejected;
         self.changing(&[state], |filled| {
             let held = &mut filled.rejected;
@@ -286,8 +256,8 @@ impl KeyStore {
     fn changing<T>(
         &self,
         states: &[KeyState],
-        change: impl FnOnce(&mut Filled) -> Result<T, KeyError>,
-    ) -> Result<T, KeyError> {
+        change: impl FnOnce(&mut Filled) -> Result<T, MinionKeyError>,
+    ) -> Result<T, MinionKeyError> {
         if states.iter().all(|state| !Filled::STATES.contains(state)) {
             // Nothing to note, and a sync that nobody has to wait for.
             return change(&mut Filled::default());
@@ -297,7 +267,7 @@ impl KeyStore {
         for state in states {
             let path = self.pki.join(state.dir());
             let looked = filled.of(*state).map_or(Ok(()), |held| held.look(&path));
-            looked.map_err(|why| KeyError { path, what: "listed", why })?;
+            looked.map_err(|why| MinionKeyError { path, what: "listed", why })?;
         }
         let done = change(&mut filled);
         for state in states {
@@ -307,16 +277,16 @@ impl KeyStore {
     }
 
     /// Only what lets somebody in is worth a sync, which everybody waits for who writes to this disk: a stranger comes again.
-    fn write(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), KeyError> {
+    fn write(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), MinionKeyError> {
         let path = self.path(state, id);
         let write = if state == KeyState::Accepted { files::write_durable } else { files::write_atomic };
         let written = write(&path, clean_pem(pem).as_bytes(), 0o600);
         self.forget(state, id);
-        written.map_err(|why| KeyError { path, what: "written", why })
+        written.map_err(|why| MinionKeyError { path, what: "written", why })
     }
 
     /// Moves a key from one state to another, replacing what is there. False if there is none.
-    pub fn move_to(&self, from: KeyState, to: KeyState, id: &MinionId) -> Result<bool, KeyError> {
+    pub fn move_to(&self, from: KeyState, to: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
         let path = self.path(from, id);
         // Never a symlink: after the move it would be one in a folder that must not have any.
         if lstat(&path)?.is_none_or(|m| !m.is_file()) {
@@ -333,7 +303,7 @@ impl KeyStore {
                 Ok(true)
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(why) => Err(KeyError { path: path.clone(), what: "moved", why }),
+            Err(why) => Err(MinionKeyError { path: path.clone(), what: "moved", why }),
         };
         let moved = self.changing(&[from, to], renamed);
         self.forget(from, id);
@@ -342,20 +312,20 @@ impl KeyStore {
     }
 
     /// Deletes a key. False if there was none.
-    pub fn remove(&self, state: KeyState, id: &MinionId) -> Result<bool, KeyError> {
+    pub fn remove(&self, state: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
         self.changing(&[state], |filled| {
             filled.of(state).into_iter().for_each(|held| held.remove(id));
             self.unlink(state, id)
         })
     }
 
-    fn unlink(&self, state: KeyState, id: &MinionId) -> Result<bool, KeyError> {
+    fn unlink(&self, state: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
         let path = self.path(state, id);
         self.forget(state, id);
         match std::fs::remove_file(&path) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(why) => Err(KeyError { path, what: "deleted", why }),
+            Err(why) => Err(MinionKeyError { path, what: "deleted", why }),
         }
     }
 
@@ -382,28 +352,11 @@ fn sync_if_new(path: &Path) -> io::Result<()> {
     if age.is_ok_and(|age| age > WRITTEN_BACK) { Ok(()) } else { file.sync_all() }
 }
 
-/// The ids in a folder, in no order.
-pub(super) fn listed(dir: &Path) -> io::Result<Vec<MinionId>> {
-    let mut ids = Vec::new();
-    for entry in std::fs::read_dir(dir)? {
-        let entry = entry?;
-        // Salt's own files (.key_cache) and ours on their way start with a dot; symlinks are not read, so not listed.
-        if let Some(name) = entry.file_name().to_str()
-            && !name.starts_with('.')
-            && entry.file_type()?.is_file()
-            && let Ok(id) = MinionId::try_from(name)
-        {
-            ids.push(id);
-        }
-    }
-    Ok(ids)
-}
-
-fn lstat(path: &Path) -> Result<Option<std::fs::Metadata>, KeyError> {
+fn lstat(path: &Path) -> Result<Option<std::fs::Metadata>, MinionKeyError> {
     match std::fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(KeyError { path: path.to_owned(), what: "looked at", why }),
+        Err(why) => Err(MinionKeyError { path: path.to_owned(), what: "looked at", why }),
     }
 }
 
@@ -420,9 +373,9 @@ mod tests {
         MinionId::try_from(text).unwrap()
     }
 
-    fn store() -> (tempfile::TempDir, KeyStore) {
+    fn store() -> (tempfile::TempDir, MinionKeys) {
         let dir = tempfile::tempdir().unwrap();
-        let store = KeyStore::open(&dir.path().join("pki")).unwrap();
+        let store = MinionKeys::open(&dir.path().join("pki")).unwrap();
         (dir, store)
     }
 

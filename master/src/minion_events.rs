@@ -4,15 +4,17 @@
 //! Salt lets a minion fire nearly any tag, and its reactor believes the tag (CVE-2025-22239). Here Salt's own namespaces are an
 //! allow-list in which the sender's id stands at its place; tags outside of them are the operator's to give meaning to.
 
+use std::sync::Arc;
+
 use brine_protocol::ids::{EventTag, Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
 
-use super::lanes::Turn;
-use super::quota;
-use crate::bus::Origin;
-use crate::master::Master;
+use crate::access::Principal;
+use crate::bus::Bus;
+use crate::lanes::Turn;
 use crate::quotas::Kind;
-use crate::refusals::Who;
+use crate::refusals::{Refusals, Who};
+use crate::throttle::Throttle;
 
 /// Events of one request.
 const EVENTS_MAX: usize = 1_024;
@@ -33,47 +35,72 @@ const RESERVED: [&str; 12] = [
     "fire_master",
 ];
 
-/// Fires what a minion sent, as far as it may.
-pub(super) async fn accept(master: &Master, id: &MinionId, load: &Value, bytes: u64, turn: &mut Turn) -> Value {
-    let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
-    // With a first word each of them is fired twice.
-    let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
-    if quota::admit(master, id, "_minion_event", Kind::Event, (several, bytes), turn).await.is_err() {
-        return Value::from(false);
-    }
-    if let Some(events) = load.get_list("events") {
-        let pretag = load.get_text("pretag").filter(|pretag| !pretag.is_empty());
-        if events.len() > EVENTS_MAX {
-            refuse(master, id, "", "there are too many events in one request");
-        }
-        for event in events.iter().take(EVENTS_MAX) {
-            let Some(tag) = event.get_text("tag") else {
-                refuse(master, id, "", "an event has no tag");
-                continue;
-            };
-            let data = bound(id, tag, event.get("data").unwrap_or(event).clone());
-            if let Some(pretag) = pretag {
-                fire(master, id, &format!("{pretag}/{tag}"), data.clone());
-            }
-            fire(master, id, tag, data);
-        }
-    } else if let Some(tag) = load.get_text("tag") {
-        // The single form shows the whole load, in which `id` is the sender's (it was checked with the envelope).
-        if tag == "_salt_error" {
-            let message = load.get("data").and_then(|data| data.get_text("message")).unwrap_or_default();
-            let said: String = message.chars().take(1_024).collect();
-            if master.refusals.admits(Who::Minion(id)) {
-                tracing::error!("{id} reports an error: {said}");
-            }
-        }
-        // Salt says nil either way; a minion of ours tells its module what became of it.
-        if !fire(master, id, tag, load.clone()) {
+/// Fires events of minions.
+pub(crate) struct MinionEvents {
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) bus: Bus,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+impl MinionEvents {
+    /// Fires what a minion sent, as far as it may.
+    pub(crate) async fn accept(&self, id: &MinionId, load: &Value, bytes: u64, turn: &mut Turn) -> Value {
+        let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
+        // With a first word each of them is fired twice.
+        let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
+        if self.throttle.admit(id, "_minion_event", Kind::Event, (several, bytes), turn).await.is_err() {
             return Value::from(false);
         }
-    } else {
-        refuse(master, id, "", "the request has neither a tag nor events");
+        if let Some(events) = load.get_list("events") {
+            let pretag = load.get_text("pretag").filter(|pretag| !pretag.is_empty());
+            if events.len() > EVENTS_MAX {
+                self.refuse(id, "", "there are too many events in one request");
+            }
+            for event in events.iter().take(EVENTS_MAX) {
+                let Some(tag) = event.get_text("tag") else {
+                    self.refuse(id, "", "an event has no tag");
+                    continue;
+                };
+                let data = bound(id, tag, event.get("data").unwrap_or(event).clone());
+                if let Some(pretag) = pretag {
+                    self.fire(id, &format!("{pretag}/{tag}"), data.clone());
+                }
+                self.fire(id, tag, data);
+            }
+        } else if let Some(tag) = load.get_text("tag") {
+            // The single form shows the whole load, in which `id` is the sender's (it was checked with the envelope).
+            if tag == "_salt_error" {
+                let message = load.get("data").and_then(|data| data.get_text("message")).unwrap_or_default();
+                let said: String = message.chars().take(1_024).collect();
+                if self.refusals.admits(Who::Minion(id)) {
+                    tracing::error!("{id} reports an error: {said}");
+                }
+            }
+            // Salt says nil either way; a minion of ours tells its module what became of it.
+            if !self.fire(id, tag, load.clone()) {
+                return Value::from(false);
+            }
+        } else {
+            self.refuse(id, "", "the request has neither a tag nor events");
+        }
+        Value::Nil
     }
-    Value::Nil
+
+    fn fire(&self, id: &MinionId, tag: &str, data: Value) -> bool {
+        let checked = check_tag(tag, id);
+        match checked {
+            Ok(()) => self.bus.fire_by(Principal::Minion(id.clone()), tag, data),
+            Err(why) => self.refuse(id, tag, why),
+        }
+        checked.is_ok()
+    }
+
+    fn refuse(&self, id: &MinionId, tag: &str, why: &str) {
+        let tag: String = tag.chars().take(128).collect();
+        let said = format!("an event {tag:?} of {id} was refused: {why}");
+        let data = map([("id", id.as_str()), ("tag", &tag), ("error", why)]);
+        self.refusals.tell(Who::Minion(id), &said, format!("brine/refused/event/{id}"), data);
+    }
 }
 
 /// The data of a batch is bare: an `id` in it is the sender's, or a reactor would take it for somebody else's; and no minion adds others
@@ -88,24 +115,8 @@ fn bound(id: &MinionId, tag: &str, mut data: Value) -> Value {
     data
 }
 
-fn fire(master: &Master, id: &MinionId, tag: &str, data: Value) -> bool {
-    let checked = check(tag, id);
-    match checked {
-        Ok(()) => master.bus.fire_from(tag, data, Origin::Minion),
-        Err(why) => refuse(master, id, tag, why),
-    }
-    checked.is_ok()
-}
-
-fn refuse(master: &Master, id: &MinionId, tag: &str, why: &str) {
-    let tag: String = tag.chars().take(128).collect();
-    let said = format!("an event {tag:?} of {id} was refused: {why}");
-    let data = map([("id", id.as_str()), ("tag", &tag), ("error", why)]);
-    master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/event/{id}"), data);
-}
-
 /// Whether the minion `id` may fire `tag`.
-pub(super) fn check(tag: &str, id: &MinionId) -> Result<(), &'static str> {
+pub(crate) fn check_tag(tag: &str, id: &MinionId) -> Result<(), &'static str> {
     EventTag::try_from(tag).map_err(|e| e.why)?;
     // It would read like the tag behind the slash, and is not.
     if tag.starts_with('/') {
@@ -145,7 +156,7 @@ mod tests {
             "myapp",
             "salty/thing",
         ] {
-            assert_eq!(check(tag, &id), Ok(()), "{tag}");
+            assert_eq!(check_tag(tag, &id), Ok(()), "{tag}");
         }
         for tag in [
             "",
@@ -181,7 +192,7 @@ mod tests {
             "a\n\nb",
             "x\0",
         ] {
-            assert!(check(tag, &id).is_err(), "{tag:?}");
+            assert!(check_tag(tag, &id).is_err(), "{tag:?}");
         }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
+use super::Parts;
 use super::ask::{self, Question};
 use super::function::{Failure, Function, Outcome, Run};
 use crate::jobs::{Job, JobFilter};
-use crate::master::Master;
 use search::Search;
 
 /// The name of the job store where Salt names a returner.
@@ -94,7 +94,7 @@ pub(super) const FUNCTIONS: [Function; 9] = [
         name: "jobs.master",
         parameters: &[],
         doc: "Lists the runners that run in the master now.",
-        run: |run| Box::pin(async move { Ok(Value::Array(run.master.runs.list())) }),
+        run: |run| Box::pin(async move { Ok(Value::Array(run.parts.runs.list())) }),
     },
     Function {
         name: "jobs.print_job",
@@ -156,9 +156,9 @@ impl Shown {
     }
 }
 
-async fn show(master: &Arc<Master>, asked: &Asked) -> Result<Shown, Failure> {
+async fn show(parts: &Arc<Parts>, asked: &Asked) -> Result<Shown, Failure> {
     let job = match asked {
-        Asked::Jid(jid) => master.jobs.job(jid).await.map_err(|e| e.to_string())?,
+        Asked::Jid(jid) => parts.jobs.job(jid).await.map_err(|e| e.to_string())?,
         Asked::Other(_) => None,
     };
     let mut shown = match &job {
@@ -175,7 +175,7 @@ async fn show(master: &Arc<Master>, asked: &Asked) -> Result<Shown, Failure> {
     let mut last_ms = None;
     if let Asked::Jid(jid) = asked {
         shown.insert("StartTime", jid.start_time());
-        for ret in master.jobs.returns(jid).await.map_err(|e| e.to_string())? {
+        for ret in parts.jobs.returns(jid).await.map_err(|e| e.to_string())? {
             let load = ret.load();
             last_ms = last_ms.max(Some(ret.at_ms));
             let mut result = empty_map();
@@ -190,7 +190,7 @@ async fn show(master: &Arc<Master>, asked: &Asked) -> Result<Shown, Failure> {
         shown.insert("StartTime", "");
     }
     let Value::Map(entries) = shown else { return Err("a job is a map".into()) };
-    let ended = last_ms.filter(|_| master.opts.job_cache_store_endtime).and_then(Jid::at).map(|jid| jid.start_time());
+    let ended = last_ms.filter(|_| parts.opts.job_cache_store_endtime).and_then(Jid::at).map(|jid| jid.start_time());
     Ok(Shown { entries, minions, results, ended })
 }
 
@@ -204,20 +204,20 @@ async fn list_job(run: Run) -> Outcome {
     source(&run)?;
     querying(&run);
     let asked = Asked::of(&run)?;
-    Ok(show(&run.master, &asked).await?.value(Some(asked.value())))
+    Ok(show(&run.parts, &asked).await?.value(Some(asked.value())))
 }
 
 async fn print_job(run: Run) -> Outcome {
     source(&run)?;
     let asked = Asked::of(&run)?;
-    let shown = show(&run.master, &asked).await?.value(None);
+    let shown = show(&run.parts, &asked).await?.value(None);
     Ok(Value::Map(vec![(asked.value(), shown)]))
 }
 
 async fn lookup_jid(run: Run) -> Outcome {
     source(&run)?;
     querying(&run);
-    let Shown { minions, results, .. } = show(&run.master, &Asked::of(&run)?).await?;
+    let Shown { minions, results, .. } = show(&run.parts, &Asked::of(&run)?).await?;
     // For who wants one large return and not all of them.
     let only = run.text("minion");
     let mut found = empty_map();
@@ -252,7 +252,7 @@ fn outputter(out: Option<Value>, data: Value) -> Value {
 
 async fn exit_success(run: Run) -> Outcome {
     source(&run)?;
-    let shown = show(&run.master, &Asked::of(&run)?).await?;
+    let shown = show(&run.parts, &Asked::of(&run)?).await?;
     let mut found = map(shown.minions.iter().map(|id| (id.as_str(), false)));
     for (id, result) in &shown.results {
         let yes = result.get("return").is_some_and(Value::truthy);
@@ -275,9 +275,9 @@ async fn last_run(run: Run) -> Outcome {
         targets: search::words(run.get("target")),
         ..Search::default()
     };
-    match found(&run.master, JobFilter::default(), &search).await?.pop() {
+    match found(&run.parts, JobFilter::default(), &search).await?.pop() {
         Some(job) => {
-            let shown = show(&run.master, &Asked::Jid(job.jid.clone())).await?.value(None);
+            let shown = show(&run.parts, &Asked::Jid(job.jid.clone())).await?.value(None);
             Ok(map([(job.jid.as_str(), shown)]))
         }
         None => Ok(Value::from(false)),
@@ -308,7 +308,7 @@ async fn list_jobs(run: Run) -> Outcome {
         limit: run.get("limit").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()),
         ..JobFilter::default()
     };
-    let jobs = found(&run.master, filter, &search).await?;
+    let jobs = found(&run.parts, filter, &search).await?;
     let listed = map(jobs.iter().map(|job| (job.jid.as_str(), summary(job))));
     Ok(outputter(run.get("outputter").cloned(), listed))
 }
@@ -323,7 +323,7 @@ async fn list_jobs_filter(run: Run) -> Outcome {
     let count = run.get("count").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
     let count = count.ok_or_else(|| run.wrong("count must be a number of jobs"))?;
     let without_find = run.get("filter_find_job").is_none_or(Value::truthy);
-    let mut jobs = found(&run.master, JobFilter::default(), &Search::default()).await?;
+    let mut jobs = found(&run.parts, JobFilter::default(), &Search::default()).await?;
     jobs.retain(|job| !(without_find && job.fun == "saltutil.find_job"));
     let skip = jobs.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
     let listed = jobs.iter().skip(skip).map(|job| {
@@ -337,11 +337,11 @@ async fn list_jobs_filter(run: Run) -> Outcome {
 }
 
 /// The jobs that fit, the oldest first.
-async fn found(master: &Arc<Master>, mut filter: JobFilter, search: &Search) -> Result<Vec<Job>, Failure> {
+async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<Job>, Failure> {
     // What the store can find by itself, it need not bring.
     filter.fun = search.one_function();
     let limit = filter.limit.take_if(|_| !search.is_empty());
-    let mut jobs = master.jobs.find(filter).await.map_err(|e| e.to_string())?;
+    let mut jobs = parts.jobs.find(filter).await.map_err(|e| e.to_string())?;
     jobs.retain(|job| search.fits(job, &summary(job)));
     if let Some(limit) = limit {
         jobs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
@@ -351,7 +351,7 @@ async fn found(master: &Arc<Master>, mut filter: JobFilter, search: &Search) -> 
 }
 
 async fn active(run: Run) -> Outcome {
-    let answers = ask::minions(&run.master, Question::all("saltutil.running")).await?;
+    let answers = ask::minions(&run.parts, Question::all("saltutil.running")).await?;
     if run.is("display_progress") {
         let ids: Vec<Value> = answers.returns.keys().map(|id| Value::from(id.as_str())).collect();
         run.progress(format!("Attempting to contact minions: {}", Value::Array(ids).python_repr()));
@@ -379,7 +379,7 @@ async fn active(run: Run) -> Outcome {
     }
     for (jid, shown) in &mut jobs {
         let Ok(jid) = Jid::try_from(jid.as_str()) else { continue };
-        let returns = run.master.jobs.returns(&jid).await.map_err(|e| e.to_string())?;
+        let returns = run.parts.jobs.returns(&jid).await.map_err(|e| e.to_string())?;
         shown.insert("Returned", Value::Array(returns.iter().map(|ret| Value::from(&ret.minion)).collect()));
     }
     Ok(map(jobs.iter().map(|(jid, shown)| (jid.as_str(), shown.clone()))))

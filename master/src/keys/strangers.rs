@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use brine_protocol::ids::MinionId;
 
-use super::store::{SETTLED, Stamp, listed};
+use super::folder::{SETTLED, Stamp, listed};
 
 /// The times of a folder have a grain, within which another program's change can hide behind one of ours. So it is listed again some time after
 /// our last change, if anybody asks; and this often, where our changes do not end.

@@ -3,17 +3,15 @@
 //! What is not here counts from the next start: ports, folders, keys and sizes, which tasks and files were made with.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use brine_protocol::ids::Saltenv;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt};
 
-use crate::config::{FileOpts, MasterOpts};
-use crate::fileserver::FileServer;
-use crate::master::Master;
-use crate::mine::MineRules;
-use crate::peer::PeerRules;
+use crate::config::MasterOpts;
 use crate::quotas::QuotaOpts;
 
 /// The settings that count at once, besides those of logs and those that minions are told.
@@ -58,14 +56,14 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// The names of all of them.
-pub fn settings(opts: &MasterOpts) -> Vec<&str> {
+pub fn names(opts: &MasterOpts) -> Vec<&str> {
     let told = opts.told_to_minions.entries().unwrap_or_default().iter().filter_map(|(key, _)| key.text());
     SETTINGS.iter().copied().chain(told).collect()
 }
 
 /// Those that no part keeps for itself.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveSettings {
     pub(crate) nodegroups: Nodegroups,
     /// `keep_jobs_seconds`; none keeps jobs for ever.
     pub(crate) keep_jobs: Option<Duration>,
@@ -77,7 +75,10 @@ pub(crate) struct Live {
     pub(crate) shown: Value,
 }
 
-impl Live {
+/// The ones that count now, for all parts.
+pub(crate) type SharedSettings = Arc<ArcSwap<LiveSettings>>;
+
+impl LiveSettings {
     pub(crate) fn new(opts: &MasterOpts) -> Self {
         Self {
             nodegroups: opts.nodegroups.clone(),
@@ -88,25 +89,5 @@ impl Live {
             told_to_minions: opts.told_to_minions.clone(),
             shown: opts.shown.clone(),
         }
-    }
-}
-
-impl Master {
-    /// Takes up new settings.
-    pub(crate) fn reload(&self, opts: &MasterOpts) -> Result<(), String> {
-        // Python's files of the job cache lie where their hash says.
-        let files = FileOpts { hash_type: self.opts.files.hash_type, ..opts.files.clone() };
-        let files = FileServer::new(&files, &self.opts.cachedir)?;
-        let mine = MineRules::read(opts.mine_get.as_ref(), &opts.nodegroups)?;
-        let peer = PeerRules::read(opts)?;
-        let access = self.access.read(opts.access.clone());
-        let access = access.map_err(|error| format!("the keys of local users cannot be prepared: {error}"))?;
-        self.files.replace(&files);
-        self.access.replace(access);
-        self.mine.replace(mine);
-        self.peer.replace(peer);
-        self.gate.replace(opts.auth.clone());
-        self.live.store(Live::new(opts).into());
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! `salt.*`: functions of modules, from a runner: on minions, or on the master's own host.
 
-mod here;
+mod on_master;
 
 use brine_protocol::value::{Value, ValueExt, map};
 
@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: [Function; 2] = [
         parameters: &["fun", "*args", "**kwargs"],
         doc: "Runs a function of a standard module on the master's host, in a sandbox to which nothing is granted: no files, no programs, no \
               network; test, grains, config, sys and what computes.",
-        run: |run| Box::pin(here::cmd(run)),
+        run: |run| Box::pin(on_master::cmd(run)),
     },
     Function {
         name: "salt.execute",
@@ -50,6 +50,6 @@ async fn execute(run: Run) -> Outcome {
         timeout: run.seconds("timeout", TIMEOUT_MAX_SECONDS)?,
         gather: None,
     };
-    let answers = ask::minions(&run.master, question).await?;
+    let answers = ask::minions(&run.parts, question).await?;
     Ok(map(answers.results().map(|(id, result)| (id, result.clone())).collect::<Vec<(&str, Value)>>()))
 }

@@ -27,7 +27,7 @@ const SETTLED: Duration = Duration::from_secs(1);
 
 /// What is kept of all minions.
 #[derive(Debug)]
-pub(crate) struct KnownFacts {
+pub(crate) struct MinionData {
     grains: Mutex<Bank>,
     pillar: Mutex<Bank>,
 }
@@ -65,7 +65,7 @@ struct Version {
     nanoseconds: i64,
 }
 
-impl KnownFacts {
+impl MinionData {
     pub(crate) fn new(cachedir: &Path) -> Self {
         let bank = |name| Mutex::new(Bank::new(cachedir.join(name)));
         Self { grains: bank("grains"), pillar: bank("pillar") }
@@ -193,14 +193,14 @@ mod tests {
     struct Fleet {
         dir: tempfile::TempDir,
         ids: Vec<MinionId>,
-        known: KnownFacts,
+        known: MinionData,
     }
 
     impl Fleet {
         fn new(ids: &[&str]) -> Self {
             let dir = tempfile::tempdir().unwrap();
             let ids = ids.iter().map(|id| id.parse().unwrap()).collect();
-            let known = KnownFacts::new(dir.path());
+            let known = MinionData::new(dir.path());
             Self { dir, ids, known }
         }
 
