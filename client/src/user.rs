@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The name of the user with this uid, from /etc/passwd; elsewhere (LDAP) from the environment.
-pub(crate) fn name_of(uid: u32) -> String {
+fn name_of(uid: u32) -> String {
     by_passwd(Path::new("/etc/passwd"), |fields| fields[2].parse() == Ok(uid))
         .map(|fields| fields[0].clone())
         .or_else(|| std::env::var("LOGNAME").or_else(|_| std::env::var("USER")).ok())
@@ -11,7 +11,7 @@ pub(crate) fn name_of(uid: u32) -> String {
 }
 
 /// The uid of the user with this name.
-pub(crate) fn uid_of(name: &str) -> Option<u32> {
+pub fn uid_of(name: &str) -> Option<u32> {
     by_passwd(Path::new("/etc/passwd"), |fields| fields[0] == name)?[2].parse().ok()
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use brine_cli::logging::{self, LogArgs};
 use brine_protocol::config::Config;
+use brine_protocol::exit;
 use brine_protocol::value::Value;
-use brine_protocol::{exit, logging};
 use clap::Args;
 
 use crate::ProcessError;
@@ -36,22 +37,6 @@ pub struct DaemonArgs {
     /// Logs.
     #[command(flatten)]
     pub log: LogArgs,
-}
-
-/// What is logged where.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Logging Options")]
-pub struct LogArgs {
-    /// Console logging log level. Default: 'warning'. The following log levels are INSECURE and may log sensitive data: all, debug, garbage,
-    /// profile, trace
-    #[arg(short = 'l', long, value_name = "LOG_LEVEL", value_parser = logging::LEVELS, ignore_case = true)]
-    pub log_level: Option<String>,
-    /// Log file path.
-    #[arg(long, value_name = "LOG_FILE")]
-    pub log_file: Option<PathBuf>,
-    /// Logfile logging log level. Default: that of the console.
-    #[arg(long, value_name = "LOG_LEVEL_LOGFILE", value_parser = logging::LEVELS, ignore_case = true)]
-    pub log_file_level: Option<String>,
 }
 
 impl DaemonArgs {

@@ -1,7 +1,7 @@
 //! What a configuration that changed means to a daemon that runs: some of it counts at once, the rest is named.
 
+use brine_cli::logging;
 use brine_protocol::config::Config;
-use brine_protocol::logging;
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::args;

@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::process::exit;
 
+use brine_cli::commandline;
+use brine_cli::print::stderr;
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::signals::{Signals, Told};
 use brine_daemon::{ProcessError, background, folders, limits, service, user};
 use brine_master::server::{folders as own_folders, preflight};
 use brine_master::{MasterOpts, Server, settings};
-use brine_protocol::commandline;
 use brine_protocol::config::Config;
-use brine_protocol::exit::{GENERIC, OK, USAGE};
-use clap::{CommandFactory as _, FromArgMatches as _, Parser};
+use brine_protocol::exit::{GENERIC, OK};
+use clap::{CommandFactory as _, Parser};
 
 /// The Salt Master, used to control the Salt Minions
 #[derive(Debug, Parser)]
@@ -22,14 +23,11 @@ struct Flags {
 }
 
 fn main() {
-    commandline::answer(&Flags::command(), &[]);
-    let read = commandline::read(Flags::command(), std::env::args_os());
-    let read = read.and_then(|(mut matches, line)| Ok((Flags::from_arg_matches_mut(&mut matches)?, line)));
-    let (flags, line) = read.unwrap_or_else(|error| {
-        exit(if commandline::explain_as_salt(Flags::command(), &error) { USAGE } else { OK });
-    });
+    commandline::complete_or_document(&Flags::command(), &[]);
+    let read = commandline::parse_line::<Flags>(std::env::args_os());
+    let (flags, line) = read.unwrap_or_else(|failure| exit(failure.report()));
     exit(run(&flags.daemon, &line).unwrap_or_else(|error| {
-        commandline::output::stderr(&format!("salt-master: {error}"));
+        stderr(&format!("salt-master: {error}"));
         error.exit_code()
     }));
 }

@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_cli::commandline;
+use brine_cli::print::stderr;
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::folders::{self, Folder};
 use brine_daemon::pidfile::PidFile;
 use brine_daemon::profile::{self, Timings};
 use brine_daemon::signals::{Signals, Told};
 use brine_daemon::{ProcessError, background, limits, reload, service, user};
-use brine_protocol::{commandline, exit};
+use brine_protocol::exit;
 use clap::{CommandFactory as _, Parser};
 use tokio::sync::Semaphore;
 use tracing::{error, info, warn};
 
-use crate::cli;
 use crate::config::MinionOpts;
 use crate::minion::{Control, Minion, MinionError, package_sandbox, sandbox_settings};
 
@@ -46,13 +47,13 @@ struct Flags {
 
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
-    commandline::answer(&Flags::command(), &[]);
-    let (flags, line) = match cli::parse_all::<Flags>(args) {
+    commandline::complete_or_document(&Flags::command(), &[]);
+    let (flags, line) = match commandline::parse_line::<Flags>(args) {
         Ok(read) => read,
-        Err(code) => return code,
+        Err(failure) => return failure.report(),
     };
     start(&flags.daemon, &line).unwrap_or_else(|error| {
-        commandline::output::stderr(&format!("salt-minion: {error}"));
+        stderr(&format!("salt-minion: {error}"));
         error.exit_code()
     })
 }

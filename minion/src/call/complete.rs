@@ -1,6 +1,6 @@
 //! What can stand at the cursor of `salt-call`: a function of the modules on this host.
 
-use brine_protocol::commandline::{self, Line};
+use brine_cli::commandline::{self, Line};
 use clap::{Command, CommandFactory as _};
 
 use super::flags::Flags;
@@ -9,7 +9,7 @@ use crate::minion::{Base, package_sandbox};
 
 /// Answers a shell, where one asks.
 pub(super) fn answer() {
-    commandline::answer(&Flags::command(), &[("function", candidates)]);
+    commandline::complete_or_document(&Flags::command(), &[("function", candidates)]);
 }
 
 fn candidates(command: &Command, line: &Line) -> Vec<String> {

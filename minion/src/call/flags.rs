@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
+use brine_cli::commandline::VERSION;
+use brine_cli::print::OutputArgs;
 use brine_protocol::args::yamlify;
-use brine_protocol::commandline::output::OutputArgs;
+use brine_protocol::exit;
 use brine_protocol::value::Value;
-use brine_protocol::{exit, versions};
 use clap::{Args, Parser};
 
 /// salt-call is used to execute module functions locally on a Salt Minion
 #[derive(Debug, Parser)]
 #[command(
     name = "salt-call",
-    version = versions::VERSION,
+    version = VERSION,
     override_usage = "salt-call [options] <function> [arguments]",
     disable_version_flag = true,
     infer_long_args = true

@@ -8,12 +8,13 @@ use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brine_cli::print::Printer;
+use brine_cli::{Failure, commandline, logging};
 use brine_protocol::args::parse_input_but;
-use brine_protocol::commandline::output::{Printer, stderr};
+use brine_protocol::exit;
 use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
-use brine_protocol::{exit, logging};
 use brine_sandbox::JobOutcome;
 use tracing::{debug, warn};
 
@@ -28,33 +29,11 @@ use flags::Flags;
 /// One thread for `salt-call`, one for what it waits for.
 const WORKER_THREADS: usize = 2;
 
-/// How the program ends when something went wrong.
-#[derive(Debug)]
-struct Failure {
-    code: i32,
-    message: String,
-}
-
-impl Failure {
-    fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
-    }
-}
-
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     complete::answer();
-    let flags = match cli::parse_with_stdin(args, |flags: &Flags| flags.args_stdin) {
-        Ok(flags) => flags,
-        Err(code) => return code,
-    };
-    match start(&flags) {
-        Ok(code) => code,
-        Err(failure) => {
-            stderr(&failure.message);
-            failure.code
-        }
-    }
+    let flags = commandline::parse_with_stdin(args, |flags: &Flags| flags.args_stdin);
+    flags.and_then(|flags| start(&flags)).unwrap_or_else(Failure::report)
 }
 
 fn start(flags: &Flags) -> Result<i32, Failure> {
