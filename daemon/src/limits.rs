@@ -55,8 +55,8 @@ fn tight(accepted: u64, files: u64) -> Option<Tight> {
 }
 
 impl OpenFiles {
-    /// Says so where there are fewer than `max_open_files`.
-    pub fn say(self) {
+    /// Warns if there are fewer than `max_open_files`.
+    pub fn warn_if_few(self) {
         if let Some(line) = self.line() {
             tracing::warn!("{line}");
         }
@@ -70,13 +70,13 @@ impl OpenFiles {
         ))
     }
 
-    /// Says, as Salt does, when the limit is low for the keys in the folder.
-    pub fn judge(self, accepted_dir: &Path) {
-        judge(self.limit, accepted_dir);
+    /// Warns, as Salt does, if the limit is low for the number of keys in the folder.
+    pub fn compare_with_keys(self, accepted_dir: &Path) {
+        compare(self.limit, accepted_dir);
     }
 }
 
-fn judge(limit: Option<u64>, accepted_dir: &Path) {
+fn compare(limit: Option<u64>, accepted_dir: &Path) {
     let accepted = std::fs::read_dir(accepted_dir).map_or(0, |entries| {
         entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")).count()
     });

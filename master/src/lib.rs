@@ -1,7 +1,7 @@
 //! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
 //!
 //! * [`config`]: the settings, read and checked once
-//! * [`server`]: starting and ending a master · [`settings`], [`live`]: its configuration as a program, and what of it can change while it runs
+//! * [`server`]: starting and ending a master · `daemon`, `settings`, [`live`]: its configuration as a program, and what of it can change while it runs
 //! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
 //! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
 //! * `publish`, `publisher`: a job on its way out, and the one task that signs and sends it on 4505 (§5)
@@ -22,6 +22,7 @@ mod auth;
 mod bucket;
 pub mod bus;
 pub mod config;
+mod daemon;
 mod event_return;
 mod facts;
 mod files;
@@ -44,7 +45,8 @@ mod requests;
 mod runners;
 pub mod server;
 mod sessions;
-pub mod settings;
+mod settings;
 
 pub use config::MasterOpts;
+pub use daemon::Daemon;
 pub use server::{Server, StartError};

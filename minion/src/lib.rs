@@ -1,6 +1,6 @@
 //! `salt-minion` and `salt-call`: connect, authenticate, match, run in the sandbox, return.
 //!
-//! - [`config`]: the settings, checked once · `cli`, [`daemon`], [`call`]: the two programs
+//! - [`config`]: the settings, checked once · `cli`, `daemon`, [`call`]: the two programs
 //! - [`connection`]: authentication, the request channel (4506), publications (4505) · [`pki`]: the keys on disk
 //! - [`jobs`]: admission, matching, running · [`runtime`]: what is needed of the sandbox · [`returns`]: the spool, delivery
 //! - [`modules`]: fetching modules from the master's file server · [`broker`]: what modules get from this host
@@ -19,7 +19,7 @@ mod cli;
 pub mod config;
 pub mod connection;
 mod control;
-pub mod daemon;
+mod daemon;
 pub mod events;
 pub mod facts;
 mod filecache;
@@ -35,3 +35,5 @@ pub mod process;
 mod recycled;
 pub mod returns;
 pub mod runtime;
+
+pub use daemon::Daemon;

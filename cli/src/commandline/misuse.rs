@@ -8,7 +8,12 @@ use crate::Failure;
 
 /// A wrong call of the command `T`: the usage line and what is wrong, with exit code 64.
 pub fn misuse<T: CommandFactory>(what: &str) -> Failure {
-    Failure::new(exit::USAGE, describe(T::command(), what))
+    fail(T::command(), what)
+}
+
+/// As [`misuse`], of this command.
+pub(super) fn fail(command: clap::Command, what: &str) -> Failure {
+    Failure::new(exit::USAGE, describe(command, what))
 }
 
 fn describe(mut command: clap::Command, what: &str) -> String {

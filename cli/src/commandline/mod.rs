@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use brine_protocol::exit;
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Command, Parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser};
 
 use crate::Failure;
 use crate::print::{stderr, stdout};
@@ -44,8 +44,7 @@ fn add_common_options(command: Command) -> Command {
     command.disable_version_flag(true).args(missing.into_iter().map(|arg| arg.help_heading(None::<&str>)))
 }
 
-/// Reads a command line, the program's name first, with the options of the Saltfile. Also returns that whole line, with which a
-/// daemon starts itself again in the background. `--versions-report` prints the report and ends the program.
+/// Reads a command line, the program's name first, with the options of the Saltfile. Also returns that whole line. `--versions-report` prints the report and ends the program.
 ///
 /// # Errors
 /// clap's error for a wrong line, `--help` and `--version`.
@@ -75,18 +74,22 @@ fn read(
 /// # Errors
 /// Help and version as code 0 with everything printed, a wrong call as code 64.
 pub fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, Failure> {
-    parse_line(args).map(|(parsed, _)| parsed)
+    parse_command(&T::command(), args).map(|(parsed, _)| parsed)
 }
 
-/// Parses as [`parse()`] does; also returns the whole line, with the options of the Saltfile.
+/// Parses as [`parse()`] does, by a command that need not be the derived one. Also returns the whole line, with the options of the
+/// Saltfile: a daemon starts itself again with it.
 ///
 /// # Errors
 /// As [`parse()`].
-pub fn parse_line<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<(T, Vec<OsString>), Failure> {
-    let read = read(T::command(), args);
+pub fn parse_command<T: FromArgMatches>(
+    command: &Command,
+    args: impl IntoIterator<Item = OsString>,
+) -> Result<(T, Vec<OsString>), Failure> {
+    let read = read(command.clone(), args);
     let parsed = read.and_then(|(mut matches, line)| Ok((T::from_arg_matches_mut(&mut matches)?, line)));
     parsed.map_err(|error| match error.use_stderr() {
-        true => misuse::<T>(&misuse::describe_error(&error)),
+        true => misuse::fail(command.clone(), &misuse::describe_error(&error)),
         false => {
             stdout(error.render().to_string().trim_end());
             Failure { message: None, code: exit::OK }

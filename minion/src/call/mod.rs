@@ -43,7 +43,7 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     let opts = conf(flags)?;
     if let Some(user) = &flags.user {
         let failed = |e: brine_daemon::ProcessError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
-        if let Some(other) = brine_daemon::user::other("salt-call", user, true).map_err(failed)? {
+        if let Some(other) = brine_daemon::user::find_other("salt-call", user, true).map_err(failed)? {
             other.become_it().map_err(failed)?;
         }
     }
