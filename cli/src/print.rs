@@ -19,33 +19,32 @@ use brine_protocol::value::{Value, ValueExt};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output Options")]
 pub struct OutputArgs {
-    /// Print the output using the specified outputter. One of 'nested', 'json', 'yaml', 'txt', 'raw', 'pprint',
-    /// 'newline_values_only', 'table', 'highstate', 'key', 'no_return' or 'quiet'.
+    /// Print by this outputter: nested, json, yaml, txt, raw, pprint, newline_values_only, table, highstate, key, no_return or
+    /// quiet. Default: nested.
     #[arg(long = "out", alias = "output", value_name = "OUTPUT")]
     pub output: Option<String>,
-    /// Print the output indented by the provided value in spaces. A negative value puts all on one line. Only applicable
-    /// in outputters that support indentation.
+    /// Columns of an indent in json, yaml and pprint; a negative number puts all on one line.
     #[arg(long = "out-indent", alias = "output-indent", value_name = "OUTPUT_INDENT", allow_negative_numbers = true)]
     pub output_indent: Option<i64>,
-    /// Write the output to the specified file.
+    /// Write the output to this file.
     #[arg(long = "out-file", alias = "output-file", value_name = "OUTPUT_FILE")]
     pub output_file: Option<PathBuf>,
-    /// Append the output to the specified file.
+    /// Append to that file instead of replacing it.
     #[arg(long = "out-file-append", alias = "output-file-append")]
     pub output_file_append: bool,
-    /// Disable all colored output.
+    /// Print without colours.
     #[arg(long = "no-color", alias = "no-colour")]
     pub no_color: bool,
-    /// Force colored output.
+    /// Print in colours even if stdout is no terminal.
     #[arg(long = "force-color", alias = "force-colour")]
     pub force_color: bool,
-    /// Override the configured state_output value for minion output. One of 'full', 'terse', 'mixed', 'changes' or 'filter'.
+    /// How much to show of states: full, terse, mixed, changes or filter. Default: the setting state_output.
     #[arg(long = "state-output", alias = "state_output", value_name = "STATE_OUTPUT")]
     pub state_output: Option<String>,
-    /// Override the configured state_verbose value for minion output. Set to True or False.
+    /// Whether to show states that changed nothing: True or False. Default: the setting state_verbose.
     #[arg(long = "state-verbose", alias = "state_verbose", value_name = "STATE_VERBOSE")]
     pub state_verbose: Option<String>,
-    /// Report only those states that have changed.
+    /// Show only states that changed something.
     #[arg(long = "output-diff")]
     pub state_output_diff: bool,
 }

@@ -1,4 +1,4 @@
-//! The options of both daemons, with Salt's names and words.
+//! The options of both daemons, with Salt's names.
 
 use std::path::{Path, PathBuf};
 
@@ -16,19 +16,19 @@ const CONFIG_DIR: &str = "/etc/salt";
 /// The options of a daemon.
 #[derive(Debug, Clone, Args)]
 pub struct DaemonArgs {
-    /// Pass in an alternative configuration directory. Default: '/etc/salt'.
+    /// The folder with the configuration. Default: /etc/salt.
     #[arg(short, long, value_name = "CONFIG_DIR")]
     pub config_dir: Option<PathBuf>,
-    /// Run as this user; only root can.
+    /// Run as this user. Only root can change to another user. Default: the setting user.
     #[arg(short, long, value_name = "USER")]
     pub user: Option<String>,
-    /// Run as a daemon: in the background, once it answers.
+    /// Go to the background once the daemon answers.
     #[arg(short, long)]
     pub daemon: bool,
-    /// Specify the location of the pidfile.
+    /// The file that keeps the daemon's process id. Default: the setting pidfile.
     #[arg(long, value_name = "PIDFILE")]
     pub pid_file: Option<PathBuf>,
-    /// Accepted for Salt's sake: the service manager starts a daemon again that ended, nothing here does.
+    /// Changes nothing: a daemon that ended is started again by the service manager alone.
     #[arg(long)]
     pub disable_keepalive: bool,
     /// Set by -d for the process it starts.

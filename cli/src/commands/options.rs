@@ -19,7 +19,7 @@ pub struct ConfigArgs {
     /// Changes nothing: errors are always told as they are.
     #[arg(long = "hard-crash", hide = true)]
     _hard_crash: bool,
-    /// Pass in an alternative configuration directory. Default: '/etc/salt'.
+    /// The folder with the configuration. Default: /etc/salt.
     #[arg(short = 'c', long = "config-dir", value_name = "CONFIG_DIR")]
     pub config_dir: Option<PathBuf>,
 }
@@ -54,17 +54,16 @@ impl ConfigArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "External Authentication")]
 pub struct LogInArgs {
-    /// Specify an external authentication system to use.
+    /// Log in by this system of the master's external_auth, for example pam or ldap.
     #[arg(short = 'a', long = "auth", aliases = ["eauth", "external-auth"], value_name = "EAUTH")]
     eauth: Option<String>,
-    /// Generate and save an authentication token for re-use. The token is generated and made available for the period
-    /// defined in the Salt Master.
+    /// Keep the token that the master gives for a log-in; later calls use it until it expires (token_expire).
     #[arg(short = 'T', long = "make-token")]
     make_token: bool,
-    /// Username for external authentication.
+    /// The user to log in as. Default: asked for.
     #[arg(long, value_name = "USERNAME")]
     username: Option<String>,
-    /// Password for external authentication; asked for where it is left out.
+    /// The password to log in with. Default: asked for.
     #[arg(long, value_name = "PASSWORD")]
     password: Option<Secret<String>>,
 }

@@ -15,41 +15,34 @@ pub struct TargetArgs {
     /// Salt's option for the rosters of salt-ssh, which there is not.
     #[arg(short = 'H', long, hide = true)]
     hosts: bool,
-    /// Instead of using shell globs to evaluate the target servers, use pcre regular expressions.
+    /// The target is a regular expression for ids: 'web[0-9]+'.
     #[arg(short = 'E', long)]
     pub pcre: bool,
-    /// Instead of using shell globs to evaluate the target servers, take a comma or whitespace delimited list of
-    /// servers.
+    /// The target is a list of ids, separated by commas or spaces: 'web1,web2'.
     #[arg(short = 'L', long)]
     pub list: bool,
-    /// Instead of using shell globs to evaluate the target use a grain value to identify targets, the syntax for the
-    /// target is the grain key followed by a globexpression: "os:Arch*".
+    /// The target is a grain and a glob for its value: 'os:Arch*'.
     #[arg(short = 'G', long)]
     pub grain: bool,
-    /// Instead of using shell globs to evaluate the target use a grain value to identify targets, the syntax for the
-    /// target is the grain key followed by a pcre regular expression: "os:Arch.*".
+    /// The target is a grain and a regular expression for its value: 'os:Arch.*'.
     #[arg(short = 'P', long = "grain-pcre")]
     pub grain_pcre: bool,
-    /// Instead of using shell globs to evaluate the target use one of the predefined nodegroups to identify a list of
-    /// targets.
+    /// The target is a node group of the master's configuration.
     #[arg(short = 'N', long)]
     pub nodegroup: bool,
-    /// Instead of using shell globs to evaluate the target use a range expression to identify targets. Range expressions
-    /// look like %cluster. They need a range server, which is not supported: no minion matches.
+    /// The target is a range expression: %cluster. It matches no minion, as there is no range server.
     #[arg(short = 'R', long)]
     pub range: bool,
-    /// Instead of using shell globs to evaluate the target use a pillar value to identify targets, the syntax for the
-    /// target is the pillar key followed by a glob expression: "role:production*".
+    /// The target is a pillar key and a glob for its value: 'role:prod*'.
     #[arg(short = 'I', long)]
     pub pillar: bool,
-    /// Instead of using shell globs to evaluate the target use a pillar value to identify targets, the syntax for the
-    /// target is the pillar key followed by a pcre regular expression: "role:prod.*".
+    /// The target is a pillar key and a regular expression for its value: 'role:prod.*'.
     #[arg(short = 'J', long = "pillar-pcre")]
     pub pillar_pcre: bool,
-    /// Match based on Subnet (CIDR notation) or IP address.
+    /// The target is an IP address or a subnet: '10.0.0.0/24'.
     #[arg(short = 'S', long)]
     pub ipcidr: bool,
-    /// Change the default delimiter for matching in multi-level data structures. Default: ':'.
+    /// What separates the levels of a grain or pillar key in the target. Default: ':'.
     #[arg(long, value_name = "DELIMITER", default_value = ":")]
     pub delimiter: String,
 }

@@ -12,13 +12,13 @@ use crate::Failure;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Logging Options")]
 pub struct LogArgs {
-    /// What to log to stderr. Default: warning. Levels below info may show secrets.
+    /// What to log to stderr. Default: warning, or a daemon's setting log_level. Levels below info may show secrets.
     #[arg(short = 'l', long = "log-level", value_name = "LOG_LEVEL", value_parser = LEVELS, ignore_case = true)]
     pub log_level: Option<String>,
     /// Also log to this file.
     #[arg(long = "log-file", value_name = "LOG_FILE")]
     pub log_file: Option<PathBuf>,
-    /// What to log to that file. Default: warning; a daemon's default is the level of stderr.
+    /// What to log to that file. Default: warning, or a daemon's setting log_level_logfile.
     #[arg(long = "log-file-level", value_name = "LOG_LEVEL_LOGFILE", value_parser = LEVELS, ignore_case = true)]
     pub log_file_level: Option<String>,
 }

@@ -227,7 +227,8 @@ async fn help_names_what_works() {
     let master = FakeMaster::start("").await;
     let done = master.command(SALT, &["--help"]).await.unwrap();
     assert!(
-        done.stdout.starts_with("Usage: salt [options] '<target>' <function> [arguments]\n\nSalt allows for"),
+        done.stdout
+            .starts_with("Usage: salt [options] '<target>' <function> [arguments]\n\nRuns a function on the minions"),
         "{done:?}"
     );
     for option in [

@@ -1,4 +1,4 @@
-//! The options of `salt`, in Salt's words.
+//! The options of `salt`, with Salt's names.
 
 use brine_protocol::exit;
 use clap::Parser;
@@ -15,8 +15,7 @@ use crate::print::OutputArgs;
 #[command(
     name = "salt",
     version = VERSION,
-    about = "Salt allows for commands to be executed across a swath of remote systems in parallel, so they can be both \
-             controlled and queried with ease.",
+    about = "Runs a function on the minions that a target names, and prints what they return.",
     override_usage = "salt [options] '<target>' <function> [arguments]",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
@@ -25,94 +24,89 @@ use crate::print::OutputArgs;
 pub struct SaltArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Seconds to wait for returns before asking the minions whether they still run the job; who does is waited for.
-    /// Default: the configuration's timeout, 5.
+    /// Seconds to wait for returns before asking the minions whether they still run the job. Default: the setting timeout (5).
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     pub(super) timeout: Option<i64>,
-    /// Read additional options and/or arguments from stdin. Each entry is newline separated.
+    /// Read further options and arguments from stdin, one a line.
     #[arg(long = "args-stdin")]
     pub(super) args_stdin: bool,
-    /// Comma-separated list of named CLI arguments (i.e. argname=value) which should not be parsed as Python data types
+    /// Keep the values of these keyword arguments as text, for example --no-parse=a,b for a=1 b=2.
     #[arg(long = "no-parse", value_name = "argname1,argname2,...", value_delimiter = ',')]
     pub(super) no_parse: Vec<String>,
-    /// Return the data from minions as a group after they all return.
+    /// Print all returns at once, when the last one is there.
     #[arg(short = 's', long = "static")]
     pub(super) static_: bool,
-    /// Display a progress bar instead of the returns, and a summary.
+    /// Show a progress bar and a summary instead of the returns.
     #[arg(short = 'p', long)]
     pub(super) progress: bool,
-    /// Execute the salt job in batch mode, pass either the number of minions to batch at a time, or the percentage of
-    /// minions to have running.
+    /// Run the job on so many minions at a time, as a number or as a share of the target: 5 or 10%.
     #[arg(short = 'b', long, alias = "batch-size", value_name = "BATCH")]
     pub(super) batch: Option<String>,
-    /// Wait the specified time in seconds after each job is done before freeing the slot in the batch for the next one.
+    /// Seconds to wait after a minion of the batch returned before the next one starts. Default: 0.
     #[arg(long = "batch-wait", value_name = "BATCH_WAIT", allow_negative_numbers = true)]
     pub(super) batch_wait: Option<f64>,
-    /// Execute the salt job in batch mode if the job would have executed on at least this many minions.
+    /// Use a batch if the target has at least this many minions.
     #[arg(long = "batch-safe-limit", value_name = "BATCH_SAFE_LIMIT", allow_negative_numbers = true)]
     pub(super) batch_safe_limit: Option<i64>,
-    /// Batch size to use for batch jobs created by batch-safe-limit. Default: 8.
+    /// The size of the batch that --batch-safe-limit begins. Default: 8.
     #[arg(long = "batch-safe-size", value_name = "BATCH_SAFE_SIZE")]
     pub(super) batch_safe_size: Option<String>,
-    /// Stop batch execution upon first "bad" return.
+    /// End a batch at the first minion that fails.
     #[arg(long)]
     pub(super) failhard: bool,
-    /// Execute the routine on a random subset of the targeted minions. The minions will be verified that they have the
-    /// named function before executing.
+    /// Run the job on this many minions of the target, taken at random among those that have the function.
     #[arg(long, value_name = "SUBSET", allow_negative_numbers = true)]
     pub(super) subset: Option<i64>,
-    /// Show the minions expected to match a target. Does not issue any command.
+    /// List the minions that the target should match, and run nothing.
     #[arg(long = "preview-target")]
     pub(super) preview_target: bool,
-    /// Publish the job, print its jid and do not wait for returns.
+    /// Print the job's id and do not wait for returns.
     #[arg(long = "async")]
     pub(super) asynchronous: bool,
-    /// Show the job's jid, and minions that did not return even with --hide-timeout.
+    /// Show the job's id, and minions that did not return even with --hide-timeout.
     #[arg(short = 'v', long)]
     pub(super) verbose: bool,
     /// Do not show minions that did not return in time.
     #[arg(long = "hide-timeout", overrides_with = "show_timeout")]
     pub(super) hide_timeout: bool,
-    /// Show minions that did not return in time, which is the default.
+    /// Show minions that did not return in time. This is the default.
     #[arg(long = "show-timeout")]
     pub(super) show_timeout: bool,
-    /// Display jid without the additional output of --verbose.
+    /// Show the job's id.
     #[arg(long = "show-jid")]
     pub(super) show_jid: bool,
-    /// Return the documentation for the specified module or for all modules if none are specified.
+    /// Show the documentation of a function or of a module; of all functions if none is named.
     #[arg(short = 'd', long = "doc", alias = "documentation")]
     pub(super) doc: bool,
-    /// Set the special argument used as a delimiter between command arguments of compound commands. This is useful when
-    /// one wants to pass commas as arguments to some of the commands in a compound command.
+    /// What separates the arguments of each function in a call of several. Default: ','. For example: salt --args-separator=::
+    /// '*' test.echo,test.echo a,b :: c
     #[arg(long = "args-separator", value_name = "ARGS_SEPARATOR", default_value = ",", hide_default_value = true)]
     pub(super) args_separator: String,
-    /// Display summary information about a salt command.
+    /// Show how many minions were asked, returned and failed.
     #[arg(long)]
     pub(super) summary: bool,
-    /// Metadata that is kept with the job and its returns.
+    /// Data to keep with the job and its returns, as YAML: '{ticket: 7}'.
     #[arg(long, value_name = "METADATA")]
     pub(super) metadata: Option<String>,
-    /// Request that targeted minions fire a salt/job/<jid>/start/<minion_id> event when they accept the published job, before
-    /// executing the function. Useful for callers that want to confirm reachability without waiting for the full return.
+    /// Have each minion fire salt/job/JID/start/ID before it runs the function.
     #[arg(long = "start-event")]
     pub(super) start_event: bool,
-    /// Set an alternative return method. By default salt will send the return data from the command back to the master, but
-    /// the return data can be redirected into any number of systems, databases or applications. Several with commas.
+    /// Have the master pass the returns on to these returners as well, separated by commas.
     #[arg(long = "return", value_name = "RETURNER")]
     pub(super) returner: Option<String>,
-    /// The configuration of the returner that is to be used, where it has several.
+    /// Which of a returner's configurations to use.
     #[arg(long = "return_config", alias = "return-config", value_name = "RETURNER_CONF")]
     pub(super) return_config: Option<String>,
-    /// Set any returner options at the command line.
+    /// Options of the returner, as YAML: '{db: test}'.
     #[arg(long = "return_kwargs", alias = "return-kwargs", value_name = "RETURNER_KWARGS")]
     pub(super) return_kwargs: Option<String>,
-    /// Dump the master configuration values
+    /// Print the master's configuration and end.
     #[arg(long = "config-dump")]
     pub(super) config_dump: bool,
-    /// Set an alternative list of executors to override the one set in minion config.
+    /// Salt's list of executors; a minion runs every job in its sandbox.
     #[arg(long = "module-executors", value_name = "EXECUTOR_LIST", hide = true)]
     pub(super) module_executors: Option<String>,
-    /// Options of the job for what runs it: {timeout: 5} ends it after 5 seconds, or sooner where its minion says so.
+    /// Options for what runs the job, as YAML: {timeout: 5} ends it after 5 seconds. A minion's own limit may end it sooner.
     #[arg(long = "executor-opts", value_name = "EXECUTOR_OPTS")]
     pub(super) executor_opts: Option<String>,
     /// The target, the function and its arguments.
@@ -120,9 +114,8 @@ pub struct SaltArgs {
     pub(super) words: Vec<String>,
     #[command(flatten)]
     pub(super) target: TargetArgs,
-    /// The compound target option allows for multiple target types to be evaluated, allowing for greater granularity in
-    /// target matching. The compound target is space delimited, targets other than globs are preceded with an identifier
-    /// matching the specific targets argument type: salt 'G@os:RedHat and webser* or E@database.*'.
+    /// The target combines several kinds by 'and', 'or', 'not' and parentheses; a letter names a kind other than a glob:
+    /// 'G@os:Debian and not web*'.
     #[arg(short = 'C', long, help_heading = "Target Options")]
     pub(super) compound: bool,
     #[command(flatten)]

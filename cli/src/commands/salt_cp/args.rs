@@ -1,4 +1,4 @@
-//! The options of `salt-cp`, in Salt's words.
+//! The options of `salt-cp`, with Salt's names.
 
 use brine_protocol::exit;
 use clap::{CommandFactory as _, Parser};
@@ -15,8 +15,7 @@ use crate::print::OutputArgs;
 #[command(
     name = "salt-cp",
     version = VERSION,
-    about = "salt-cp is NOT intended to broadcast large files, it is intended to handle text files. salt-cp can be used to \
-             distribute configuration files.",
+    about = "Copies files of this host to minions. Small text files need no option; --chunked sends all others.",
     override_usage = "salt-cp [options] '<target>' SOURCE DEST",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
@@ -25,8 +24,7 @@ use crate::print::OutputArgs;
 pub struct SaltCpArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Seconds to wait for returns before asking the minions whether they still run the job; who does is waited for.
-    /// Default: the configuration's timeout, 5.
+    /// Seconds to wait for returns before asking the minions whether they still run the job. Default: the setting timeout (5).
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     pub(super) timeout: Option<i64>,
     /// The target, the files, where they go.
@@ -34,15 +32,15 @@ pub struct SaltCpArgs {
     words: Vec<String>,
     #[command(flatten)]
     pub(super) target: TargetArgs,
-    /// Take the target for a compound one, as salt -C does: 'G@os:RedHat and webser* or E@database.*'.
+    /// The target combines several kinds, as with salt -C: 'G@os:Debian and not web*'.
     #[arg(long, help_heading = "Target Options")]
     pub(super) compound: bool,
     #[command(flatten)]
     pub(super) output: OutputArgs,
-    /// Use chunked files transfer. Supports big files, recursive lookup and directories creation.
+    /// Send files in pieces: needed for large files, for files that are no text, and for folders.
     #[arg(short = 'C', long, help_heading = "File Options")]
     pub(super) chunked: bool,
-    /// Disable gzip compression.
+    /// Do not compress the pieces.
     #[arg(short = 'n', long = "no-compression", help_heading = "File Options")]
     pub(super) no_compression: bool,
     #[command(flatten)]

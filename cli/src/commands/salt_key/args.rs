@@ -1,4 +1,4 @@
-//! The options of `salt-key`, in Salt's words, and what they ask for.
+//! The options of `salt-key`, with Salt's names, and what they ask for.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ const SALTS_MAX_BITS: usize = 32_768;
 #[command(
     name = "salt-key",
     version = VERSION,
-    about = "salt-key is used to manage Salt authentication keys",
+    about = "Lists the keys of minions, and accepts, rejects or deletes them.",
     override_usage = "salt-key [options]",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
@@ -32,109 +32,105 @@ const SALTS_MAX_BITS: usize = 32_768;
 pub struct SaltKeyArgs {
     #[command(flatten)]
     pub(super) config: ConfigArgs,
-    /// Specify user to run salt-key: whom the files belong to that it writes.
+    /// Give the files that are written to this user. Default: the master's user.
     #[arg(short = 'u', long, value_name = "USER")]
     pub(super) user: Option<String>,
-    /// Console logging log level.
+    /// What to log to stderr. Default: warning.
     #[arg(long = "log-level", value_name = "LOG_LEVEL", value_parser = LEVELS)]
     log_level: Option<String>,
-    /// Log file path.
+    /// Also log to this file.
     #[arg(long = "log-file", value_name = "KEY_LOGFILE")]
     log_file: Option<PathBuf>,
-    /// Logfile logging log level.
+    /// What to log to that file. Default: warning.
     #[arg(long = "log-file-level", value_name = "LOG_LEVEL_LOGFILE", value_parser = LEVELS)]
     log_file_level: Option<String>,
-    /// Specify an external authentication system to use: the master then does with the keys what this user may.
+    /// Log in by this system of the master's external_auth; the master then does with the keys what this user may do.
     #[arg(long = "auth", aliases = ["eauth", "external-auth"], value_name = "EAUTH", help_heading = "External Authentication")]
     eauth: Option<String>,
-    /// Generate and save an authentication token for re-use. The token is generated and made available for the period
-    /// defined in the Salt Master.
+    /// Keep the token that the master gives for a log-in; later calls use it until it expires (token_expire).
     #[arg(short = 'T', long = "make-token", help_heading = "External Authentication")]
     make_token: bool,
-    /// Username for external authentication.
+    /// The user to log in as. Default: asked for.
     #[arg(long, value_name = "USERNAME", help_heading = "External Authentication")]
     username: Option<String>,
-    /// Password for external authentication; asked for where it is left out.
+    /// The password to log in with. Default: asked for.
     #[arg(long, value_name = "PASSWORD", help_heading = "External Authentication")]
     password: Option<Secret<String>>,
-    /// Suppress output.
+    /// Log nothing, and print no refusal.
     #[arg(short = 'q', long)]
     pub(super) quiet: bool,
-    /// Answer "Yes" to all questions presented. Default: False.
+    /// Do not ask before keys are changed.
     #[arg(short = 'y', long)]
     pub(super) yes: bool,
-    /// Setting this to False keeps the master's publish key when keys are deleted or rejected: the minions they were of can go on
-    /// reading what is published. Default: True.
+    /// False keeps the key of publications when minions' keys are deleted or rejected: those minions can still read what is
+    /// published. Default: True.
     #[arg(long = "rotate-aes-key", value_name = "ROTATE_AES_KEY", value_parser = python_bool, action = ArgAction::Set)]
     pub(super) rotate_aes_key: Option<bool>,
-    /// Setting this to True prevents the master from deleting the minion cache when keys are deleted, this may have
-    /// security implications if compromised minions auth with a previous deleted minion ID. Default: False.
+    /// True keeps the cached data of minions whose keys are deleted; a new minion with such an id then inherits it. Default:
+    /// False.
     #[arg(long = "preserve-minions", value_name = "PRESERVE_MINIONS", value_parser = python_bool, action = ArgAction::Set)]
     pub(super) preserve_minions: Option<bool>,
     #[command(flatten)]
     pub(super) output: OutputArgs,
 
-    /// List the public keys. The args 'pre', 'un', and 'unaccepted' will list unaccepted/unsigned keys. 'acc' or
-    /// 'accepted' will list accepted/signed keys. 'rej' or 'rejected' will list rejected keys. 'den' or 'denied' will
-    /// list denied keys. Finally, 'all' will list all keys.
+    /// List the ids whose keys have a status: acc, pre (or un), rej, den, or all.
     #[arg(short = 'l', long, value_name = "ARG", help_heading = "Actions", allow_hyphen_values = true)]
     list: Option<String>,
-    /// List all public keys. Deprecated: use "--list all".
+    /// List all ids. Old form of --list all.
     #[arg(short = 'L', long = "list-all", help_heading = "Actions")]
     list_all: bool,
-    /// Accept the specified public key (use --include-rejected and --include-denied to match rejected and denied keys in
-    /// addition to pending keys). Globs are supported.
+    /// Accept the keys of these ids, globs separated by commas. Looks among those that wait; see --include-rejected and
+    /// --include-denied.
     #[arg(short = 'a', long, value_name = "ACCEPT", help_heading = "Actions", allow_hyphen_values = true)]
     accept: Option<String>,
-    /// Accept all pending keys.
+    /// Accept all keys that wait.
     #[arg(short = 'A', long = "accept-all", help_heading = "Actions")]
     accept_all: bool,
-    /// Reject the specified public key. Use --include-accepted and --include-denied to match accepted and denied keys in
-    /// addition to pending keys. Globs are supported.
+    /// Reject the keys of these ids, globs separated by commas. Looks among those that wait; see --include-accepted and
+    /// --include-denied.
     #[arg(short = 'r', long, value_name = "REJECT", help_heading = "Actions", allow_hyphen_values = true)]
     reject: Option<String>,
-    /// Reject all pending keys.
+    /// Reject all keys that wait.
     #[arg(short = 'R', long = "reject-all", help_heading = "Actions")]
     reject_all: bool,
-    /// Include rejected/accepted keys when accepting/rejecting. Deprecated: use "--include-rejected" and
-    /// "--include-accepted".
+    /// Accept also rejected keys, or reject also accepted ones. Old form of --include-rejected and --include-accepted.
     #[arg(long = "include-all", help_heading = "Actions")]
     include_all: bool,
-    /// Include accepted keys when rejecting.
+    /// Reject also accepted keys.
     #[arg(long = "include-accepted", help_heading = "Actions")]
     include_accepted: bool,
-    /// Include rejected keys when accepting.
+    /// Accept also rejected keys.
     #[arg(long = "include-rejected", help_heading = "Actions")]
     include_rejected: bool,
-    /// Include denied keys when accepting/rejecting.
+    /// Accept or reject also denied keys.
     #[arg(long = "include-denied", help_heading = "Actions")]
     include_denied: bool,
-    /// Print the specified public key.
+    /// Print the public keys of these ids, globs separated by commas.
     #[arg(short = 'p', long, value_name = "PRINT", help_heading = "Actions", allow_hyphen_values = true)]
     print: Option<String>,
     /// Print all public keys.
     #[arg(short = 'P', long = "print-all", help_heading = "Actions")]
     print_all: bool,
-    /// Delete the specified key. Globs are supported.
+    /// Delete the keys of these ids, globs separated by commas.
     #[arg(short = 'd', long, value_name = "DELETE", help_heading = "Actions", allow_hyphen_values = true)]
     delete: Option<String>,
     /// Delete all keys.
     #[arg(short = 'D', long = "delete-all", help_heading = "Actions")]
     delete_all: bool,
-    /// Print the specified key's fingerprint.
+    /// Print the fingerprints of these ids' keys, globs separated by commas.
     #[arg(short = 'f', long, value_name = "FINGER", help_heading = "Actions", allow_hyphen_values = true)]
     finger: Option<String>,
-    /// Print all keys' fingerprints.
+    /// Print the fingerprints of all keys.
     #[arg(short = 'F', long = "finger-all", help_heading = "Actions")]
     finger_all: bool,
-    /// The hash of fingerprints: sha1, sha224, sha256, sha384 or sha512. Default: the configuration's hash_type.
+    /// The hash of fingerprints: sha1, sha224, sha256, sha384 or sha512. Default: the setting hash_type.
     #[arg(long = "finger-hash", value_name = "HASH", help_heading = "Actions")]
     pub(super) finger_hash: Option<String>,
 
-    /// Set a name to generate a keypair for use with salt.
+    /// Make a key pair of this name: NAME.pem and NAME.pub.
     #[arg(long = "gen-keys", value_name = "GEN_KEYS", help_heading = "Key Generation Options")]
     gen_keys: Option<String>,
-    /// Set the directory to save the generated keypair, only works with "--gen-keys" option. Default: '.'.
+    /// The folder for --gen-keys. Default: this one.
     #[arg(
         long = "gen-keys-dir",
         value_name = "GEN_KEYS_DIR",
@@ -143,8 +139,7 @@ pub struct SaltKeyArgs {
         help_heading = "Key Generation Options"
     )]
     pub(super) gen_keys_dir: PathBuf,
-    /// Set the keysize for the generated key, only works with the "--gen-keys" option, the key size must be 2048 or
-    /// higher. Default: 2048.
+    /// Bits of the key that --gen-keys makes, at least 2048. Default: 2048.
     #[arg(
         long,
         value_name = "KEYSIZE",
@@ -153,21 +148,20 @@ pub struct SaltKeyArgs {
         help_heading = "Key Generation Options"
     )]
     pub(super) keysize: usize,
-    /// Create a signature file of the masters public-key named <id>_pubkey_signature. The signature can be send to a minion in
-    /// the masters auth-reply and enables the minion to verify the masters public-key cryptographically. This requires a new
-    /// signing-key-pair which can be auto-created with the --auto-create parameter.
+    /// Sign the master's public key, so that minions that know the signing key trust a new master key. Needs a signing key pair;
+    /// see --auto-create.
     #[arg(long = "gen-signature", help_heading = "Key Generation Options")]
     gen_signature: bool,
-    /// The private-key file to create a signature with.
+    /// The private key that --gen-signature signs with. Default: the master's signing key.
     #[arg(long = "priv", value_name = "PRIV", help_heading = "Key Generation Options")]
     pub(super) private: Option<PathBuf>,
-    /// The path where the signature file should be written.
+    /// The folder for the signature. Default: pki_dir.
     #[arg(long = "signature-path", value_name = "SIGNATURE_PATH", help_heading = "Key Generation Options")]
     pub(super) signature_path: Option<PathBuf>,
-    /// The public-key file to create a signature for.
+    /// The public key that --gen-signature signs. Default: the master's.
     #[arg(long = "pub", value_name = "PUB", help_heading = "Key Generation Options")]
     pub(super) public: Option<PathBuf>,
-    /// Auto-create a signing key-pair if it does not yet exist.
+    /// Make the signing key pair if there is none.
     #[arg(long = "auto-create", help_heading = "Key Generation Options")]
     pub(super) auto_create: bool,
 

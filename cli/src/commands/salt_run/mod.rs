@@ -28,7 +28,7 @@ const DOC_TIME: Duration = Duration::from_secs(30);
 #[command(
     name = "salt-run",
     version = VERSION,
-    about = "salt-run is the frontend command for executing Salt Runners",
+    about = "Runs a runner in the master and prints its result.",
     override_usage = "salt-run [options] <function> [arguments]",
     help_template = "{usage-heading} {usage}\n\n{about}\n\n{all-args}",
     infer_long_args = true,
@@ -40,23 +40,22 @@ pub struct SaltRunArgs {
     /// Seconds to wait for the runner. Default: until it ends.
     #[arg(short = 't', long, value_name = "TIMEOUT", allow_negative_numbers = true)]
     timeout: Option<i64>,
-    /// Read additional options and/or arguments from stdin. Each entry is newline separated.
+    /// Read further options and arguments from stdin, one a line.
     #[arg(long = "args-stdin")]
     args_stdin: bool,
-    /// Comma-separated list of named CLI arguments (i.e. argname=value) which should not be parsed as Python data types
+    /// Keep the values of these keyword arguments as text, for example --no-parse=a,b for a=1 b=2.
     #[arg(long = "no-parse", value_name = "argname1,argname2,...", value_delimiter = ',')]
     no_parse: Vec<String>,
-    /// Display documentation for runners, pass a runner or runner.function to see documentation on only that runner or
-    /// function.
+    /// Show the documentation of a runner or of one of its functions; of all if none is named.
     #[arg(short = 'd', long, alias = "documentation")]
     doc: bool,
-    /// Do not load grains. Runners load none; taken for scripts that say it.
+    /// Changes nothing: runners load no grains.
     #[arg(long = "skip-grains")]
     skip_grains: bool,
-    /// Start the runner operation and immediately return control.
+    /// Start the runner and do not wait for its result.
     #[arg(long = "async")]
     asynchronous: bool,
-    /// Do not display the results of the run.
+    /// Print nothing of the run.
     #[arg(short = 'q', long)]
     quiet: bool,
     /// Options of Salt's that are not offered, so that it can be said why.
