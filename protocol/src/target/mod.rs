@@ -1,19 +1,16 @@
 //! Targets (§10): whom a job is for.
 //!
-//! - `glob.rs`      shell-style patterns with Python's rules
 //! - `subdict.rs`   grains and pillar: nested maps
 //! - `ipcidr.rs`    addresses and networks
-//! - `regex.rs`     expressions with Python's meaning, of which `pyre.rs` reads the syntax
+//! - `regex.rs`     expressions with Python's meaning, matched in linear time where that is possible
 //! - `compound.rs`  terms joined by `and`, `or`, `not`
 //! - `nodegroup.rs` names for targets
 //! - `known.rs`     what a master has on disk of its minions
 
 mod compound;
-mod glob;
 mod ipcidr;
 mod known;
 mod nodegroup;
-mod pyre;
 mod regex;
 mod subdict;
 
@@ -21,8 +18,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+pub use brine_patterns::{Glob, fnmatch};
 pub use compound::Term;
-pub use glob::{Glob, fnmatch};
 pub use known::{Known, read_entries};
 pub use nodegroup::Nodegroups;
 

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use super::glob::Glob;
 use super::regex::Regex;
 use crate::args::yamlify;
 use crate::value::{Value, ValueExt};
+use brine_patterns::Glob;
 
 /// Parts of an expression between delimiters. Salt tries every way to split it at every level it finds, which grows fast.
 const MAX_PARTS: usize = 32;

@@ -1,12 +1,4 @@
-//! MessagePack in Salt's two flavours (§2).
-//!
-//! Network flavour: ZMQ payloads and Crypticle plaintext; text and bytes share the old raw codes, so a reader turns every
-//! byte string that is UTF-8 into text. Disk flavour: events, job cache, signatures; text and bytes are apart. Readers take
-//! both. Decoding is bounded in bytes, depth and items, and allocates only for bytes that have arrived: 16 MB of nils would
-//! otherwise become 640 MB of values.
-
-#[cfg(test)]
-mod tests;
+//! The decoder, within limits, and what it leaves out.
 
 use crate::value::Value;
 
@@ -64,7 +56,7 @@ pub enum DecodeError {
 /// # Errors
 /// When it is not exactly one value within the limits.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::TextIfUtf8)
+    whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.value(limits.max_depth))
 }
 
 /// Decodes one value; every byte string, keys too, becomes [`Value::Binary`] (as Salt does for `_serve_file`).
@@ -72,7 +64,7 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_raw(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::Bytes)
+    whole(bytes, limits, Strings::Bytes, |decoder| decoder.value(limits.max_depth))
 }
 
 /// Decodes one disk-flavour value: text stays text (invalid UTF-8 becomes bytes) and bytes stay bytes.
@@ -80,7 +72,7 @@ pub fn decode_raw(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_disk(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::AsSent)
+    whole(bytes, limits, Strings::AsSent, |decoder| decoder.value(limits.max_depth))
 }
 
 /// Decodes the first disk-flavour value and says how many bytes it took; for streams of values.
@@ -93,21 +85,14 @@ pub fn decode_prefix(bytes: &[u8], limits: &Limits) -> Result<(Value, usize), De
     Ok((value, decoder.at))
 }
 
-/// Decodes those entries of a map whose keys are these texts, and skips what else is in it: byte strings that are UTF-8 become text.
-/// What is skipped is checked for its shape only.
+/// Decodes those entries of a map whose keys are these texts, and steps over the rest, which is checked for its shape only: byte strings
+/// that are UTF-8 become text.
 ///
 /// # Errors
 /// As [`decode`]. What is no map is nil.
 pub fn decode_entries(bytes: &[u8], limits: &Limits, wanted: &dyn Fn(&str) -> bool) -> Result<Value, DecodeError> {
-    if bytes.len() > limits.max_bytes {
-        return Err(DecodeError::TooMuch { what: "bytes", limit: limits.max_bytes });
-    }
-    let mut decoder = Decoder::new(bytes, limits, Strings::TextIfUtf8);
-    let entries = decoder.entries(wanted)?;
-    match bytes.len() - decoder.at {
-        0 => Ok(entries.map_or(Value::Nil, Value::Map)),
-        more => Err(DecodeError::Trailing(more)),
-    }
+    let pick = |way: &[&str]| if way.last().is_some_and(|key| wanted(key)) { Pick::Whole } else { Pick::Skip };
+    decode_picked(bytes, limits, &pick)
 }
 
 /// What [`decode_picked`] does with the entry of a map.
@@ -115,6 +100,8 @@ pub fn decode_entries(bytes: &[u8], limits: &Limits, wanted: &dyn Fn(&str) -> bo
 pub enum Pick {
     /// It is left out.
     Skip,
+    /// It is decoded, with all that is in it.
+    Whole,
     /// It is decoded; of a list or a map only that it is one: an empty one stands for it.
     Scalar,
     /// Its own entries are picked if it is a map; nil stands for anything else.
@@ -127,15 +114,7 @@ pub enum Pick {
 /// # Errors
 /// As [`decode`]. What is no map is nil.
 pub fn decode_picked(bytes: &[u8], limits: &Limits, pick: &dyn Fn(&[&str]) -> Pick) -> Result<Value, DecodeError> {
-    if bytes.len() > limits.max_bytes {
-        return Err(DecodeError::TooMuch { what: "bytes", limit: limits.max_bytes });
-    }
-    let mut decoder = Decoder::new(bytes, limits, Strings::TextIfUtf8);
-    let picked = decoder.picked(&mut Vec::new(), limits.max_depth, pick)?;
-    match bytes.len() - decoder.at {
-        0 => Ok(picked),
-        more => Err(DecodeError::Trailing(more)),
-    }
+    whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.picked(&mut Vec::new(), limits.max_depth, pick))
 }
 
 /// What becomes of byte strings.
@@ -146,12 +125,18 @@ enum Strings {
     AsSent,
 }
 
-fn whole(bytes: &[u8], limits: &Limits, strings: Strings) -> Result<Value, DecodeError> {
+/// Reads one value that takes all of the bytes.
+fn whole<'a>(
+    bytes: &'a [u8],
+    limits: &'a Limits,
+    strings: Strings,
+    read: impl FnOnce(&mut Decoder<'a>) -> Result<Value, DecodeError>,
+) -> Result<Value, DecodeError> {
     if bytes.len() > limits.max_bytes {
         return Err(DecodeError::TooMuch { what: "bytes", limit: limits.max_bytes });
     }
     let mut decoder = Decoder::new(bytes, limits, strings);
-    let value = decoder.value(limits.max_depth)?;
+    let value = read(&mut decoder)?;
     match bytes.len() - decoder.at {
         0 => Ok(value),
         more => Err(DecodeError::Trailing(more)),
@@ -236,33 +221,6 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// The wanted entries of the map that comes, if it is one.
-    fn entries(&mut self, wanted: &dyn Fn(&str) -> bool) -> Result<Option<Vec<(Value, Value)>>, DecodeError> {
-        let start = self.at;
-        let [code] = self.number()?;
-        let len = match code {
-            0x80..=0x8f => usize::from(code & 0x0f),
-            0xde => self.u16()?,
-            0xdf => self.u32()?,
-            _ => {
-                self.at = start;
-                self.skip(self.limits.max_depth)?;
-                return Ok(None);
-            }
-        };
-        let deeper = self.open(len.saturating_mul(2), self.limits.max_depth)?;
-        let mut entries = Vec::new();
-        for _ in 0..len {
-            let key = self.value(deeper)?;
-            if key.as_str().is_some_and(wanted) {
-                entries.push((key, self.value(deeper)?));
-            } else {
-                self.skip(deeper)?;
-            }
-        }
-        Ok(Some(entries))
-    }
-
     /// What is picked of the map that comes.
     fn picked(
         &mut self,
@@ -292,6 +250,7 @@ impl<'a> Decoder<'a> {
             way.push(key);
             match pick(way) {
                 Pick::Skip => self.skip(deeper)?,
+                Pick::Whole => entries.push((Value::from(key), self.value(deeper)?)),
                 Pick::Scalar => entries.push((Value::from(key), self.scalar(deeper)?)),
                 Pick::Within => entries.push((Value::from(key), self.picked(way, deeper, pick)?)),
             }
@@ -414,165 +373,4 @@ impl<'a> Decoder<'a> {
         let [kind] = self.number()?;
         Ok(Value::Ext(i8::from_be_bytes([kind]), self.take(len)?.to_vec()))
     }
-}
-
-/// Encodes in the network flavour: text and bytes alike as raw, never str8 or bin.
-pub fn encode_network(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
-    encode(value, Flavour::Network, &mut out);
-    out
-}
-
-/// Encodes in the network flavour behind what the buffer holds.
-pub fn encode_network_into(value: &Value, out: &mut Vec<u8>) {
-    encode(value, Flavour::Network, out);
-}
-
-/// Encodes in the disk flavour.
-pub fn encode_disk(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(128);
-    encode(value, Flavour::Disk, &mut out);
-    out
-}
-
-/// Encodes in the disk flavour behind what the buffer holds.
-pub fn encode_disk_into(value: &Value, out: &mut Vec<u8>) {
-    encode(value, Flavour::Disk, out);
-}
-
-/// Encodes bytes alone in the network flavour: the reply to an encrypted request is one such string.
-pub fn encode_network_bytes(bytes: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(bytes.len() + 5);
-    raw(bytes, false, &mut out);
-    out
-}
-
-/// Encodes bytes alone in the disk flavour behind what the buffer holds.
-pub fn encode_disk_bytes_into(bytes: &[u8], out: &mut Vec<u8>) {
-    binary(bytes, Flavour::Disk, out);
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Flavour {
-    Network,
-    Disk,
-}
-
-fn encode(value: &Value, flavour: Flavour, out: &mut Vec<u8>) {
-    match value {
-        Value::Nil => out.push(0xc0),
-        Value::Boolean(false) => out.push(0xc2),
-        Value::Boolean(true) => out.push(0xc3),
-        Value::Integer(n) => match (n.as_u64(), n.as_i64()) {
-            (Some(n), _) => unsigned(n, out),
-            (None, n) => negative(n.unwrap_or_default(), out),
-        },
-        Value::F32(n) => float(f64::from(*n), out),
-        Value::F64(n) => float(*n, out),
-        Value::String(text) => match text.as_str() {
-            Some(text) => raw(text.as_bytes(), flavour == Flavour::Disk, out),
-            None => binary(text.as_bytes(), flavour, out),
-        },
-        Value::Binary(bytes) => binary(bytes, flavour, out),
-        Value::Array(items) => {
-            header(items.len(), [0x90, 0xdc, 0xdd], out);
-            for item in items {
-                encode(item, flavour, out);
-            }
-        }
-        Value::Map(entries) => {
-            header(entries.len(), [0x80, 0xde, 0xdf], out);
-            for (key, item) in entries {
-                encode(key, flavour, out);
-                encode(item, flavour, out);
-            }
-        }
-        Value::Ext(kind, data) => ext(*kind, data, out),
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
-fn unsigned(n: u64, out: &mut Vec<u8>) {
-    match n {
-        0..=0x7f => out.push(n as u8),
-        0x80..=0xff => out.extend([0xcc, n as u8]),
-        0x100..=0xffff => prefixed(0xcd, &(n as u16).to_be_bytes(), out),
-        0x1_0000..=0xffff_ffff => prefixed(0xce, &(n as u32).to_be_bytes(), out),
-        _ => prefixed(0xcf, &n.to_be_bytes(), out),
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
-fn negative(n: i64, out: &mut Vec<u8>) {
-    match n {
-        -32.. => out.extend((n as i8).to_be_bytes()),
-        -0x80..-32 => prefixed(0xd0, &(n as i8).to_be_bytes(), out),
-        -0x8000..-0x80 => prefixed(0xd1, &(n as i16).to_be_bytes(), out),
-        -0x8000_0000..-0x8000 => prefixed(0xd2, &(n as i32).to_be_bytes(), out),
-        _ => prefixed(0xd3, &n.to_be_bytes(), out),
-    }
-}
-
-fn float(n: f64, out: &mut Vec<u8>) {
-    prefixed(0xcb, &n.to_be_bytes(), out);
-}
-
-fn prefixed(code: u8, bytes: &[u8], out: &mut Vec<u8>) {
-    out.push(code);
-    out.extend_from_slice(bytes);
-}
-
-/// A length as MessagePack writes it; what does not fit 32 bits cannot be held in memory as a value.
-fn len32(len: usize) -> [u8; 4] {
-    u32::try_from(len).expect("no value of ours has 2^32 items or bytes").to_be_bytes()
-}
-
-/// The header of a list or map: within the code up to 15, then 16 or 32 bits.
-#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
-fn header(len: usize, [fix, code16, code32]: [u8; 3], out: &mut Vec<u8>) {
-    match len {
-        0..=15 => out.push(fix | len as u8),
-        16..=0xffff => prefixed(code16, &(len as u16).to_be_bytes(), out),
-        _ => prefixed(code32, &len32(len), out),
-    }
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
-fn raw(bytes: &[u8], str8: bool, out: &mut Vec<u8>) {
-    match bytes.len() {
-        len @ 0..=31 => out.push(0xa0 | len as u8),
-        len @ 32..=0xff if str8 => out.extend([0xd9, len as u8]),
-        len @ 32..=0xffff => prefixed(0xda, &(len as u16).to_be_bytes(), out),
-        len => prefixed(0xdb, &len32(len), out),
-    }
-    out.extend_from_slice(bytes);
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
-fn binary(bytes: &[u8], flavour: Flavour, out: &mut Vec<u8>) {
-    if flavour == Flavour::Network {
-        return raw(bytes, false, out);
-    }
-    match bytes.len() {
-        len @ 0..=0xff => out.extend([0xc4, len as u8]),
-        len @ 0x100..=0xffff => prefixed(0xc5, &(len as u16).to_be_bytes(), out),
-        len => prefixed(0xc6, &len32(len), out),
-    }
-    out.extend_from_slice(bytes);
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
-fn ext(kind: i8, data: &[u8], out: &mut Vec<u8>) {
-    match data.len() {
-        1 => out.push(0xd4),
-        2 => out.push(0xd5),
-        4 => out.push(0xd6),
-        8 => out.push(0xd7),
-        16 => out.push(0xd8),
-        len @ 0..=0xff => out.extend([0xc7, len as u8]),
-        len @ 0x100..=0xffff => prefixed(0xc8, &(len as u16).to_be_bytes(), out),
-        len => prefixed(0xc9, &len32(len), out),
-    }
-    out.extend(kind.to_be_bytes());
-    out.extend_from_slice(data);
 }

@@ -1,25 +1,51 @@
-//! The syntax of Python's `re`, written anew for this side's engines, which read some of it differently without saying so:
-//! `[[a]]`, `a&&b` in brackets, `\<`, `\Z`, `a++`, `{` that counts nothing. What has no counterpart is an error that says so.
+//! Rewrites the syntax of Python's `re` for Rust's engines, which read some of it differently without saying so: `[[a]]`, `a&&b` in
+//! brackets, `\<`, `\Z`, `a++`, `{` that counts nothing. What has no counterpart is an error that says so.
 
 use std::fmt::Write as _;
 
 /// An expression that an engine can read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rewritten {
-    pub(super) pattern: String,
+pub struct Rewritten {
+    /// The expression. It relies on no flag of the engine but those for case and for what a dot matches.
+    pub pattern: String,
     /// It looks around or back, which no engine does in linear time.
-    pub(super) backtracks: bool,
+    pub backtracks: bool,
+}
+
+/// The engine to write for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// `regex` and `fancy-regex`: with Unicode's classes, as Python.
+    Unicode,
+    /// `regex-lite`: its `\d`, `\s` and `\w` are ASCII.
+    Ascii,
 }
 
 /// Groups within groups; a bound to what the engines recurse into.
 const MAX_DEPTH: usize = 100;
 
-/// Reads Python's syntax as `re.match` of Python 3.11 does.
-pub(super) fn rewrite(pattern: &str) -> Result<Rewritten, String> {
+/// Reads Python's syntax as Python 3.11 does, with these flags given beside the pattern.
+///
+/// # Errors
+/// What is wrong with the pattern, or has no counterpart, in one line.
+pub fn rewrite(pattern: &str, flags: Flags, dialect: Dialect) -> Result<Rewritten, String> {
     let chars: Vec<char> = pattern.chars().collect();
-    let groups = vec![Flags::default()];
-    let mut reader = Reader { chars: &chars, at: 0, out: String::new(), backtracks: false, groups, names: Vec::new() };
+    let mut reader = Reader {
+        chars: &chars,
+        at: 0,
+        out: String::new(),
+        backtracks: false,
+        groups: vec![flags],
+        names: Vec::new(),
+        dialect,
+    };
+    if flags.multiline {
+        reader.out.push_str("(?m:");
+    }
     reader.all()?;
+    if flags.multiline {
+        reader.out.push(')');
+    }
     Ok(Rewritten { pattern: reader.out, backtracks: reader.backtracks })
 }
 
@@ -32,11 +58,12 @@ enum Last {
 }
 
 /// The flags that matter here; the engines see to `i` and `s`.
-#[derive(Clone, Copy, Default)]
-struct Flags {
-    multiline: bool,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `m`: `^` and `$` match at each line.
+    pub multiline: bool,
     /// `x`: spaces and what follows a `#` are not part of the expression.
-    verbose: bool,
+    pub verbose: bool,
 }
 
 struct Reader<'a> {
@@ -47,6 +74,7 @@ struct Reader<'a> {
     /// What holds in each open group.
     groups: Vec<Flags>,
     names: Vec<String>,
+    dialect: Dialect,
 }
 
 impl Reader<'_> {
@@ -128,7 +156,10 @@ impl Reader<'_> {
     }
 
     fn literal(&mut self, c: char) -> Last {
-        self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+        if r"\.+*?()|[]{}^$#&-~".contains(c) {
+            self.out.push('\\');
+        }
+        self.out.push(c);
         Last::Item
     }
 
@@ -259,7 +290,11 @@ impl Reader<'_> {
                 ')' if is_start => {
                     *closing += 1;
                     let _ = write!(self.out, "(?{}:", on.replace('x', ""));
-                    self.groups[0] = Flags { multiline: on.contains('m'), verbose: on.contains('x') };
+                    let given = self.groups[0];
+                    self.groups[0] = Flags {
+                        multiline: given.multiline || on.contains('m'),
+                        verbose: given.verbose || on.contains('x'),
+                    };
                     return Ok(Last::Nothing);
                 }
                 ')' => return Err("global flags not at the start of the expression".to_owned()),
@@ -318,14 +353,18 @@ impl Reader<'_> {
 
     /// What an escape stands for inside and outside of brackets.
     fn character(&mut self, c: char, in_class: bool) -> Result<Member, String> {
+        let set = |unicode, ascii| match self.dialect {
+            Dialect::Unicode => Ok(Member::Set(unicode)),
+            Dialect::Ascii => Ok(Member::Set(ascii)),
+        };
         Ok(Member::Char(match c {
             'd' => return Ok(Member::Set(r"\d")),
             'D' => return Ok(Member::Set(r"\D")),
             // Python takes the four separators of ASCII for spaces, and letters and digits only for words.
-            's' => return Ok(Member::Set(r"[\s\x1c-\x1f]")),
-            'S' => return Ok(Member::Set(r"[^\s\x1c-\x1f]")),
-            'w' => return Ok(Member::Set(r"[\p{L}\p{N}_]")),
-            'W' => return Ok(Member::Set(r"[^\p{L}\p{N}_]")),
+            's' => return set(r"[\s\x1c-\x1f]", r"\s"),
+            'S' => return set(r"[^\s\x1c-\x1f]", r"\S"),
+            'w' => return set(r"[\p{L}\p{N}_]", r"\w"),
+            'W' => return set(r"[^\p{L}\p{N}_]", r"\W"),
             'a' => '\x07',
             'f' => '\x0c',
             'n' => '\n',
