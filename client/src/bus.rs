@@ -26,6 +26,9 @@ pub struct Bus {
 
 impl Bus {
     /// Connects; everything that is fired from then on is received.
+    ///
+    /// # Errors
+    /// When no master listens there, or this user may not.
     pub async fn connect(path: PathBuf) -> Result<Self, ClientError> {
         match UnixStream::connect(&path).await {
             Ok(stream) => Ok(Self { path, stream: Some(stream), decoder: FrameDecoder::default() }),

@@ -8,6 +8,21 @@
 //! * [`login`]: how a caller proves who it is · [`bus`]: the event bus
 //!
 //! A client subscribes to the event bus before it asks the master for anything, so that no return is missed.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use brine_client::{ClientOpts, Job, LocalClient};
+//! use brine_protocol::config::{Config, Role};
+//!
+//! let config = Config::load(Path::new("/etc/salt/master"), Role::Master)?;
+//! let client = LocalClient::new(ClientOpts::new(&config)?);
+//! for (id, pong) in client.cmd(&Job::new("web*", "test.ping", Vec::new())).await? {
+//!     println!("{id}: {pong}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

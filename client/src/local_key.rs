@@ -40,7 +40,7 @@ impl LocalKey {
     }
 
     /// The key of a caller who is known by this; whoever has logged in needs none.
-    pub(crate) fn of(log_in: &LogIn, opts: &ClientOpts) -> Self {
+    pub(crate) fn for_log_in(log_in: &LogIn, opts: &ClientOpts) -> Self {
         match log_in {
             LogIn::Key => Self::read(opts),
             LogIn::Token(_) | LogIn::External { .. } => Self { key: Secret::new(String::new()), problem: None },

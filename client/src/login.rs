@@ -58,6 +58,9 @@ pub fn has_key(opts: &ClientOpts) -> bool {
 }
 
 /// Asks the master for a token.
+///
+/// # Errors
+/// When the master refuses the log-in or cannot be reached.
 pub async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secret<String>, ClientError> {
     let load = map(std::iter::once(("cmd", Value::from("mk_token"))).chain(log_in.fields()));
     let reply = request::clear(opts, load, MAKE, None).await?;
@@ -89,6 +92,9 @@ pub fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
 }
 
 /// Keeps a token for this user alone.
+///
+/// # Errors
+/// When the file cannot be written.
 pub fn save_token(file: &Path, token: &Secret<String>) -> std::io::Result<()> {
     keys::write_file(file, token.expose().as_bytes(), 0o600)
 }

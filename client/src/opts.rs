@@ -52,7 +52,7 @@ impl ClientOpts {
             ret_port: config.get_port("ret_port")?,
             publish_port: config.get_port("publish_port")?,
             master_user: config.opt_str("user")?.unwrap_or_else(|| "root".to_owned()),
-            user: user::specific(),
+            user: user::caller_name(),
             timeout: config.get_duration("timeout")?,
             gather_job_timeout: config.get_duration("gather_job_timeout")?,
             minion_data_cache: config.get_bool("minion_data_cache")?,

@@ -73,7 +73,7 @@ impl RunnerClient {
 
     /// A client whom the master is to know by this.
     pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
-        let LocalKey { key, problem } = LocalKey::of(&log_in, &opts);
+        let LocalKey { key, problem } = LocalKey::for_log_in(&log_in, &opts);
         Self { opts, log_in, key, key_problem: problem }
     }
 

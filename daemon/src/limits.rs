@@ -41,7 +41,7 @@ enum Tight {
 }
 
 /// Salt's measure: the keys should be fewer than a quarter of the files.
-fn tight(accepted: u64, files: u64) -> Option<Tight> {
+fn rate(accepted: u64, files: u64) -> Option<Tight> {
     let times = |n: u64| accepted.saturating_mul(n);
     if times(4) <= files {
         None
@@ -57,12 +57,12 @@ fn tight(accepted: u64, files: u64) -> Option<Tight> {
 impl OpenFiles {
     /// Warns if there are fewer than `max_open_files`.
     pub fn warn_if_few(self) {
-        if let Some(line) = self.line() {
+        if let Some(line) = self.warning() {
             tracing::warn!("{line}");
         }
     }
 
-    fn line(self) -> Option<String> {
+    fn warning(self) -> Option<String> {
         let (have, wanted) = (self.limit.filter(|have| *have < self.wanted)?, self.wanted);
         Some(format!(
             "this process may have {have} open files, fewer than max_open_files ({wanted}): raise its hard limit (LimitNOFILE= of its \
@@ -82,7 +82,7 @@ fn compare(limit: Option<u64>, accepted_dir: &Path) {
     });
     let accepted = u64::try_from(accepted).unwrap_or(u64::MAX);
     let Some(files) = limit else { return };
-    let Some(tight) = tight(accepted, files) else { return };
+    let Some(tight) = rate(accepted, files) else { return };
     let soon = if accepted >= files { "salt-master will run out of them pretty soon! " } else { "" };
     let said = format!(
         "The number of accepted minion keys({accepted}) should be lower than 1/4 of the max open files soft setting({files}). \
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn fewer_than_wanted_are_said() {
-        let line = |limit| OpenFiles { limit, wanted: 1_000 }.line();
+        let line = |limit| OpenFiles { limit, wanted: 1_000 }.warning();
         assert!(line(None).is_none() && line(Some(1_000)).is_none());
         let line = line(Some(999)).unwrap();
         assert!(line.contains("999") && line.contains("max_open_files (1000)") && !line.contains('\n'), "{line}");
@@ -129,7 +129,7 @@ mod tests {
             (500, Some(Tight::Critical)),
             (5_000, Some(Tight::Critical)),
         ] {
-            assert_eq!(tight(accepted, 1_000), expected, "{accepted}");
+            assert_eq!(rate(accepted, 1_000), expected, "{accepted}");
         }
     }
 }

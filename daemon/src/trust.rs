@@ -65,8 +65,10 @@ fn quoted(path: &Path) -> String {
     if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Checks a file or folder of the configuration and the way to it. What is not there is nobody's; that its folder is others'
-/// is still refused.
+/// Checks a file or folder of the configuration and the way to it. A path that is not there passes, if its folder does.
+///
+/// # Errors
+/// When other users may write it or a folder above it.
 pub fn check(path: &Path) -> Result<(), Untrusted> {
     check_for(path, rustix::process::geteuid().as_raw())
 }

@@ -40,7 +40,7 @@ impl Line {
         let at = index.unwrap_or(words.len().checked_sub(1)?);
         words.truncate(at + 1);
         let current = if words.len() > at { words.pop()? } else { String::new() };
-        Some(Self { before: words.iter().map(|word| unquoted(word)).collect(), current })
+        Some(Self { before: words.iter().map(|word| unquote(word)).collect(), current })
     }
 
     /// The options and words before the cursor as the program's own parser has them, as far as they make sense.
@@ -51,7 +51,7 @@ impl Line {
 }
 
 /// A word without its quotes. Bash hands them over as they were written.
-fn unquoted(word: &str) -> String {
+fn unquote(word: &str) -> String {
     match shlex::split(word).as_deref() {
         Some([one]) => one.clone(),
         _ => word.to_owned(),
@@ -81,11 +81,11 @@ pub fn complete_or_document(command: &Command, values: &[(&str, Candidates)]) {
     }
     let index = std::env::var(INDEX).ok().and_then(|index| index.parse().ok());
     let line = Line::new(std::env::args_os(), index).unwrap_or_default();
-    CompleteEnv::with_factory(|| offering(command.clone(), values, &line)).complete();
+    CompleteEnv::with_factory(|| prepare(command.clone(), values, &line)).complete();
 }
 
 /// Prepares the command for completion: attaches completers and hides options that nobody began to type.
-fn offering(command: Command, values: &[(&str, Candidates)], line: &Line) -> Command {
+fn prepare(command: Command, values: &[(&str, Candidates)], line: &Line) -> Command {
     let original = command.clone();
     // Options only where one is begun: there are dozens, and the words come first.
     let options = line.current.starts_with('-');
@@ -111,7 +111,7 @@ fn completer(command: Command, candidates: Candidates, line: Line) -> ArgValueCo
     ArgValueCompleter::new(move |current: &OsStr| {
         let current = current.to_string_lossy();
         let mut found = candidates(&command, &line);
-        found.retain(|name| name.starts_with(current.as_ref()) && name.chars().all(plain));
+        found.retain(|name| name.starts_with(current.as_ref()) && name.chars().all(is_plain));
         found.sort();
         found.dedup();
         found.truncate(MAX_CANDIDATES);
@@ -119,8 +119,8 @@ fn completer(command: Command, candidates: Candidates, line: Line) -> ArgValueCo
     })
 }
 
-/// What a name may have in it that a shell puts into a command line: names come from other hosts.
-fn plain(c: char) -> bool {
+/// Whether a candidate may have this character: shells put it into the command line, and names come from other hosts.
+fn is_plain(c: char) -> bool {
     (c.is_alphanumeric() && !brine_protocol::text::is_active(c)) || "._-,:@=/+".contains(c)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn ids(opts: &ClientOpts, statuses: &[Status]) -> Vec<String> {
 
 /// Functions of the minions that a glob matches; of any, where it is none.
 pub(super) fn functions(opts: &ClientOpts, glob: &str) -> Vec<String> {
-    kept(&file(opts, "functions"), || {
+    read_or_find(&file(opts, "functions"), || {
         let accepted = ids(opts, &[Status::Accepted]);
         let matches = Glob::new(glob);
         let mut asked: Vec<&String> = accepted.iter().filter(|id| matches.matches(id)).collect();
@@ -55,7 +55,7 @@ pub(super) fn functions(opts: &ClientOpts, glob: &str) -> Vec<String> {
 
 /// The master's runners.
 pub(super) fn runners(opts: &ClientOpts) -> Vec<String> {
-    kept(&file(opts, "runners"), || {
+    read_or_find(&file(opts, "runners"), || {
         let client = RunnerClient::new(opts.clone());
         let docs = block_on(client.cmd("doc.runner", Vec::new(), Vec::new(), Some(WAIT)));
         let Ok(Ok(docs)) = docs else { return Vec::new() };
@@ -75,7 +75,7 @@ fn file(opts: &ClientOpts, what: &str) -> Option<PathBuf> {
 }
 
 /// What the file has if it is fresh, or else what is found now. Nothing found is not kept.
-fn kept(file: &Option<PathBuf>, find: impl FnOnce() -> Vec<String>) -> Vec<String> {
+fn read_or_find(file: &Option<PathBuf>, find: impl FnOnce() -> Vec<String>) -> Vec<String> {
     if let Some(text) = file.as_deref().and_then(read_fresh) {
         return text.lines().map(str::to_owned).collect();
     }
@@ -128,13 +128,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = Some(dir.path().join("new/functions"));
         let names = |found: &[&str]| found.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert!(kept(&file, Vec::new).is_empty());
-        assert_eq!(kept(&file, || names(&["a.b", "c.d"])), ["a.b", "c.d"], "nothing is not kept");
-        assert_eq!(kept(&file, || unreachable!("it is fresh")), ["a.b", "c.d"]);
+        assert!(read_or_find(&file, Vec::new).is_empty());
+        assert_eq!(read_or_find(&file, || names(&["a.b", "c.d"])), ["a.b", "c.d"], "nothing is not kept");
+        assert_eq!(read_or_find(&file, || unreachable!("it is fresh")), ["a.b", "c.d"]);
         let old = SystemTime::now() - FRESH - Duration::from_secs(1);
         std::fs::File::options().write(true).open(file.as_ref().unwrap()).unwrap().set_modified(old).unwrap();
-        assert_eq!(kept(&file, || names(&["e.f"])), ["e.f"]);
-        assert_eq!(kept(&None, || names(&["g.h"])), ["g.h"]);
+        assert_eq!(read_or_find(&file, || names(&["e.f"])), ["e.f"]);
+        assert_eq!(read_or_find(&None, || names(&["g.h"])), ["g.h"]);
     }
 
     #[test]

@@ -97,13 +97,13 @@ impl TargetArgs {
 ///
 /// # Errors
 /// The first group that there is not, in Salt's words.
-pub fn without_groups(tgt: &Value, tgt_type: &str, config: &Config) -> Result<Value, String> {
+pub fn replace_groups(tgt: &Value, tgt_type: &str, config: &Config) -> Result<Value, String> {
     let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
-    expanded(tgt, tgt_type, &groups)
+    expand_groups(tgt, tgt_type, &groups)
         .map_err(|name| format!("Node group {name} unavailable in {}", config.path().display()))
 }
 
-fn expanded(tgt: &Value, tgt_type: &str, groups: &Nodegroups) -> Result<Value, String> {
+fn expand_groups(tgt: &Value, tgt_type: &str, groups: &Nodegroups) -> Result<Value, String> {
     let words: Vec<String> = match tgt_type {
         "nodegroup" => vec![format!("N@{}", tgt.python_str())],
         _ => tgt.python_str().split_whitespace().map(str::to_owned).collect(),
@@ -127,7 +127,7 @@ mod tests {
     fn node_groups_are_expanded_before_they_are_sent() {
         let groups = value::map([("web", Value::from("web* or N@db")), ("db", value::list(["db1", "db2"]))]);
         let groups = Nodegroups::new(&groups);
-        let sent = |tgt: &str, tgt_type: &str| expanded(&Value::from(tgt), tgt_type, &groups);
+        let sent = |tgt: &str, tgt_type: &str| expand_groups(&Value::from(tgt), tgt_type, &groups);
         assert_eq!(sent("db", "nodegroup"), Ok(Value::from("L@db1,db2")));
         assert_eq!(sent("web", "nodegroup"), Ok(Value::from("( web* or L@db1,db2 )")));
         assert_eq!(sent("G@os:x and N@db", "compound"), Ok(Value::from("G@os:x and L@db1,db2")));

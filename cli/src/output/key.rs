@@ -26,7 +26,7 @@ pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
                 let mut names: Vec<_> = names.iter().map(pyrepr::str).collect();
                 names.sort();
                 for name in names {
-                    lines.push(format!("{color}{}{}", shown(&name, style), palette.end));
+                    lines.push(format!("{color}{}{}", format_name(&name, style), palette.end));
                 }
             }
             Value::Map(named) => {
@@ -34,7 +34,7 @@ pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
                     let name = pyrepr::str(name);
                     let text = pyrepr::str(item);
                     let text = style.pass(&text);
-                    lines.push(format!("{color}{}:  {text}{}", shown(&name, style), palette.end));
+                    lines.push(format!("{color}{}:  {text}{}", format_name(&name, style), palette.end));
                 }
             }
             _ => return None,
@@ -43,7 +43,7 @@ pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-fn shown(name: &str, style: &Style) -> String {
+fn format_name(name: &str, style: &Style) -> String {
     let name = if style.strip_colors { nested::strip_escapes(name) } else { name.into() };
     style.pass_name(&name).into_owned()
 }

@@ -113,14 +113,14 @@ impl Batch<'_> {
         match self.client.publish(&self.job).await {
             Ok(mut published) => {
                 published.missing.clear();
-                self.missing(ids.iter().filter(|id| !published.minions.contains(id)));
+                self.report_missing(ids.iter().filter(|id| !published.minions.contains(id)));
                 let (timeout, gather) = (self.client.timeout(&self.job), self.client.opts.gather_job_timeout);
                 self.waiters.push(Waiter::new(&published, timeout, gather, Instant::now()).for_these_only());
                 Ok(())
             }
             // Their keys have gone since they were asked whether they are there.
             Err(ClientError::NoMatch { .. }) => {
-                self.missing(ids);
+                self.report_missing(ids);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -153,12 +153,12 @@ impl Batch<'_> {
                     waiter.probed(jid.as_deref(), Instant::now());
                     self.waiters.push(waiter);
                 }
-                Step::Done => self.missing(&waiter.missing()),
+                Step::Done => self.report_missing(&waiter.missing()),
             }
         }
     }
 
-    fn missing<'b>(&mut self, ids: impl IntoIterator<Item = &'b String>) {
+    fn report_missing<'b>(&mut self, ids: impl IntoIterator<Item = &'b String>) {
         for id in ids {
             self.slots.ended(id, false, Instant::now());
             self.events.push_back(BatchEvent::Missing(id.clone()));

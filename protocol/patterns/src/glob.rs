@@ -85,7 +85,7 @@ impl Piece {
 
 /// Python leaves empty ranges out before it looks for the `!` that turns a class around: `[b-a!c]` is `[!c]` to it. The members
 /// without it then.
-fn came_to_the_front(ranges: &mut Vec<(char, char)>) -> bool {
+fn take_negation(ranges: &mut Vec<(char, char)>) -> bool {
     match ranges.first().copied() {
         Some(('!', '!')) => drop(ranges.remove(0)),
         // What was left of a range that it began.
@@ -112,7 +112,7 @@ fn class(chars: &[char], start: usize) -> Option<(Piece, usize)> {
         }
         at += if is_range { 3 } else { 1 };
     }
-    let negated = negated || came_to_the_front(&mut ranges);
+    let negated = negated || take_negation(&mut ranges);
     Some((Piece::Class { negated, ranges }, end + 1))
 }
 

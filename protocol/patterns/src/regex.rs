@@ -42,7 +42,7 @@ pub fn rewrite(pattern: &str, flags: Flags, dialect: Dialect) -> Result<Rewritte
     if flags.multiline {
         reader.out.push_str("(?m:");
     }
-    reader.all()?;
+    reader.read_all()?;
     if flags.multiline {
         reader.out.push(')');
     }
@@ -98,7 +98,7 @@ impl Reader<'_> {
         self.groups.last().copied().unwrap_or_default()
     }
 
-    fn all(&mut self) -> Result<(), String> {
+    fn read_all(&mut self) -> Result<(), String> {
         let mut last = Last::Nothing;
         let mut closing = 0;
         while let Some(c) = self.next() {
@@ -236,7 +236,7 @@ impl Reader<'_> {
             }
             'P' => match self.next() {
                 Some('<') => {
-                    let name = self.name('>')?;
+                    let name = self.read_name('>')?;
                     if self.names.contains(&name) {
                         return Err(format!("redefinition of group name {name:?}"));
                     }
@@ -244,7 +244,7 @@ impl Reader<'_> {
                     self.names.push(name);
                 }
                 Some('=') => {
-                    let name = self.name(')')?;
+                    let name = self.read_name(')')?;
                     let _ = write!(self.out, "(?P={name})");
                     self.backtracks = true;
                     return Ok(Last::Item);
@@ -261,7 +261,7 @@ impl Reader<'_> {
         Ok(Last::Nothing)
     }
 
-    fn name(&mut self, end: char) -> Result<String, String> {
+    fn read_name(&mut self, end: char) -> Result<String, String> {
         let length = self.chars[self.at..].iter().position(|c| *c == end).ok_or("missing end of a group's name")?;
         let name: String = self.chars[self.at..self.at + length].iter().collect();
         let is_name = !name.starts_with(|c: char| c.is_ascii_digit())

@@ -56,7 +56,7 @@ pub enum DecodeError {
 /// # Errors
 /// When it is not exactly one value within the limits.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.value(limits.max_depth))
+    read_whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.value(limits.max_depth))
 }
 
 /// Decodes one value; every byte string, keys too, becomes [`Value::Binary`] (as Salt does for `_serve_file`).
@@ -64,7 +64,7 @@ pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_raw(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::Bytes, |decoder| decoder.value(limits.max_depth))
+    read_whole(bytes, limits, Strings::Bytes, |decoder| decoder.value(limits.max_depth))
 }
 
 /// Decodes one disk-flavour value: text stays text (invalid UTF-8 becomes bytes) and bytes stay bytes.
@@ -72,7 +72,7 @@ pub fn decode_raw(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
 /// # Errors
 /// As [`decode`].
 pub fn decode_disk(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::AsSent, |decoder| decoder.value(limits.max_depth))
+    read_whole(bytes, limits, Strings::AsSent, |decoder| decoder.value(limits.max_depth))
 }
 
 /// Decodes the first disk-flavour value and says how many bytes it took; for streams of values.
@@ -114,7 +114,7 @@ pub enum Pick {
 /// # Errors
 /// As [`decode`]. What is no map is nil.
 pub fn decode_picked(bytes: &[u8], limits: &Limits, pick: &dyn Fn(&[&str]) -> Pick) -> Result<Value, DecodeError> {
-    whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.picked(&mut Vec::new(), limits.max_depth, pick))
+    read_whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.picked(&mut Vec::new(), limits.max_depth, pick))
 }
 
 /// What becomes of byte strings.
@@ -126,7 +126,7 @@ enum Strings {
 }
 
 /// Reads one value that takes all of the bytes.
-fn whole<'a>(
+fn read_whole<'a>(
     bytes: &'a [u8],
     limits: &'a Limits,
     strings: Strings,

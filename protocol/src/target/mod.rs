@@ -275,7 +275,7 @@ impl Target {
             Kind::Grains(subdict) => needs.grains.add(subdict.key()),
             Kind::IpCidr(cidr) => needs.grains.add(Some(cidr.key())),
             Kind::Pillar(subdict) => needs.pillar.add(subdict.key()),
-            Kind::Compound(expr) => expr.each(false, &mut |target, _| {
+            Kind::Compound(expr) => expr.visit(false, &mut |target, _| {
                 let inner = target.needs();
                 needs.grains.join(inner.grains);
                 needs.pillar.join(inner.pillar);
@@ -310,7 +310,7 @@ impl Target {
         match &self.kind {
             Kind::List(ids) => listed.extend(ids.iter().map(String::as_str)),
             // Who is excluded is not missed.
-            Kind::Compound(expr) => expr.each(false, &mut |target, negated| {
+            Kind::Compound(expr) => expr.visit(false, &mut |target, negated| {
                 if let (false, Some(ids)) = (negated, target.listed()) {
                     listed.extend(ids.iter().map(String::as_str));
                 }

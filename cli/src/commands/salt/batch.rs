@@ -90,7 +90,7 @@ impl Session<'_> {
                 }
                 Some(BatchEvent::Return(ret)) => {
                     if !plan.quiet {
-                        self.printer.show(&row(&ret), ret.out.as_deref().unwrap_or_default(), ret.retcode);
+                        self.printer.show(&format_return(&ret), ret.out.as_deref().unwrap_or_default(), ret.retcode);
                     }
                     all.push(*ret);
                 }
@@ -134,7 +134,7 @@ impl Session<'_> {
 }
 
 /// As Salt prints a return of a batch: with its jid and its retcode.
-fn row(ret: &MinionReturn) -> Value {
+fn format_return(ret: &MinionReturn) -> Value {
     let mut row = value::empty_map();
     for name in ["retcode", "jid"] {
         if let Some(value) = ret.load.get(name) {

@@ -23,7 +23,7 @@ pub use args::SaltArgs;
 use batch::Plan;
 use call::Call;
 
-use super::target::without_groups;
+use super::target::replace_groups;
 use super::{block_on, print_hint};
 use crate::Outcome;
 use crate::print::{Printer, stderr, stdout};
@@ -52,7 +52,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let batch = Plan::new(&args, &config, || preview::minions(&args, &call, tgt_type, &config, &opts))?;
     let mut job = job(&args, &call, tgt_type, &opts);
     if matches!(tgt_type, "nodegroup" | "compound") {
-        match without_groups(&job.tgt, tgt_type, &config) {
+        match replace_groups(&job.tgt, tgt_type, &config) {
             Ok(tgt) => (job.tgt, job.tgt_type) = (tgt, "compound".to_owned()),
             Err(text) => {
                 printer.show(&Value::from(text), "", 1);

@@ -17,7 +17,7 @@ pub use args::SaltCpArgs;
 use sources::{Source, Sources};
 
 use super::salt::no_response;
-use super::target::without_groups;
+use super::target::replace_groups;
 use super::{block_on, candidates as complete, print_hint};
 use crate::print::{Printer, stderr, stdout};
 use crate::{Failure, Outcome};
@@ -47,7 +47,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let mut job = Job::new("", "cp.recv", Vec::new());
     (job.tgt, job.tgt_type) = (args.target.target(tgt), tgt_type.to_owned());
     if matches!(tgt_type, "nodegroup" | "compound") {
-        let tgt = without_groups(&job.tgt, tgt_type, &config).map_err(|text| Failure::new(exit::OPTION, text))?;
+        let tgt = replace_groups(&job.tgt, tgt_type, &config).map_err(|text| Failure::new(exit::OPTION, text))?;
         (job.tgt, job.tgt_type) = (tgt, "compound".to_owned());
     }
     job.kwargs.push(("delimiter".to_owned(), args.target.delimiter.as_str().into()));
@@ -58,8 +58,8 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         let client = LocalClient::new(opts);
         let mut copy = Copy { client, job, returns: BTreeMap::new() };
         let copied = match args.chunked {
-            true => copy.chunked(&sources, dest, chunk, !args.no_compression).await,
-            false => copy.whole(&sources, dest).await,
+            true => copy.copy_chunked(&sources, dest, chunk, !args.no_compression).await,
+            false => copy.copy_whole(&sources, dest).await,
         };
         match copied {
             Ok(()) => {}
@@ -121,7 +121,7 @@ struct Copy {
 
 impl Copy {
     /// All files in one job.
-    async fn whole(&mut self, sources: &Sources, dest: &str) -> Result<(), Stopped> {
+    async fn copy_whole(&mut self, sources: &Sources, dest: &str) -> Result<(), Stopped> {
         let files = sources.texts()?;
         let arg = vec![value::map(files), Value::from(dest)];
         for (id, ret) in self.call("cp.recv", arg).await? {
@@ -131,7 +131,7 @@ impl Copy {
     }
 
     /// Each file in as many jobs as it has chunks, each directory that is empty in one.
-    async fn chunked(&mut self, sources: &Sources, dest: &str, chunk: u64, compress: bool) -> Result<(), Stopped> {
+    async fn copy_chunked(&mut self, sources: &Sources, dest: &str, chunk: u64, compress: bool) -> Result<(), Stopped> {
         let everybody = (self.job.tgt.clone(), self.job.tgt_type.clone());
         for source in &sources.all {
             let place = sources.place(source, dest);

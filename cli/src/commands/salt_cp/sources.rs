@@ -57,7 +57,7 @@ impl Sources {
                 _ => unreadable(Path::new(name), &error),
             })?;
             if below {
-                found.below(&path, 0)?;
+                found.collect(&path, 0)?;
             }
             found.named.push(path);
         }
@@ -65,7 +65,7 @@ impl Sources {
         Ok(found)
     }
 
-    fn below(&mut self, path: &Path, depth: usize) -> Result<(), Failure> {
+    fn collect(&mut self, path: &Path, depth: usize) -> Result<(), Failure> {
         let too = |what: String| Failure::new(exit::GENERIC, format!("salt-cp: {}: {what}", path.display()));
         let data = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
         if self.all.len() >= MAX_FILES {
@@ -92,7 +92,7 @@ impl Sources {
         if entries.is_empty() {
             self.all.push(Source::EmptyDir(path.to_owned()));
         }
-        entries.iter().try_for_each(|entry| self.below(entry, depth + 1))
+        entries.iter().try_for_each(|entry| self.collect(entry, depth + 1))
     }
 
     /// Where something goes on the minion: into `dest` with the name of what was named, where several things are copied or `dest` ends

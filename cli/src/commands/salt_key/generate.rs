@@ -25,7 +25,7 @@ impl Command<'_> {
         };
         std::fs::create_dir_all(folder).map_err(|error| cannot(&error))?;
         let key = self.key_pair(folder, name).map_err(|error| cannot(&error))?;
-        self.said(key.public().fingerprint().into());
+        self.print_return(key.public().fingerprint().into());
         Ok(exit::OK)
     }
 
@@ -49,11 +49,11 @@ impl Command<'_> {
     pub(super) fn sign(&mut self) -> Outcome {
         match self.signature() {
             Ok(()) => {
-                self.said(true.into());
+                self.print_return(true.into());
                 Ok(exit::OK)
             }
             Err(why) => {
-                self.said(why.as_str().into());
+                self.print_return(why.as_str().into());
                 Ok(exit::GENERIC)
             }
         }
@@ -105,7 +105,7 @@ impl Command<'_> {
     }
 
     /// What Salt prints of an action that lists no keys.
-    fn said(&mut self, ret: Value) {
+    fn print_return(&mut self, ret: Value) {
         self.printer.show(&value::map([("return", ret)]), "key", 0);
     }
 }

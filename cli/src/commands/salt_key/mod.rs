@@ -69,10 +69,10 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
 /// When the user of `--user` is not there, or this one may not act for it.
 fn owner(args: &SaltKeyArgs, opts: &ClientOpts) -> Result<Option<u32>, Failure> {
     let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) else {
-        return Ok(user::uid_of(&opts.master_user).filter(|_| is_root()));
+        return Ok(user::find_uid(&opts.master_user).filter(|_| is_root()));
     };
     let unable = |text: String| Failure::new(exit::NO_USER, text);
-    let uid = user::uid_of(name).ok_or_else(|| unable(format!("User not found: \"{name}\"")))?;
+    let uid = user::find_uid(name).ok_or_else(|| unable(format!("User not found: \"{name}\"")))?;
     if !is_root() && uid != rustix::process::geteuid().as_raw() {
         return Err(unable(format!("salt-key: only root may act for {name}: run this as root or as {name}")));
     }
@@ -94,13 +94,13 @@ fn failed(error: &KeyStoreError) -> Failure {
 }
 
 /// A listing as the value that outputters show.
-fn shown(listing: &Listing) -> Value {
+fn listing_value(listing: &Listing) -> Value {
     value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
 }
 
 /// Asks the operator.
 #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
-fn agreed(decision: Decision) -> Result<bool, Failure> {
+fn ask_operator(decision: Decision) -> Result<bool, Failure> {
     let default = if decision == Decision::Delete { "n" } else { "y" };
     print!("Proceed? {} ", if decision == Decision::Delete { "[N/y]" } else { "[n/Y]" });
     let mut answer = String::new();
@@ -131,12 +131,12 @@ impl Command<'_> {
     fn list(&mut self, which: &[Status]) -> Outcome {
         let listing = self.store.list_all().map_err(|error| failed(&error))?;
         let chosen = listing.into_iter().filter(|(status, _)| which.contains(status)).collect();
-        self.printer.show(&shown(&chosen), "key", 0);
+        self.printer.show(&listing_value(&chosen), "key", 0);
         Ok(exit::OK)
     }
 
     fn print(&mut self, globs: &str) -> Outcome {
-        let keys = self.each(globs, |store, status, id| store.read(status, id))?;
+        let keys = self.map_keys(globs, |store, status, id| store.read(status, id))?;
         self.printer.show(&value::map(keys), "key", 0);
         Ok(exit::OK)
     }
@@ -155,7 +155,7 @@ impl Command<'_> {
         };
         // Before any key is read.
         finger("")?;
-        let mut fingers = self.each(globs, |store, status, id| store.read(status, id))?;
+        let mut fingers = self.map_keys(globs, |store, status, id| store.read(status, id))?;
         for (_, named) in &mut fingers {
             if let Value::Map(named) = named {
                 for (_, pem) in named {
@@ -176,7 +176,7 @@ impl Command<'_> {
     }
 
     /// Something of every key that matches, by status.
-    fn each(
+    fn map_keys(
         &self,
         globs: &str,
         of: impl Fn(&KeyStore, Status, &str) -> Result<String, KeyStoreError>,
@@ -205,8 +205,8 @@ impl Command<'_> {
             return Ok(exit::OK);
         }
         stdout(&format!("The following keys are going to be {}:", decision.past()));
-        self.printer.show(&shown(&matched), "key", 0);
-        if !self.args.yes && !agreed(decision)? {
+        self.printer.show(&listing_value(&matched), "key", 0);
+        if !self.args.yes && !ask_operator(decision)? {
             return Ok(exit::OK);
         }
         let done = self.carry_out(decision, &matched);

@@ -5,7 +5,7 @@ use brine_protocol::text::name;
 use brine_protocol::value::{self, Value, ValueExt as _};
 
 use super::args::{Action, Decision, SaltKeyArgs};
-use super::{Failure, Outcome, agreed, block_on};
+use super::{Failure, Outcome, ask_operator, block_on};
 use crate::commandline::misuse;
 use crate::print::{Printer, stderr, stdout};
 use brine_client::keys::Status;
@@ -87,7 +87,7 @@ impl Remote<'_> {
         stdout(&format!("The following keys are going to be {}:", decision.past()));
         let shown = value::map(matched.iter().map(|(status, ids)| (status.folder(), Value::Array(ids.clone()))));
         self.printer.show(&shown, "key", 0);
-        if !self.args.yes && !agreed(decision)? {
+        if !self.args.yes && !ask_operator(decision)? {
             return Ok(exit::OK);
         }
         let includes = |status| Value::from(included.contains(&status));
@@ -99,7 +99,7 @@ impl Remote<'_> {
         if decision != Decision::Delete {
             kwargs.push(("include_denied", includes(Status::Denied)));
         }
-        // What was shown and agreed to, by name: a glob could match more by now.
+        // What was shown and ask_operator to, by name: a glob could match more by now.
         kwargs.push(("match", shown.clone()));
         let now = self.call(fun, kwargs)?;
         let to = decision.to().map(Status::folder);

@@ -156,7 +156,7 @@ impl Emitter {
 
     fn scalar(&mut self, scalar: &Scalar, simple_key: bool) {
         let outer = self.indent;
-        let facts = Facts::of(&scalar.text, self.visible);
+        let facts = Facts::gather(&scalar.text, self.visible);
         let in_flow = self.flow_level > 0;
         if scalar.binary {
             self.indicator("!!binary", true, false, false);

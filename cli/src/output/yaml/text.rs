@@ -35,7 +35,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// With `visible`, what [`brine_text`] marks is special too, so that the text is quoted with escapes.
-    pub(super) fn of(text: &str, visible: bool) -> Self {
+    pub(super) fn gather(text: &str, visible: bool) -> Self {
         if text.is_empty() {
             return Self { multiline: false, flow_plain: false, block_plain: true, single_quoted: true, block: false };
         }

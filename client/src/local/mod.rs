@@ -132,7 +132,7 @@ impl LocalClient {
 
     /// A client whom the master is to know by this.
     pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
-        let LocalKey { key, problem } = LocalKey::of(&log_in, &opts);
+        let LocalKey { key, problem } = LocalKey::for_log_in(&log_in, &opts);
         Self { opts, log_in, key, key_problem: problem, requests: Requests::default() }
     }
 
@@ -311,12 +311,12 @@ impl Returns<'_> {
                     let jid = self.client.find_job(&self.published.jid, ids).await;
                     self.waiter.probed(jid.as_deref(), Instant::now());
                 }
-                Step::Done => self.missing = Some(self.missing()),
+                Step::Done => self.missing = Some(self.report_missing()),
             }
         }
     }
 
-    fn missing(&self) -> VecDeque<JobEvent> {
+    fn report_missing(&self) -> VecDeque<JobEvent> {
         let pending = self.waiter.missing();
         let presence = if pending.is_empty() { Presence::default() } else { Presence::read(&self.client.opts) };
         let event = |id: String| JobEvent::Missing { disconnected: presence.is_disconnected(&id), id };
