@@ -37,8 +37,8 @@ impl Bus {
         }
     }
 
-    /// Whether a master is there, which the bus tells at once while a refused TCP connection is only retried. Who may not
-    /// listen may still publish.
+    /// Checks that a master runs. The bus tells at once, while a refused TCP connection is only retried. A user that may not
+    /// listen to the bus may still publish.
     pub(crate) async fn probe(path: PathBuf) -> Result<(), ClientError> {
         match Self::connect(path).await {
             Err(ClientError::NotPermitted(_)) => Ok(()),

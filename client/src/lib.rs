@@ -5,7 +5,7 @@
 //! * [`runner`]: run a runner in the master (§7.3)
 //! * [`wheel`]: call a function of its wheel (§7.3)
 //! * [`keys`]: the accepted, pending, rejected and denied keys in `pki_dir` (§3.6)
-//! * [`login`]: how a caller proves who it is · [`bus`]: the event bus
+//! * [`login`]: log-ins and tokens · [`bus`]: the event bus
 //!
 //! A client subscribes to the event bus before it asks the master for anything, so that no return is missed.
 //!

@@ -1,4 +1,4 @@
-//! Who a client says it is: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
+//! How a client proves its identity: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
 //! stands for those (PROTOCOL.md §7.2).
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Who runs the command, by name: it selects the key file and is told to the master, which checks it.
+//! The name of the user that runs the command. It selects the key file and goes to the master, which checks it.
 
 use std::path::Path;
 

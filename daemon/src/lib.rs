@@ -2,7 +2,7 @@
 //!
 //! - [`mod@run`]: start-up, signals and end, for every daemon
 //! - [`args`]: their options, which are the same · [`reload`]: what a changed configuration means to a running one
-//! - [`user`]: becoming another user · [`folders`]: the folders they work in, with owner and mode · [`trust`]: who may write what they read
+//! - [`user`]: becoming another user · [`folders`]: the folders they work in, with owner and mode · [`trust`]: which users may write what they read
 //! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: what systemd is told
 //! - [`profile`]: where the time goes, for SIGUSR2
 

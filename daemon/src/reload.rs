@@ -9,7 +9,7 @@ use crate::args;
 /// The settings of both daemons that count at once.
 const LOGGING: [&str; 2] = ["log_level", "log_level_logfile"];
 
-/// Takes up the log levels and opens the log file anew, so that who rotates logs only has to send SIGHUP.
+/// Takes up the log levels and opens the log file anew, so that a log rotation only has to send SIGHUP.
 ///
 /// # Errors
 /// When a level is unknown: nothing has changed then.
@@ -43,7 +43,7 @@ pub fn report(before: &Config, now: &Config, live: &[&str]) {
         .into_iter()
         .partition(|key| live.contains(&key.as_str()) || LOGGING.contains(&key.as_str()));
     let words = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
-    // At a level that is seen: who reloads wants to know.
+    // At a level that is seen: the operator who reloads wants to know.
     tracing::warn!("configuration read again: {} changed", words(&at_once));
     if !later.is_empty() {
         tracing::warn!("these settings changed too and count from the next start: {}", words(&later));

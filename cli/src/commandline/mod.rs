@@ -44,7 +44,8 @@ fn add_common_options(command: Command) -> Command {
     command.disable_version_flag(true).args(missing.into_iter().map(|arg| arg.help_heading(None::<&str>)))
 }
 
-/// Reads a command line, the program's name first, with the options of the Saltfile. Also returns that whole line. `--versions-report` prints the report and ends the program.
+/// Reads a command line, the program's name first, with the options of the Saltfile. Also returns that whole line.
+/// `--versions-report` prints the report and ends the program.
 ///
 /// # Errors
 /// clap's error for a wrong line, `--help` and `--version`.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Looked for as Salt does: `--saltfile`, `$SALT_SALTFILE`, `./Saltfile`, `~/.salt/Saltfile`. Unlike Salt, one that was not named is only
-//! read if nobody else may write it: who can put a file into a folder must not decide what root's `salt` does there.
+//! read if no other user may write it: another user must not decide what root's `salt` does in a folder of theirs.
 
 use std::ffi::OsString;
 use std::io::Read as _;

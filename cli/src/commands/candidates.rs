@@ -14,7 +14,7 @@ use super::block_on;
 use brine_client::keys::{KeyStore, Status};
 use brine_client::{ClientOpts, Job, LocalClient, RunnerClient};
 
-/// How long somebody who pressed a key waits for minions or the master.
+/// Upper bound on the wait for minions or the master after a press of the key.
 const WAIT: Duration = Duration::from_secs(2);
 /// Minions that are asked; most have the same modules.
 const ASKED: usize = 3;

@@ -85,7 +85,7 @@ const SYSTEMS: [&str; 12] = [
 ];
 
 impl LogInArgs {
-    /// Of a command whose options have other names.
+    /// For a command that names these options differently.
     pub(super) const fn new(
         eauth: Option<String>,
         make_token: bool,
@@ -113,11 +113,11 @@ impl LogInArgs {
         }
     }
 
-    /// Who the master is to take the caller for: the token that was saved, or by a name and a password, or by the master's own
-    /// key. What is missing is asked for at the terminal.
+    /// Chooses the log-in: the saved token, a name and a password, or the master's own key. Asks at the terminal for what is
+    /// missing.
     ///
     /// # Errors
-    /// When there is nobody to ask.
+    /// When there is no terminal to ask at.
     pub async fn resolve(&self, config: &Config, opts: &ClientOpts) -> Result<LogIn, Failure> {
         let token_file = login::token_file(config);
         let eauth = self.eauth.as_deref().filter(|eauth| !eauth.is_empty());

@@ -1,4 +1,4 @@
-//! The options that say whom a job is for: those of `salt` and `salt-cp`.
+//! The options that choose the target: those of `salt` and `salt-cp`.
 
 use brine_protocol::config::Config;
 use brine_protocol::target::Nodegroups;
@@ -8,7 +8,7 @@ use clap::{Args, CommandFactory};
 use crate::Failure;
 use crate::commandline::misuse;
 
-/// How the target is meant, but for `--compound`.
+/// The kinds of target, but for `--compound`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Target Options")]
 pub struct TargetArgs {
@@ -93,7 +93,7 @@ impl TargetArgs {
     }
 }
 
-/// A compound target without node groups, which minions do not know.
+/// Replaces node groups, which minions do not know, by their terms: makes a compound target.
 ///
 /// # Errors
 /// The first group that there is not, in Salt's words.

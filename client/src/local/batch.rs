@@ -1,4 +1,4 @@
-//! A job for some minions at a time: one jid, published again for each who is to begin (§13.1 no. 16).
+//! A job for some minions at a time: one jid, published again for each minion that begins (§13.1 no. 16).
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -143,7 +143,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Asks whom it is time to ask whether they run the job, and gives up on those who do not.
+    /// Asks minions whose time is up whether they still run the job, and gives up on those that do not.
     async fn time_passed(&mut self) {
         for mut waiter in std::mem::take(&mut self.waiters) {
             match waiter.step(Instant::now()) {

@@ -41,7 +41,7 @@ pub struct Job {
     pub jid: String,
     /// What else the request's `kwargs` say, such as `delimiter` and `metadata`.
     pub kwargs: Vec<(String, Value)>,
-    /// How long to wait for returns before asking who still runs the job; the configuration's `timeout` if none.
+    /// How long to wait for returns before asking which minions still run the job; the configuration's `timeout` if none.
     pub timeout: Option<Duration>,
 }
 
@@ -66,7 +66,7 @@ impl Job {
 pub struct Published {
     /// The job's id.
     pub jid: String,
-    /// Who is expected to return.
+    /// The minions that are expected to return.
     pub minions: Vec<String>,
     /// Ids of a list target that no accepted minion has.
     pub missing: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Published {
 /// A minion's return.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MinionReturn {
-    /// Whose.
+    /// The minion's id.
     pub id: String,
     /// What the function returned, or the error's text.
     pub ret: Value,
@@ -108,7 +108,7 @@ pub enum JobEvent {
     Return(Box<MinionReturn>),
     /// The wait is over and this minion did not return.
     Missing {
-        /// Whose return is missing.
+        /// The minion's id.
         id: String,
         /// Whether it is known not to be connected to the master.
         disconnected: bool,
@@ -130,7 +130,7 @@ impl LocalClient {
         Self::logged_in(opts, LogIn::Key)
     }
 
-    /// A client whom the master is to know by this.
+    /// A client with this log-in.
     pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
         let LocalKey { key, problem } = LocalKey::for_log_in(&log_in, &opts);
         Self { opts, log_in, key, key_problem: problem, requests: Requests::default() }
@@ -162,7 +162,7 @@ impl LocalClient {
         Ok(Returns { client: self, bus, waiter, published, missing: None, trimmed: None })
     }
 
-    /// Publishes a job and gives what the minions returned, in the order that they did; who did not return is left out.
+    /// Publishes a job and gives what the minions returned, in the order of their arrival. Minions that did not return are left out.
     ///
     /// # Errors
     /// As [`LocalClient::cmd_async`].
@@ -256,12 +256,12 @@ pub struct Returns<'a> {
 }
 
 impl Returns<'_> {
-    /// The job's id and whom it is for.
+    /// The job's id and the minions it is for.
     pub const fn published(&self) -> &Published {
         &self.published
     }
 
-    /// The next return; when nobody is left to wait for, who did not return; then none. Cancel-safe.
+    /// The next return. After the last one come the minions that did not return, then none. Cancel-safe.
     ///
     /// # Errors
     /// When the master refuses the job after all.

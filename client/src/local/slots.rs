@@ -1,4 +1,4 @@
-//! Who of a batch runs the job now, apart from sockets and clocks: so many at once, the next one as soon as one has ended.
+//! Which minions of a batch run the job now, apart from sockets and clocks: a fixed number at once, the next one as soon as one has ended.
 
 use std::collections::{HashSet, VecDeque};
 use std::str::FromStr;
@@ -76,7 +76,7 @@ impl Slots {
         Self { size, wait, failhard, pending: minions.into(), active, empty_until, halted: false }
     }
 
-    /// Who is to begin now.
+    /// The minions that begin now.
     pub(super) fn begin(&mut self, now: Instant) -> Vec<String> {
         self.empty_until.retain(|until| *until > now);
         let free = self.size.saturating_sub(self.active.len() + self.empty_until.len());

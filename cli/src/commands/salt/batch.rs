@@ -25,7 +25,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// None where the job is none for a batch. `preview` tells whom the target means.
+    /// Returns none if the job runs without a batch. `preview` lists the minions of the target.
     pub(super) fn new(
         args: &SaltArgs,
         config: &Config,
@@ -56,7 +56,7 @@ impl Plan {
 }
 
 impl Session<'_> {
-    /// Asks who is there, then runs the job on those, some at a time. The exit code is the highest of the returns.
+    /// Pings the target, then runs the job on the minions that answered, some at a time. The exit code is the highest of the returns.
     pub(super) async fn batch(&mut self, client: &LocalClient, job: &Job, plan: &Plan) -> Result<i32, ClientError> {
         let there = match self.ping(client, job, plan).await {
             Err(error @ ClientError::NoMatch { .. }) => {
@@ -108,7 +108,7 @@ impl Session<'_> {
         Ok(i32::try_from(worst).unwrap_or(exit::GENERIC).max(0))
     }
 
-    /// Who of the target answers.
+    /// The minions of the target that answer a ping.
     async fn ping(&mut self, client: &LocalClient, job: &Job, plan: &Plan) -> Result<Vec<String>, ClientError> {
         let ping = Job { fun: Value::from("test.ping"), arg: Vec::new(), ..job.clone() };
         let mut returns = client.cmd_iter(&ping).await?;

@@ -166,7 +166,7 @@ impl Session<'_> {
         if self.args.static_ {
             let group = value::map(all.iter().map(|ret| (ret.id.as_str(), ret.ret.clone())));
             let worst = all.iter().map(|ret| ret.retcode).max().unwrap_or(0);
-            // What is put together here asks for nothing itself.
+            // The map of all returns asks for no outputter; one of its returns may.
             let chosen = self.args.output.output.as_deref().unwrap_or_default();
             let out = all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return"));
             self.printer.show(&group, out.unwrap_or(chosen), worst);
@@ -183,7 +183,7 @@ impl Session<'_> {
         Ok(exit::GENERIC)
     }
 
-    /// Every return, and a row for who did not return; printed as they come unless they are `grouped`.
+    /// Collects every return, and a row for each minion that did not return. Prints them as they come unless they are `grouped`.
     async fn collect(&mut self, returns: &mut Returns<'_>, grouped: bool) -> Result<Vec<MinionReturn>, ClientError> {
         let mut all = Vec::new();
         let bar = self.args.progress.then(|| progress::Bar::new(returns.published().minions.len()));
@@ -211,7 +211,7 @@ impl Session<'_> {
         }
     }
 
-    /// Nothing matched: nothing is printed as an (empty) return.
+    /// No minion matched: prints an empty return.
     fn no_match(&mut self, error: &ClientError) -> i32 {
         stdout(&error.to_string());
         print_hint(error);
@@ -224,7 +224,7 @@ impl Session<'_> {
         exit::STATE_FAILURE
     }
 
-    /// `sys.doc`: what the minions document, merged; who returned no documentation is shown as it is.
+    /// `sys.doc`: prints the documentation of all minions, merged. A minion's error is shown as any other return.
     fn docs(&mut self, all: &[MinionReturn]) -> i32 {
         let mut docs: Vec<(String, Value)> = Vec::new();
         for ret in all {
@@ -273,7 +273,7 @@ impl Session<'_> {
     }
 }
 
-/// The job for some of the minions, at random, among those that have its functions.
+/// The same job for `count` minions, taken at random among those that have its functions.
 async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, ClientError> {
     let funs: Vec<&str> = match &job.fun {
         Value::Array(funs) => funs.iter().filter_map(ValueExt::text).collect(),
@@ -291,7 +291,7 @@ async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, Cl
     Ok(Job { tgt: value::list(ids), tgt_type: "list".to_owned(), ..job.clone() })
 }
 
-/// What is said of a minion that did not return.
+/// The text shown for a minion that did not return.
 pub(super) fn no_response(jid: &str) -> String {
     format!(
         "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining minions will \

@@ -1,4 +1,4 @@
-//! `--preview-target`: whom the master would expect to match, by the keys and the minions' data that it has on disk.
+//! `--preview-target`: the minions that the master expects to match, by the keys and the cached data on its disk.
 
 use brine_protocol::config::Config;
 use brine_protocol::exit;

@@ -108,12 +108,12 @@ impl From<ClientError> for Stopped {
     }
 }
 
-/// What minions said of each path.
+/// Returns by minion.
 type Said = Vec<(String, Value)>;
 
 struct Copy {
     client: LocalClient,
-    /// For whom; its function and arguments are set for each call.
+    /// The target; function and arguments are set for each call.
     job: Job,
     /// By minion; for `cp.recv` what it returned.
     returns: BTreeMap<String, Value>,
@@ -154,7 +154,7 @@ impl Copy {
                             Value::from(*mode),
                         ];
                         let said = self.call("cp.recv_chunked", arg).await?;
-                        // Who missed one gets no more: what it has would be another file.
+                        // A minion that missed a chunk gets no more: its file would have a gap.
                         let took: Vec<String> = said
                             .iter()
                             .filter(|(_, ret)| *ret == Value::from(true))
@@ -179,7 +179,7 @@ impl Copy {
         }
     }
 
-    /// Runs a function and gives what each minion said; who says nothing is said to.
+    /// Runs a function. Returns each minion's return, or the text for a minion that did not return.
     async fn call(&mut self, fun: &str, arg: Vec<Value>) -> Result<Said, ClientError> {
         (self.job.fun, self.job.arg) = (Value::from(fun), arg);
         let mut returns = self.client.cmd_iter(&self.job).await?;
@@ -194,7 +194,7 @@ impl Copy {
         Ok(said)
     }
 
-    /// Prints what everybody said. The exit code tells whether everybody has everything.
+    /// Prints all returns. The exit code is 0 if every minion took every file.
     fn show(self, printer: &mut Printer) -> i32 {
         let took = |ret: &Value| match ret {
             Value::Map(places) => places.iter().all(|(_, took)| *took == Value::from(true)),

@@ -44,7 +44,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     if let Some(log_in) = args.log_in() {
         log_in.check_system(exit::OK)?;
         let log_in = block_on(log_in.resolve(&config, &opts))??;
-        // Who can read the master's key needs no other, as with Salt.
+        // A user that can read the master's key needs no log-in, as with Salt.
         if log_in != LogIn::Key {
             let client = WheelClient::logged_in(opts, log_in);
             return Remote { args: &args, printer, client }.run(&action);
@@ -63,7 +63,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     }
 }
 
-/// Whom the files belong to that are written: `--user`, or the master's user. None where it cannot be chosen.
+/// The owner of files that are written: `--user`, or the master's user. None if this process cannot choose it.
 ///
 /// # Errors
 /// When the user of `--user` is not there, or this one may not act for it.
@@ -98,7 +98,7 @@ fn listing_value(listing: &Listing) -> Value {
     value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
 }
 
-/// Asks the operator.
+/// Asks the operator whether to go on.
 #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
 fn ask_operator(decision: Decision) -> Result<bool, Failure> {
     let default = if decision == Decision::Delete { "n" } else { "y" };
@@ -123,7 +123,7 @@ struct Command<'a> {
     opts: &'a ClientOpts,
     printer: Printer,
     store: KeyStore,
-    /// Whom files that are written are given to.
+    /// The owner of files that are written.
     owner: Option<u32>,
 }
 
@@ -175,7 +175,7 @@ impl Command<'_> {
         Ok(exit::OK)
     }
 
-    /// Something of every key that matches, by status.
+    /// Maps every key that matches, by status.
     fn map_keys(
         &self,
         globs: &str,
@@ -316,7 +316,7 @@ impl Command<'_> {
         self.give(&path)
     }
 
-    /// Gives a file that was written to whom it is for.
+    /// Gives a file that was written to its owner.
     fn give(&self, path: &Path) -> std::io::Result<()> {
         match self.owner {
             None => Ok(()),

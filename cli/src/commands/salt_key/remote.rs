@@ -1,4 +1,4 @@
-//! `salt-key --auth`: the same for users of `external_auth`, who may not touch the key store. The master's wheel does it for them.
+//! `salt-key --auth`: the same for users of `external_auth`. They may not touch the key store, so the master's wheel does it.
 
 use brine_protocol::exit;
 use brine_protocol::text::name;

@@ -160,7 +160,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
             })
         };
         match result {
-            // Who logs in is told in place of a result, and it ends well, as with Salt.
+            // A refused log-in is printed in place of a result and ends with 0, as with Salt.
             Err(error) if !by_key && error.is_refusal() => {
                 if !args.quiet {
                     printer.show(&error.to_string().into(), "nested", 0);
