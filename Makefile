@@ -104,7 +104,7 @@ bench-guard: setup ## count the instructions of hot paths; RECORD=yes writes the
 	$(TARGET)/release/brine-guard $(if $(RECORD),--record)
 
 bench-scale: ## measure a master with 100, 1,000 and 10,000 simulated minions (docs/scale.md); the first time makes their keys
-	cargo build --locked --release -p brine-master -p brine-client -p brine-swarm
+	cargo build --locked --release -p brine-master -p brine-cli -p brine-swarm
 	BRINE_BIN=$(TARGET)/release tools/bench-scale.sh
 
 install: ## build for release and install under PREFIX (default /usr/local)

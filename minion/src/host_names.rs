@@ -14,8 +14,8 @@ pub(crate) struct HostNames {
 }
 
 pub(crate) fn host_names() -> HostNames {
-    let host_name = hostname::get().ok().and_then(|n| n.into_string().ok()).filter(|n| !n.is_empty());
-    let host_name = host_name.unwrap_or_else(|| "localhost".to_owned());
+    let system = rustix::system::uname();
+    let host_name = system.nodename().to_str().ok().filter(|name| !name.is_empty()).unwrap_or("localhost").to_owned();
     let hosts = read_text("/etc/hosts", MAX_BYTES).unwrap_or_default();
     let fqdn = find_fqdn(&host_name, &hosts);
     HostNames { host_name, fqdn }

@@ -1,6 +1,6 @@
 //! `salt-minion` and `salt-call`: connect, authenticate, match, run in the sandbox, return.
 //!
-//! - [`config`]: the settings, checked once · `cli`, [`daemon`], [`call`]: the two programs
+//! - [`config`]: the settings, checked once · `cli`, `daemon`, [`call`]: the two programs
 //! - [`connection`]: the masters, authentication, requests (4506), publications (4505) · [`pki`]: the keys on disk
 //! - [`jobs`]: every job's way from its source to its return · [`runtime`]: what the minion needs of a sandbox
 //! - [`returns`]: the spool and the delivery of returns · [`broker`]: what modules get from this host
@@ -23,7 +23,7 @@ pub mod call;
 mod cli;
 pub mod config;
 pub mod connection;
-pub mod daemon;
+mod daemon;
 pub mod events;
 mod filecache;
 pub mod fileclient;
@@ -39,3 +39,5 @@ pub mod returns;
 pub mod runtime;
 mod spare_files;
 mod text_file;
+
+pub use daemon::Daemon;

@@ -1,6 +1,6 @@
 //! Shell completion of `salt-call`: the functions of the modules on this host.
 
-use brine_protocol::commandline::{self, Line};
+use brine_cli::commandline::{self, Line};
 use clap::{Command, CommandFactory as _};
 
 use super::flags::Flags;
@@ -10,7 +10,7 @@ use crate::runtime::Runtime;
 
 /// Answers a shell that asks for completions, and ends the program then.
 pub(super) fn complete() {
-    commandline::answer(&Flags::command(), &[("function", candidates)]);
+    commandline::complete_or_document(&Flags::command(), &[("function", candidates)]);
 }
 
 fn candidates(command: &Command, line: &Line) -> Vec<String> {

@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::setup::Failure;
 use crate::minion::Base;
-use brine_protocol::commandline::output::stdout;
+use brine_cli::Failure;
+use brine_cli::print::stdout;
 use brine_protocol::exit;
 
 /// Prints signature and documentation of every function whose name begins with `prefix`.

@@ -7,11 +7,12 @@ mod setup;
 
 use std::ffi::OsString;
 
+use brine_cli::print::Printer;
+use brine_cli::{Failure, commandline, logging};
 use brine_protocol::args::parse_input_but;
-use brine_protocol::commandline::output::{Printer, stderr};
+use brine_protocol::exit;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
-use brine_protocol::{exit, logging};
 use brine_sandbox::JobOutcome;
 
 use crate::accounts;
@@ -20,22 +21,13 @@ use crate::config::MinionOpts;
 use crate::jobs::{local_job, parse_own_timeout, read_function};
 use crate::minion::{Base, package_sandbox};
 use flags::Flags;
-use setup::{Failure, load_conf, start_threads};
+use setup::{load_conf, start_threads};
 
 /// Runs the program and returns its exit code.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
     completion::complete();
-    let flags = match cli::parse_with_stdin(args, |flags: &Flags| flags.args_stdin) {
-        Ok(flags) => flags,
-        Err(code) => return code,
-    };
-    match start(&flags) {
-        Ok(code) => code,
-        Err(failure) => {
-            stderr(&failure.message);
-            failure.code
-        }
-    }
+    let flags = commandline::parse_with_stdin(args, |flags: &Flags| flags.args_stdin);
+    flags.and_then(|flags| start(&flags)).unwrap_or_else(Failure::report)
 }
 
 fn start(flags: &Flags) -> Result<i32, Failure> {
@@ -45,7 +37,7 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     let opts = load_conf(flags)?;
     if let Some(user) = &flags.user {
         let failed = |e: brine_daemon::ProcessError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
-        if let Some(other) = brine_daemon::user::other("salt-call", user, true).map_err(failed)? {
+        if let Some(other) = brine_daemon::user::find_other("salt-call", user, true).map_err(failed)? {
             other.become_it().map_err(failed)?;
         }
     }

@@ -1,5 +1,6 @@
-//! What every use of `salt-call` needs: the configuration, threads, and a way to fail.
+//! What every use of `salt-call` needs: the configuration and threads.
 
+use brine_cli::Failure;
 use brine_protocol::exit;
 
 use super::flags::Flags;
@@ -8,19 +9,6 @@ use crate::config::MinionOpts;
 
 /// One thread for `salt-call`, one for the work that it waits for.
 const WORKER_THREADS: usize = 2;
-
-/// The exit code and the message of a failure.
-#[derive(Debug)]
-pub(super) struct Failure {
-    pub(super) code: i32,
-    pub(super) message: String,
-}
-
-impl Failure {
-    pub(super) fn new(code: i32, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
-    }
-}
 
 /// Loads the minion's configuration; the command line overrides it.
 pub(super) fn load_conf(flags: &Flags) -> Result<MinionOpts, Failure> {

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brine_cli::output::{Outputter, Style};
 use brine_protocol::config::{Config, Role, yaml};
 use brine_protocol::ids::SafePath;
-use brine_protocol::output::{Outputter, Style};
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt as _};
 
