@@ -90,8 +90,9 @@ fn entry_of(content: u8) -> Entry {
 
 fn caller_of(entry: &Entry) -> Arc<Caller> {
     let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
-    let grants = entry.grants.of("f", None).unwrap().grants;
-    Arc::new(Caller::new(job, entry.name.clone(), entry.module.sha256, grants, Duration::from_secs(60)))
+    let granted = entry.grants.of("f", None).unwrap();
+    let (name, sha256, grants) = (entry.name.clone(), entry.module.sha256, Arc::clone(&granted.grants));
+    Arc::new(Caller::new(job, name, sha256, grants, Duration::from_secs(60)).explained(&granted))
 }
 
 impl Taken {
