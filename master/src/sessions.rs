@@ -1,4 +1,4 @@
-//! MinionSession keys (§3.5): one for each accepted minion, in `cachedir/sessions/<id>`, so that a restart of the master ends none.
+//! Session keys (§3.5): one for each accepted minion, in `cachedir/sessions/<id>`, so that a restart of the master ends none.
 
 use std::collections::HashMap;
 use std::io;

@@ -53,7 +53,7 @@ pub(super) enum Grantee {
     Group(String),
 }
 
-/// Grantee may say how long a token lives.
+/// Who may say how long a token lives.
 #[derive(Debug, Clone)]
 pub(super) enum OwnExpire {
     Nobody,

@@ -1,4 +1,4 @@
-//! Grantee else may use the master (§7): local users by their key, others by a log-in or a token, and what each of them may do.
+//! Who else may use the master (§7): local users by their key, others by a log-in or a token, and what each of them may do.
 //!
 //! - `config.rs`     `external_auth`, `publisher_acl` and what belongs to them
 //! - `backend/`      where names and passwords are checked, one file a system
@@ -185,7 +185,7 @@ impl Access {
         }
     }
 
-    /// Grantee asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
+    /// Who asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
     /// it is wrong.
     pub(crate) async fn identify(&self, claim: &Claim<'_>) -> Result<Principal, Denied> {
         let (load, address) = (claim.load, self.address(claim));

@@ -1,4 +1,4 @@
-//! Who wants something: one type for everybody that the master serves, made where it is proved who that is.
+//! Who asks for something: one type for all that the master serves, made where their identity is proved.
 
 use std::fmt;
 
@@ -67,7 +67,7 @@ impl Principal {
         }
     }
 
-    /// From where it asks; none of a minion, whose address says nothing.
+    /// The address it asks from; none for a minion, whose address proves nothing.
     pub(crate) const fn address(&self) -> Option<Address> {
         match self {
             Self::Root { address, .. } | Self::User(User { address, .. }) => Some(*address),

@@ -113,11 +113,11 @@ impl Bus {
         self.send(event, by, self.shared.max_event_size);
     }
 
-    /// An event of somebody's, whose data is packed already as `packed`: it is not encoded a second time.
+    /// Makes an event whose data is encoded already, as `packed`, so that it is not encoded a second time.
     pub(crate) fn encode_by(&self, by: Principal, tag: String, data: Value, packed: &[u8]) -> Arc<BusEvent> {
         use brine_protocol::value::ValueExt;
         let max = self.shared.max_event_size;
-        // Where something may have to be trimmed, or the sender's stamp stays, it is looked at value by value.
+        // An event that may have to be trimmed, or that keeps its sender's stamp, is encoded anew.
         let fits = data.entries().is_some_and(|entries| packed.len() + trim::slack(entries.len()) <= max);
         if !fits || data.has("_stamp") {
             let event = if data.has("_stamp") { Event { tag, data } } else { Event::new(tag, data) };

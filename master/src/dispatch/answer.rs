@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::refusals::Who;
 
 impl Dispatcher {
-    /// Answers whoever is not let in; `load` is what is known of the request.
+    /// Answers a request whose sender was not admitted; `load` is the part of it that was read.
     pub(crate) fn refuse(&self, load: Value, denied: &Denied) -> Value {
         if denied.told {
             self.tell(refusal_event(load, &denied.message));
@@ -17,7 +17,7 @@ impl Dispatcher {
         error("AuthenticationError", "Authentication error occurred.")
     }
 
-    /// Answers a caller.
+    /// Answers the request of an admitted caller.
     pub(crate) async fn answer(&self, load: Value, caller: &Principal) -> Result<Value, Fault> {
         let mut request = PublishRequest::parse(load)?;
         let name = caller.name();

@@ -106,7 +106,7 @@ impl Dispatcher {
         Ok(Ok(Published { jid, minions: matched, missing }))
     }
 
-    /// The minions that are meant; nobody, and why, where the target is none.
+    /// Resolves the target to minions; to none, with the error, if it is no target.
     async fn resolve(&self, request: &PublishRequest) -> Result<(Resolved, Option<TargetError>), Fault> {
         match self.targets.parse(request.tgt_type(), request.tgt(), request.delimiter()) {
             Ok(target) => Ok((self.targets.resolve(target).await?, None)),
@@ -117,7 +117,7 @@ impl Dispatcher {
         }
     }
 
-    /// Which of them the job may go to; none if it may not.
+    /// Decides whether the job may go to all of these minions, and whether to others that find themselves meant; none if not.
     async fn permit(&self, request: &PublishRequest, by: &Principal, minions: &[MinionId]) -> Option<Extent> {
         let resolve = |target| self.targets.permitted(target);
         by.may_publish(&request.calls(), minions, resolve).await
@@ -136,7 +136,7 @@ impl Dispatcher {
         self.audit.write(line.put("jid", jid.as_str()).put("minions", minions.len()))
     }
 
-    /// Has it signed and encrypted, to be sent when it is recorded.
+    /// Begins to sign and encrypt the load; it is sent once the job is recorded.
     async fn seal(&self, load: Value, job: &PublishedJob<'_>, minions: &[MinionId]) -> Result<Sealing, Fault> {
         let topics = match job.tgt_type() {
             _ if !self.filters => Topics::Everyone,
@@ -159,7 +159,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Tells the bus of it.
+    /// Fires the events of a new job.
     fn announce(
         &self,
         request: &PublishRequest,

@@ -79,7 +79,7 @@ impl Returns {
         }
     }
 
-    /// What is to be done with it, by its job; or why it is refused.
+    /// Decides by its job what is done with it, or why it is refused.
     async fn course(&self, id: &MinionId, ret: &mut ReturnLoad) -> Result<Result<Course, &'static str>, StoreError> {
         let jid = match ret.jid() {
             Ok(ReturnJid::Job(jid)) => jid.clone(),
