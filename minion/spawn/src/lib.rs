@@ -238,6 +238,9 @@ impl Running {
     }
 
     /// Waits until only detached processes are left.
+    ///
+    /// # Errors
+    /// When the supervisor cannot be waited for.
     pub fn finish(mut self) -> io::Result<()> {
         self.supervisor.wait().map(drop)
     }

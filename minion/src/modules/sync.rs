@@ -10,6 +10,7 @@ use brine_sandbox::{Installed, ModuleName};
 use tracing::{info, warn};
 
 use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
+use crate::fileclient::FileClient;
 use crate::runtime::Runtime;
 
 /// Upper bound on the modules of one environment: more than Salt has.
@@ -43,20 +44,8 @@ impl Modules {
         if saltenvs.is_empty() {
             saltenvs.push(self.saltenv.clone());
         }
-        // All lists come first: if one fails, nothing is changed. If two environments have a module, the later one counts.
-        let mut wanted: BTreeMap<ModuleName, &Saltenv> = BTreeMap::new();
-        let mut empty: Vec<&Saltenv> = Vec::new();
-        for saltenv in &saltenvs {
-            let files = client.list(saltenv, FOLDER).await.map_err(|e| e.to_string())?;
-            let names: Vec<ModuleName> = files.iter().filter_map(module_name).collect();
-            if names.len() > MAX_MODULES {
-                return Err(format!("{saltenv} has {} modules, more than the {MAX_MODULES} there may be", names.len()));
-            }
-            if names.is_empty() {
-                empty.push(saltenv);
-            }
-            wanted.extend(names.into_iter().map(|name| (name, saltenv)));
-        }
+        // All lists come first: if one fails, nothing is changed.
+        let Listed { wanted, empty } = list_modules(client, &saltenvs).await?;
         let (mut changed, mut refused) = (Vec::new(), Vec::new());
         // A held module was fetched and waits for the owner. A module that could not be fetched makes the sync fail.
         let mut failed = false;
@@ -137,6 +126,30 @@ impl Modules {
         });
         gone
     }
+}
+
+/// The modules that the master has in some environments.
+struct Listed<'a> {
+    /// Each module with its environment. If two environments have a module, the later one counts.
+    wanted: BTreeMap<ModuleName, &'a Saltenv>,
+    /// The environments without a module.
+    empty: Vec<&'a Saltenv>,
+}
+
+async fn list_modules<'a>(client: &FileClient, saltenvs: &'a [Saltenv]) -> Result<Listed<'a>, String> {
+    let mut listed = Listed { wanted: BTreeMap::new(), empty: Vec::new() };
+    for saltenv in saltenvs {
+        let files = client.list(saltenv, FOLDER).await.map_err(|e| e.to_string())?;
+        let names: Vec<ModuleName> = files.iter().filter_map(module_name).collect();
+        if names.len() > MAX_MODULES {
+            return Err(format!("{saltenv} has {} modules, more than the {MAX_MODULES} there may be", names.len()));
+        }
+        if names.is_empty() {
+            listed.empty.push(saltenv);
+        }
+        listed.wanted.extend(names.into_iter().map(|name| (name, saltenv)));
+    }
+    Ok(listed)
 }
 
 /// `_modules/hello.wasm` → `hello`. Other files and files in folders below are not modules.
