@@ -18,17 +18,17 @@ mod outcome;
 mod surroundings;
 mod users;
 
-const ANY: fn() -> ProcessGrant = || {
-    let mut grant = ProcessGrant::default();
-    (grant.programs, grant.users, grant.groups) = (Names::Any, Names::Any, Names::Any);
-    (grant.env, grant.cwd) = (Names::Any, Names::Any);
-    grant
+const ANY: fn() -> ProcessGrant = || ProcessGrant {
+    programs: Names::Any,
+    users: Names::Any,
+    groups: Names::Any,
+    env: Names::Any,
+    cwd: Names::Any,
+    ..ProcessGrant::default()
 };
 
 fn only(programs: &[&str]) -> ProcessGrant {
-    let mut grant = ProcessGrant::default();
-    grant.programs = names(programs);
-    grant
+    ProcessGrant { programs: names(programs), ..ProcessGrant::default() }
 }
 
 fn names(names: &[&str]) -> Names {
