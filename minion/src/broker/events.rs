@@ -59,7 +59,7 @@ impl Teller {
         if data.entries().is_none() {
             return Err(HostError::Failed("an event's data is a dict".to_owned()));
         }
-        fired(tag.as_str(), self.tell(caller, event(caller, tag.as_str(), data)).await?)
+        fired(tag.as_str(), &self.tell(caller, event(caller, tag.as_str(), data)).await?)
     }
 
     /// Fires the next of a job's events of progress.
@@ -72,7 +72,7 @@ impl Teller {
             )));
         };
         let tag = format!("salt/job/{}/prog/{}/{number}", caller.job.jid, caller.job.minion_id);
-        fired(&tag, self.send(channel, event(caller, &tag, data)).await?)
+        fired(&tag, &self.send(channel, event(caller, &tag, data)).await?)
     }
 
     /// Sends a load when it is its turn and the job is not too fast.
@@ -109,7 +109,7 @@ fn event(caller: &Caller, tag: &str, data: Value) -> Value {
 }
 
 /// Salt's masters answer nil whatever became of an event; Brine's say when they did not take it.
-fn fired(tag: &str, answer: Value) -> Result<Value, HostError> {
+fn fired(tag: &str, answer: &Value) -> Result<Value, HostError> {
     match answer {
         Value::Boolean(false) => Err(HostError::Failed(format!("the master refused the event {tag}"))),
         _ => Ok(Value::from(true)),

@@ -25,9 +25,7 @@ const ANY: fn() -> ProcessGrant = || {
 };
 
 fn only(programs: &[&str]) -> ProcessGrant {
-    let mut grant = ProcessGrant::default();
-    grant.programs = names(programs);
-    grant
+    ProcessGrant { programs: names(programs), ..ProcessGrant::default() }
 }
 
 fn names(names: &[&str]) -> Names {
