@@ -9,7 +9,7 @@ use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 
 /// One of this module that was granted these directories, and what was said of them.
-pub fn guest(module: &str, limits: Limits, granted: &[Directory]) -> (Guest, Vec<String>) {
+pub(crate) fn guest(module: &str, limits: Limits, granted: &[Directory]) -> (Guest, Vec<String>) {
     let mut run = Run {
         call: 1,
         module: Sha256Hex::from([0; 32]),
@@ -28,6 +28,6 @@ pub fn guest(module: &str, limits: Limits, granted: &[Directory]) -> (Guest, Vec
 }
 
 /// The same one, for one more call.
-pub fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
+pub(crate) fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
     Resource::new_borrow(fd.rep())
 }
