@@ -319,11 +319,13 @@ impl Jobs {
         let expect = request.history.expect(request.function);
         let max_running = self.admit_to_module(&mut table, request, true)?;
         let (number, end) = enter(&mut table, request, expect, max_running, Some(root));
-        let leases = match table.calls.get(&number) {
-            Some(call) => places::leases(&table, call, expect.small, !table.growing.is_empty()),
-            None => [None, None],
+        let (leases, short) = match table.calls.get(&number) {
+            Some(call) => (
+                places::leases(&table, call, expect.small, !table.growing.is_empty()),
+                expect.pace == Pace::Short && places::has_few(&table, call, table.memory.left()),
+            ),
+            None => ([None, None], false),
         };
-        let short = expect.pace == Pace::Short;
         let Some(lease) = leases.into_iter().flatten().find(|lease| table.memory.lend(*lease, short)) else {
             take_out(&mut table, number);
             return Err(self.no_memory());

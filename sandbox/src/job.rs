@@ -277,7 +277,11 @@ impl Runner<'_> {
             self.trim.handled(running.brought.saturating_add(led_to));
             return match end {
                 Ok(Ok(CallEnd::Done(outcome, own))) => {
-                    call.entry.history.ended(call.number, &own);
+                    let history = &call.entry.history;
+                    match place.end.is_told() {
+                        true => history.cut_off(call.number, &own),
+                        false => history.ended(call.number, &own),
+                    }
                     judge(call, outcome, place.leave(own))
                 }
                 Ok(Ok(CallEnd::NotBegun(_))) if attempt < ATTEMPTS => {

@@ -158,7 +158,8 @@ fn kill_one(process: &Process, root: c_int) -> Option<c_int> {
 /// Kills a whole group at once, so that none of it forks meanwhile. A session that a program made has only processes that the program
 /// started.
 fn kill_group(group: c_int, session: c_int) {
-    let own = rustix::process::getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
+    // SAFETY: touches no memory. Not `rustix`'s: the session of a process in a container may be 0, which is no `Pid`.
+    let own = unsafe { libc::getsid(0) };
     if group > 1 && session != own {
         // SAFETY: touches no memory.
         unsafe { libc::kill(-group, libc::SIGKILL) };
@@ -227,7 +228,8 @@ fn look(pid: c_int) -> Option<(c_int, c_int, c_int)> {
     parse(bytes.get(..read)?)
 }
 
-/// Parses `pid (name) state ppid pgrp session …`; the name may have any characters.
+/// Parses `pid (name) state ppid pgrp session …`; the name may have any characters. A parent, group or session outside of the PID
+/// namespace is 0: that is what a container's processes have.
 fn parse(stat: &[u8]) -> Option<(c_int, c_int, c_int)> {
     let name = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = stat.get(name + 1..)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty()).skip(1);
@@ -235,7 +237,7 @@ fn parse(stat: &[u8]) -> Option<(c_int, c_int, c_int)> {
     Some((next()?, next()?, next()?))
 }
 
-/// A number above 0.
+/// A number of digits alone.
 fn number(text: &[u8]) -> Option<c_int> {
     let mut number: c_int = 0;
     for byte in text {
@@ -244,7 +246,7 @@ fn number(text: &[u8]) -> Option<c_int> {
             _ => return None,
         }
     }
-    (number > 0).then_some(number)
+    (!text.is_empty()).then_some(number)
 }
 
 /// The number as text.
@@ -282,7 +284,9 @@ mod tests {
             (b"9 (\xff\xfe\n) R 1 8 7 0", Some((1, 8, 7))),
             (b"9 (S 2 2 2) S 1 8 7 0", Some((1, 8, 7))),
             (b"9 (sleep) S 1 -1 -1 0", None),
-            (b"9 (kthreadd) S 0 0 0 0", None),
+            (b"2 (kthreadd) S 0 0 0 0 -1", Some((0, 0, 0))),
+            (b"9 (in a container) S 1 0 0 0 -1", Some((1, 0, 0))),
+            (b"9 (sleep) S 1 8 ", None),
             (b"9 (sleep) S 1 8", None),
             (b"9 (sleep", None),
             (b"", None),

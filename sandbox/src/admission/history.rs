@@ -71,12 +71,20 @@ impl History {
         Expect { pace, small }
     }
 
-    /// A call has ended, which used so much.
+    /// A call was ended from outside, having used so much: if it was not long by then, it might have been.
+    pub(crate) fn cut_off(&self, function: usize, usage: &Usage) {
+        if let Some(record) = self.0.get(function) {
+            if !is_short(usage) {
+                mark(&record.long, false);
+            }
+            mark(&record.large, usage.memory_peak <= SMALL);
+        }
+    }
+
+    /// A call has ended by itself, having used so much.
     pub(crate) fn ended(&self, function: usize, usage: &Usage) {
         let Some(record) = self.0.get(function) else { return };
-        let short =
-            u128::from(usage.cpu_us) < SHORT_CPU.as_micros() && u128::from(usage.wall_us) < SHORT_WALL.as_micros();
-        mark(&record.long, short);
+        mark(&record.long, is_short(usage));
         mark(&record.large, usage.memory_peak <= SMALL);
     }
 
@@ -86,6 +94,10 @@ impl History {
             mark(&record.long, false);
         }
     }
+}
+
+fn is_short(usage: &Usage) -> bool {
+    u128::from(usage.cpu_us) < SHORT_CPU.as_micros() && u128::from(usage.wall_us) < SHORT_WALL.as_micros()
 }
 
 /// What was there is known; two that end at the same moment may count as one.
@@ -106,6 +118,18 @@ fn mark(marks: &AtomicU8, good: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_cut_off_was_not_short() {
+        let history = History::new(1);
+        history.cut_off(0, &Usage::default());
+        assert_eq!(history.expect(0), Expect { pace: Pace::Unknown, small: Some(true) });
+        history.cut_off(0, &Usage { wall_us: 2_000_000, memory_peak: SMALL + 1, ..Usage::default() });
+        assert_eq!(history.expect(0).pace, Pace::Long);
+        history.cut_off(0, &Usage::default());
+        assert_eq!(history.expect(0).pace, Pace::Long);
+        history.cut_off(1, &Usage::default());
+    }
 
     #[test]
     fn what_was_long_has_to_be_short_more_often() {

@@ -76,6 +76,11 @@ impl Memory {
         after <= self.all && (small <= most || lent == 0)
     }
 
+    /// Small leases that calls which are expected to be short can still have.
+    pub(super) fn left(&self) -> usize {
+        ((self.all / MAX_SMALL).saturating_sub(self.small) / pages(SMALL)) as usize
+    }
+
     /// Lends it, if there is room.
     pub(super) fn lend(&mut self, lease: Lease, short: bool) -> bool {
         self.change(Lease::NONE, lease, short)

@@ -4,6 +4,8 @@
 //!   another server) does not hold it; up to `max_waiting` such jobs are there beside.
 //! - The last of the turns are for who has few: a module, or all that one asked for, takes one only while it holds less than
 //!   [`SHARE`] times what would be left.
+//! - Places beyond all these, and the last of the memory for small calls, are for calls that are expected to be short; a module gets one only
+//!   while it runs fewer calls than there are left, so that one whose calls turn out to hang leaves as many to others.
 //! - A *quick place* is for a call that has to wait for a turn otherwise, and is expected to be short: those before it were, or it is
 //!   unknown and nothing else of its module runs. What is not over after a [`MOMENT`] counts as any other from
 //!   then on and its place is free again, so that who lies about it delays others by no more than that.
@@ -80,7 +82,7 @@ impl Jobs {
             let full = table.turns >= self.bounds.max_running && table.quick >= QUICK && table.reserved >= RESERVED;
             return (if full { Look::None } else { Look::NotTheseOnes }, None);
         };
-        let short = expect.pace == Pace::Short;
+        let short = expect.pace == Pace::Short && has_few(table, call, table.memory.left());
         let (leases, reserved) = (leases(table, call, expect.small, seen.memory), call.reserved);
         let lent = leases.into_iter().flatten().find(|lease| table.memory.lend(*lease, short));
         // Those few are the package's own, and small.
@@ -101,8 +103,15 @@ impl Jobs {
             Pace::Unknown => is_alone(table, call),
             Pace::Long => false,
         };
-        let beyond = if is_let_by { BEYOND } else { 0 };
-        let room = table.live < turns.saturating_add(self.bounds.max_waiting).saturating_add(beyond);
+        let inside = turns.saturating_add(self.bounds.max_waiting);
+        let left = inside.saturating_add(BEYOND).saturating_sub(table.live);
+        let room = table.live < inside
+            || match pace {
+                Pace::Short => has_few(table, call, left),
+                // However many are new, those that are known to be short find room.
+                Pace::Unknown => is_let_by && left > BEYOND / 2,
+                Pace::Long => false,
+            };
         // However many short ones come, the others' turns are not for them.
         let leaves_turns = pace == Pace::Short && table.queue.len() > 0;
         if room && table.turns < turns && !leaves_turns && self.is_fair(table, call) {
@@ -137,6 +146,12 @@ fn leaves_quick(table: &Table, call: &Call) -> bool {
     let quick = |other: &&Call| matches!(&other.state, State::Live(live) if live.lane == Lane::Quick);
     let held = table.calls.values().filter(quick).filter(|other| other.name == call.name).count();
     held < QUICK - table.quick
+}
+
+/// Whether fewer calls of its module run than so many.
+pub(super) fn has_few(table: &Table, call: &Call, most: usize) -> bool {
+    let live = |other: &&Call| matches!(other.state, State::Live(_)) && other.name == call.name;
+    table.live < most || table.calls.values().filter(live).take(most).count() < most
 }
 
 /// Whether nothing else of its module runs.

@@ -262,6 +262,29 @@ fn who_lies_about_being_short_is_found_out() {
     drop(others);
 }
 
+/// Those that were short until now, all hang, and only wait: they leave places and memory to a short one all the same.
+#[test]
+fn who_was_short_and_hangs_leaves_room_for_short_ones() {
+    for memory in [1 << 30, 1 << 40] {
+        let jobs = Jobs::new(Bounds { max_running: 16, max_waiting: 256, max_queued: 1_000, memory });
+        let liars = [0, 1, 2, 3].map(|n| short("1", &format!("liar{n}")));
+        let crowd = liars.iter().flat_map(|liar| [liar; 500]);
+        fn request(fun: &Fun) -> Request<'_> {
+            Request { memory: 64 * MIB, ..fun.request() }
+        }
+        let mut places: Vec<_> = crowd.filter_map(|liar| jobs.admit(&request(liar)).ok()).collect();
+        for _ in 0..100 {
+            later(&jobs, PULSE);
+            let live: Vec<_> = jobs.table().calls.keys().map(|number| (*number, true)).collect();
+            jobs.looked(&live, &[]);
+            begun(&mut places);
+            let mut ping = jobs.admit(&request(&short("2", "test"))).unwrap();
+            assert!(begins(&mut ping), "{memory}: {:?}", held(&jobs));
+        }
+        assert!(held(&jobs)[3] <= 16 + 256 + BEYOND);
+    }
+}
+
 /// One module, or one who asks, does not get the last turns; and those who wait take turns.
 #[test]
 fn turns_are_shared_by_module_and_by_who_asked() {

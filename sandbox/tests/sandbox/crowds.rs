@@ -107,9 +107,9 @@ async fn jobs_that_sleep_hold_no_turn() {
     assert_eq!(call(&sandbox, "naps.number").await.value, Value::from(5));
     assert!(began.elapsed() < QUICK, "{:?}", began.elapsed());
     naps.beside("jobs that sleep", &sandbox).await;
-    // Sixty naps and sixteen turns take as long as one.
+    // Forty-five naps and sixteen turns take as long as one, not as three.
     let began = Instant::now();
-    let naps = crowd(&sandbox, 60, |_| nap(3));
+    let naps = crowd(&sandbox, 45, |_| nap(3));
     for outcome in within("their ends", join_all(naps.0)).await {
         assert!(outcome.unwrap().success);
     }
