@@ -42,7 +42,7 @@ fn run(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
         return background::start(line.get(1..).unwrap_or_default());
     }
     // While this is root still, if it is.
-    let open_files = limits::raise_open_files(&config);
+    let open_files = limits::raise_open_files(&config)?;
     let mut given = Vec::new();
     if let Some(other) = user::other("salt-master", &opts.user, args.user.is_some())? {
         let files = settings::files(&config, &opts);

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::{ProcessError, reload, trust};
-use brine_protocol::config::{Config, Role};
+use brine_protocol::config::{Config, Role, settings};
 use brine_protocol::exit;
 
-use crate::{MasterOpts, Server, live};
+use crate::{MasterOpts, Server};
 
 /// Reads and checks the configuration.
 ///
@@ -28,7 +28,7 @@ pub fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessError> {
 
 /// The single files that the master's user has to be able to write, in folders that are not its own.
 pub fn files(config: &Config, opts: &MasterOpts) -> Vec<PathBuf> {
-    let log = config.get_path("log_file").ok().filter(|path| !path.to_string_lossy().contains("://"));
+    let log = config.get(settings::LOG_FILE).ok().filter(|path| !path.to_string_lossy().contains("://"));
     log.into_iter().chain([opts.pidfile.clone()]).chain(opts.audit.path.clone()).collect()
 }
 
@@ -43,11 +43,11 @@ pub fn reload(args: &DaemonArgs, before: Config, server: &Server) -> Config {
         if let Err(error) = server.reopen_audit_log() {
             tracing::error!("the audit log cannot be opened anew, it goes on into the file that was open: {error}");
         }
-        Ok((config, opts))
+        Ok(config)
     });
     match taken {
-        Ok((config, opts)) => {
-            reload::report(&before, &config, &live::settings(&opts));
+        Ok(config) => {
+            reload::report(&before, &config);
             config
         }
         Err(why) => {

@@ -11,6 +11,7 @@ use brine_daemon::pidfile::PidFile;
 use brine_daemon::profile::{self, Timings};
 use brine_daemon::signals::{Signals, Told};
 use brine_daemon::{ProcessError, background, limits, reload, service, user};
+use brine_protocol::config::settings;
 use brine_protocol::{commandline, exit};
 use clap::{CommandFactory as _, Parser};
 use tokio::sync::Semaphore;
@@ -22,19 +23,6 @@ use crate::minion::{Control, Minion, MinionError, package_sandbox, sandbox_setti
 
 /// Two threads: the daemon waits for the network nearly all the time, and a sandbox's work is in other processes.
 const WORKER_THREADS: usize = 2;
-/// The settings that count at once, besides those of logs; of `sandbox` what [`Control::reload`] takes up.
-const LIVE: [&str; 1] = ["sandbox"];
-/// Those of `sandbox` that do not.
-const LATER: [&str; 8] = [
-    "user",
-    "require_second_wall",
-    "executor_idle",
-    "max_running",
-    "max_waiting",
-    "max_queued",
-    "total_memory",
-    "compile",
-];
 
 /// The Salt Minion, receives commands from a remote Salt Master
 #[derive(Debug, Parser)]
@@ -75,10 +63,10 @@ fn start(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
         return background::start(line.get(1..).unwrap_or_default());
     }
     // While this is root still, if it is, and before there is a second thread.
-    let open_files = limits::raise_open_files(&opts.config);
+    let open_files = limits::raise_open_files(&opts.config)?;
     let mut given = Vec::new();
     if let Some(other) = user::other("salt-minion", &opts.user, args.user.is_some())? {
-        let log = opts.config.get_path("log_file").ok().filter(|path| !path.to_string_lossy().contains("://"));
+        let log = opts.config.get(settings::LOG_FILE).ok().filter(|path| !path.to_string_lossy().contains("://"));
         let files: Vec<&Path> = log.as_deref().into_iter().chain([opts.pidfile.as_path()]).collect();
         given = folders::give("salt-minion", &own_folders(&opts), &files, &other)?;
         other.become_it()?;
@@ -188,7 +176,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> O
     };
     // Files of keys may have changed where the configuration has not.
     let modules = control.reload(settings).await;
-    reload::report(&before.config, &opts.config, &LIVE);
+    reload::report(&before.config, &opts.config);
     let names = |names: &[brine_sandbox::ModuleName]| {
         let names: Vec<&str> = names.iter().map(brine_sandbox::ModuleName::as_str).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -198,8 +186,12 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> O
         names(&modules.changed),
         names(&modules.refused)
     );
-    let part = |opts: &MinionOpts, key: &str| opts.config.value(&format!("sandbox:{key}")).cloned();
-    let later: Vec<&str> = LATER.into_iter().filter(|key| part(before, key) != part(&opts, key)).collect();
+    let differs = |name: &str| before.config.value(name) != opts.config.value(name);
+    let later: Vec<&str> = settings::rows()
+        .filter_map(|row| Some((row, row.name.strip_prefix("sandbox:")?)))
+        .filter(|(row, key)| !key.contains(':') && row.minion.is_some_and(|side| !side.live) && differs(row.name))
+        .map(|(_, key)| key)
+        .collect();
     if !later.is_empty() {
         warn!("of sandbox these count from the next start: {}", later.join(", "));
     }

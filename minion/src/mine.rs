@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_protocol::config::settings;
 use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt};
@@ -15,7 +16,7 @@ use crate::connection::Channel;
 use crate::facts::PillarStore;
 use crate::jobs::{Origin, Runner};
 
-const CONFIGURED: &str = "mine_functions";
+const CONFIGURED: &str = settings::MINE_FUNCTIONS.row.name;
 const UPDATE: &str = "mine.update";
 
 /// Fills the mine.

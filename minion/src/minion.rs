@@ -214,12 +214,11 @@ impl Base {
     }
 
     pub(crate) fn runner(&self) -> Runner {
-        let flag = |key: &str| self.opts.config.value(key).is_some_and(brine_protocol::value::ValueExt::truthy);
         Runner {
             id: self.opts.id.clone(),
             runtime: Arc::clone(&self.runtime),
             modules: Arc::clone(&self.modules),
-            test: flag("test"),
+            test: self.opts.jobs.test,
             multifunc_ordered: self.opts.jobs.multifunc_ordered,
         }
     }

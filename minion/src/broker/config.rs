@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use brine_protocol::config::{CONFIG_PUBLIC, Config};
+use brine_protocol::config::{Config, settings};
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{Caller, ConfigOp, HostError, Names};
 
 use super::checked_key;
+
+const CONFIG_PUBLIC: &str = settings::CONFIG_PUBLIC.row.name;
 
 pub(super) fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<Value, HostError> {
     let ConfigOp::Get { key } = op;

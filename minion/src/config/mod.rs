@@ -186,6 +186,8 @@ pub struct JobOpts {
     pub running_max: Option<usize>,
     /// `multifunc_ordered`
     pub multifunc_ordered: bool,
+    /// `test`: functions are told to change nothing.
+    pub test: bool,
     /// `drain_timeout`: how long running jobs may go on after a signal to end, 10 s.
     pub drain: Duration,
 }

@@ -32,16 +32,10 @@ const STUB_BYTES: u64 = 4 * 1024;
 /// How much the spool may hold.
 #[derive(Debug, Clone, Copy)]
 pub struct SpoolLimits {
-    /// Bytes of all files. The default, 256 MiB, is 64 returns of the largest output a job may have.
+    /// Bytes of all files.
     pub max_bytes: u64,
-    /// Files. The default, 10,000, is what a minion collects in a day of a job every nine seconds without its master.
+    /// Files.
     pub max_count: usize,
-}
-
-impl Default for SpoolLimits {
-    fn default() -> Self {
-        Self { max_bytes: 256 * 1024 * 1024, max_count: 10_000 }
-    }
 }
 
 /// Why the spool cannot be used.
@@ -264,6 +258,8 @@ fn shorten(load: &mut Value, size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ROOM: SpoolLimits = SpoolLimits { max_bytes: 256 << 20, max_count: 10_000 };
     use brine_protocol::value::map;
 
     const JID: &str = "20261120134740245008";
@@ -283,13 +279,13 @@ mod tests {
     fn what_is_put_survives_and_keeps_its_order() {
         let (_folder, dir) = folder();
         let path = dir.join("spool");
-        let (spool, found) = Spool::open(&path, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&path, ROOM).unwrap();
         assert!(found.is_empty());
         for text in ["one", "two", "three"] {
             spool.put(JID, &mut load(text)).unwrap();
         }
         drop(spool);
-        let (spool, found) = Spool::open(&path, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&path, ROOM).unwrap();
         let texts: Vec<String> =
             found.iter().map(|e| spool.read(e).unwrap().get_text("return").unwrap().to_owned()).collect();
         assert_eq!(texts, ["one", "two", "three"]);
@@ -308,7 +304,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, dir) = folder();
         let path = dir.join("spool");
-        let (spool, _) = Spool::open(&path, SpoolLimits::default()).unwrap();
+        let (spool, _) = Spool::open(&path, ROOM).unwrap();
         let (entry, _) = spool.put(JID, &mut load("x")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(path.join(&entry.name)).unwrap().permissions().mode() & 0o777, 0o600);
@@ -325,7 +321,7 @@ mod tests {
         fs::write(dir.join(format!("{:020}-{JID}.tmp", 7)), &whole).unwrap();
         fs::write(dir.join(format!("{:020}-{JID}.tmp", 8)), &whole[..whole.len() - 1]).unwrap();
         fs::write(dir.join("notes"), "not ours").unwrap();
-        let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(spool.read(&found[0]).unwrap().get_text("return"), Some("whole"));
         assert!(dir.join("notes").exists());
@@ -335,7 +331,7 @@ mod tests {
     #[test]
     fn a_broken_file_is_removed_when_it_is_read() {
         let (_folder, dir) = folder();
-        let (spool, _) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, _) = Spool::open(&dir, ROOM).unwrap();
         let (entry, _) = spool.put(JID, &mut load("x")).unwrap();
         fs::write(dir.join(&entry.name), b"\xc1garbage").unwrap();
         assert!(spool.read(&entry).is_none());
@@ -346,7 +342,7 @@ mod tests {
     #[test]
     fn only_what_is_still_there_is_synced() {
         let (_folder, dir) = folder();
-        let (spool, _) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, _) = Spool::open(&dir, ROOM).unwrap();
         let (kept, kept_file) = spool.put(JID, &mut load("kept")).unwrap();
         let (gone, gone_file) = spool.put(JID, &mut load("gone")).unwrap();
         spool.remove(&gone);
