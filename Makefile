@@ -17,11 +17,14 @@ SALT_LINE ?= 3008
 INTEROP_LINES ?= 3008 3007 3006
 VENV    := $(TARGET)/venv/salt-$(SALT_LINE)
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
+# What links no wasmtime, with its tests. Cargo unifies the features of a dependency within a selection of packages: with one selection
+# for all tests each crate is compiled once.
+TESTED  := --workspace --exclude brine-engine --exclude brine-executor --exclude brine-compiler
 RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fail-fast)
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint test-executor test-unit test-e2e interop soak bench bench-scale bench-parts bench-guard settings install audit clean
+.PHONY: help setup build modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -31,13 +34,15 @@ setup: ## install what the build needs from Debian's packages
 
 # One cargo call for what links no wasmtime, and one for each of the two programs that do: cargo unifies features
 # within a call, and the executor must not get the compiler's.
-build: setup modules ## build everything
+build: setup modules engines ## build everything
 	cargo build --locked --profile $(PROFILE)
+
+engines: setup
 	cargo build --locked --profile $(PROFILE) -p brine-executor
-	$(if $(HAVE_COMPILER),,cargo build --locked --profile $(PROFILE) -p brine-compiler)
+	cargo build --locked --profile $(PROFILE) -p brine-compiler
 
 modules: setup ## build the standard modules and the examples as components
-	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) tools/build-modules.sh $(MODULES)
+	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc PROFILE=$(PROFILE) SALT_MODULE=$(SALT_MODULE) tools/build-modules.sh $(MODULES)
 
 venv: setup ## install Python Salt, the peer of the interop tests
 	@tools/setup.sh peers || echo "setup: no minisign or PostgreSQL here: the tests that need them do nothing" >&2
@@ -46,36 +51,40 @@ venv: setup ## install Python Salt, the peer of the interop tests
 demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox
 	@BRINE_BIN=$(BIN) BRINE_EXAMPLES=$(TARGET)/examples tools/demo.sh
 
-test: lint test-unit ## all tests
-	$(MAKE) test-e2e HAVE_COMPILER=yes
+test: lint test-executor test-rest ## all tests
 
-lint: setup
+# One pass over all packages: which features they unify to does not matter to clippy.
+lint: setup ## formatting, imports that run one way, and clippy without warnings
 	cargo fmt --all --check
-	cargo clippy --locked --all-targets -- -D warnings
-	cargo clippy --locked --all-targets -p brine-tests -p brine-swarm -- -D warnings
-	cargo clippy --locked --all-targets -p brine-engine -p brine-executor -p brine-compiler -- -D warnings
+	tools/check-imports.py
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 
-# The executor's own tests link a compiler, to make what they run; so they come first, and `build` puts the shipped
-# executor back in its place. In one call with the compiler, so that Cranelift is built once for both.
+docs: setup ## the API documentation, in target/doc, without warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --locked --no-deps
+
+# The executor's own tests link a compiler, to make what they run; the shipped executor takes the tested one's place
+# afterwards. In one call with the compiler, so that Cranelift is built once for both.
 test-executor: setup
 	cargo build --locked --bins --tests -p brine-executor -p brine-compiler
 	$(RUN_TESTS) --locked -p brine-executor -p brine-compiler
-	$(MAKE) build HAVE_COMPILER=yes
+	cargo build --locked -p brine-executor
 	tools/check-executor.sh $(BIN)
 
-test-unit: test-executor venv ## unit and integration tests of each crate
-	$(RUN_TESTS) --locked
+# All else: crates, across processes, interop with the newest Python Salt.
+test-rest: programs venv
+	$(RUN_TESTS) --locked $(TESTED)
 	tools/check-modules.sh $(MODULES)
 
-test-e2e: build venv ## across processes: end to end, and interop with Python Salt
-	$(RUN_TESTS) --locked -p brine-tests -p brine-swarm
+programs: setup
+	cargo build --locked --bins --tests $(TESTED)
+	$(MAKE) modules SALT_MODULE=$(BIN)/salt-module
 
 # `make test` runs the same against the newest line only.
-interop: build ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
+interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as masters, minions and clients
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
-	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked -p brine-tests --test interop || exit 1; \
+	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked $(TESTED) --test interop || exit 1; \
 	done
 
 # The short form of the same test is in `make test`.
@@ -97,7 +106,7 @@ bench-guard: setup ## count the instructions of hot paths; RECORD=yes writes the
 	$(TARGET)/release/brine-guard $(if $(RECORD),--record)
 
 bench-scale: ## measure a master with 100, 1,000 and 10,000 simulated minions (docs/scale.md); the first time makes their keys
-	cargo build --locked --release -p brine-master -p brine-client -p brine-swarm
+	cargo build --locked --release -p brine-master -p brine-cli -p brine-swarm
 	BRINE_BIN=$(TARGET)/release tools/bench-scale.sh
 
 settings: ## write docs/settings.md, pkg/master and pkg/minion from the table of settings

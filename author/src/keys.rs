@@ -84,7 +84,7 @@ pub(crate) fn secret(path: &Path, password: &Password) -> Result<SecretKey, Fail
     let mode = std::fs::metadata(path).map(|metadata| metadata.permissions().mode()).unwrap_or_default();
     if mode & 0o077 != 0 {
         let path = path.display();
-        brine_protocol::commandline::output::stderr(&format!(
+        brine_cli::print::stderr(&format!(
             "salt-module: warning: others may read {path} (mode {:o}): chmod 600 {path}",
             mode & 0o777
         ));

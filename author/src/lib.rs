@@ -16,7 +16,7 @@
 
 /// Prints a line for people: what a module says of itself is shown as it is, and drives no terminal.
 macro_rules! say {
-    ($($what:tt)*) => { brine_protocol::commandline::output::stdout(&format!($($what)*)) };
+    ($($what:tt)*) => { brine_cli::print::stdout(&format!($($what)*)) };
 }
 
 mod asks;
@@ -42,7 +42,7 @@ mod wit;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use brine_protocol::commandline;
+use brine_cli::{commandline, print};
 use clap::{CommandFactory as _, Parser};
 
 use cli::{Command, Options};
@@ -50,7 +50,7 @@ use failure::Failure;
 
 /// Runs the program.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
-    commandline::answer(&Options::command(), &[]);
+    commandline::complete_or_document(&Options::command(), &[]);
     let options = match Options::try_parse_from(args) {
         Ok(options) => options,
         Err(error) => {
@@ -60,7 +60,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run(options.command) {
         Ok(code) => code,
         Err(failure) => {
-            commandline::output::stderr(&format!("salt-module: {failure}"));
+            print::stderr(&format!("salt-module: {failure}"));
             ExitCode::from(failure.code)
         }
     }

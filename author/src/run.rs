@@ -6,12 +6,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use brine_cli::commandline::user_cache;
+use brine_cli::output::{self, Outputter, Style};
 use brine_minion::config::MinionOpts;
-use brine_minion::minion::{Called, Local, sandbox_of};
+use brine_minion::minion::{Local, sandbox_with};
 use brine_protocol::args::parse_input;
-use brine_protocol::commandline::user_cache;
 use brine_protocol::config::{Config, Role};
-use brine_protocol::output::{self, Outputter, Style};
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::{Capability, ModuleName, Settings, Sha256Hex, Subject};
 use sha2::{Digest, Sha256};
@@ -64,7 +64,7 @@ fn function(options: &Run, name: &ModuleName) -> Result<String, Failure> {
 }
 
 fn log(level: &str) -> Result<(), Failure> {
-    brine_protocol::logging::init(level, None).map_err(|why| Failure::usage(format!("--log-level: {why}")))
+    brine_cli::logging::init(level, None).map_err(|why| Failure::usage(format!("--log-level: {why}")))
 }
 
 /// What there is to call.
@@ -164,7 +164,7 @@ async fn prepare(
         other => Failure::new(failure::UNAVAILABLE, other.to_string()),
     };
     let compiler = package.compiler.clone();
-    let make = sandbox_of(package, &opts, None).map_err(misuse)?;
+    let make = sandbox_with(package, &opts, None).map_err(misuse)?;
     // Before it is compiled, which can take long.
     let settings = Settings::load(&opts.sandbox, dir).map_err(|error| misuse(error.into()))?;
     let examined = brine_sandbox::examine(compiler, settings.compile, wasm, false).await;
@@ -201,12 +201,13 @@ async fn call(
         // From here on: what the call does is of interest, not how its host came to be.
         log("info")?;
     }
-    let Called { outcome, ran, usage } = local.call(fun, parse_input(&options.arguments)).await;
+    let called = local.call(fun, parse_input(&options.arguments)).await;
     if options.usage {
-        let shown = output::render("nested", &map([("usage", usage)]), &Style::default());
-        brine_protocol::commandline::output::stderr(shown.trim_end());
+        let shown = output::render("nested", &map([("usage", called.usage())]), &Style::default());
+        brine_cli::print::stderr(shown.trim_end());
     }
-    if !ran && outcome.value.text().is_some() {
+    let outcome = &called.outcome;
+    if !called.ran && outcome.value.text().is_some() {
         let said = with_hint(&outcome.value.python_str(), grants);
         return Err(Failure::failed(format!("error running {fun}: {said}")));
     }

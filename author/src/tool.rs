@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use brine_protocol::commandline::user_cache;
+use brine_cli::commandline::user_cache;
 
 use crate::failure::Failure;
 
@@ -126,10 +126,7 @@ pub(crate) fn installed(
     if ready.exists() && dir.is_dir() {
         return Ok(dir);
     }
-    brine_protocol::commandline::output::stderr(&format!(
-        "salt-module: installing {name} {version} ({size}) into {}",
-        dir.display()
-    ));
+    brine_cli::print::stderr(&format!("salt-module: installing {name} {version} ({size}) into {}", dir.display()));
     if dir.exists() {
         std::fs::remove_dir_all(&dir).map_err(|error| Failure::unwritable(&dir, error))?;
     }

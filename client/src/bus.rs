@@ -15,10 +15,10 @@ use crate::ClientError;
 const RECONNECT: Duration = Duration::from_millis(200);
 
 /// The event by which the master's bus tells a subscriber that it was too slow, in the place of what it lost.
-pub(crate) const LOST: &str = "brine/events/lost";
+pub const LOST: &str = "brine/events/lost";
 
 /// The bus. Events of no interest are dropped by their tag, before their data is decoded.
-pub(crate) struct Bus {
+pub struct Bus {
     path: PathBuf,
     stream: Option<UnixStream>,
     decoder: FrameDecoder,
@@ -26,7 +26,10 @@ pub(crate) struct Bus {
 
 impl Bus {
     /// Connects; everything that is fired from then on is received.
-    pub(crate) async fn connect(path: PathBuf) -> Result<Self, ClientError> {
+    ///
+    /// # Errors
+    /// When no master listens there, or this user may not.
+    pub async fn connect(path: PathBuf) -> Result<Self, ClientError> {
         match UnixStream::connect(&path).await {
             Ok(stream) => Ok(Self { path, stream: Some(stream), decoder: FrameDecoder::default() }),
             Err(source) if source.kind() == ErrorKind::PermissionDenied => Err(ClientError::NotPermitted(path)),
@@ -34,8 +37,8 @@ impl Bus {
         }
     }
 
-    /// Whether a master is there, which the bus tells at once while a refused TCP connection is only retried. Who may not
-    /// listen may still publish.
+    /// Checks that a master runs. The bus tells at once, while a refused TCP connection is only retried. A user that may not
+    /// listen to the bus may still publish.
     pub(crate) async fn probe(path: PathBuf) -> Result<(), ClientError> {
         match Self::connect(path).await {
             Err(ClientError::NotPermitted(_)) => Ok(()),
@@ -45,7 +48,7 @@ impl Bus {
 
     /// The next event that is `wanted`; none if the master closed the bus (the next call waits for it to come back).
     /// An event that does not decode is left out: the bus carries what minions send. Cancel-safe.
-    pub(crate) async fn next(&mut self, wanted: impl Fn(&str) -> bool) -> Option<Event> {
+    pub async fn next(&mut self, wanted: impl Fn(&str) -> bool) -> Option<Event> {
         loop {
             let Some(stream) = &mut self.stream else {
                 tokio::time::sleep(RECONNECT).await;

@@ -242,7 +242,7 @@ mod tests {
 
     use super::*;
 
-    const GOLDEN: &str = include_str!("../tests/salt_key.json");
+    const GOLDEN: &str = include_str!("../../cli/tests/salt_key.json");
 
     fn pem(which: usize) -> String {
         let golden: serde_json::Value = serde_json::from_str(GOLDEN).unwrap();

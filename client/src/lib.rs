@@ -1,29 +1,42 @@
-//! What an operator's side needs: [`LocalClient`] and [`RunnerClient`] to a master on the same host, its key store, and
-//! the commands `salt`, `salt-cp`, `salt-key` and `salt-run` made of them.
+//! Clients of a master on the same host: [`LocalClient`], [`RunnerClient`] and [`WheelClient`], and its key store.
 //!
 //! * [`opts`]: what the clients take from the master's configuration
 //! * [`local`]: publish a job and receive its returns (PROTOCOL.md §7.2, §9.4)
 //! * [`runner`]: run a runner in the master (§7.3)
 //! * [`wheel`]: call a function of its wheel (§7.3)
 //! * [`keys`]: the accepted, pending, rejected and denied keys in `pki_dir` (§3.6)
-//! * [`cli`]: the commands; the binaries only call them
+//! * [`login`]: log-ins and tokens · [`bus`]: the event bus
 //!
 //! A client subscribes to the event bus before it asks the master for anything, so that no return is missed.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use brine_client::{ClientOpts, Job, LocalClient};
+//! use brine_protocol::config::{Config, Role};
+//!
+//! let config = Config::load(Path::new("/etc/salt/master"), Role::Master)?;
+//! let client = LocalClient::new(ClientOpts::new(&config)?);
+//! for (id, pong) in client.cmd(&Job::new("web*", "test.ping", Vec::new())).await? {
+//!     println!("{id}: {pong}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod bus;
-pub mod cli;
+pub mod bus;
 mod error;
 pub mod keys;
 pub mod local;
 mod local_key;
-mod login;
+pub mod login;
 pub mod opts;
 mod presence;
 mod request;
 pub mod runner;
-mod user;
+pub mod user;
 pub mod wheel;
 
 pub use error::ClientError;

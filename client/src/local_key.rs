@@ -1,4 +1,4 @@
-//! The master's key for clients on its host: `cachedir/.<user>_key` (§7.1). Who can read it may command the master.
+//! The master's key for clients on its host: `cachedir/.<user>_key` (§7.1). Any user that can read it may command the master.
 
 use brine_protocol::secret::Secret;
 
@@ -39,8 +39,8 @@ impl LocalKey {
         }
     }
 
-    /// The key of a caller who is known by this; whoever has logged in needs none.
-    pub(crate) fn of(log_in: &LogIn, opts: &ClientOpts) -> Self {
+    /// The key that goes with this log-in: none for a token or a password.
+    pub(crate) fn for_log_in(log_in: &LogIn, opts: &ClientOpts) -> Self {
         match log_in {
             LogIn::Key => Self::read(opts),
             LogIn::Token(_) | LogIn::External { .. } => Self { key: Secret::new(String::new()), problem: None },

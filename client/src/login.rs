@@ -1,4 +1,4 @@
-//! Who a client says it is: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
+//! How a client proves its identity: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
 //! stands for those (PROTOCOL.md §7.2).
 
 use std::path::{Path, PathBuf};
@@ -51,12 +51,15 @@ impl LogIn {
 }
 
 /// Whether this user can read the master's key, which then counts.
-pub(crate) fn has_key(opts: &ClientOpts) -> bool {
+pub fn has_key(opts: &ClientOpts) -> bool {
     LocalKey::read(opts).problem.is_none()
 }
 
 /// Asks the master for a token.
-pub(crate) async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secret<String>, ClientError> {
+///
+/// # Errors
+/// When the master refuses the log-in or cannot be reached.
+pub async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secret<String>, ClientError> {
     let load = map(std::iter::once(("cmd", Value::from("mk_token"))).chain(log_in.fields()));
     let reply = request::clear(opts, load, MAKE, None).await?;
     let token = reply.get_text("token").filter(|token| !token.is_empty());
@@ -64,7 +67,7 @@ pub(crate) async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secr
 }
 
 /// Where a user's token is kept: the option `token_file`, or `salt_token` in `~/.config/salt` (where that is a folder) or `~`.
-pub(crate) fn token_file(config: &Config) -> PathBuf {
+pub fn token_file(config: &Config) -> PathBuf {
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     if let Some(file) = config.find(settings::TOKEN_FILE).ok().flatten() {
         return file.strip_prefix("~/").map_or_else(|| PathBuf::from(&file), |below| home.join(below));
@@ -75,7 +78,7 @@ pub(crate) fn token_file(config: &Config) -> PathBuf {
 }
 
 /// The token that was saved, if it can still be good.
-pub(crate) fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
+pub fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
     let written = file.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
     let expire = config.get(settings::TOKEN_EXPIRE).ok()?;
     if SystemTime::now().duration_since(written).is_ok_and(|age| age > expire) {
@@ -87,7 +90,10 @@ pub(crate) fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>
 }
 
 /// Keeps a token for this user alone.
-pub(crate) fn save_token(file: &Path, token: &Secret<String>) -> std::io::Result<()> {
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn save_token(file: &Path, token: &Secret<String>) -> std::io::Result<()> {
     keys::write_file(file, token.expose().as_bytes(), 0o600)
 }
 

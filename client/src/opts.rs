@@ -23,13 +23,13 @@ pub struct ClientOpts {
     pub interface: String,
     /// The port of requests.
     pub ret_port: u16,
-    /// The port of publications; who is connected to it is present.
+    /// The port of publications. A minion that is connected to it is present.
     pub publish_port: u16,
     /// The user that the master runs as.
     pub master_user: String,
-    /// Who runs this command, as Salt names it (`root`, `sudo_alice`).
+    /// The user that runs this command, as Salt names it (`root`, `sudo_alice`).
     pub user: String,
-    /// How long to wait for returns before asking who still runs the job.
+    /// How long to wait for returns before asking which minions still run the job.
     pub timeout: Duration,
     /// How long to wait for the answers to that.
     pub gather_job_timeout: Duration,
@@ -52,7 +52,7 @@ impl ClientOpts {
             ret_port: config.get(settings::RET_PORT)?,
             publish_port: config.get(settings::PUBLISH_PORT)?,
             master_user: config.get(settings::USER)?,
-            user: user::specific(),
+            user: user::caller_name(),
             timeout: config.get(settings::TIMEOUT)?,
             gather_job_timeout: config.get(settings::GATHER_JOB_TIMEOUT)?,
             minion_data_cache: config.get(settings::MINION_DATA_CACHE)?,
@@ -84,7 +84,7 @@ impl ClientOpts {
         address.parse().map_err(|error| ClientError::Address { address, reason: format!("{error}") })
     }
 
-    /// The user whose key file is read (§7.1): root and who came by sudo use the key of the master's user.
+    /// The user whose key file is read (§7.1): root and users of sudo use the key of the master's user.
     pub fn key_user(&self) -> &str {
         if self.user == "root" || self.user.starts_with("sudo_") { &self.master_user } else { &self.user }
     }

@@ -1,4 +1,4 @@
-//! Who is connected to the master. It only words a message: "[Not connected]" instead of "[No response]".
+//! Which minions are connected to the master. It only words a message: "[Not connected]" instead of "[No response]".
 
 use std::path::PathBuf;
 

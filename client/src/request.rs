@@ -51,7 +51,7 @@ impl Requests {
         refused(&reply, key_problem).map_or(Ok(reply), Err)
     }
 
-    /// One whose connection is there; others, and those of a runtime that has ended, are forgotten.
+    /// An idle socket with an open connection. Drops the others, and those of a runtime that has ended.
     fn take(&self) -> Option<Requester> {
         let mut idle = self.idle();
         idle.retain(Requester::is_connected);

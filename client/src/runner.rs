@@ -71,9 +71,9 @@ impl RunnerClient {
         Self::logged_in(opts, LogIn::Key)
     }
 
-    /// A client whom the master is to know by this.
+    /// A client with this log-in.
     pub fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
-        let LocalKey { key, problem } = LocalKey::of(&log_in, &opts);
+        let LocalKey { key, problem } = LocalKey::for_log_in(&log_in, &opts);
         Self { opts, log_in, key, key_problem: problem }
     }
 

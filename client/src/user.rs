@@ -1,9 +1,9 @@
-//! Who runs the command, by name: it selects the key file and is told to the master, which checks it.
+//! The name of the user that runs the command. It selects the key file and goes to the master, which checks it.
 
 use std::path::Path;
 
 /// The name of the user with this uid, from /etc/passwd; elsewhere (LDAP) from the environment.
-pub(crate) fn name_of(uid: u32) -> String {
+fn name_of(uid: u32) -> String {
     by_passwd(Path::new("/etc/passwd"), |fields| fields[2].parse() == Ok(uid))
         .map(|fields| fields[0].clone())
         .or_else(|| std::env::var("LOGNAME").or_else(|_| std::env::var("USER")).ok())
@@ -11,7 +11,7 @@ pub(crate) fn name_of(uid: u32) -> String {
 }
 
 /// The uid of the user with this name.
-pub(crate) fn uid_of(name: &str) -> Option<u32> {
+pub fn find_uid(name: &str) -> Option<u32> {
     by_passwd(Path::new("/etc/passwd"), |fields| fields[0] == name)?[2].parse().ok()
 }
 
@@ -24,7 +24,7 @@ fn by_passwd(path: &Path, matches: impl Fn(&[String]) -> bool) -> Option<Vec<Str
 }
 
 /// Salt's name for the caller: the user, or `sudo_<user>` when root came from sudo.
-pub(crate) fn specific() -> String {
+pub(crate) fn caller_name() -> String {
     let user = name_of(rustix::process::geteuid().as_raw());
     match std::env::var("SUDO_USER") {
         Ok(sudo) if user == "root" => format!("sudo_{sudo}"),
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn root_is_root() {
         assert_eq!(name_of(0), "root");
-        assert_eq!(uid_of("root"), Some(0));
-        assert_eq!(uid_of("no such user"), None);
+        assert_eq!(find_uid("root"), Some(0));
+        assert_eq!(find_uid("no such user"), None);
     }
 }

@@ -17,7 +17,7 @@ pub struct WheelClient {
 }
 
 impl WheelClient {
-    /// A client whom the master is to know by a log-in. Nothing is contacted yet.
+    /// A client with this log-in. Nothing is contacted yet.
     pub const fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
         Self { opts, log_in }
     }

@@ -1,10 +1,11 @@
-//! The options of both daemons, with Salt's names and words.
+//! The options of both daemons, with Salt's names.
 
 use std::path::{Path, PathBuf};
 
+use brine_cli::logging::{self, LogArgs};
 use brine_protocol::config::{Config, settings};
+use brine_protocol::exit;
 use brine_protocol::value::Value;
-use brine_protocol::{exit, logging};
 use clap::Args;
 
 use crate::ProcessError;
@@ -15,19 +16,19 @@ const CONFIG_DIR: &str = "/etc/salt";
 /// The options of a daemon.
 #[derive(Debug, Clone, Args)]
 pub struct DaemonArgs {
-    /// Pass in an alternative configuration directory. Default: '/etc/salt'.
+    /// The folder with the configuration. Default: /etc/salt.
     #[arg(short, long, value_name = "CONFIG_DIR")]
     pub config_dir: Option<PathBuf>,
-    /// Run as this user; only root can.
+    /// Run as this user. Only root can change to another user. Default: the setting user.
     #[arg(short, long, value_name = "USER")]
     pub user: Option<String>,
-    /// Run as a daemon: in the background, once it answers.
+    /// Go to the background once the daemon answers.
     #[arg(short, long)]
     pub daemon: bool,
-    /// Specify the location of the pidfile.
+    /// The file that keeps the daemon's process id. Default: the setting pidfile.
     #[arg(long, value_name = "PIDFILE")]
     pub pid_file: Option<PathBuf>,
-    /// Accepted for Salt's sake: the service manager starts a daemon again that ended, nothing here does.
+    /// Changes nothing: a daemon that ended is started again by the service manager alone.
     #[arg(long)]
     pub disable_keepalive: bool,
     /// Set by -d for the process it starts.
@@ -36,22 +37,6 @@ pub struct DaemonArgs {
     /// Logs.
     #[command(flatten)]
     pub log: LogArgs,
-}
-
-/// What is logged where.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Logging Options")]
-pub struct LogArgs {
-    /// Console logging log level. Default: 'warning'. The following log levels are INSECURE and may log sensitive data: all, debug, garbage,
-    /// profile, trace
-    #[arg(short = 'l', long, value_name = "LOG_LEVEL", value_parser = logging::LEVELS, ignore_case = true)]
-    pub log_level: Option<String>,
-    /// Log file path.
-    #[arg(long, value_name = "LOG_FILE")]
-    pub log_file: Option<PathBuf>,
-    /// Logfile logging log level. Default: that of the console.
-    #[arg(long, value_name = "LOG_LEVEL_LOGFILE", value_parser = logging::LEVELS, ignore_case = true)]
-    pub log_file_level: Option<String>,
 }
 
 impl DaemonArgs {

@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn giving_stops_at_links() {
-        let Some(nobody) = user::other("salt-master", "nobody", false).ok().flatten() else { return };
+        let Some(nobody) = user::find_other("salt-master", "nobody", false).ok().flatten() else { return };
         let dir = tempfile::tempdir().unwrap();
         let cache = Folder::new("cachedir", dir.path().join("cache"), 0o750);
         std::fs::create_dir_all(cache.path.join("jobs/a")).unwrap();

@@ -1,7 +1,8 @@
 //! What salt-master and salt-minion have in common as processes on a host. Knows nothing of what either does.
 //!
+//! - [`mod@run`]: start-up, signals and end, for every daemon
 //! - [`args`]: their options, which are the same · [`reload`]: what a changed configuration means to a running one
-//! - [`user`]: becoming another user · [`folders`]: the folders they work in, with owner and mode · [`trust`]: who may write what they read
+//! - [`user`]: becoming another user · [`folders`]: the folders they work in, with owner and mode · [`trust`]: which users may write what they read
 //! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: what systemd is told
 //! - [`profile`]: where the time goes, for SIGUSR2
 
@@ -14,10 +15,13 @@ pub mod limits;
 pub mod pidfile;
 pub mod profile;
 pub mod reload;
+pub mod run;
 pub mod service;
 pub mod signals;
 pub mod trust;
 pub mod user;
+
+pub use run::run;
 
 /// The process cannot become what it was asked to be: one line, and the code to end with.
 #[derive(Debug, thiserror::Error)]

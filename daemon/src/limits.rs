@@ -48,7 +48,7 @@ enum Tight {
 }
 
 /// Salt's measure: the keys should be fewer than a quarter of the files.
-fn tight(accepted: u64, files: u64) -> Option<Tight> {
+fn rate(accepted: u64, files: u64) -> Option<Tight> {
     let times = |n: u64| accepted.saturating_mul(n);
     if times(4) <= files {
         None
@@ -62,14 +62,14 @@ fn tight(accepted: u64, files: u64) -> Option<Tight> {
 }
 
 impl OpenFiles {
-    /// Says so where there are fewer than `max_open_files`.
-    pub fn say(self) {
-        if let Some(line) = self.line() {
+    /// Warns if there are fewer than `max_open_files`.
+    pub fn warn_if_few(self) {
+        if let Some(line) = self.warning() {
             tracing::warn!("{line}");
         }
     }
 
-    fn line(self) -> Option<String> {
+    fn warning(self) -> Option<String> {
         let (have, wanted) = (self.limit.filter(|have| *have < self.wanted)?, self.wanted);
         Some(format!(
             "this process may have {have} open files, fewer than max_open_files ({wanted}): raise its hard limit (LimitNOFILE= of its \
@@ -77,19 +77,19 @@ impl OpenFiles {
         ))
     }
 
-    /// Says, as Salt does, when the limit is low for the keys in the folder.
-    pub fn judge(self, accepted_dir: &Path) {
-        judge(self.limit, accepted_dir);
+    /// Warns, as Salt does, if the limit is low for the number of keys in the folder.
+    pub fn compare_with_keys(self, accepted_dir: &Path) {
+        compare(self.limit, accepted_dir);
     }
 }
 
-fn judge(limit: Option<u64>, accepted_dir: &Path) {
+fn compare(limit: Option<u64>, accepted_dir: &Path) {
     let accepted = std::fs::read_dir(accepted_dir).map_or(0, |entries| {
         entries.flatten().filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")).count()
     });
     let accepted = u64::try_from(accepted).unwrap_or(u64::MAX);
     let Some(files) = limit else { return };
-    let Some(tight) = tight(accepted, files) else { return };
+    let Some(tight) = rate(accepted, files) else { return };
     let soon = if accepted >= files { "salt-master will run out of them pretty soon! " } else { "" };
     let said = format!(
         "The number of accepted minion keys({accepted}) should be lower than 1/4 of the max open files soft setting({files}). \
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn fewer_than_wanted_are_said() {
-        let line = |limit| OpenFiles { limit, wanted: 1_000 }.line();
+        let line = |limit| OpenFiles { limit, wanted: 1_000 }.warning();
         assert!(line(None).is_none() && line(Some(1_000)).is_none());
         let line = line(Some(999)).unwrap();
         assert!(line.contains("999") && line.contains("max_open_files (1000)") && !line.contains('\n'), "{line}");
@@ -136,7 +136,7 @@ mod tests {
             (500, Some(Tight::Critical)),
             (5_000, Some(Tight::Critical)),
         ] {
-            assert_eq!(tight(accepted, 1_000), expected, "{accepted}");
+            assert_eq!(rate(accepted, 1_000), expected, "{accepted}");
         }
     }
 }

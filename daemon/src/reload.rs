@@ -1,12 +1,12 @@
 //! What a configuration that changed means to a daemon that runs: some of it counts at once, the rest is named.
 
+use brine_cli::logging;
 use brine_protocol::config::{Config, settings};
-use brine_protocol::logging;
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::args;
 
-/// Takes up the log levels and opens the log file anew, so that who rotates logs only has to send SIGHUP.
+/// Takes up the log levels and opens the log file anew, so that a log rotation only has to send SIGHUP.
 ///
 /// # Errors
 /// When a level is unknown: nothing has changed then.
@@ -20,7 +20,7 @@ pub fn logs(config: &Config) -> Result<(), String> {
 }
 
 /// The settings that are different in two configurations; sorted.
-fn changed(before: &Config, now: &Config) -> Vec<String> {
+fn list_changed(before: &Config, now: &Config) -> Vec<String> {
     let entries = |config: &Config| config.opts().entries().unwrap_or_default().to_vec();
     let (before, now) = (entries(before), entries(now));
     let differs = |one: &[(Value, Value)], other: &[(Value, Value)]| -> Vec<String> {
@@ -37,9 +37,9 @@ fn changed(before: &Config, now: &Config) -> Vec<String> {
 /// Says what of a new configuration counts now, and what from the next start.
 pub fn report(before: &Config, now: &Config) {
     let (at_once, later): (Vec<String>, Vec<String>) =
-        changed(before, now).into_iter().partition(|key| settings::is_live(key, now.role()));
+        list_changed(before, now).into_iter().partition(|key| settings::is_live(key, now.role()));
     let words = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
-    // At a level that is seen: who reloads wants to know.
+    // At a level that is seen: the operator who reloads wants to know.
     tracing::warn!("configuration read again: {} changed", words(&at_once));
     if !later.is_empty() {
         tracing::warn!("these settings changed too and count from the next start: {}", words(&later));
@@ -56,7 +56,7 @@ mod tests {
     fn what_changed_is_named() {
         let config = |text| Config::from_yaml(text, Path::new("/etc/salt/master"), Role::Master).unwrap();
         let (before, now) = (config("log_level: info\nid: m\ngone: 1"), config("log_level: debug\nid: m\nnew: {a: 1}"));
-        assert_eq!(changed(&before, &now), ["gone", "log_level", "new"]);
-        assert!(changed(&before, &before).is_empty());
+        assert_eq!(list_changed(&before, &now), ["gone", "log_level", "new"]);
+        assert!(list_changed(&before, &before).is_empty());
     }
 }

@@ -1,12 +1,12 @@
-//! What a daemon is told by signals.
+//! What signals ask of a daemon.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What was told.
+/// What a signal asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Request {
     /// SIGTERM, SIGINT: to end.
     Stop,
     /// SIGHUP: to read the configuration again.
@@ -43,19 +43,19 @@ impl Signals {
     }
 
     /// Waits for the next one. Safe to cancel.
-    pub async fn next(&mut self) -> Told {
+    pub async fn next(&mut self) -> Request {
         tokio::select! {
             biased;
-            _ = self.terminate.recv() => Told::Stop,
-            _ = self.interrupt.recv() => Told::Stop,
-            _ = self.hang_up.recv() => Told::Reload,
-            _ = self.user1.recv() => Told::Dump,
-            _ = self.user2.recv() => Told::Profile,
+            _ = self.terminate.recv() => Request::Stop,
+            _ = self.interrupt.recv() => Request::Stop,
+            _ = self.hang_up.recv() => Request::Reload,
+            _ = self.user1.recv() => Request::Dump,
+            _ = self.user2.recv() => Request::Profile,
         }
     }
 
-    /// Waits for one that tells to end, and drops the others: who ends reloads nothing.
-    pub async fn stop(&mut self) {
-        while self.next().await != Told::Stop {}
+    /// Waits for a request to end and drops the others: a daemon that ends reloads nothing.
+    pub async fn wait_for_stop(&mut self) {
+        while self.next().await != Request::Stop {}
     }
 }

@@ -1,6 +1,6 @@
-//! Who may write a minion's configuration decides who its master is and what modules may do on this host; who may write a master's decides
-//! what all its minions run. So nobody but root and the user who reads it may: no file of it, no folder on the way to it, and no link that
-//! leads there (the class of CVE-2021-22004). There is no setting that switches this off; a setting would lie in the file itself.
+//! A user that may write a minion's configuration decides its master and what modules may do on this host; one that may write a master's
+//! decides what all its minions run. So only root and the user that reads it may write its files, the folders on the way to them, and the links
+//! that lead there (the class of CVE-2021-22004). There is no setting that switches this off; a setting would lie in the file itself.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ pub struct Untrusted {
     mode: u32,
     owner: u32,
     wrong_owner: bool,
-    /// Who should own it.
+    /// The user that should own it.
     user: u32,
 }
 
@@ -65,8 +65,10 @@ fn quoted(path: &Path) -> String {
     if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Checks a file or folder of the configuration and the way to it. What is not there is nobody's; that its folder is others'
-/// is still refused.
+/// Checks a file or folder of the configuration and the way to it. A path that is not there passes, if its folder does.
+///
+/// # Errors
+/// When other users may write it or a folder above it.
 pub fn check(path: &Path) -> Result<(), Untrusted> {
     check_for(path, rustix::process::geteuid().as_raw())
 }
@@ -75,7 +77,7 @@ fn check_for(wanted: &Path, user: u32) -> Result<(), Untrusted> {
     let refuse = |path: &Path, meta: &fs::Metadata, may_be_sticky: bool, link: bool| {
         let mode = meta.mode() & 0o7777;
         let wrong_owner = meta.uid() != 0 && meta.uid() != user;
-        // A link has no mode of its own: who may replace it is its folder's business.
+        // A link has no mode of its own: its folder's mode decides which users may replace it.
         let writable = !link && mode & OTHERS_WRITE != 0 && !(may_be_sticky && mode & STICKY != 0);
         if !wrong_owner && !writable {
             return Ok(());

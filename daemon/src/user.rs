@@ -18,7 +18,7 @@ pub fn current() -> String {
     name_of(uid).unwrap_or_else(|| uid.to_string())
 }
 
-/// Whom to become.
+/// Another user, to become.
 #[derive(Debug)]
 pub struct Other(User);
 
@@ -34,18 +34,18 @@ impl Other {
     }
 }
 
-/// Whom this process has to become to run as `wanted`; none if it is that user already. One that is not root and was not told on the
-/// command line (`told`) to become root stays who it is: `root` is only Salt's default.
+/// The user that this process has to become to run as `wanted`; none if it is that user already. A process that is not root, and that
+/// was not asked on the command line (`named`) to become root, keeps its user: `root` is only Salt's default.
 ///
 /// # Errors
 /// When there is no such user, or only root could become it.
-pub fn other(program: &str, wanted: &str, told: bool) -> Result<Option<Other>, ProcessError> {
+pub fn find_other(program: &str, wanted: &str, named: bool) -> Result<Option<Other>, ProcessError> {
     let unknown = || ProcessError::new(exit::NO_USER, format!("there is no user {wanted} to run as (user)"));
     let failed = |e: nix::Error| {
         ProcessError::new(exit::NO_USER, format!("the user {wanted} to run as (user) cannot be looked up: {e}"))
     };
     let me = rustix::process::geteuid();
-    if wanted.is_empty() || (wanted == "root" && (me.is_root() || !told)) {
+    if wanted.is_empty() || (wanted == "root" && (me.is_root() || !named)) {
         return Ok(None);
     }
     let user = User::from_name(wanted).map_err(failed)?.ok_or_else(unknown)?;
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn whom_to_become() {
-        let code = |wanted, told| other("salt-master", wanted, told).err().map(|e| e.exit_code());
+        let code = |wanted, named| find_other("salt-master", wanted, named).err().map(|e| e.exit_code());
         assert_eq!(code("no-such-user-here", false), Some(67));
-        assert!(other("salt-master", "", false).unwrap().is_none());
-        assert!(other("salt-master", "root", false).unwrap().is_none());
-        assert!(other("salt-master", &current(), true).unwrap().is_none());
+        assert!(find_other("salt-master", "", false).unwrap().is_none());
+        assert!(find_other("salt-master", "root", false).unwrap().is_none());
+        assert!(find_other("salt-master", &current(), true).unwrap().is_none());
         match rustix::process::geteuid().is_root() {
-            true => assert_eq!(other("salt-master", "nobody", false).unwrap().unwrap().0.name, "nobody"),
+            true => assert_eq!(find_other("salt-master", "nobody", false).unwrap().unwrap().0.name, "nobody"),
             false => {
                 assert_eq!(code("root", true), Some(77));
                 assert_eq!(code("nobody", false), Some(77).filter(|_| current() != "nobody"));

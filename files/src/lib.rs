@@ -8,7 +8,7 @@
 //!   minions). No link is followed, and the owner has to be this user, root, or the owner of the folder.
 //! - [`open_regular`]: those of them that belong to others by design. No link is followed.
 //! - [`open_named`], [`read_named`], [`read_named_text`]: files that an operator names (configuration, lists of users). Links are
-//!   theirs to make; who may write them is the caller's question.
+//!   theirs to make; the caller decides which users may write them.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};

@@ -15,8 +15,9 @@ use brine_zmtp::{Heartbeat, Keepalive};
 pub use crate::access::AccessOpts;
 pub use crate::audit::AuditOpts;
 pub use crate::event_return::EventReturnOpts;
-pub use crate::fileserver::HashType;
+pub use crate::hash_type::HashType;
 pub use crate::jobs::JobCacheOpts;
+use crate::jobs::ReturnerName;
 use crate::keys::Room;
 pub use crate::quotas::QuotaOpts;
 
@@ -259,7 +260,7 @@ impl MasterOpts {
                 rate_bytes: c.get(settings::MINION_RATE_BYTES)?,
                 returns_bytes: c.get(settings::MINION_RETURN_QUOTA)?,
                 returns: c.get(settings::MINION_RETURN_QUOTA_COUNT)?,
-                events_kept: !EventReturnOpts::returners(c)?.is_empty(),
+                events_kept: !ReturnerName::of_events(c)?.is_empty(),
             },
             connections: connections(c)?,
             pki_dir: c.get(settings::PKI_DIR)?,

@@ -15,8 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::Name;
 use crate::bus::{Bus, BusEvent, Next, Subscription};
-use crate::jobs::{KeptEvent, Returner, ReturnerName};
-use crate::master::{Master, now_ms};
+use crate::jobs::{JobCache, KeptEvent, Returner, ReturnerName, now_ms};
 
 /// Events that are written at once, however many `event_return_queue` lets wait.
 const BATCH_MAX: usize = 1_000;
@@ -52,31 +51,12 @@ impl EventReturnOpts {
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
         let longest = c.get(settings::EVENT_RETURN_QUEUE_MAX_SECONDS)?;
         Ok(Self {
-            to: Self::returners(c)?,
+            to: ReturnerName::of_events(c)?,
             allow: names(c, settings::EVENT_RETURN_WHITELIST)?,
             deny: names(c, settings::EVENT_RETURN_BLACKLIST)?,
             queue: c.get(settings::EVENT_RETURN_QUEUE)?.clamp(1, BATCH_MAX),
             longest: (!longest.is_zero()).then_some(longest),
         })
-    }
-
-    /// The returners alone, whose settings are read with those of the job cache.
-    pub(crate) fn returners(c: &Config) -> Result<Vec<ReturnerName>, ConfigError> {
-        let key = settings::EVENT_RETURN.row.name;
-        let named: Vec<String> = match c.find(settings::EVENT_RETURN)? {
-            None => Vec::new(),
-            Some(Value::Array(names)) => names.iter().map(ValueExt::python_str).collect(),
-            Some(name) => vec![name.python_str()],
-        };
-        let mut to = Vec::new();
-        for name in named.iter().filter(|name| !name.is_empty()) {
-            let name = ReturnerName::parse(name).filter(|name| name.config.is_none());
-            let name = name.ok_or_else(|| c.wrong(key, "postgres, pgjsonb or a list of both"))?;
-            if !to.contains(&name) {
-                to.push(name);
-            }
-        }
-        Ok(to)
     }
 
     /// Whether events with this tag are kept, as Salt's `check_whitelist_blacklist` decides.
@@ -108,14 +88,15 @@ pub(crate) fn subscribe(opts: &EventReturnOpts, bus: &Bus) -> Vec<(ReturnerName,
 
 /// Keeps events until `stop`.
 pub(crate) async fn run(
-    master: Arc<Master>,
+    jobs: Arc<JobCache>,
+    opts: EventReturnOpts,
+    id: String,
     subscriptions: Vec<(ReturnerName, Subscription)>,
     stop: CancellationToken,
 ) {
     let each = subscriptions.into_iter().filter_map(|(name, events)| {
-        let returner = master.jobs.returner(&name)?;
-        let opts = &master.opts.event_return;
-        let master = master.opts.id.clone();
+        let returner = jobs.returner(&name)?;
+        let (opts, master) = (&opts, id.clone());
         Some(
             Keeper { opts, master, name, returner, events, batch: Vec::new(), bytes: 0, since: None }.run(stop.clone()),
         )

@@ -7,15 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_protocol::job::PublishRequest;
 use brine_protocol::value::{Value, map};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::bus::{BusEvent, Next, Origin, Subscription};
+use crate::access::Principal;
+use crate::bus::{BusEvent, Next, Subscription};
 use crate::files;
-use crate::master::{Master, now_ms};
-use crate::presence;
+use crate::jobs::now_ms;
+use crate::master::Master;
 
 /// The dropfile is looked for this often, or each `loop_interval` if that is shorter: Python's salt-key writes it some time after it has said
 /// that a key is gone, and until the key is replaced its minion can read what is published.
@@ -38,21 +40,20 @@ pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = tick.tick() => {
-                master.refusals.tell_sums(&master.bus);
+                master.refusals.tell_sums();
                 look_for_dropfile(&master).await;
                 if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
                     if cleaning.as_ref().is_none_or(|task| task.is_finished()) {
                         let master = Arc::clone(&master);
                         cleaning = Some(AbortOnDropHandle::new(tokio::spawn(async move { clean(&master).await })));
                     }
-                    let live = master.live.load_full();
-                    master.quotas.upkeep(live.quotas, live.keep_jobs);
+                    master.throttle.upkeep();
                     forget_what_is_over(&master).await;
                     forget_minions_without_keys(&master).await;
                     cleaned = Some(Instant::now());
                 }
             }
-            () = master.rotate.notified() => rotate(&master, "a key was deleted").await,
+            () = master.key_removal.rotate.notified() => rotate(&master, "a key was deleted").await,
             event = next(&mut events) => {
                 if event.is_some_and(|event| asks_to_look(&event)) {
                     look_for_dropfile(&master).await;
@@ -78,7 +79,7 @@ async fn next(events: &mut Option<Subscription>) -> Option<Arc<BusEvent>> {
 
 /// salt-key says what it did; what it wants rotated it left in the dropfile. Only this host's own programs are listened to.
 fn asks_to_look(event: &BusEvent) -> bool {
-    event.origin == Origin::Pushed && matches!(event.event.tag.as_str(), "salt/key" | "key")
+    event.by.is_root() && matches!(event.event.tag.as_str(), "salt/key" | "key")
 }
 
 async fn look_for_dropfile(master: &Arc<Master>) {
@@ -110,7 +111,7 @@ fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
 }
 
 async fn rotate(master: &Arc<Master>, why: &str) {
-    if let Err(error) = master.publish_key.rotate().await {
+    if let Err(error) = master.auth.publish_key.rotate().await {
         tracing::error!("the publish key was not replaced: {error}");
         return;
     }
@@ -127,19 +128,13 @@ async fn rotate(master: &Arc<Master>, why: &str) {
 /// `ping_on_rotate`: whoever is connected gets a job that only the new key opens, and so fetches it now.
 async fn ping(master: &Arc<Master>) -> Result<(), String> {
     let (tgt, tgt_type) = if master.opts.minion_data_cache {
-        let (there, _) = presence::partition(master).await.map_err(|error| error.to_string())?;
+        let (there, _) = master.presence.partition().await.map_err(|error| error.to_string())?;
         (Value::Array(there.iter().map(Value::from).collect()), "list")
     } else {
         (Value::from("*"), "glob")
     };
-    let load = map([
-        ("tgt", tgt),
-        ("tgt_type", Value::from(tgt_type)),
-        ("fun", Value::from("test.ping")),
-        ("arg", Value::Array(Vec::new())),
-        ("user", Value::from(master.opts.user.as_str())),
-    ]);
-    crate::publish::own_job(master, &load).await.map(drop).map_err(|fault| fault.to_string())
+    let request = PublishRequest::new(Value::from("test.ping"), Vec::new(), tgt, tgt_type, &master.opts.user);
+    master.dispatcher.publish(&request, &Principal::Master).await.map(drop).map_err(|fault| fault.to_string())
 }
 
 /// Nor what their minions showed or asked for.
@@ -162,7 +157,7 @@ fn forget_sessions_without_keys(master: &Master) {
 async fn forget_what_is_over(master: &Arc<Master>) {
     let master = Arc::clone(master);
     let work = move || {
-        master.access.forget_expired_tokens();
+        master.admission.access.forget_expired_tokens();
         master.files.upkeep();
         if let Err(error) = master.sessions.forget_others(|id| master.keys.accepted(id).is_some()) {
             tracing::warn!("sessions of minions that are gone stay: {error}");
@@ -195,17 +190,18 @@ mod tests {
     async fn only_programs_of_this_host_make_the_master_look() {
         let bus = Bus::new(Framing::Bare, 1 << 20);
         let events = bus.subscribe().unwrap();
-        for (origin, tag, looks) in [
-            (Origin::Pushed, "salt/key", true),
-            (Origin::Pushed, "key", true),
-            (Origin::Pushed, "salt/keys", false),
-            (Origin::Minion, "salt/key", false),
-            (Origin::Minion, "key", false),
-            (Origin::Master, "key", false),
+        let minion = Principal::Minion("a".parse().unwrap());
+        for (by, tag, looks) in [
+            (Principal::local_program(), "salt/key", true),
+            (Principal::local_program(), "key", true),
+            (Principal::local_program(), "salt/keys", false),
+            (minion.clone(), "salt/key", false),
+            (minion, "key", false),
+            (Principal::Master, "key", false),
         ] {
-            bus.fire_from(tag, map([("act", "delete"), ("id", "a")]), origin);
+            bus.fire_by(by.clone(), tag, map([("act", "delete"), ("id", "a")]));
             let Some(Next::Event(event)) = events.next().await else { panic!() };
-            assert_eq!(asks_to_look(&event), looks, "{tag} {origin:?}");
+            assert_eq!(asks_to_look(&event), looks, "{tag} {by:?}");
         }
     }
 

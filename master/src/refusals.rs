@@ -104,8 +104,8 @@ impl fmt::Display for One {
 }
 
 /// Counts and tells.
-#[derive(Debug)]
 pub(crate) struct Refusals {
+    bus: Bus,
     state: Mutex<State>,
 }
 
@@ -171,17 +171,16 @@ impl Budget {
     }
 }
 
-impl Default for Refusals {
-    fn default() -> Self {
-        Self { state: Mutex::new(State::new(Instant::now())) }
-    }
-}
-
 impl Refusals {
+    /// Tells them on this bus.
+    pub(crate) fn new(bus: Bus) -> Self {
+        Self { bus, state: Mutex::new(State::new(Instant::now())) }
+    }
+
     /// Logs `why` and fires `tag` with `data`, unless there were too many of `who` just before.
-    pub(crate) fn tell(&self, bus: &Bus, who: Who<'_>, why: &str, tag: impl Into<String>, data: Value) {
+    pub(crate) fn tell(&self, who: Who<'_>, why: &str, tag: impl Into<String>, data: Value) {
         if self.log(who, why) {
-            bus.fire(tag, data);
+            self.bus.fire(tag, data);
         }
     }
 
@@ -200,14 +199,14 @@ impl Refusals {
     }
 
     /// Tells what was left out, and forgets whose budget is full again. To be called each second.
-    pub(crate) fn tell_sums(&self, bus: &Bus) {
+    pub(crate) fn tell_sums(&self) {
         let sums = self.lock().sums(Instant::now());
         for Sum { count, seconds, what, minion } in sums {
             tracing::warn!("{count} more refusals in the last {seconds} s, which are not told one by one: {what}");
             let tag = minion.as_ref().map_or("brine/refused/more".to_owned(), |id| format!("brine/refused/more/{id}"));
             let mut data = vec![("count", Value::from(count)), ("seconds", seconds.into()), ("what", what.into())];
             data.extend(minion.map(|id| ("id", Value::from(id))));
-            bus.fire(tag, map(data));
+            self.bus.fire(tag, map(data));
         }
     }
 

@@ -24,7 +24,7 @@ const EARLIER_PART: u32 = 8;
 
 /// A minion's session.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct MinionSession {
     pub(crate) key: AesKey,
     pub(crate) crypticle: Crypticle,
     made: SystemTime,
@@ -35,7 +35,7 @@ pub(crate) struct Session {
     token: Mutex<Option<([u8; 32], Arc<MinionKey>)>>,
 }
 
-impl Session {
+impl MinionSession {
     fn new(key: AesKey, made: SystemTime) -> Self {
         let hash: [u8; 32] = Sha256::digest(key.text().expose().as_bytes()).into();
         let earlier = f64::from(hash[0]) / f64::from(u8::MAX);
@@ -68,7 +68,7 @@ impl Session {
 pub(crate) struct Sessions {
     dir: PathBuf,
     age_max: Duration,
-    live: Mutex<HashMap<MinionId, Arc<Session>>>,
+    live: Mutex<HashMap<MinionId, Arc<MinionSession>>>,
 }
 
 impl Sessions {
@@ -78,7 +78,7 @@ impl Sessions {
     }
 
     /// The session of a minion that has one. Never makes one: a request can name any id (§13.2).
-    pub(crate) fn for_request(&self, id: &MinionId) -> Option<Arc<Session>> {
+    pub(crate) fn for_request(&self, id: &MinionId) -> Option<Arc<MinionSession>> {
         let mut live = self.lock();
         if let Some(session) = live.get(id) {
             if self.is_fresh(session) {
@@ -95,8 +95,8 @@ impl Sessions {
 
     /// The session of a minion that has just been accepted, made if it has none that is still good. One from before its key was stored
     /// (`key_stored`) is not: whoever had the key of this id until then may know it, and could read the new one's requests.
-    pub(crate) fn for_auth(&self, id: &MinionId, key_stored: SystemTime) -> io::Result<Arc<Session>> {
-        let good = |session: &Arc<Session>| session.made >= key_stored;
+    pub(crate) fn for_auth(&self, id: &MinionId, key_stored: SystemTime) -> io::Result<Arc<MinionSession>> {
+        let good = |session: &Arc<MinionSession>| session.made >= key_stored;
         if let Some(session) = self.for_request(id).filter(good) {
             return Ok(session);
         }
@@ -107,7 +107,7 @@ impl Sessions {
         }
         let key = AesKey::generate();
         files::write_atomic(&self.dir.join(id.as_str()), key.text().expose().as_bytes(), 0o600)?;
-        let session = Arc::new(Session::new(key, SystemTime::now()));
+        let session = Arc::new(MinionSession::new(key, SystemTime::now()));
         live.insert(id.clone(), Arc::clone(&session));
         Ok(session)
     }
@@ -145,25 +145,25 @@ impl Sessions {
         self.lock().len()
     }
 
-    fn read(&self, id: &MinionId) -> io::Result<Option<Arc<Session>>> {
+    fn read(&self, id: &MinionId) -> io::Result<Option<Arc<MinionSession>>> {
         let Some((content, metadata)) = files::read_regular(&self.dir.join(id.as_str()), FILE_MAX)? else {
             return Ok(None);
         };
         let text = Secret::new(String::from_utf8(content).map_err(io::Error::other)?);
         let key = AesKey::from_text(text.expose().trim()).map_err(io::Error::other)?;
-        let session = Session::new(key, metadata.modified()?);
+        let session = MinionSession::new(key, metadata.modified()?);
         Ok(self.is_fresh(&session).then(|| Arc::new(session)))
     }
 
-    fn is_fresh(&self, session: &Session) -> bool {
+    fn is_fresh(&self, session: &MinionSession) -> bool {
         SystemTime::now().duration_since(session.made).is_ok_and(|age| age < self.lifetime(session))
     }
 
-    fn lifetime(&self, session: &Session) -> Duration {
+    fn lifetime(&self, session: &MinionSession) -> Duration {
         self.age_max - (self.age_max / EARLIER_PART).mul_f64(session.earlier)
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<MinionId, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<MinionId, Arc<MinionSession>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,10 +1,8 @@
 //! The configuration of the program salt-master: read with who may write it, laid under the command line, and read again at SIGHUP.
 
-use std::path::PathBuf;
-
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::{ProcessError, reload, trust};
-use brine_protocol::config::{Config, Role, settings};
+use brine_protocol::config::{Config, Role};
 use brine_protocol::exit;
 
 use crate::{MasterOpts, Server};
@@ -13,7 +11,7 @@ use crate::{MasterOpts, Server};
 ///
 /// # Errors
 /// When it cannot be used, or others may write it; one line.
-pub fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessError> {
+pub(crate) fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessError> {
     let usage = |why: String| ProcessError::new(exit::USAGE, why);
     let dir = args.conf_dir()?;
     // Also the folder that holds nothing yet.
@@ -26,15 +24,9 @@ pub fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessError> {
     Ok((config, opts))
 }
 
-/// The single files that the master's user has to be able to write, in folders that are not its own.
-pub fn files(config: &Config, opts: &MasterOpts) -> Vec<PathBuf> {
-    let log = config.get(settings::LOG_FILE).ok().filter(|path| !path.to_string_lossy().contains("://"));
-    log.into_iter().chain([opts.pidfile.clone()]).chain(opts.audit.path.clone()).collect()
-}
-
-/// Reads the configuration again and lets the master take up what can change while it runs. Answers the configuration that counts from
-/// now on: the one before, if the new one cannot be used.
-pub fn reload(args: &DaemonArgs, before: Config, server: &Server) -> Config {
+/// Reads the configuration again and lets the master take up what can change while it runs. Returns the new configuration, or none if
+/// it cannot be used: the one before stays then.
+pub(crate) fn reload(args: &DaemonArgs, before: &Config, server: &Server) -> Option<Config> {
     let taken = load(args).map_err(|error| error.to_string()).and_then(|(config, opts)| {
         brine_daemon::args::levels(&config)?;
         server.reload(&opts)?;
@@ -47,12 +39,12 @@ pub fn reload(args: &DaemonArgs, before: Config, server: &Server) -> Config {
     });
     match taken {
         Ok(config) => {
-            reload::report(&before, &config);
-            config
+            reload::report(before, &config);
+            Some(config)
         }
         Err(why) => {
             tracing::error!("the configuration is not taken up, the one before stays: {why}");
-            before
+            None
         }
     }
 }

@@ -1,48 +1,79 @@
-//! `salt-minion`: the program.
+//! salt-minion as a process: what [`brine_daemon::run`] needs to know of it.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use brine_daemon::args::DaemonArgs;
-use brine_daemon::folders::{self, Folder};
+use brine_daemon::folders::Folder;
 use brine_daemon::pidfile::PidFile;
 use brine_daemon::profile::{self, Timings};
-use brine_daemon::signals::{Signals, Told};
-use brine_daemon::{ProcessError, background, limits, reload, service, user};
-use brine_protocol::config::settings;
-use brine_protocol::{commandline, exit};
-use clap::{CommandFactory as _, Parser};
-use tokio::sync::Semaphore;
+use brine_daemon::run::{self, Ended};
+use brine_daemon::{ProcessError, reload};
+use brine_protocol::config::{Config, settings};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
 use tracing::{error, info, warn};
 
-use crate::cli;
 use crate::config::MinionOpts;
-use crate::minion::{Control, Minion, MinionError, package_sandbox, sandbox_settings};
+use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox_settings};
 
-/// Two threads: the daemon waits for the network nearly all the time, and a sandbox's work is in other processes.
+/// Two threads: the daemon mostly waits for the network, and the sandbox works in other processes.
 const WORKER_THREADS: usize = 2;
 
-/// The Salt Minion, receives commands from a remote Salt Master
-#[derive(Debug, Parser)]
-#[command(name = "salt-minion", version = concat!(env!("CARGO_PKG_VERSION"), " (Brine)"))]
-struct Flags {
-    #[command(flatten)]
-    daemon: DaemonArgs,
-}
+/// The program salt-minion.
+#[derive(Debug)]
+pub struct Daemon(MinionOpts);
 
-/// Runs the program and returns its exit code.
-pub fn main(args: impl IntoIterator<Item = OsString>) -> i32 {
-    commandline::answer(&Flags::command(), &[]);
-    let (flags, line) = match cli::parse_all::<Flags>(args) {
-        Ok(read) => read,
-        Err(code) => return code,
-    };
-    start(&flags.daemon, &line).unwrap_or_else(|error| {
-        commandline::output::stderr(&format!("salt-minion: {error}"));
-        error.exit_code()
-    })
+impl run::Daemon for Daemon {
+    const NAME: &'static str = "salt-minion";
+    const ABOUT: &'static str = "Runs a Salt minion: takes jobs from its master and runs them in sandboxes";
+
+    fn load(args: &DaemonArgs) -> Result<Self, ProcessError> {
+        load(args).map(Self)
+    }
+
+    fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    fn user(&self) -> &str {
+        &self.0.user
+    }
+
+    fn folders(&self) -> Vec<Folder> {
+        vec![Folder::private("pki_dir", &self.0.pki_dir), Folder::new("cachedir", &self.0.cachedir, 0o750)]
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.0.pidfile.clone()]
+    }
+
+    fn runtime() -> Builder {
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(WORKER_THREADS);
+        builder
+    }
+
+    async fn start(self) -> Result<impl run::Running, ProcessError> {
+        for folder in run::Daemon::folders(&self) {
+            folder.prepare(Self::NAME)?;
+        }
+        let Self(opts) = self;
+        let pid_file = PidFile::take(Self::NAME, &opts.pidfile)?;
+        info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
+        let before = opts.clone();
+        let make_runtime = package_sandbox(&opts, None).map_err(|error| failed(&error))?;
+        let minion = Minion::prepare(opts, make_runtime).await.map_err(|error| failed(&error))?;
+        let control = minion.control();
+        let (stop, stopped) = oneshot::channel::<()>();
+        // A task, and not this thread's own: what a publication leads to then stays on the thread that read it.
+        let task = tokio::spawn(minion.run(async move {
+            let _ = stopped.await;
+        }));
+        let profiler = Profiler::new(before.cachedir.join("profiles"));
+        Ok(Running { opts: before, control, profiler, stop, task: Some(task), _pid_file: pid_file })
+    }
 }
 
 fn load(args: &DaemonArgs) -> Result<MinionOpts, ProcessError> {
@@ -50,117 +81,62 @@ fn load(args: &DaemonArgs) -> Result<MinionOpts, ProcessError> {
         .map_err(|e| ProcessError::new(e.exit_code(), e.to_string()))
 }
 
-/// The folders a minion works in.
-fn own_folders(opts: &MinionOpts) -> [Folder; 2] {
-    [Folder::private("pki_dir", &opts.pki_dir), Folder::new("cachedir", &opts.cachedir, 0o750)]
+fn failed(error: &MinionError) -> ProcessError {
+    ProcessError::new(error.exit_code(), error.to_string())
 }
 
-fn start(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
-    let opts = load(args)?;
-    if args.background {
-        background::leave_terminal();
-    } else if args.daemon {
-        return background::start(line.get(1..).unwrap_or_default());
-    }
-    // While this is root still, if it is, and before there is a second thread.
-    let open_files = limits::raise_open_files(&opts.config)?;
-    let mut given = Vec::new();
-    if let Some(other) = user::other("salt-minion", &opts.user, args.user.is_some())? {
-        let log = opts.config.get(settings::LOG_FILE).ok().filter(|path| !path.to_string_lossy().contains("://"));
-        let files: Vec<&Path> = log.as_deref().into_iter().chain([opts.pidfile.as_path()]).collect();
-        given = folders::give("salt-minion", &own_folders(&opts), &files, &other)?;
-        other.become_it()?;
-    }
-    args.start_log(&opts.config)?;
-    for line in given {
-        warn!("{line}");
-    }
-    open_files.say();
-    for folder in own_folders(&opts) {
-        folder.prepare("salt-minion")?;
-    }
-    let _pid_file = PidFile::take("salt-minion", &opts.pidfile)?;
-
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(WORKER_THREADS)
-        .enable_all()
-        .build()
-        .map_err(|e| ProcessError::new(exit::SOFTWARE, format!("no threads: {e}")))?;
-    let result = runtime.block_on(serve(args, opts));
-    // Blocking work that is left (a slow disk) must not keep the process.
-    runtime.shutdown_timeout(Duration::from_secs(1));
-    result.map(|()| exit::OK).map_err(|e| {
-        if args.background {
-            error!("{e}"); // there may be no terminal any more to read it on
-        }
-        ProcessError::new(e.exit_code(), e.to_string())
-    })
+struct Running {
+    opts: MinionOpts,
+    control: MinionControl,
+    profiler: Profiler,
+    stop: oneshot::Sender<()>,
+    task: Option<JoinHandle<Result<(), MinionError>>>,
+    _pid_file: Option<PidFile>,
 }
 
-async fn serve(args: &DaemonArgs, opts: MinionOpts) -> Result<(), MinionError> {
-    let mut signals = Signals::listen().map_err(|e| MinionError::Sandbox(format!("no signals: {e}")))?;
-    info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
-    let mut now = opts.clone();
-    let make_runtime = package_sandbox(&opts, None)?;
-    let minion = Minion::prepare(opts, make_runtime).await?;
-    let control = minion.control();
-    let status = format!("{} of {}", now.id, now.master.request_endpoint());
-    // It may wait for its key to be accepted for days; what it needs of this host it has.
-    service::ready(&status);
-    tokio::spawn(service::watchdog());
-    if args.background {
-        background::detach();
+impl run::Running for Running {
+    /// It may wait for its key to be accepted for days; what it needs of this host it has.
+    fn status(&self) -> String {
+        format!("{} of {}", self.opts.id, self.opts.master.request_endpoint())
     }
-    let profiler = Profiler::new(now.cachedir.join("profiles"));
-    let (ask, asked) = tokio::sync::oneshot::channel::<()>();
-    // A task, and not this thread's own: what a publication leads to then stays on the thread that read it.
-    let mut running = tokio::spawn(minion.run(async move {
-        let _ = asked.await;
-    }));
-    loop {
-        let told = tokio::select! {
-            ended = &mut running => return ended_with(ended),
-            told = signals.next() => told,
-        };
-        match told {
-            Told::Stop => break,
-            Told::Reload => {
-                service::reloading();
-                // Beside what runs: deciding on modules anew may take a moment.
-                let read = take_up(args, &now, &control);
-                tokio::select! {
-                    ended = &mut running => return ended_with(ended),
-                    read = read => now = read.unwrap_or(now),
-                }
-                service::ready(&status);
+
+    fn ended(&mut self) -> Ended {
+        let task = self.task.take().expect("called once");
+        Box::pin(async {
+            match task.await {
+                Ok(result) => result.map_err(|error| failed(&error)),
+                // A panic goes on as one.
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_cancelled) => Ok(()),
+                },
             }
-            Told::Dump => control.dump(),
-            Told::Profile => profiler.begin(),
+        })
+    }
+
+    async fn reload(&mut self, args: &DaemonArgs) {
+        if let Some(opts) = take_up(args, &self.opts, &self.control).await {
+            self.opts = opts;
         }
     }
-    info!("asked to end");
-    service::stopping();
-    let _ = ask.send(());
-    tokio::select! {
-        ended = running => ended_with(ended),
-        () = signals.stop() => {
-            warn!("asked to end a second time; ending now");
-            Ok(())
-        }
+
+    fn dump(&self) {
+        self.control.dump();
+    }
+
+    fn profile(&self) {
+        self.profiler.begin();
+    }
+
+    async fn stop(self, ended: Ended) -> Result<(), ProcessError> {
+        let _ = self.stop.send(());
+        ended.await
     }
 }
 
-/// A panic goes on as one.
-fn ended_with(ended: Result<Result<(), MinionError>, tokio::task::JoinError>) -> Result<(), MinionError> {
-    ended.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(_cancelled) => Ok(()),
-    })
-}
-
-/// Reads the configuration again and takes up what can change while the minion runs; none where it cannot be used, and the one before
-/// stays.
-async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> Option<MinionOpts> {
+/// Reads the configuration again and applies what may change while the minion runs. Returns none if it cannot be used; then the present
+/// one stays.
+async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl) -> Option<MinionOpts> {
     let read = || -> Result<_, String> {
         let opts = load(args).map_err(|e| e.to_string())?;
         let settings = sandbox_settings(&opts).map_err(|e| e.to_string())?;
@@ -174,7 +150,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> O
             return None;
         }
     };
-    // Files of keys may have changed where the configuration has not.
+    // Files of keys may have changed even if the configuration has not.
     let modules = control.reload(settings).await;
     reload::report(&before.config, &opts.config);
     let names = |names: &[brine_sandbox::ModuleName]| {
@@ -198,7 +174,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &Control) -> O
     Some(opts)
 }
 
-/// Makes a profile, one at a time.
+/// Writes profiles, one at a time.
 struct Profiler {
     dir: PathBuf,
     alone: Arc<Semaphore>,
@@ -216,9 +192,9 @@ impl Profiler {
         };
         warn!("making a profile of the next {} s", profile::WINDOW.as_secs());
         let dir = self.dir.clone();
-        // Owned by nobody: it ends by itself, or with the process.
+        // This task ends by itself, or with the process.
         tokio::spawn(async move {
-            // What jobs take is in their returns.
+            // There are no timings: the returns of jobs have what they used.
             match profile::write("salt-minion", &dir, profile::WINDOW, &Timings::default()).await {
                 Ok(path) => warn!("the profile is in {}", path.display()),
                 Err(error) => error!("no profile: {} cannot be written: {error}", dir.display()),

@@ -1,4 +1,4 @@
-//! Events that the minion sends to its master (PROTOCOL §6.7, §8.5), always in the form that says who sent them.
+//! Events that the minion sends to its master (PROTOCOL §6.7, §8.5), always in the form that names the sender.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,31 +9,31 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::{Channel, ChannelError};
-use crate::facts::GrainsStore;
+use crate::connection::{ChannelError, Masters};
+use crate::grains::GrainsStore;
 
-/// Events under way at once; one more is dropped with a line in the log. Events tell, they do not carry.
+/// Events under way at once. A further event is dropped with a line in the log: events inform, and no job depends on them.
 const MAX_UNDER_WAY: usize = 64;
-/// What waits for an event to be sent goes on after so long.
-const MAX_TELLING: Duration = Duration::from_secs(10);
+/// The longest time that a task waits for an event to be sent.
+const MAX_SENDING: Duration = Duration::from_secs(10);
 const PAUSE_BEFORE_RETRY: Duration = Duration::from_secs(1);
 
 /// Sends events.
 pub struct Events {
     opts: Arc<MinionOpts>,
-    channel: Arc<Channel>,
+    masters: Masters,
     grains: Arc<GrainsStore>,
     tasks: TaskTracker,
 }
 
 impl Events {
-    /// Over this channel.
-    pub fn new(opts: Arc<MinionOpts>, channel: Arc<Channel>, grains: Arc<GrainsStore>) -> Arc<Self> {
-        Arc::new(Self { opts, channel, grains, tasks: TaskTracker::new() })
+    /// Makes the sender of events to these masters.
+    pub fn new(opts: Arc<MinionOpts>, masters: Masters, grains: Arc<GrainsStore>) -> Arc<Self> {
+        Arc::new(Self { opts, masters, grains, tasks: TaskTracker::new() })
     }
 
-    /// Says that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
-    pub async fn started(&self) {
+    /// Announces that the minion is there: `minion_start` if `enable_legacy_startup_events`, then `salt/minion/<id>/start`.
+    pub async fn announce_start(&self) {
         let id = self.opts.id.as_str();
         let text = format!("Minion {id} started at {}", jiff::Zoned::now().strftime("%a %b %e %H:%M:%S %Y"));
         let mut tags = Vec::with_capacity(2);
@@ -42,60 +42,62 @@ impl Events {
         }
         tags.push(format!("salt/minion/{id}/start"));
         for tag in tags {
-            if let Err(e) = self.send(&tag, Value::from(text.as_str()), self.start_grains()).await {
+            if let Err(e) = self.send(None, &tag, Value::from(text.as_str()), self.start_grains()).await {
                 warn!("the event {tag} could not be sent: {e}");
             }
         }
     }
 
-    /// Says that a job was taken, if the master asked to be told.
-    pub fn job_started(self: &Arc<Self>, job: &JobLoad) {
+    /// Tells the master of this fingerprint that its job was taken.
+    pub fn announce_job(self: &Arc<Self>, job: &JobLoad, master: &str) {
         let mut data = map([("id", Value::from(&self.opts.id)), ("jid", Value::from(&job.jid))]);
         for key in ["fun", "tgt", "tgt_type", "user", "master_id", "metadata"] {
             if let Some(value) = job.raw.get(key) {
                 data.insert(key, value.clone());
             }
         }
-        self.fire(format!("salt/job/{}/start/{}", job.jid, self.opts.id), data);
+        let tag = format!("salt/job/{}/start/{}", job.jid, self.opts.id);
+        if self.tasks.len() >= MAX_UNDER_WAY {
+            warn!("the event {tag} is dropped: {MAX_UNDER_WAY} events are under way");
+            return;
+        }
+        let (this, master) = (Arc::clone(self), master.to_owned());
+        self.tasks.spawn(async move {
+            if let Err(e) = this.send(Some(&master), &tag, data, None).await {
+                warn!("the event {tag} could not be sent: {e}");
+            }
+        });
     }
 
-    /// A heartbeat (`ping_interval`).
+    /// Sends a heartbeat (`ping_interval`).
+    ///
+    /// # Errors
+    /// When the master does not reply.
     pub async fn ping(&self) -> Result<(), ChannelError> {
-        self.send("minion_ping", Value::from("ping"), None).await
+        self.send(None, "minion_ping", Value::from("ping"), None).await
     }
 
-    /// Sends an event under this minion's own tags and waits until it is there, but not for long.
-    pub async fn tell_own(&self, below: &str, data: Value) {
-        if let Err(e) = self.try_tell_own(below, data).await {
+    /// Sends an event under this minion's own tags and waits for at most 10 s. A failure is logged.
+    pub async fn send_own(&self, below: &str, data: Value) {
+        if let Err(e) = self.try_send_own(below, data).await {
             warn!("{e}");
         }
     }
 
-    /// As [`Events::tell_own`]; the error names the event.
-    pub async fn try_tell_own(&self, below: &str, data: Value) -> Result<(), String> {
+    /// As [`Events::send_own`].
+    ///
+    /// # Errors
+    /// A sentence that names the event.
+    pub async fn try_send_own(&self, below: &str, data: Value) -> Result<(), String> {
         let tag = format!("salt/minion/{}/{below}", self.opts.id);
-        match tokio::time::timeout(MAX_TELLING, self.send(&tag, data, None)).await {
+        match tokio::time::timeout(MAX_SENDING, self.send(None, &tag, data, None)).await {
             Ok(Ok(())) => {
                 debug!("the event {tag} is sent");
                 Ok(())
             }
             Ok(Err(e)) => Err(format!("the event {tag} could not be sent: {e}")),
-            Err(_) => Err(format!("the event {tag} could not be sent within {MAX_TELLING:?}")),
+            Err(_) => Err(format!("the event {tag} could not be sent within {MAX_SENDING:?}")),
         }
-    }
-
-    /// Sends an event in the background.
-    pub fn fire(self: &Arc<Self>, tag: String, data: Value) {
-        if self.tasks.len() >= MAX_UNDER_WAY {
-            warn!("the event {tag} is dropped: {MAX_UNDER_WAY} events are under way");
-            return;
-        }
-        let this = Arc::clone(self);
-        self.tasks.spawn(async move {
-            if let Err(e) = this.send(&tag, data, None).await {
-                warn!("the event {tag} could not be sent: {e}");
-            }
-        });
     }
 
     fn start_grains(&self) -> Option<Value> {
@@ -109,7 +111,14 @@ impl Events {
         Some(map(chosen))
     }
 
-    async fn send(&self, tag: &str, data: Value, grains: Option<Value>) -> Result<(), ChannelError> {
+    /// Sends an event to the master of this fingerprint, or to the preferred one.
+    async fn send(
+        &self,
+        master: Option<&str>,
+        tag: &str,
+        data: Value,
+        grains: Option<Value>,
+    ) -> Result<(), ChannelError> {
         let mut load = map([
             ("cmd", Value::from("_minion_event")),
             ("id", Value::from(&self.opts.id)),
@@ -122,7 +131,7 @@ impl Events {
         }
         let mut tries = self.opts.net.request_tries;
         loop {
-            match self.channel.request(load.clone()).await {
+            match self.masters.asker(master)?.request(load.clone()).await {
                 Ok(_) => return Ok(()),
                 Err(e @ ChannelError::Network(_)) if tries > 1 => {
                     tries -= 1;

@@ -1,8 +1,8 @@
-//! `cachedir/files/<saltenv>/<path>`: files of the master's file server, as Salt keeps them. A file is there whole and
-//! verified, or not at all.
+//! `cachedir/files/<saltenv>/<path>`: files of the master's file server, in Salt's layout. A file is there whole and verified, or not at
+//! all.
 //!
-//! The tree is walked from its root one name at a time and a symbolic link in it is never followed: whoever can put one
-//! there could otherwise choose what the minion writes over.
+//! Paths are opened one name at a time from the root, and symbolic links are never followed: whoever can place a link there could
+//! otherwise choose which file the minion overwrites.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,47 +21,47 @@ use tracing::{debug, warn};
 
 use crate::fileclient::{FileClient, FileError, FileHash, Sink};
 
-/// The largest file that is fetched. A module that has `files` can have the minion fetch any that the master serves.
+/// Upper bound on a file. A module with the grant `files` can make the minion fetch any file that the master serves.
 pub(crate) const MAX_FILE: u64 = 512 << 20;
-/// What all files together may take; the oldest go first. Four of the largest.
+/// Upper bound on all files together: four of the largest. The oldest files are removed first.
 const MAX_BYTES: u64 = 4 * MAX_FILE;
-/// More files than are looked at to find the oldest.
+/// Upper bound on the files examined when looking for the oldest.
 const MAX_WALK: usize = 100_000;
 const MAX_DEPTH: usize = 64;
-/// How long what was counted counts: `salt-call` puts files here too.
+/// How long a count of the files is used; `salt-call` adds files here too.
 const COUNTED_FOR: Duration = Duration::from_secs(60);
-/// Fetches at once: each takes one of the channel's connections.
+/// Fetches at once. Each takes one of the channel's connections.
 const FETCHES: usize = 2;
-/// Files whose hash is remembered, each with an open file.
+/// Upper bound on the files whose hash is remembered. Each is kept open.
 const MAX_KEPT: usize = 64;
-/// What an ended process left half fetched is removed after so long.
+/// Age at which the unfinished files of ended processes are removed.
 const LEFT_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// The cache, and the file server that it is of.
+/// The cache of one file server.
 pub(crate) struct FileCache {
     client: FileClient,
     root: PathBuf,
     parts: PathBuf,
     fetches: Semaphore,
     kept: Mutex<Kept>,
-    /// Bytes for which there is room at least, and when that was counted: looking at all files for each of thousands takes longer
-    /// than fetching them.
+    /// A lower bound on the free bytes, and when it was counted. Counting all files for each of thousands would take longer than
+    /// fetching them.
     room: Mutex<Option<(u64, Instant)>>,
 }
 
 /// A file of the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct Cached {
-    /// Open: its content stays the same, whatever becomes of the path.
+    /// Open, so that its content stays the same whatever becomes of the path.
     pub(crate) file: Arc<File>,
-    /// Where it is.
+    /// The file's path.
     pub(crate) path: PathBuf,
 }
 
 #[derive(Default)]
 struct Kept {
     entries: HashMap<(Saltenv, SafePath), Entry>,
-    /// Counts uses, so that the one unused longest is known.
+    /// Counts uses, to find the file that was unused for the longest time.
     clock: u64,
 }
 
@@ -73,7 +73,7 @@ struct Entry {
     used: u64,
 }
 
-/// By what it is seen that the file at a path is still the one that was verified.
+/// What identifies the file at a path as the one that was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -83,7 +83,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(file: &File) -> io::Result<Self> {
+    fn read(file: &File) -> io::Result<Self> {
         let meta = file.metadata()?;
         let modified = (meta.mtime(), meta.mtime_nsec());
         Ok(Self { device: meta.dev(), inode: meta.ino(), size: meta.len(), modified })
@@ -91,7 +91,7 @@ impl Identity {
 }
 
 impl FileCache {
-    /// Below `cachedir`.
+    /// A cache below `cachedir`.
     pub(crate) fn new(client: FileClient, cachedir: &Path) -> Self {
         let (root, parts) = (cachedir.join("files"), cachedir.join("files.part"));
         Self { client, root, parts, fetches: Semaphore::new(FETCHES), kept: Mutex::default(), room: Mutex::default() }
@@ -102,23 +102,26 @@ impl FileCache {
         &self.client
     }
 
-    /// The file as the master has it now; none where it has none.
+    /// The present version of a file; none if the master does not have it.
+    ///
+    /// # Errors
+    /// When the file cannot be fetched or kept.
     pub(crate) async fn get(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<Cached>, FileError> {
-        let Some(stated) = self.client.stated(path, saltenv).await? else { return Ok(None) };
+        let Some(stated) = self.client.request_hash_and_size(path, saltenv).await? else { return Ok(None) };
         let size = stated.size.unwrap_or(0);
         let hash = FileHash::try_from(stated)?;
-        if let Some(cached) = self.kept_as(path, saltenv, &hash) {
+        if let Some(cached) = self.find_kept(path, saltenv, &hash) {
             return Ok(Some(cached));
         }
         if size > MAX_FILE {
             return Err(FileError::TooLarge { path: path.clone(), max: MAX_FILE });
         }
         let _turn = self.fetches.acquire().await.expect("the semaphore is never closed");
-        // Who had the turn before may have fetched it.
-        if let Some(cached) = self.kept_as(path, saltenv, &hash) {
+        // The task that had the turn before may have fetched the file.
+        if let Some(cached) = self.find_kept(path, saltenv, &hash) {
             return Ok(Some(cached));
         }
-        if let Some(file) = self.on_disk(path, saltenv, &hash).await {
+        if let Some(file) = self.find_on_disk(path, saltenv, &hash).await {
             return self.keep(path, saltenv, hash, file).map(Some);
         }
         self.make_room(size).await;
@@ -138,11 +141,11 @@ impl FileCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file that is remembered, if it is this one and lies where it was put.
-    fn kept_as(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<Cached> {
+    /// The remembered file, if it has this hash and is still at its path.
+    fn find_kept(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<Cached> {
         let key = (saltenv.clone(), path.clone());
         let entry = self.kept().entries.get(&key).filter(|entry| entry.hash == *hash)?.clone();
-        let same = open(&self.root, saltenv, path).and_then(|file| Identity::of(&file));
+        let same = open(&self.root, saltenv, path).and_then(|file| Identity::read(&file));
         let mut kept = self.kept();
         if same.ok() != Some(entry.identity) {
             kept.entries.remove(&key);
@@ -157,7 +160,7 @@ impl FileCache {
     }
 
     fn keep(&self, path: &SafePath, saltenv: &Saltenv, hash: FileHash, file: File) -> Result<Cached, FileError> {
-        let identity = Identity::of(&file).map_err(FileError::Keep)?;
+        let identity = Identity::read(&file).map_err(FileError::Keep)?;
         let file = Arc::new(file);
         let mut kept = self.kept();
         kept.clock += 1;
@@ -175,15 +178,16 @@ impl FileCache {
         path.under(&self.root.join(saltenv.as_str()))
     }
 
-    /// The file of an earlier run, if it is this one.
-    async fn on_disk(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<File> {
+    /// The file of an earlier run, if it has this hash.
+    async fn find_on_disk(&self, path: &SafePath, saltenv: &Saltenv, hash: &FileHash) -> Option<File> {
         let file = open(&self.root, saltenv, path).ok()?;
         let hash = hash.clone();
-        let work = tokio::task::spawn_blocking(move || hash.is_of(&file).ok().filter(|same| *same).map(|_| file));
+        let work =
+            tokio::task::spawn_blocking(move || hash.matches_file(&file).ok().filter(|same| *same).map(|_| file));
         work.await.ok()?
     }
 
-    /// Removes the oldest files until so many bytes more have room.
+    /// Removes the oldest files until this many more bytes have room.
     async fn make_room(&self, bytes: u64) {
         if self.takes_room(bytes) {
             return;
@@ -208,7 +212,7 @@ impl FileCache {
         *self.room.lock().unwrap_or_else(PoisonError::into_inner) = left;
     }
 
-    /// Takes so many bytes of the room that is known, if there is so much. A file that replaces another counts as one more.
+    /// Takes this many bytes of the known room; false if there are not enough. A file that replaces another counts as an additional one.
     fn takes_room(&self, bytes: u64) -> bool {
         let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
         match room.as_mut().filter(|(left, counted)| *left >= bytes && counted.elapsed() < COUNTED_FOR) {
@@ -221,14 +225,14 @@ impl FileCache {
     }
 }
 
-/// When they were last fetched, where they are, how large they are.
+/// Collects the files with their time of change, path and size.
 fn walk(dir: &Path, depth: usize, files: &mut Vec<(SystemTime, PathBuf, u64)>) {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     for entry in entries {
         if files.len() >= MAX_WALK || depth > MAX_DEPTH {
             return;
         }
-        // Of the entry itself: a link to a folder is no folder.
+        // The metadata of the entry itself: a link to a folder is not a folder.
         let Ok(meta) = entry.metadata() else { continue };
         if meta.is_dir() {
             walk(&entry.path(), depth + 1, files);
@@ -240,9 +244,10 @@ fn walk(dir: &Path, depth: usize, files: &mut Vec<(SystemTime, PathBuf, u64)>) {
 
 const DIR: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::RDONLY);
 
-/// Opens a file of the tree, through no link.
+/// Opens a file of the tree without following links.
 fn open(root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
-    let (mut dir, names, name) = (rustix::fs::open(root, DIR, Mode::empty())?, folders(saltenv, path), name(path));
+    let (mut dir, names, name) =
+        (rustix::fs::open(root, DIR, Mode::empty())?, parent_folders(saltenv, path), file_name(path));
     for folder in names {
         dir = rustix::fs::openat(&dir, folder, DIR, Mode::empty())?;
     }
@@ -251,17 +256,17 @@ fn open(root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
-fn folders<'a>(saltenv: &'a Saltenv, path: &'a SafePath) -> impl Iterator<Item = &'a str> {
+fn parent_folders<'a>(saltenv: &'a Saltenv, path: &'a SafePath) -> impl Iterator<Item = &'a str> {
     let parents = path.as_str().rsplit_once('/').map_or("", |(parents, _)| parents);
     std::iter::once(saltenv.as_str()).chain(parents.split('/').filter(|part| !part.is_empty()))
 }
 
-fn name(path: &SafePath) -> &str {
+fn file_name(path: &SafePath) -> &str {
     path.as_str().rsplit_once('/').map_or(path.as_str(), |(_, name)| name)
 }
 
-/// The root of a tree, made where there is none, for its owner only.
-fn own_dir(path: &Path) -> io::Result<OwnedFd> {
+/// Opens the root of a tree, private to its owner, and makes it if it is missing.
+fn open_private_dir(path: &Path) -> io::Result<OwnedFd> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
     let dir = rustix::fs::open(path, DIR, Mode::empty())?;
@@ -269,8 +274,8 @@ fn own_dir(path: &Path) -> io::Result<OwnedFd> {
     Ok(dir)
 }
 
-/// A folder in another, made where there is none. A file that is in the way was one on the master once; a link is somebody
-/// else's.
+/// Opens a folder in another one and makes it if it is missing. A file in its place was a file on the master once and is removed;
+/// anything else is an error.
 fn make_dir(dir: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     match rustix::fs::mkdirat(dir, name, Mode::RWXU) {
         Err(Errno::EXIST) => {
@@ -289,7 +294,7 @@ fn make_dir(dir: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(dir, name, DIR, Mode::empty())?)
 }
 
-/// A file that is being fetched; gone when this is dropped before it was put in its place.
+/// A file that is being fetched; removed on drop unless it was put in its place.
 struct Part {
     dir: OwnedFd,
     name: String,
@@ -299,7 +304,7 @@ struct Part {
 impl Part {
     fn new(dir: &Path) -> io::Result<Self> {
         remove_left(dir);
-        let dir = own_dir(dir)?;
+        let dir = open_private_dir(dir)?;
         let name = format!("{}-{:016x}", std::process::id(), rand::random::<u64>());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&dir, name.as_str(), flags, Mode::RUSR | Mode::WUSR)?;
@@ -310,13 +315,13 @@ impl Part {
         self.file.as_mut().ok_or_else(|| io::Error::other("the file is in its place already"))
     }
 
-    /// Puts it in its place, in one step, over what was there.
+    /// Moves the file to its place in one step and replaces what was there.
     fn put(mut self, root: &Path, saltenv: &Saltenv, path: &SafePath) -> io::Result<File> {
-        let mut dir = own_dir(root)?;
-        for folder in folders(saltenv, path) {
+        let mut dir = open_private_dir(root)?;
+        for folder in parent_folders(saltenv, path) {
             dir = make_dir(&dir, folder)?;
         }
-        rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, name(path))?;
+        rustix::fs::renameat(self.dir.as_fd(), self.name.as_str(), &dir, file_name(path))?;
         self.file.take().ok_or_else(|| io::Error::other("the file is in its place already"))
     }
 }
@@ -342,11 +347,11 @@ impl Drop for Part {
     }
 }
 
-/// Removes what processes that are gone left.
+/// Removes the unfinished files of ended processes.
 fn remove_left(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten().take(MAX_WALK) {
         let old = entry.metadata().and_then(|meta| meta.modified()).is_ok_and(|at| {
-            at.elapsed().is_ok_and(|age| age > LEFT_FOR) // a clock that went back removes nothing
+            at.elapsed().is_ok_and(|age| age > LEFT_FOR) // a clock that was set back removes nothing
         });
         if old {
             let _ = std::fs::remove_file(entry.path());
@@ -381,10 +386,10 @@ mod tests {
         for folder in ["files", "files/base", "files/base/a", "files.part"] {
             assert_eq!(mode(folder), 0o700, "{folder}");
         }
-        // What is given up leaves nothing.
+        // A fetch that is given up leaves no file.
         drop(Part::new(&dir.path().join("files.part")).unwrap());
         assert_eq!(std::fs::read_dir(dir.path().join("files.part")).unwrap().count(), 0);
-        // A file that is a folder on the master now, and the other way around.
+        // A file may become a folder on the master, and a folder a file.
         put(dir.path(), "a/b/c.txt/d", b"three").unwrap();
         assert_eq!(read(dir.path(), "a/b/c.txt/d").unwrap(), "three");
         assert!(put(dir.path(), "a/b", b"x").is_err());
@@ -404,11 +409,11 @@ mod tests {
         assert!(read(dir.path(), "a/leaf").is_err());
         let error = put(dir.path(), "link/shadow", b"over").unwrap_err().to_string();
         assert!(error.contains("link in the cache of files is no folder"), "{error}");
-        // A link in the file's own place is replaced, not written through.
+        // A link in the file's own place is replaced, not followed.
         put(dir.path(), "a/leaf", b"mine").unwrap();
         assert_eq!(std::fs::read_to_string(outside.join("shadow")).unwrap(), "secret");
         assert_eq!(read(dir.path(), "a/leaf").unwrap(), "mine");
-        // Nor is the tree itself one.
+        // The root of the tree must not be a link either.
         std::fs::rename(dir.path().join("files"), dir.path().join("moved")).unwrap();
         symlink(&outside, dir.path().join("files")).unwrap();
         assert!(put(dir.path(), "b", b"x").is_err());

@@ -1,11 +1,15 @@
 //! `salt-minion` and `salt-call`: connect, authenticate, match, run in the sandbox, return.
 //!
-//! - [`config`]: the settings, checked once · `cli`, [`daemon`], [`call`]: the two programs
-//! - [`connection`]: authentication, the request channel (4506), publications (4505) · [`pki`]: the keys on disk
-//! - [`jobs`]: admission, matching, running · [`runtime`]: what is needed of the sandbox · [`returns`]: the spool, delivery
-//! - [`modules`]: fetching modules from the master's file server · [`broker`]: what modules get from this host
-//! - [`grains`], [`facts`]: what this minion knows of itself · [`events`], [`pillar`], `mine`: what it tells and asks its master
-//! - [`minion`]: all of it together, from start to end · `control`: what is told to one that runs
+//! - [`config`]: the settings, checked once · `cli`, `daemon`, [`call`]: the two programs
+//! - [`connection`]: the masters, authentication, requests (4506), publications (4505) · [`pki`]: the keys on disk
+//! - [`jobs`]: every job's way from its source to its return · [`runtime`]: what the minion needs of a sandbox
+//! - [`returns`]: the spool and the delivery of returns · [`broker`]: what modules get from this host
+//! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: its files
+//! - [`grains`], [`pillar`]: the minion's data, its own and the master's · [`events`], `mine`: what it sends to its master
+//! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
+//! - [`minion`]: the parts together, from start to end
+//!
+//! Imports run one way: a module uses those that are further from [`minion`].
 //!
 //! Invariants: a job's function runs in the sandbox and nowhere else; a publication is a job only when its signature,
 //! MAC and serial hold; a return is on disk before it is sent and until the master has acknowledged it; every queue,
@@ -13,25 +17,27 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod accounts;
 pub mod broker;
 pub mod call;
 mod cli;
 pub mod config;
 pub mod connection;
-mod control;
-pub mod daemon;
+mod daemon;
 pub mod events;
-pub mod facts;
 mod filecache;
 pub mod fileclient;
 pub mod grains;
+mod host_names;
 pub mod jobs;
 mod mine;
 pub mod minion;
 pub mod modules;
 pub mod pillar;
 pub mod pki;
-pub mod process;
-mod recycled;
 pub mod returns;
 pub mod runtime;
+mod spare_files;
+mod text_file;
+
+pub use daemon::Daemon;

@@ -1,20 +1,18 @@
-//! The mine is filled at start and every `mine_interval`, where functions for it are configured (`mine_functions` in the
-//! configuration or the pillar): by `mine.update`, which runs in the sandbox as any job does.
+//! Fills the mine at start and every `mine_interval`, if functions for it are configured (`mine_functions` in the configuration or
+//! the pillar): `mine.update` runs in the sandbox, as every job does.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::config::settings;
-use brine_protocol::ids::Jid;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt};
 use tokio::sync::Notify;
-use tracing::{debug, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::Channel;
-use crate::facts::PillarStore;
-use crate::jobs::{Origin, Runner};
+use crate::connection::Masters;
+use crate::jobs::{Jobs, Source, local_job};
+use crate::pillar::PillarStore;
 
 const CONFIGURED: &str = settings::MINE_FUNCTIONS.row.name;
 const UPDATE: &str = "mine.update";
@@ -22,15 +20,15 @@ const UPDATE: &str = "mine.update";
 /// Fills the mine.
 pub(crate) struct Mine {
     pub(crate) opts: Arc<MinionOpts>,
-    pub(crate) channel: Arc<Channel>,
+    pub(crate) masters: Masters,
     pub(crate) pillar: Arc<PillarStore>,
-    pub(crate) runner: Runner,
-    /// The pillar and the modules are here.
+    pub(crate) jobs: Arc<Jobs>,
+    /// Notified when the pillar and the modules are here.
     pub(crate) ready: Arc<Notify>,
 }
 
 impl Mine {
-    /// Goes on for ever, if the mine is enabled.
+    /// Runs for ever, if the mine is enabled.
     pub(crate) async fn run(self) {
         let Some(interval) = self.opts.mine_interval else { return };
         self.ready.notified().await;
@@ -45,14 +43,12 @@ impl Mine {
         if !some(self.opts.config.value(CONFIGURED)) && !some(self.pillar.now().get(CONFIGURED)) {
             return;
         }
-        let live = self.channel.signed_in().await;
-        let jid = Jid::now();
-        let from =
-            Origin { jid: jid.as_str(), user: &self.opts.user, master: Some(&live.master), ends: None, end: None };
-        let outcome = self.runner.call(&from, &FunCall { fun: UPDATE.to_owned(), arg: Vec::new() }).await;
-        match outcome.success {
-            true => debug!("the mine is filled"),
-            false => warn!("the mine could not be filled: {}", outcome.value.text().unwrap_or_default()),
+        let Ok(channel) = self.masters.preferred() else { return };
+        let master = Arc::clone(&channel.signed_in().await.master);
+        let update = FunCall { fun: UPDATE.to_owned(), arg: Vec::new() };
+        let job = local_job(&self.opts.user, update, Vec::new());
+        if let Some(task) = self.jobs.submit(Source::Mine(master), job) {
+            let _ = task.await;
         }
     }
 }

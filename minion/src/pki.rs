@@ -1,6 +1,6 @@
 //! The minion's key and the master's key that it trusts, on disk (PROTOCOL §3.6).
 //!
-//! Who can write these files can be the minion, or be its master; so nothing is used that others may write.
+//! Whoever can write these files can act as the minion or as its master, so the minion refuses files that others may write.
 
 use std::fs;
 use std::io;
@@ -11,23 +11,23 @@ use std::sync::Arc;
 use brine_protocol::keys::{KeyError, PrivateKey, PublicKey, write_file};
 use tracing::info;
 
-/// Bytes of `minion.pub`.
+/// Upper bound on the bytes of `minion.pub`.
 const MAX_PUBLIC: u64 = 64 << 10;
 
 /// Why keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
-    /// The folder.
+    /// The folder cannot be used.
     #[error("the folder {path} of the minion's keys cannot be {what}: {source}")]
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Made or read.
+        /// The operation that failed.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Others could have changed it.
+    /// Others may have changed the file.
     #[error(
         "{path} may be written by others (mode {mode:04o}, owner {owner}), so it is not trusted; chown it to the minion's user and chmod {should:04o} it"
     )]
@@ -38,18 +38,18 @@ pub enum PkiError {
         mode: u32,
         /// Its owner's uid.
         owner: u32,
-        /// A mode that would do.
+        /// A mode that the minion accepts.
         should: u32,
     },
-    /// A key.
+    /// A key cannot be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The key that must have signed the master's key.
+    /// The key that must have signed the master's key cannot be used.
     #[error("verify_master_pubkey_sign is set, but {source}; copy the master's public signing key to {path}")]
     VerifyKey {
-        /// Where it is to be.
+        /// The file of the key.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: KeyError,
     },
 }
@@ -62,7 +62,10 @@ pub struct Pki {
 }
 
 impl Pki {
-    /// Opens `pki_dir`, makes it and a key where there is none. Making a key takes a while.
+    /// Opens `pki_dir`. Makes the folder and the key if they are missing; making a key takes seconds.
+    ///
+    /// # Errors
+    /// When the folder or a key cannot be made, read or trusted.
     pub fn open(dir: &Path, keysize: usize) -> Result<Self, PkiError> {
         let fail = |what| move |source| PkiError::Folder { path: dir.to_owned(), what, source };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail("made"))?;
@@ -72,7 +75,7 @@ impl Pki {
             refuse_foreign(&path, 0o400)?;
             let mode = fs::metadata(&path).map_err(fail("read"))?.permissions().mode();
             if mode & 0o077 != 0 {
-                // An earlier program left it readable by others: mend that and go on.
+                // An earlier program left it readable by others.
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).map_err(fail("made private"))?;
             }
             PrivateKey::load(&path)?
@@ -94,12 +97,15 @@ impl Pki {
         &self.key
     }
 
-    /// Where the trusted master key is.
+    /// The file of the trusted master key.
     pub fn master_path(&self) -> PathBuf {
         self.dir.join("minion_master.pub")
     }
 
-    /// The master key trusted since first contact.
+    /// The master key that the minion has trusted since first contact; none before that.
+    ///
+    /// # Errors
+    /// When the file cannot be read or trusted.
     pub fn master(&self) -> Result<Option<PublicKey>, PkiError> {
         let path = self.master_path();
         if !path.exists() {
@@ -110,6 +116,9 @@ impl Pki {
     }
 
     /// Trusts a master key from now on.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
     pub fn trust_master(&self, key: &PublicKey) -> Result<(), PkiError> {
         let path = self.master_path();
         info!("trusting the master's key {} from now on ({})", key.fingerprint(), path.display());
@@ -120,7 +129,10 @@ impl Pki {
         })
     }
 
-    /// The key that signs master keys (`verify_master_pubkey_sign`).
+    /// Loads the key that signs master keys (`verify_master_pubkey_sign`).
+    ///
+    /// # Errors
+    /// When the file cannot be read or trusted.
     pub fn verify_key(path: &Path) -> Result<PublicKey, PkiError> {
         if path.exists() {
             refuse_foreign(path, 0o644)?;
@@ -129,7 +141,7 @@ impl Pki {
     }
 }
 
-/// Refuses what somebody other than root and this user owns, or what group or others may write.
+/// Refuses a file that a user other than root and this one owns, or that the group or others may write.
 fn refuse_foreign(path: &Path, should: u32) -> Result<(), PkiError> {
     let meta = fs::metadata(path).map_err(|source| PkiError::Folder { path: path.to_owned(), what: "read", source })?;
     let own = rustix::process::geteuid().as_raw();

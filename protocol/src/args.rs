@@ -18,7 +18,7 @@ pub fn parse_input_but(words: &[String], no_parse: &[String]) -> Vec<Value> {
     let rest: Vec<String> = rest.into_iter().cloned().collect();
     let (args, mut kwargs) = split_input(&rest);
     for (name, text) in texts.iter().filter_map(|word| parse_kwarg(word)) {
-        crate::job::set(&mut kwargs, name, Value::from(text));
+        set(&mut kwargs, name, Value::from(text));
     }
     condition_input(args, kwargs)
 }
@@ -28,7 +28,7 @@ pub fn split_input(words: &[String]) -> (Vec<Value>, Vec<(String, Value)>) {
     let (mut args, mut kwargs) = (Vec::new(), Vec::new());
     for word in words {
         match parse_kwarg(word) {
-            Some((name, value)) => crate::job::set(&mut kwargs, name, yamlify(value)),
+            Some((name, value)) => set(&mut kwargs, name, yamlify(value)),
             None => args.push(yamlify(word)),
         }
     }
@@ -45,6 +45,14 @@ pub fn condition_input(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Vec<Va
         ));
     }
     out
+}
+
+/// Sets a keyword in its place, or appends it.
+pub(crate) fn set(kwargs: &mut Vec<(String, Value)>, key: &str, value: Value) {
+    match kwargs.iter_mut().find(|(k, _)| k == key) {
+        Some((_, slot)) => *slot = value,
+        None => kwargs.push((key.to_owned(), value)),
+    }
 }
 
 /// Name and value of a word `name=value`; none if it is not one.

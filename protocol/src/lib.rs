@@ -10,7 +10,7 @@
 //! * [`job`], [`target`], [`event`]: jobs, who they are for, and the event bus (§6.2, §8, §9, §10)
 //! * [`text`]: what of foreign text is shown to people, and how
 //! * [`trusted_path`]: files and folders that a configuration names, opened past other users' symlinks
-//! * [`commandline`], [`config`], [`args`], [`exit`], [`logging`], [`output`], [`versions`]: what the programs share (§11, §12)
+//! * [`config`], [`args`], [`exit`], [`pyrepr`]: what the programs share (§11, §12)
 //!
 //! Decoders take hostile bytes: they are bounded, do not recurse without a limit, never allocate what a length claims and
 //! never panic.
@@ -19,7 +19,6 @@
 
 pub mod args;
 pub mod auth;
-pub mod commandline;
 pub mod config;
 pub mod crypticle;
 pub mod envelope;
@@ -28,19 +27,15 @@ pub mod exit;
 pub mod ids;
 pub mod job;
 pub mod keys;
-pub mod logging;
 pub mod msgpack;
-pub mod output;
 pub mod presence;
 pub mod publication;
-mod pyrepr;
+pub mod pyrepr;
 pub mod request;
-mod saltfile;
 pub mod secret;
 pub mod target;
 pub mod trusted_path;
 pub mod value;
-pub mod versions;
 
 pub use brine_text as text;
 pub use rmpv;

@@ -23,7 +23,7 @@ pub fn repr(value: &Value) -> String {
 }
 
 /// What `str` prints of an entry of a dict whose lists are tuples.
-pub(crate) fn str_or_tuple(value: &Value, tuples: bool) -> String {
+pub fn str_or_tuple(value: &Value, tuples: bool) -> String {
     match value {
         Value::Array(items) if tuples => tuple(items),
         value => str(value),
@@ -31,7 +31,7 @@ pub(crate) fn str_or_tuple(value: &Value, tuples: bool) -> String {
 }
 
 /// What `repr` prints of a dict whose lists are tuples.
-pub(crate) fn repr_of_tuples(value: &Value) -> String {
+pub fn repr_of_tuples(value: &Value) -> String {
     let Value::Map(entries) = value else { return repr(value) };
     let entry = |(key, item): &(Value, Value)| match item {
         Value::Array(items) => format!("{}: {}", repr(key), tuple(items)),
@@ -41,7 +41,7 @@ pub(crate) fn repr_of_tuples(value: &Value) -> String {
 }
 
 /// What `repr` prints of a tuple.
-pub(crate) fn tuple(items: &[Value]) -> String {
+pub fn tuple(items: &[Value]) -> String {
     match items {
         [one] => format!("({},)", repr(one)),
         items => format!("({})", items.iter().map(repr).collect::<Vec<_>>().join(", ")),
@@ -91,7 +91,7 @@ fn write(out: &mut String, value: &Value) {
 }
 
 /// `repr()` of a float: the shortest digits, an exponent below 1e-4 and from 1e16.
-pub(crate) fn float(number: f64) -> String {
+pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
     }
@@ -118,7 +118,7 @@ pub(crate) fn float(number: f64) -> String {
 }
 
 /// `repr()` of text.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
@@ -149,7 +149,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// `repr()` of bytes.
-pub(crate) fn bytes(data: &[u8]) -> String {
+pub fn bytes(data: &[u8]) -> String {
     let quote = if data.contains(&b'\'') && !data.contains(&b'"') { '"' } else { '\'' };
     let mut out = String::with_capacity(data.len() + 3);
     out.push('b');
@@ -173,7 +173,7 @@ pub(crate) fn bytes(data: &[u8]) -> String {
 }
 
 /// Python's `str.isprintable` for one character.
-pub(crate) fn is_printable(c: char) -> bool {
+pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
@@ -187,12 +187,12 @@ pub(crate) fn is_printable(c: char) -> bool {
 }
 
 /// Python's `str.isspace` for one character, which `str.rstrip()` removes.
-pub(crate) fn is_space(c: char) -> bool {
+pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
 /// Python's `str.splitlines()`.
-pub(crate) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
+pub fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     let is_end = |c: char| {
         matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c' | '\x1d' | '\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
     };
@@ -212,7 +212,7 @@ pub(crate) fn split_lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// A map's entries in the order of Python's `sorted(map)`, or `None` where Python raises a TypeError because the keys
 /// cannot be compared.
-pub(crate) fn sorted(entries: &[(Value, Value)]) -> Option<Vec<&(Value, Value)>> {
+pub fn sorted(entries: &[(Value, Value)]) -> Option<Vec<&(Value, Value)>> {
     let mut out: Vec<_> = entries.iter().collect();
     if entries.len() < 2 {
         return Some(out);

@@ -12,9 +12,8 @@ use tokio::sync::oneshot;
 use crate::admission::{Jobs, Pace, Place, Request};
 use crate::broker::Caller;
 use crate::executors::{ExecutorSet, Stay};
-use crate::grants::Grants;
 use crate::link::{CallEnd, PATIENCE, Ticket, grace};
-use crate::policy::Concurrency;
+use crate::policy::{Concurrency, Granted};
 use crate::store::{Entry, Store};
 use crate::trim::Trim;
 use crate::value;
@@ -71,7 +70,7 @@ struct Call<'a> {
     /// `ping`
     function: &'a str,
     job: Arc<JobContext>,
-    grants: Arc<Grants>,
+    granted: Granted,
     limits: Limits,
     concurrency: Concurrency,
     chain: Arc<[String]>,
@@ -236,13 +235,13 @@ impl Runner<'_> {
         let (entry, function, number) = resolve(self.store, fun).map_err(|text| (text, None))?;
         let master = job.master.as_deref();
         let granted = entry.grants.of(function, master);
-        let grants = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
+        let granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
         let mut limits = self.store.policy().limits(&self.limits, &entry.name, entry.standard, function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
         // More than there is for all nobody gets.
         limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = self.store.policy().concurrency(&entry.name);
-        Ok(Call { entry, number, fun, function, job, grants, limits, concurrency, chain })
+        Ok(Call { entry, number, fun, function, job, granted, limits, concurrency, chain })
     }
 
     /// Runs a call that has its turn, with so much memory until it asks for more. Where its executor dies and had not even read of it,
@@ -352,7 +351,7 @@ impl Runner<'_> {
         let (began, mut wall) = (Instant::now(), Duration::from_millis(limits.wall_ms));
         let mut loads = false;
         let ready = async {
-            let up = self.executors.up(&call.grants.direct, &entry.name, entry.module.sha256);
+            let up = self.executors.up(&call.granted.grants.direct, &entry.name, entry.module.sha256);
             let (stay, link) = up.await.map_err(|error| (error.to_string(), false))?;
             if !link.has(entry.key) {
                 // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
@@ -372,9 +371,9 @@ impl Runner<'_> {
             Err(_) => return Err(call.overdue().into()),
         };
         wall = Duration::from_millis(limits.wall_ms);
-        let (job, grants) = (Arc::clone(&call.job), Arc::clone(&call.grants));
+        let (job, grants) = (Arc::clone(&call.job), Arc::clone(&call.granted.grants));
         let caller = Caller::new(job, entry.name.clone(), entry.module.sha256, grants, wall);
-        let caller = caller.called(Arc::clone(&call.chain), number);
+        let caller = caller.explained(&call.granted).called(Arc::clone(&call.chain), number);
         let caller = Arc::new(caller.with_limits(&limits));
         let (ticket, end) = link.register(&caller, &limits);
         match link.start(&ticket, &caller, entry, call.function, arguments, (&limits, lease)).await {

@@ -5,7 +5,7 @@
 //! and what runs them is another process without privileges.
 //!
 //! - `name.rs`     checked names of modules
-//! - `policy/`     what a module may do: pure, a table and the owner's word; `settings/` reads it; `grants/` what comes of it
+//! - `policy/`     what a module may do: pure, the declarations of `brine_capabilities` and the owner's word; `settings/` reads it
 //! - `broker/`     the trait through which everything outside an instance happens, and the one check before it
 //! - `signature/`  who signed a module, and when; `report.rs` what owners are told of all that
 //! - `compile.rs`  one run of the compiler in its cage
@@ -27,7 +27,6 @@ mod compile;
 mod directories;
 mod examine;
 mod executors;
-mod grants;
 mod job;
 mod lanes;
 mod link;
@@ -52,24 +51,24 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
-pub use brine_sandbox_wire::hosts::{Host as NetworkHost, plain as plain_address};
-pub use brine_sandbox_wire::{
-    ByteBuf, ConfigOp, DirectGrants, DirectoriesOp, Directory, DisksOp, EventsOp, FailKind, FilesOp, FunctionsOp,
-    GrainsOp, HostError, HostOp, HttpOp, HttpRequest, JobContext, JobsOp, Limits, ListKind, LogLevel, MineOp,
-    ModulesOp, NetworkOp, NetworkRule, PillarOp, PolicyOp, ProcessOp, ProcessRun, Sha256Hex, Usage, UsersOp,
+pub use brine_capabilities::hosts::{Host as NetworkHost, plain as plain_address};
+pub use brine_capabilities::ops::*;
+pub use brine_capabilities::{
+    Capability, DirectGrants, Directory, Grant, Grants, Host, HttpRequest, ListKind, Names, NetworkRule,
+    PROGRAM_FOLDERS, ProcessGrant, ProcessRun, Program, each_capability,
 };
+pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
+pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
 pub use broker::{Broker, Caller, check, check_host};
 pub use cgroup::program_groups;
 pub use examine::{Compiled, examine};
-pub use grants::{Grants, Host, Names, PROGRAM_FOLDERS, ProcessGrant, Program};
 pub use job::JobOutcome;
 pub use lanes::{Lanes, OneEach, SMALL_MODULE};
 pub use name::{BadName, ModuleName};
 pub use policy::always as always_granted;
 pub use policy::{
-    Capability, Concurrency, Entry, Grant, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer,
-    Signers, Subject,
+    Concurrency, Entry, Granted, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer, Signers,
+    Subject,
 };
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError, others_may_write};

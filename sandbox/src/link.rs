@@ -23,7 +23,7 @@ use tokio::sync::{Notify, OnceCell, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::admission::Jobs;
-use crate::broker::{self, Broker, Caller, Shown};
+use crate::broker::{self, Broker, Caller};
 use crate::store::{Entry, Store};
 use crate::suspects::Suspects;
 use crate::value;
@@ -447,9 +447,9 @@ impl Link {
         mut over: watch::Receiver<()>,
         op: HostOp,
     ) {
-        let shown = Shown::of(&op);
+        let shown = op.shown();
         let result = tokio::select! {
-            result = broker.host_call(caller, op) => result.map(|answer| shown.of_answer(&caller.grants, answer)),
+            result = broker.host_call(caller, op) => result.map(|answer| broker::cut_down(shown, &caller.grants, answer)),
             // Nothing is ever sent: it closes when the call is forgotten.
             _ = over.changed() => return,
         };

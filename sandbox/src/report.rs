@@ -8,11 +8,11 @@ mod updates;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brine_capabilities::{Grants, Kind, Names, rule_text};
 use brine_sandbox_walls::{Cgroup, Walls};
 use brine_sandbox_wire::{DirectGrants, Limits, PolicyOp};
 use rmpv::Value;
 
-use crate::grants::{Grants, Names, rule_text};
 use crate::policy::{Capability, Policy, always};
 use crate::signature::KeyId;
 use crate::store::{Entry, LeftOut, Store, Synced};
@@ -205,8 +205,8 @@ fn capabilities(grants: &Grants) -> BTreeSet<Capability> {
 }
 
 fn value(capability: Capability, grants: &Grants) -> Value {
-    match capability {
-        Capability::Process => {
+    match capability.kind() {
+        Kind::Process => {
             let process = &grants.process;
             let all = [
                 ("programs", &process.programs),
@@ -223,20 +223,16 @@ fn value(capability: Capability, grants: &Grants) -> Value {
             said.extend(process.file_size.map(|bytes| (Value::from("file_size"), Value::from(bytes))));
             Value::Map(said)
         }
-        Capability::Filesystem => {
+        Kind::Directories => {
             let mode = |writable| if writable { "rw" } else { "ro" };
             let directories = grants.direct.directories.iter();
             Value::Map(
                 directories.map(|dir| (Value::from(dir.path.as_str()), Value::from(mode(dir.writable)))).collect(),
             )
         }
-        Capability::Network => texts(grants.direct.network.iter().map(rule_text)),
-        Capability::Pillar => names_value(&grants.pillar),
-        Capability::Functions => names_value(&grants.functions),
-        Capability::Files => names_value(&grants.files),
-        Capability::Events => names_value(&grants.events),
-        Capability::Mine => names_value(&grants.mine),
-        _ => Value::from(true),
+        Kind::Network => texts(grants.direct.network.iter().map(rule_text)),
+        Kind::Names => names_value(grants.names(capability)),
+        Kind::Flag | Kind::Settings => Value::from(true),
     }
 }
 
@@ -296,7 +292,8 @@ fn executor(pid: u32, direct: &DirectGrants, walls: &Walls) -> Value {
 }
 
 fn reaches(direct: &DirectGrants) -> Value {
-    let grants = Grants { direct: direct.clone(), ..Grants::default() };
+    let mut grants = Grants::default();
+    grants.direct = direct.clone();
     map([
         ("filesystem", value(Capability::Filesystem, &grants)),
         ("network", value(Capability::Network, &grants)),

@@ -2,6 +2,7 @@
 //!
 //! - `files.rs`, `folder.rs`  the folders they lie in, and how several programs change one of them
 //! - `decisions.rs` what was decided on this host; `held.rs` what waits for a decision
+//! - `read.rs`      the folders, at the start and one by one
 //! - `prepare.rs`   from bytes to a module that may be called; `compiled.rs` the compiler's part in it
 //! - `change.rs`    what an install, an approval, a rollback and a removal do to the disk
 //! - `outcome.rs`   what installing and removing come to; `synced.rs` when was fetched from where
@@ -15,10 +16,10 @@ mod folder;
 mod held;
 mod outcome;
 mod prepare;
+mod read;
 mod synced;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,10 +46,7 @@ pub use synced::{Synced, SyncedFrom};
 /// Compilers for small modules at once, beside the one for large ones: what makes one of them take all that its limits let it keeps
 /// the next one from waiting. Each may have the memory that `sandbox:compile:memory` says.
 const SMALL_COMPILERS: usize = 2;
-/// How often a module is read again because another program on this host decided about it meanwhile.
-const OVERTAKEN: usize = 8;
-/// The origin of the package's modules.
-const STANDARD: &str = "standard";
+
 /// One module that jobs can call.
 #[derive(Debug)]
 pub struct Module {
@@ -312,156 +310,6 @@ impl Store {
         installed.extend(usable.map(|entry| (entry.name.clone(), entry.module.origin.clone())));
         installed.retain(|_, origin| origin != LOCAL);
         installed
-    }
-
-    /// The package's module of this name, where there is one.
-    pub(crate) async fn standard(&self, name: &ModuleName) -> Result<Option<Entry>, InstallError> {
-        let is_standard = locked(&self.standard).contains(name);
-        if !is_standard {
-            return Ok(None);
-        }
-        self.read_standard(name).await.map(Some)
-    }
-
-    async fn read_standard(&self, name: &ModuleName) -> Result<Entry, InstallError> {
-        let read = self.standard_files(name).map_err(|error| InstallError::failed(name, error))?;
-        let files = read.ok_or_else(|| InstallError::failed(name, "its file is gone"))?;
-        Ok(self.prepare(name, &files, STANDARD, &Rules::standard(), &Decided::default()).await?.entry)
-    }
-
-    fn standard_files(&self, name: &ModuleName) -> io::Result<Option<Files>> {
-        Folder::new(self.standard_dir.clone(), self.compiler.limits.module).peek(name)
-    }
-
-    /// Reads the modules of the package, then those installed, and what is held. What cannot be used is logged and left out.
-    /// The names it gives back are of installed ones that take long to compile, for who does not wait for them.
-    pub(crate) async fn read_folders(&self) -> io::Result<Vec<ModuleName>> {
-        self.cache.sweep()?;
-        for name in files::component_files(&self.standard_dir)?.into_keys() {
-            locked(&self.standard).insert(name.clone());
-            match self.read_standard(&name).await {
-                Ok(entry) => self.switch_in(&Arc::new(entry)),
-                Err(error) => self.leave_out(name, &error, None),
-            }
-        }
-        let decisions = self.folder.decisions().map_err(|error| {
-            let why = format!("what was decided about modules cannot be read ({DECISIONS}: {error})");
-            tracing::error!("{why}; nothing is installed until that file is put right or taken away");
-            why
-        });
-        self.take_up(decisions);
-        let mut late = Vec::new();
-        for name in self.folder.names(Shelf::Current)?.into_keys() {
-            self.recover(&name).await;
-            if self.takes_long(&name).await {
-                let why = LeftOut::new(&InstallError::Compiling(name.clone()), Some(self.folder.origin(&name)));
-                self.all_left_out().insert(name.clone(), why);
-                late.push(name);
-                continue;
-            }
-            match self.read_installed(&name).await {
-                Ok(None) => {}
-                Ok(Some(entry)) => self.switch_in(&Arc::new(entry)),
-                Err((error, origin)) => self.leave_out(name, &error, Some(origin)),
-            }
-        }
-        for name in self.folder.names(Shelf::Previous)?.into_keys() {
-            self.look_at_previous(&name);
-        }
-        for name in self.folder.names(Shelf::Held)?.into_keys() {
-            self.look_at_held(&name).await;
-        }
-        self.prune().await;
-        Ok(late)
-    }
-
-    async fn recover(&self, name: &ModuleName) {
-        let (folder, of) = (self.folder.clone(), name.clone());
-        match off_thread(move || folder.recover(&of)).await {
-            Ok(false) => {}
-            Ok(true) => tracing::warn!(module = %name, "its last change was cut off; the last good version is back"),
-            Err(error) => {
-                tracing::error!(module = %name, "whether its last change was cut off cannot be told: {error}")
-            }
-        }
-    }
-
-    pub(crate) fn leave_out(&self, name: ModuleName, error: &InstallError, origin: Option<String>) {
-        tracing::error!(module = %name, "{error}");
-        self.all_left_out().insert(name, LeftOut::new(error, origin));
-    }
-
-    /// The installed module of this name as it is on the disk now; none where there is none. An error has the origin with it.
-    pub(crate) async fn read_installed(&self, name: &ModuleName) -> Result<Option<Entry>, (InstallError, String)> {
-        for _ in 0..OVERTAKEN {
-            match self.read_as_decided(name).await {
-                // What lies there may be what another program put there with a decision that is not known here yet.
-                Err(_) if self.decided_meanwhile(name).await => {}
-                read => return read,
-            }
-        }
-        self.read_as_decided(name).await
-    }
-
-    /// Takes up what is decided about a module by now; says whether that is something else than what was known.
-    async fn decided_meanwhile(&self, name: &ModuleName) -> bool {
-        let folder = self.folder.clone();
-        off_thread(move || folder.decisions()).await.is_ok_and(|decisions| self.take_up_of(name, &decisions))
-    }
-
-    async fn read_as_decided(&self, name: &ModuleName) -> Result<Option<Entry>, (InstallError, String)> {
-        let failed = |error: &dyn std::fmt::Display| (InstallError::failed(name, error), LOCAL.to_owned());
-        let Some(files) = self.shelf(Shelf::Current, name).await.map_err(|error| failed(&error))? else {
-            return Ok(None);
-        };
-        let origin = files.origin();
-        let read = async {
-            self.may_be_installed(name)?;
-            let decided = self.decided(name).unwrap_or_default();
-            self.prepare(name, &files, &origin, &Rules::known(), &decided).await
-        };
-        read.await.map(|prepared| Some(prepared.entry)).map_err(|error| (error, origin))
-    }
-
-    /// Takes down what there is to go back to now.
-    pub(crate) fn look_at_previous(&self, name: &ModuleName) {
-        let is_there = self.folder.path_of(Shelf::Previous, name).exists();
-        let mut previous = locked(&self.previous);
-        match is_there {
-            true => previous.insert(name.clone(), self.folder.provenance(Shelf::Previous, name).unwrap_or_default()),
-            false => previous.remove(name),
-        };
-    }
-
-    /// Takes down what is held now, and why. What would be let in now waits for the next sync, which asks the master first.
-    pub(crate) async fn look_at_held(&self, name: &ModuleName) {
-        let held = match self.shelf(Shelf::Held, name).await {
-            Ok(Some(files)) => self.held_as(name, &files).await,
-            Ok(None) => None,
-            Err(error) => {
-                tracing::error!(module = %name, "what is held of it cannot be read: {error}");
-                None
-            }
-        };
-        let mut all = self.all_held();
-        match held {
-            Some(held) => all.insert(name.clone(), Arc::new(held)),
-            None => all.remove(name),
-        };
-    }
-
-    /// The content that lies on the disk as installed, usable or not.
-    pub(crate) async fn current_sha256(&self, name: &ModuleName) -> io::Result<Option<Sha256Hex>> {
-        match self.shelf(Shelf::Current, name).await? {
-            Some(files) => Ok(Some(hash(&files.wasm).await)),
-            None => Ok(None),
-        }
-    }
-
-    /// What a shelf has of a module.
-    pub(crate) async fn shelf(&self, shelf: Shelf, name: &ModuleName) -> io::Result<Option<Files>> {
-        let (folder, name) = (self.folder.clone(), name.clone());
-        off_thread(move || folder.read(shelf, &name)).await
     }
 
     /// Whether the name is free for modules that are not the package's.

@@ -39,12 +39,13 @@ pub(crate) fn caller(policy: &Policy, module: &str, function: &str, master: Opti
     let functions = [function, "other"];
     let may = |import: &String| policy.decide(&subject, std::slice::from_ref(import), &functions).is_ok();
     let imports: Vec<String> = all_imports().into_iter().filter(may).collect();
-    let grants = policy.decide(&subject, &imports, &functions).unwrap().of(function, master).unwrap();
+    let granted = policy.decide(&subject, &imports, &functions).unwrap().of(function, master).unwrap();
     let job = JobContext {
         function: format!("{module}.{function}"),
         minion_id: "web1".into(),
         master: master.map(str::to_owned),
         ..JobContext::default()
     };
-    Caller::new(Arc::new(job), module, sha(1), grants, std::time::Duration::from_secs(1))
+    let wall = std::time::Duration::from_secs(1);
+    Caller::new(Arc::new(job), module, sha(1), Arc::clone(&granted.grants), wall).explained(&granted)
 }

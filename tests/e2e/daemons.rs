@@ -234,7 +234,11 @@ fn a_minion_goes_to_the_background_when_it_has_what_it_needs() {
 /// Whether other users can reach the programs under test.
 fn others_reach(folder: &Path) -> bool {
     let open = |dir: &Path| std::fs::metadata(dir).is_ok_and(|meta| meta.permissions().mode() & 0o001 != 0);
-    folder.canonicalize().is_ok_and(|folder| folder.ancestors().all(open))
+    let reach = folder.canonicalize().is_ok_and(|folder| folder.ancestors().all(open));
+    if !reach {
+        eprintln!("this test does nothing: other users cannot reach {}", folder.display());
+    }
+    reach
 }
 
 /// The numbers of a line of `/proc/PID/status`.
@@ -246,7 +250,7 @@ fn status(daemon: &Daemon, field: &str) -> Vec<String> {
 
 #[test]
 fn a_daemon_of_root_becomes_its_user() {
-    if !rustix::process::geteuid().is_root() || !others_reach(&program_folder()) {
+    if !brine_kit::is_root() || !others_reach(&program_folder()) {
         return; // only root can, and only where another user can start the minion's executor
     }
     let id = |what: &str| run(Path::new("/usr/bin/id"), &[what, "nobody"]).exits(0).stdout.trim().to_owned();
@@ -422,7 +426,7 @@ fn set(path: &Path, option: &str, value: &Path) {
 
 #[test]
 fn a_daemon_of_root_writes_nothing_where_another_users_symlink_leads() {
-    if !rustix::process::geteuid().is_root() {
+    if !brine_kit::is_root() {
         return; // only root makes files of others
     }
     for option in ["sock_dir", "cachedir", "pki_dir"] {
@@ -451,7 +455,7 @@ fn a_daemon_of_root_writes_nothing_where_another_users_symlink_leads() {
 #[test]
 fn salt_says_permission_to_who_has_none() {
     use std::os::unix::process::CommandExt as _;
-    if !rustix::process::geteuid().is_root() || !others_reach(&program_folder()) {
+    if !brine_kit::is_root() || !others_reach(&program_folder()) {
         return; // only root becomes another user
     }
     let mut master = Master::prepare(Kind::Brine, "");

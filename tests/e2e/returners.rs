@@ -55,7 +55,7 @@ fn rows(server: &Server, database: &str, jid: &str) -> String {
 
 #[test]
 fn a_return_goes_where_its_job_says() {
-    let Some(server) = Server::start("a_return_goes_where_its_job_says") else { return };
+    let Some(server) = Server::start() else { return };
     let other = settings(&server, "postgres", "plain").replace("returner.postgres.", "other.returner.postgres.");
     let mut nowhere = settings(&server, "pgjsonb", "jsonb").replace("salt secret", "wrong");
     nowhere.push_str(&other);
@@ -86,7 +86,7 @@ fn a_return_goes_where_its_job_says() {
 
 #[test]
 fn a_server_that_is_away_holds_up_nobody_and_gets_all_of_it() {
-    let Some(mut server) = Server::start("a_server_that_is_away_holds_up_nobody_and_gets_all_of_it") else { return };
+    let Some(mut server) = Server::start() else { return };
     let mut master = Master::start(&format!("ext_job_cache: pgjsonb\n{}", settings(&server, "pgjsonb", "jsonb")));
     let minion = master.minion("web1");
     let first = publish(&master, "test.echo", &["first"], "", &[]);
@@ -121,7 +121,7 @@ fn a_server_that_is_away_holds_up_nobody_and_gets_all_of_it() {
 
 #[test]
 fn lookups_come_from_the_master_job_cache() {
-    let Some(server) = Server::start("lookups_come_from_the_master_job_cache") else { return };
+    let Some(server) = Server::start() else { return };
     for (returner, database) in [("postgres", "plain"), ("pgjsonb", "jsonb")] {
         // What another master left there.
         let old = "20240102030405123456";
@@ -158,7 +158,7 @@ fn lookups_come_from_the_master_job_cache() {
 
 #[test]
 fn events_are_kept() {
-    let Some(mut server) = Server::start("events_are_kept") else { return };
+    let Some(mut server) = Server::start() else { return };
     let both = settings(&server, "postgres", "plain") + &settings(&server, "pgjsonb", "jsonb");
     let lists = "event_return_whitelist: ['deploy/*', 'salt/job/*/new']\nevent_return_blacklist: ['deploy/no.*']";
     let mut master = Master::start(&format!(
@@ -203,7 +203,7 @@ fn events_are_kept() {
 
 #[test]
 fn many_events_are_kept_together() {
-    let Some(server) = Server::start("many_events_are_kept_together") else { return };
+    let Some(server) = Server::start() else { return };
     let config = settings(&server, "pgjsonb", "jsonb");
     let mut master = Master::start(&format!("event_return: pgjsonb\nevent_return_queue: 500\n{config}"));
     master.command("salt-run", &["event.send", "deploy/x", "data={n: 1}"]).exits(0);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_minion::config::{MinionOpts, Package};
-use brine_minion::minion::{Local, sandbox_of};
+use brine_minion::minion::{Local, sandbox_with};
 use brine_minion::runtime::Runtime;
 use brine_protocol::value::Value;
 use brine_sandbox::{JobContext, JobOutcome};
@@ -323,7 +323,7 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
     );
     std::fs::write(conf.join("minion"), text).unwrap();
     let opts = MinionOpts::load(&conf, None).map_err(|error| error.to_string())?;
-    let runtime = sandbox_of(package(), &opts, None).map_err(|error| error.to_string())?;
+    let runtime = sandbox_with(package(), &opts, None).map_err(|error| error.to_string())?;
     Local::prepare(opts, runtime).await.map_err(|error| error.to_string())
 }
 

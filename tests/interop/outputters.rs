@@ -1,7 +1,7 @@
 //! What Python's outputters print and ours, of the same values: chosen ones, and many that are generated. The script that makes
 //! them is the one behind the unit tests' own vectors.
 
-use brine_protocol::output::{Indent, Outputter, Style};
+use brine_cli::output::{Indent, Outputter, Style};
 use brine_protocol::rmpv;
 use brine_tests::process::run;
 use brine_tests::salt::python;
@@ -15,7 +15,7 @@ const SEED: &str = "5000";
 fn the_same_values_print_the_same() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("vectors.json").display().to_string();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../protocol/src/output/make_vectors.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../cli/src/output/make_vectors.py");
     run(&python(), &[script, &file, COUNT, SEED]).exits(0);
     let vectors: Value = serde_json::from_slice(&std::fs::read(file).expect("just written")).expect("JSON");
 

@@ -35,14 +35,12 @@ impl Server {
     ///
     /// # Panics
     /// Where an installed server does not start.
-    pub fn start(test: &str) -> Option<Self> {
+    pub fn start() -> Option<Self> {
         let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let Some(programs) =
             versions.map(|entry| entry.path().join("bin")).filter(|bin| bin.join("initdb").exists()).max()
         else {
-            eprintln!(
-                "{test}: does nothing here: there is no PostgreSQL server; `tools/setup.sh peers` installs it (postgresql)"
-            );
+            brine_kit::missing("a PostgreSQL server", "`tools/setup.sh peers` installs it (postgresql)");
             return None;
         };
         let folder = tempfile::Builder::new().prefix("brine-p").tempdir_in("/tmp").expect("a temporary folder");

@@ -124,6 +124,9 @@ struct Core {
 
 impl Publisher {
     /// Binds and starts accepting. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// When the endpoint cannot be bound.
     pub async fn bind(endpoint: &Endpoint, config: PubConfig) -> Result<Publisher, BindError> {
         Publisher::bind_for(endpoint, config, site).await
     }

@@ -130,6 +130,9 @@ impl Requester {
 
     /// Sends a request and waits for its reply, connecting as often as it takes. A request that timed out, or whose
     /// future was dropped, closes the connection, so that its late reply reaches nobody.
+    ///
+    /// # Errors
+    /// When no reply came in time, or the connection was lost after the request had been sent.
     pub async fn request(&mut self, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
         let (outcome, answer) = oneshot::channel();
         let call = Call { payload, deadline: Instant::now() + timeout, outcome };

@@ -155,13 +155,13 @@ struct Answers {
 }
 
 impl ConnectedPeer {
-    fn answers(&self) -> MutexGuard<'_, Answers> {
+    fn lock_answers(&self) -> MutexGuard<'_, Answers> {
         // Nothing in here panics half-way.
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, answer: Answer) -> Result<(), Gone> {
-        let mut answers = self.answers();
+    fn queue_answer(&self, answer: Answer) -> Result<(), Gone> {
+        let mut answers = self.lock_answers();
         if answers.gone {
             return Err(Gone);
         }
@@ -183,7 +183,7 @@ impl ConnectedPeer {
     }
 
     fn take_answer(&self) -> Option<Answer> {
-        let mut answers = self.answers();
+        let mut answers = self.lock_answers();
         let answer = answers.waiting.pop_front();
         if answers.waiting.is_empty() {
             // Ten thousand idle connections keep no queues.
@@ -194,7 +194,7 @@ impl ConnectedPeer {
 
     /// From now on nobody takes answers.
     fn end(&self) {
-        let mut answers = self.answers();
+        let mut answers = self.lock_answers();
         answers.gone = true;
         answers.waiting = VecDeque::new();
     }
@@ -214,6 +214,9 @@ pub struct Gone;
 
 impl Router {
     /// Binds and starts accepting. Must be called in a tokio runtime.
+    ///
+    /// # Errors
+    /// When the endpoint cannot be bound.
     pub async fn bind(endpoint: &Endpoint, config: RouterConfig) -> Result<Router, BindError> {
         Router::bind_for(endpoint, config, site).await
     }
@@ -305,7 +308,7 @@ impl Reply {
 
     /// Whether the connection has ended, so that nobody waits for the reply.
     pub fn is_gone(&self) -> bool {
-        self.peer.answers().gone
+        self.peer.lock_answers().gone
     }
 
     /// The layer above knows who this is: raises the connection's limit on messages to
@@ -315,10 +318,13 @@ impl Reply {
     }
 
     /// Sends the reply: hands it to the connection, which has room for it.
+    ///
+    /// # Errors
+    /// When the connection is closed.
     pub async fn send(mut self, payload: Bytes) -> Result<(), Gone> {
         self.answered = true;
         let answer = Answer { payload: Some(payload), request_len: self.request_len };
-        self.peer.answer(answer)
+        self.peer.queue_answer(answer)
     }
 }
 
@@ -326,7 +332,7 @@ impl Drop for Reply {
     fn drop(&mut self) {
         if !self.answered {
             // A closed connection needs no answer.
-            let _ = self.peer.answer(Answer { payload: None, request_len: self.request_len });
+            let _ = self.peer.queue_answer(Answer { payload: None, request_len: self.request_len });
         }
     }
 }
@@ -419,7 +425,7 @@ impl Requests<'_> {
             }
             let read = !stopping && self.pending.len() + self.out + self.writing < max_pipeline;
             tokio::select! {
-                answer = peer.next_answer() => self.answer(answer)?,
+                answer = peer.next_answer() => self.send_answer(answer)?,
                 () = self.visit.gives_way() => return Err(Closed::GaveWay),
                 permit = queue.reserve(), if !self.pending.is_empty() => match permit {
                     Ok(permit) => {
@@ -508,7 +514,7 @@ impl Requests<'_> {
         Incoming { payload, reply }
     }
 
-    fn answer(&mut self, answer: Answer) -> Result<(), Closed> {
+    fn send_answer(&mut self, answer: Answer) -> Result<(), Closed> {
         self.out -= 1;
         self.connection.release(answer.request_len);
         // Whose request it was may be known since.

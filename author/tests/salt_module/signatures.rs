@@ -159,7 +159,7 @@ fn minisign_agrees() {
     let bench = bench();
     bench.good("sign deploy.wasm --key ops.key");
     let Some(out) = minisign(&bench, &["-V", "-p", "ops.pub", "-m", "deploy.wasm"]) else {
-        eprintln!("minisign is not installed: not compared");
+        brine_kit::missing("minisign", "`tools/setup.sh peers` installs it");
         return;
     };
     assert!(out.contains("file:deploy.wasm\tprehashed\tversion:1.2.0"), "{out}");

@@ -1,4 +1,4 @@
-//! A job for some minions at a time: one jid, published again for each who is to begin (§13.1 no. 16).
+//! A job for some minions at a time: one jid, published again for each minion that begins (§13.1 no. 16).
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -113,14 +113,14 @@ impl Batch<'_> {
         match self.client.publish(&self.job).await {
             Ok(mut published) => {
                 published.missing.clear();
-                self.missing(ids.iter().filter(|id| !published.minions.contains(id)));
+                self.report_missing(ids.iter().filter(|id| !published.minions.contains(id)));
                 let (timeout, gather) = (self.client.timeout(&self.job), self.client.opts.gather_job_timeout);
                 self.waiters.push(Waiter::new(&published, timeout, gather, Instant::now()).for_these_only());
                 Ok(())
             }
             // Their keys have gone since they were asked whether they are there.
             Err(ClientError::NoMatch { .. }) => {
-                self.missing(ids);
+                self.report_missing(ids);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -143,7 +143,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Asks whom it is time to ask whether they run the job, and gives up on those who do not.
+    /// Asks minions whose time is up whether they still run the job, and gives up on those that do not.
     async fn time_passed(&mut self) {
         for mut waiter in std::mem::take(&mut self.waiters) {
             match waiter.step(Instant::now()) {
@@ -153,12 +153,12 @@ impl Batch<'_> {
                     waiter.probed(jid.as_deref(), Instant::now());
                     self.waiters.push(waiter);
                 }
-                Step::Done => self.missing(&waiter.missing()),
+                Step::Done => self.report_missing(&waiter.missing()),
             }
         }
     }
 
-    fn missing<'b>(&mut self, ids: impl IntoIterator<Item = &'b String>) {
+    fn report_missing<'b>(&mut self, ids: impl IntoIterator<Item = &'b String>) {
         for id in ids {
             self.slots.ended(id, false, Instant::now());
             self.events.push_back(BatchEvent::Missing(id.clone()));

@@ -1,4 +1,4 @@
-//! Who of a batch runs the job now, apart from sockets and clocks: so many at once, the next one as soon as one has ended.
+//! Which minions of a batch run the job now, apart from sockets and clocks: a fixed number at once, the next one as soon as one has ended.
 
 use std::collections::{HashSet, VecDeque};
 use std::str::FromStr;
@@ -38,7 +38,7 @@ impl BatchSize {
         clippy::cast_sign_loss,
         reason = "a part of a count"
     )]
-    pub fn of(self, minions: usize) -> usize {
+    pub fn count_among(self, minions: usize) -> usize {
         match self {
             Self::Count(count) => count.max(1),
             Self::Percent(percent) => ((percent / 100.0 * minions as f64) as usize).max(1),
@@ -71,12 +71,12 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) fn new(minions: Vec<String>, options: BatchOptions) -> Self {
         let BatchOptions { size, wait, failhard } = options;
-        let size = size.of(minions.len());
+        let size = size.count_among(minions.len());
         let (active, empty_until) = (HashSet::new(), Vec::new());
         Self { size, wait, failhard, pending: minions.into(), active, empty_until, halted: false }
     }
 
-    /// Who is to begin now.
+    /// The minions that begin now.
     pub(super) fn begin(&mut self, now: Instant) -> Vec<String> {
         self.empty_until.retain(|until| *until > now);
         let free = self.size.saturating_sub(self.active.len() + self.empty_until.len());
@@ -124,7 +124,7 @@ mod tests {
         for (text, of_four) in
             [("1", 1), ("3", 3), ("0", 1), ("-2", 1), ("50%", 2), ("%50", 2), ("10%", 1), ("74%", 2), ("1000%", 40)]
         {
-            assert_eq!(text.parse::<BatchSize>().unwrap().of(4), of_four, "{text}");
+            assert_eq!(text.parse::<BatchSize>().unwrap().count_among(4), of_four, "{text}");
         }
         for text in ["", "x", "%", "5x", "nan%", "1.5"] {
             assert!(text.parse::<BatchSize>().is_err(), "{text}");

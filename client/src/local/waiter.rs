@@ -1,7 +1,7 @@
-//! How long to wait for whom (§9.4), apart from sockets and clocks: events and the time go in, what to do comes out.
+//! How long to wait for each minion (§9.4), apart from sockets and clocks: events and the time go in, what to do comes out.
 //!
 //! Returns are collected until everyone has answered. When the timeout passes with some missing, they are asked with
-//! `saltutil.find_job` whether they still run the job, for `gather_job_timeout`; who says yes gets another timeout. When
+//! `saltutil.find_job` whether they still run the job, for `gather_job_timeout`; a minion that does gets another timeout. When
 //! nobody runs it any more and everybody's own time has passed, the rest did not return.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -19,7 +19,7 @@ pub(super) enum Step {
     Until(Instant),
     /// Ask these with `saltutil.find_job`, then call [`Waiter::probed`].
     Probe(Vec<String>),
-    /// Everyone answered, or nobody is left who might.
+    /// Every minion answered or was given up.
     Done,
 }
 
@@ -36,11 +36,11 @@ pub(super) struct Waiter {
     prefix: String,
     probe_prefix: Option<String>,
     minions: BTreeSet<String>,
-    /// Of those, who has not returned. Kept, and not worked out, because it is looked at with every event of ten thousand.
+    /// Those of them that have not returned. Kept rather than computed: it is read at each of ten thousand events.
     pending: BTreeSet<String>,
-    /// Who came to be pending and has no deadline yet.
+    /// Pending minions without a deadline yet.
     without_deadline: Vec<String>,
-    /// The last deadline of all, and whose it is, while that one is pending.
+    /// The last deadline of all and its minion, while that one is pending.
     last: Option<(Instant, String)>,
     /// Ids that the target names and no minion has. Nobody waits for them, they are only reported.
     unknown: Vec<String>,
@@ -115,7 +115,7 @@ impl Waiter {
         if self.closed || rest.starts_with("prog/") || rest.starts_with("start/") {
             return None;
         }
-        // syndics tell whom they passed the job to
+        // syndics report the minions that they passed the job to
         for id in data.get_list("minions").unwrap_or_default() {
             if let Some(id) = id.text() {
                 self.expect(id);
@@ -179,7 +179,7 @@ impl Waiter {
         self.check_at = now + self.gather;
     }
 
-    /// Who did not return, when the wait is over.
+    /// The minions that did not return, when the wait is over.
     pub(super) fn missing(&self) -> Vec<String> {
         let unknown = self.unknown.iter().filter(|id| !self.found.contains(*id) && !self.minions.contains(*id));
         self.pending.iter().chain(unknown).cloned().collect()

@@ -5,10 +5,11 @@
 //! that it did not know of decide for itself.
 
 use brine_protocol::ids::MinionId;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::value::Value;
 
 use super::permission::{self, Allowed, Permission};
-use super::{Access, Caller, Denied, Proof, Rights};
+use super::principal::{Principal, Proof, User};
+use super::{Access, Denied};
 
 /// Every caller may ask about jobs: waiting for a job does so.
 const ALWAYS_ALLOWED: &str = "saltutil.find_job";
@@ -24,15 +25,20 @@ pub(crate) enum Extent {
 
 impl Access {
     /// Whether nobody at all may do this: `publisher_acl_blacklist`.
-    pub(crate) fn is_blocked(&self, caller: &Caller, claimed: Option<&str>, functions: &[(&str, &[Value])]) -> bool {
+    pub(crate) fn is_blocked(
+        &self,
+        principal: &Principal,
+        claimed: Option<&str>,
+        functions: &[(&str, &[Value])],
+    ) -> bool {
         let known = self.known.load();
         let user = |name: &str| known.opts.blocked_users.iter().any(|blocked| blocked.matches(name));
         let function = |name: &str| known.opts.blocked_functions.iter().any(|blocked| blocked.matches(name));
-        user(&caller.name) || claimed.is_some_and(user) || functions.iter().any(|(fun, _)| function(fun))
+        user(principal.name()) || claimed.is_some_and(user) || functions.iter().any(|(fun, _)| function(fun))
     }
 }
 
-impl Caller {
+impl Principal {
     /// Whether a job of these functions may go to `minions`. `resolve` tells whom a permission's target means; nobody, if that is not known.
     pub(crate) async fn may_publish<R>(
         &self,
@@ -43,9 +49,9 @@ impl Caller {
     where
         R: Future<Output = Vec<MinionId>>,
     {
-        let Rights::Listed(list) = &self.rights else { return Some(Extent::Target) };
+        let Self::User(User { permissions, .. }) = self else { return Some(Extent::Target) };
         let functions: Vec<_> = functions.iter().copied().filter(|(fun, _)| *fun != ALWAYS_ALLOWED).collect();
-        allowed(list, &functions, minions, resolve).await
+        allowed(permissions, &functions, minions, resolve).await
     }
 
     /// Whether the caller may call this runner or wheel function (`form`), as `module.function`.
@@ -56,22 +62,19 @@ impl Caller {
         args: &[Value],
         kwargs: &[(String, Value)],
     ) -> Result<(), Denied> {
-        let Rights::Listed(list) = &self.rights else { return Ok(()) };
+        let Self::User(User { name, proof, permissions, .. }) = self else { return Ok(()) };
         let Some((module, function)) = fun.split_once('.').filter(|(_, function)| !function.contains('.')) else {
             let message = "A command invocation error occurred: Check syntax.".to_owned();
             return Err(Denied::invocation(message));
         };
-        if permission::in_master(list, form, module, function, args, kwargs) {
+        if permission::in_master(permissions, form, module, function, args, kwargs) {
             return Ok(());
         }
-        Err(match self.proof {
-            Proof::Key => Proof::Key.failed(None),
-            proof => proof.failed(Some(&self.name)),
-        })
+        Err(proof.failed(Some(name).filter(|_| *proof != Proof::Key).map(String::as_str)))
     }
 }
 
-/// Whether a list of permissions allows a job of these functions for `minions`; `resolve` as for [`Caller::may_publish`].
+/// Whether a list of permissions allows a job of these functions for `minions`; `resolve` as for [`Principal::may_publish`].
 pub(crate) async fn allowed<'a, R>(
     list: impl IntoIterator<Item = &'a Permission> + Clone,
     functions: &[(&str, &[Value])],
@@ -101,18 +104,4 @@ where
         }
     }
     Some(extent)
-}
-
-/// The functions of a job's load, each with its arguments; none if it is not well formed.
-pub(crate) fn functions(load: &Value) -> Option<Vec<(&str, &[Value])>> {
-    let (fun, arg) = (load.get("fun")?, load.get("arg")?.list()?);
-    match fun {
-        Value::Array(funs) => {
-            // A function without arguments of its own has none.
-            let of = |at: usize| arg.get(at).map_or(Some(&[][..]), ValueExt::list);
-            let all: Option<Vec<_>> = funs.iter().enumerate().map(|(at, fun)| Some((fun.text()?, of(at)?))).collect();
-            all.filter(|funs| !funs.is_empty() && arg.iter().all(|arg| arg.list().is_some()))
-        }
-        fun => Some(vec![(fun.text().filter(|fun| !fun.is_empty())?, arg)]),
-    }
 }

@@ -40,12 +40,12 @@ pub(super) struct System {
     pub(super) name: String,
     /// Its own options, `^filename` and such, without the `^`.
     pub(super) options: Vec<(String, Value)>,
-    pub(super) users: Vec<(Who, Vec<Permission>)>,
+    pub(super) users: Vec<(Grantee, Vec<Permission>)>,
 }
 
 /// Whom an entry of `external_auth` is for.
 #[derive(Debug, Clone)]
-pub(super) enum Who {
+pub(super) enum Grantee {
     /// `*`.
     Anyone,
     /// A name, glob or expression.
@@ -126,9 +126,9 @@ fn systems(value: &Value) -> Result<Vec<System>, String> {
                 continue;
             }
             let who = match key.strip_suffix('%') {
-                _ if key == "*" => Who::Anyone,
-                Some(group) => Who::Group(group.to_owned()),
-                None => Who::User(Name::new(&key)?),
+                _ if key == "*" => Grantee::Anyone,
+                Some(group) => Grantee::Group(group.to_owned()),
+                None => Grantee::User(Name::new(&key)?),
             };
             let permissions = permission::parse(value).map_err(|why| format!("{}: {key}: {why}", system.name))?;
             system.users.push((who, permissions));

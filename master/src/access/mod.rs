@@ -2,21 +2,21 @@
 //!
 //! - `config.rs`     `external_auth`, `publisher_acl` and what belongs to them
 //! - `backend/`      where names and passwords are checked, one file a system
-//! - `origin.rs`     where a request came from
+//! - `principal.rs`  who asks, as proved
+//! - `address.rs`    from where
 //! - `logins/`       how fast passwords can be tried
 //! - `tokens.rs`     what stands for a log-in
 //! - `permission.rs` what a list of permissions allows
 //! - `authorize.rs`  whether a caller may do what it asks
 //! - `proof.rs`      what of a request says who asks
-//! - `admit.rs`      telling the log, the bus and the audit log who was not let in
 
-mod admit;
+mod address;
 mod authorize;
 mod backend;
 mod config;
 mod logins;
-mod origin;
 pub(crate) mod permission;
+mod principal;
 mod proof;
 mod tokens;
 
@@ -29,16 +29,17 @@ use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
 use crate::keys::{LocalKeys, LocalUser};
-pub(crate) use admit::{admit, mk_token};
-pub(crate) use authorize::{Extent, allowed, functions};
+pub(crate) use address::Address;
+pub(crate) use authorize::{Extent, allowed};
 use backend::{Backend, StaticTokens};
 pub use config::AccessOpts;
-use config::{OwnExpire, System, Who};
+use config::{Grantee, OwnExpire, System};
 use logins::{Attempt, Logins};
-pub(crate) use origin::From;
 pub(crate) use permission::Name;
 use permission::Permission;
-pub(crate) use proof::Asked;
+pub(crate) use principal::Principal;
+use principal::{Proof, User};
+pub(crate) use proof::Claim;
 use tokens::Tokens;
 
 /// Characters of a name or password; what is longer is wrong.
@@ -48,7 +49,7 @@ const NAME_SHOWN_MAX: usize = 64;
 
 /// Knows who may do what.
 pub(crate) struct Access {
-    known: ArcSwap<Known>,
+    known: ArcSwap<AccessSettings>,
     cachedir: PathBuf,
     /// Users whose key is as good as the master's own: `root`, the master's `user`.
     masters: Vec<String>,
@@ -57,46 +58,11 @@ pub(crate) struct Access {
 }
 
 /// What the configuration says of it.
-pub(crate) struct Known {
+pub(crate) struct AccessSettings {
     opts: AccessOpts,
     systems: Vec<(System, Arc<dyn Backend>)>,
     local_keys: LocalKeys,
     static_tokens: Option<StaticTokens>,
-}
-
-/// Who asks, as proved.
-#[derive(Debug, Clone)]
-pub(crate) struct Caller {
-    pub(crate) name: String,
-    pub(crate) from: From,
-    proof: Proof,
-    rights: Rights,
-}
-
-impl Caller {
-    /// How it proved who it is: `key`, `token` or `eauth`.
-    pub(crate) const fn method(&self) -> &'static str {
-        match self.proof {
-            Proof::Key => "key",
-            Proof::Token => "token",
-            Proof::Eauth => "eauth",
-        }
-    }
-}
-
-/// How it was proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Proof {
-    Key,
-    Token,
-    Eauth,
-}
-
-#[derive(Debug, Clone)]
-enum Rights {
-    /// Everything: who can read the master's own key.
-    All,
-    Listed(Vec<Permission>),
 }
 
 /// Why a caller is not served; it becomes the `error` of a reply (§7.3).
@@ -145,11 +111,12 @@ impl Proof {
     }
 }
 
-fn shown(user: &str) -> String {
+/// A name as an answer or a log repeats it.
+pub(crate) fn shown(user: &str) -> String {
     brine_protocol::text::short(user, NAME_SHOWN_MAX)
 }
 
-impl Known {
+impl AccessSettings {
     fn read(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
         let mut others =
             crate::keys::users_of_host(|user| opts.publisher_acl.iter().any(|(name, _)| name.matches(user)));
@@ -193,7 +160,7 @@ impl Access {
         let tokens = Tokens::new(cachedir.join("tokens"));
         tokens.make_dir()?;
         Ok(Self {
-            known: ArcSwap::from_pointee(Known::read(opts, cachedir, masters)?),
+            known: ArcSwap::from_pointee(AccessSettings::read(opts, cachedir, masters)?),
             cachedir: cachedir.to_owned(),
             masters: masters.to_vec(),
             logins: Logins::default(),
@@ -202,12 +169,12 @@ impl Access {
     }
 
     /// Reads settings that may take the place of those there are.
-    pub(crate) fn read(&self, opts: AccessOpts) -> std::io::Result<Known> {
-        Known::read(opts, &self.cachedir, &self.masters)
+    pub(crate) fn read(&self, opts: AccessOpts) -> std::io::Result<AccessSettings> {
+        AccessSettings::read(opts, &self.cachedir, &self.masters)
     }
 
     /// From now on these count, for who has logged in already too. What was counted of wrong passwords stays.
-    pub(crate) fn replace(&self, known: Known) {
+    pub(crate) fn replace(&self, known: AccessSettings) {
         self.known.store(Arc::new(known));
     }
 
@@ -220,20 +187,20 @@ impl Access {
 
     /// Who asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
     /// it is wrong.
-    pub(crate) async fn identify(&self, asked: &Asked<'_>) -> Result<Caller, Denied> {
-        let (load, from) = (asked.load, self.origin(asked));
-        if let Some(token) = asked.given("token") {
-            return self.by_token(token, from);
+    pub(crate) async fn identify(&self, claim: &Claim<'_>) -> Result<Principal, Denied> {
+        let (load, address) = (claim.load, self.address(claim));
+        if let Some(token) = claim.given("token") {
+            return self.by_token(token, address);
         }
-        if asked.needs_log_in() {
-            return self.by_password(asked).await.map(|(caller, _)| caller);
+        if claim.needs_log_in() {
+            return self.by_password(claim).await.map(|(principal, _)| principal);
         }
-        self.by_key(load, from)
+        self.by_key(load, address)
     }
 
     /// From where, as a front end of this host says it.
-    fn origin(&self, asked: &Asked<'_>) -> From {
-        asked.from.behind_front_end(asked.load, |key| {
+    pub(crate) fn address(&self, claim: &Claim<'_>) -> Address {
+        claim.address.behind_front_end(claim.load, |key| {
             let known = self.known.load();
             known.local_keys.user_of(key).is_some_and(|user| self.masters.iter().any(|master| master == user))
         })
@@ -244,25 +211,25 @@ impl Access {
         self.logins.waiting()
     }
 
-    fn by_key(&self, load: &Value, from: From) -> Result<Caller, Denied> {
+    fn by_key(&self, load: &Value, address: Address) -> Result<Principal, Denied> {
         let known = self.known.load();
         let user = load.get_text("key").and_then(|key| known.local_keys.user_of(key));
         let user = user.ok_or_else(|| Proof::Key.failed(None))?;
         if self.masters.iter().any(|master| master == user) {
             // Whoever reads this key may read all of the master's files: a name to show is what it says it is.
             let name = load.get_text("user").filter(|name| !name.is_empty()).unwrap_or(user).to_owned();
-            return Ok(Caller { name, from, proof: Proof::Key, rights: Rights::All });
+            return Ok(Principal::Root { name, address });
         }
         let lists = known.opts.publisher_acl.iter().filter(|(name, _)| name.matches(user));
-        let listed = lists.flat_map(|(_, list)| list.iter().cloned()).collect();
-        Ok(Caller { name: user.to_owned(), from, proof: Proof::Key, rights: Rights::Listed(listed) })
+        let permissions = lists.flat_map(|(_, list)| list.iter().cloned()).collect();
+        Ok(Principal::User(User { name: user.to_owned(), address, proof: Proof::Key, permissions }))
     }
 
-    fn by_token(&self, text: &Value, from: From) -> Result<Caller, Denied> {
+    fn by_token(&self, text: &Value, address: Address) -> Result<Principal, Denied> {
         let token = self.token(text).ok_or_else(|| Proof::Token.failed(None))?;
-        let rights = self.rights_of(&token.eauth, &token.name, &token.groups);
-        let rights = rights.ok_or_else(|| Proof::Token.failed(None))?;
-        Ok(Caller { name: token.name, from, proof: Proof::Token, rights })
+        let permissions = self.permissions_of(&token.eauth, &token.name, &token.groups);
+        let permissions = permissions.ok_or_else(|| Proof::Token.failed(None))?;
+        Ok(Principal::User(User { name: token.name, address, proof: Proof::Token, permissions }))
     }
 
     fn token(&self, text: &Value) -> Option<tokens::Token> {
@@ -278,8 +245,8 @@ impl Access {
     }
 
     /// The caller and its groups, if name and password are right.
-    async fn by_password(&self, asked: &Asked<'_>) -> Result<(Caller, Vec<String>), Denied> {
-        let (load, from) = (asked.load, self.origin(asked));
+    async fn by_password(&self, claim: &Claim<'_>) -> Result<(Principal, Vec<String>), Denied> {
+        let (load, address) = (claim.load, self.address(claim));
         let username = load.get_text("username").unwrap_or("UNKNOWN");
         let failed = || Proof::Eauth.failed(Some(username));
         let system = load.get_text("eauth").unwrap_or_default();
@@ -308,51 +275,52 @@ impl Access {
                 }
             }
         };
-        let attempt = Attempt { from, user: (system, username), bytes: asked.bytes, is_gone: asked.is_gone };
+        let attempt = Attempt { from: address, user: (system, username), bytes: claim.bytes, is_gone: claim.is_gone };
         match self.logins.attempt(attempt, check).await {
             Ok(true) => {}
             Ok(false) => return Err(failed()),
             // The same to whoever asks: a right password is not told from a wrong one.
             Err(why) => return Err(Denied { why: Some(why), ..failed() }),
         }
-        let rights = self.rights_of(system, username, &groups).ok_or_else(failed)?;
-        Ok((Caller { name: username.to_owned(), from, proof: Proof::Eauth, rights }, groups))
+        let permissions = self.permissions_of(system, username, &groups).ok_or_else(failed)?;
+        let user = User { name: username.to_owned(), address, proof: Proof::Eauth, permissions };
+        Ok((Principal::User(user), groups))
     }
 
     /// What a user of a system may do, by name and by groups; none if the system is not used (any more).
-    fn rights_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Rights> {
+    fn permissions_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Vec<Permission>> {
         let all = self.known.load();
         let (system, _) = all.systems.iter().find(|(known, _)| known.name == system)?;
         let mut listed: Vec<Permission> = Vec::new();
         let mut named = false;
         for (who, list) in &system.users {
             let applies = match who {
-                Who::Anyone => all.opts.permissive,
-                Who::User(name) => {
+                Grantee::Anyone => all.opts.permissive,
+                Grantee::User(name) => {
                     let is_it = name.matches(user);
                     named |= is_it;
                     is_it
                 }
-                Who::Group(group) => groups.iter().any(|known| known == group),
+                Grantee::Group(group) => groups.iter().any(|known| known == group),
             };
             if applies {
                 listed.extend(list.iter().cloned());
             }
         }
         if !named && !all.opts.permissive {
-            let anyone = system.users.iter().filter(|(who, _)| matches!(who, Who::Anyone));
+            let anyone = system.users.iter().filter(|(who, _)| matches!(who, Grantee::Anyone));
             listed.extend(anyone.flat_map(|(_, list)| list.iter().cloned()));
         }
-        Some(Rights::Listed(listed))
+        Some(listed)
     }
 
     /// What `mk_token` tells whoever logs in, and who that is.
-    async fn mint(&self, asked: &Asked<'_>) -> Result<(Value, Caller), Denied> {
-        let load = asked.load;
-        let (caller, groups) = self.by_password(asked).await?;
+    pub(crate) async fn mint(&self, claim: &Claim<'_>) -> Result<(Value, Principal), Denied> {
+        let load = claim.load;
+        let (principal, groups) = self.by_password(claim).await?;
         let system = load.get_text("eauth").unwrap_or_default();
-        let minted = self.tokens.mint(&caller.name, system, &groups, self.lifetime(load, system, &caller.name));
-        minted.map(|data| (data, caller)).map_err(|error| {
+        let minted = self.tokens.mint(principal.name(), system, &groups, self.lifetime(load, system, principal.name()));
+        minted.map(|data| (data, principal)).map_err(|error| {
             tracing::error!("no token was made: {error}");
             Denied { why: Some("the token could not be written"), ..Proof::Eauth.failed(None) }
         })

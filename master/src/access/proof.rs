@@ -3,21 +3,21 @@
 use brine_protocol::msgpack::Pick;
 use brine_protocol::value::{Value, ValueExt};
 
-use super::From;
+use super::address::Address;
 
 /// Who may be asking.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct Claim<'a> {
     /// What it says about itself.
     pub(crate) load: &'a Value,
-    pub(crate) from: From,
+    pub(crate) address: Address,
     /// Bytes of the request, which waits for a log-in.
     pub(crate) bytes: usize,
     /// Whether nobody waits for the answer any more.
     pub(crate) is_gone: &'a (dyn Fn() -> bool + Sync),
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Claim<'a> {
     /// What `identify` and `mint` look at, and what a refusal says of it: all of it single values. Everything else of a request is decoded
     /// for those only who have proved who they are.
     pub(crate) fn pick(way: &[&str]) -> Pick {
@@ -29,7 +29,7 @@ impl<'a> Asked<'a> {
         }
     }
 
-    pub(super) fn given(&self, key: &str) -> Option<&'a Value> {
+    pub(crate) fn given(&self, key: &str) -> Option<&'a Value> {
         self.load.get(key).filter(|value| !value.is_nil())
     }
 

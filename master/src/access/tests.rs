@@ -17,16 +17,16 @@ fn login(name: &str, password: &str) -> Value {
     map([("eauth", "sharedsecret"), ("username", name), ("password", password)])
 }
 
-fn asked(load: &Value) -> Asked<'_> {
-    Asked { load, from: From::Here, bytes: 0, is_gone: &|| false }
+fn claim(load: &Value) -> Claim<'_> {
+    Claim { load, address: Address::Here, bytes: 0, is_gone: &|| false }
 }
 
-async fn identify(access: &Access, load: &Value) -> Result<Caller, Denied> {
-    access.identify(&asked(load)).await
+async fn identify(access: &Access, load: &Value) -> Result<Principal, Denied> {
+    access.identify(&claim(load)).await
 }
 
 /// Where `fun` may be run, of the minions `a` and `b`; the permission's targets are their ids.
-async fn published(caller: &Caller, fun: &str, minions: &[&str]) -> Option<Extent> {
+async fn published(caller: &Principal, fun: &str, minions: &[&str]) -> Option<Extent> {
     let ids: Vec<_> = minions.iter().map(|id| brine_protocol::ids::MinionId::try_from(*id).unwrap()).collect();
     let resolve = |target: String| std::future::ready(vec![target.as_str().try_into().unwrap()]);
     caller.may_publish(&[(fun, &[])], &ids, resolve).await
@@ -43,7 +43,7 @@ async fn a_key_is_its_users_and_no_more() {
 
     // Whom the request names does not matter.
     let nobody = identify(&access, &ask(key("nobody"))).await.unwrap();
-    assert_eq!(nobody.name, "nobody");
+    assert_eq!(nobody.name(), "nobody");
     assert_eq!(published(&nobody, "test.ping", &["a", "b"]).await, Some(Extent::Target));
     assert_eq!(published(&nobody, "test.version", &["a"]).await, Some(Extent::Found));
     assert_eq!(published(&nobody, "test.version", &["a", "b"]).await, None);
@@ -92,9 +92,9 @@ async fn a_shared_secret_that_is_not_set_lets_nobody_in() {
 async fn a_token_holds_as_long_as_its_system_is_used() {
     let yaml = "sharedsecret: s\nexternal_auth: {sharedsecret: {fred: [test.ping]}}";
     let (dir, before) = access(yaml);
-    let (made, _) = before.mint(&asked(&login("fred", "s"))).await.unwrap();
+    let (made, _) = before.mint(&claim(&login("fred", "s"))).await.unwrap();
     let token = map([("token", made.get_text("token").unwrap())]);
-    assert_eq!(identify(&before, &token).await.unwrap().name, "fred");
+    assert_eq!(identify(&before, &token).await.unwrap().name(), "fred");
     let after = Access::open(opts("sharedsecret: s").unwrap(), dir.path(), &["root".to_owned()]).unwrap();
     assert!(identify(&after, &token).await.is_err());
 }

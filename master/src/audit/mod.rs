@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use brine_protocol::value::{Value, ValueExt, map, to_json};
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Caller;
-use crate::bus::{Bus, Next, Origin};
+use crate::access::Principal;
+use crate::bus::{Bus, Next};
 use file::AuditFile;
 
 /// Bytes of the arguments of one line; of longer ones the beginning is kept.
@@ -57,24 +57,25 @@ struct State {
 
 /// One line.
 #[derive(Debug, Clone)]
-pub(crate) struct Record {
+pub(crate) struct AuditLine {
     fields: Vec<(&'static str, Value)>,
     /// The arguments as they came; they are looked at only if there is a log.
     call: Option<(String, Vec<Value>)>,
 }
 
-impl Record {
+impl AuditLine {
     /// Something that was asked for, and what became of it.
     pub(crate) fn new(action: &'static str, outcome: &'static str) -> Self {
         Self { fields: vec![("action", action.into()), ("outcome", outcome.into())], call: None }
     }
 
     /// Who asked, how that was proved, and from where.
-    pub(crate) fn by(self, caller: &Caller) -> Self {
-        self.whose(&caller.name, caller.method(), caller.from.to_string())
+    pub(crate) fn by(self, principal: &Principal) -> Self {
+        let address = principal.address().map(|address| address.to_string());
+        self.whose(principal.name(), principal.method(), address.unwrap_or_default())
     }
 
-    /// Who asked, if it is no caller.
+    /// Who asked, if that is not proved, or a rule.
     pub(crate) fn whose(self, user: &str, method: &str, address: impl Into<String>) -> Self {
         self.put("user", user).put("method", method).put("address", address.into())
     }
@@ -140,7 +141,7 @@ impl Audit {
     }
 
     /// Writes a line. An error if it could not be written and may not be done without (`audit_log_required`).
-    pub(crate) fn write(&self, record: Record) -> Result<(), &'static str> {
+    pub(crate) fn write(&self, record: AuditLine) -> Result<(), &'static str> {
         match self.lock() {
             Some(mut state) => self.append(&mut state, record),
             None => Ok(()),
@@ -148,13 +149,13 @@ impl Audit {
     }
 
     /// Writes what has happened already.
-    pub(crate) fn note(&self, record: Record) {
+    pub(crate) fn note(&self, record: AuditLine) {
         // The failure is told by `append`; nothing can be held back any more.
         let _ = self.write(record);
     }
 
     /// Writes a line about somebody who did not prove who it is, unless there were too many just before.
-    pub(crate) fn stranger(&self, record: Record) {
+    pub(crate) fn stranger(&self, record: AuditLine) {
         let Some(mut state) = self.lock() else { return };
         let (at, room) = state.room;
         let gained = u32::try_from(at.elapsed().as_millis() / STRANGER_EACH.as_millis()).unwrap_or(u32::MAX);
@@ -170,10 +171,10 @@ impl Audit {
         let _ = self.append(&mut state, record);
     }
 
-    fn append(&self, state: &mut State, record: Record) -> Result<(), &'static str> {
+    fn append(&self, state: &mut State, record: AuditLine) -> Result<(), &'static str> {
         let mut lines = String::new();
         if state.lost > 0 {
-            lines = Record::new("audit", "lost").put("lost", state.lost).line(&[]);
+            lines = AuditLine::new("audit", "lost").put("lost", state.lost).line(&[]);
         }
         lines.push_str(&record.line(&self.opts.hide));
         let Err(error) = state.file.append(lines.as_bytes()) else {
@@ -222,14 +223,14 @@ pub(crate) async fn watch_keys(audit: Arc<Audit>, stop: CancellationToken) {
         };
         match next {
             None => return,
-            Some(Next::Lost(lost)) => audit.note(Record::new("key", "lost").put("lost", lost)),
-            Some(Next::Event(event)) if event.event.tag == "salt/key" && event.origin != Origin::Minion => {
-                let by = if event.origin == Origin::Pushed { "salt-key" } else { "master" };
+            Some(Next::Lost(lost)) => audit.note(AuditLine::new("key", "lost").put("lost", lost)),
+            Some(Next::Event(event)) if event.event.tag == "salt/key" && !event.by.is_minion() => {
+                let by = if event.by.is_root() { "salt-key" } else { "master" };
                 let data = &event.event.data;
                 let field = |name: &str| data.get(name).cloned().unwrap_or(Value::Nil);
                 let outcome = if field("result").truthy() { "succeeded" } else { "failed" };
                 audit.note(
-                    Record::new("key", outcome)
+                    AuditLine::new("key", outcome)
                         .put("method", by)
                         .put("address", "local")
                         .put("act", field("act"))

@@ -23,7 +23,7 @@ fn lines_are_private_and_bounded() {
     let path = dir.path().join("log/audit");
     let log = audit(&path, true);
     let long = "x".repeat(100_000);
-    let record = Record::new("publish", "allowed").whose("fred", "eauth", "192.0.2.1").put("tgt", long.as_str());
+    let record = AuditLine::new("publish", "allowed").whose("fred", "eauth", "192.0.2.1").put("tgt", long.as_str());
     log.write(record.clone().call("test.arg", &[text("a\nb"), text(long.as_str())])).unwrap();
     log.write(record.put("jid", "").call("test.arg", &[text("password=s1")])).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
@@ -40,17 +40,17 @@ fn a_file_that_was_moved_away_is_begun_anew() {
     let dir = tempfile::tempdir().unwrap();
     let (path, old) = (dir.path().join("audit"), dir.path().join("audit.1"));
     let log = audit(&path, true);
-    log.write(Record::new("wheel", "allowed")).unwrap();
+    log.write(AuditLine::new("wheel", "allowed")).unwrap();
     std::fs::rename(&path, &old).unwrap();
     log.reopen().unwrap();
-    log.write(Record::new("runner", "allowed")).unwrap();
+    log.write(AuditLine::new("runner", "allowed")).unwrap();
     assert_eq!((lines(&old).len(), lines(&path)[0].get_text("action")), (1, Some("runner")));
     // Without being told, as soon as it looks.
     std::fs::rename(&path, &old).unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     while !path.exists() {
         assert!(Instant::now() < end, "the file is not made again");
-        log.write(Record::new("runner", "allowed")).unwrap();
+        log.write(AuditLine::new("runner", "allowed")).unwrap();
     }
 }
 
@@ -71,7 +71,7 @@ async fn a_full_disk_is_told_and_is_the_operators_choice() {
         let mut log = audit(Path::new("/dev/full"), required);
         let events = log.bus.subscribe().unwrap();
         for _ in 0..3 {
-            let written = log.write(Record::new("publish", "allowed"));
+            let written = log.write(AuditLine::new("publish", "allowed"));
             assert_eq!(written.is_err(), required);
         }
         let Some(Next::Event(event)) = events.next().await else { panic!() };
@@ -80,7 +80,7 @@ async fn a_full_disk_is_told_and_is_the_operators_choice() {
 
         let path = dir.path().join(format!("audit-{required}"));
         log.lock().unwrap().file = AuditFile::open(&path).unwrap();
-        log.write(Record::new("publish", "allowed")).unwrap();
+        log.write(AuditLine::new("publish", "allowed")).unwrap();
         let lines = lines(&path);
         assert_eq!((lines[0].get_text("outcome"), lines[0].get_u64("lost")), (Some("lost"), Some(3)));
         assert_eq!(lines[1].get_text("action"), Some("publish"));
@@ -95,11 +95,11 @@ fn strangers_do_not_fill_the_disk() {
     let log = audit(&path, false);
     log.lock().unwrap().room = (Instant::now() + Duration::from_secs(3_600), 2);
     for _ in 0..1_000 {
-        log.stranger(Record::new("login", "refused"));
+        log.stranger(AuditLine::new("login", "refused"));
     }
-    log.write(Record::new("publish", "allowed")).unwrap();
+    log.write(AuditLine::new("publish", "allowed")).unwrap();
     assert_eq!(lines(&path).len(), 3, "who proved who it is has no bound here");
     log.lock().unwrap().room = (Instant::now(), 1);
-    log.stranger(Record::new("login", "refused"));
+    log.stranger(AuditLine::new("login", "refused"));
     assert_eq!(lines(&path)[3].get_u64("untold"), Some(998));
 }

@@ -9,7 +9,7 @@ use brine_protocol::keys::{PublicKey, clean_pem};
 
 use super::autosign::{Autosign, Signed};
 use crate::config::AuthOpts;
-use crate::keys::{KeyError, KeyState, KeyStore, MinionKey};
+use crate::keys::{KeyState, MinionKey, MinionKeyError, MinionKeys};
 
 /// What becomes of a key.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum Verdict {
 /// be the first.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    keys: Arc<KeyStore>,
+    keys: Arc<MinionKeys>,
     rules: ArcSwap<Rules>,
     /// Held while a stranger's request is decided.
     deciding: Mutex<()>,
@@ -45,13 +45,13 @@ struct Rules {
 }
 
 impl Rules {
-    fn new(opts: AuthOpts, keys: &KeyStore) -> Self {
+    fn new(opts: AuthOpts, keys: &MinionKeys) -> Self {
         Self { autosign: Autosign::new(&opts, keys.pki()), opts }
     }
 }
 
 impl Gate {
-    pub(crate) fn new(opts: AuthOpts, keys: Arc<KeyStore>) -> Self {
+    pub(crate) fn new(opts: AuthOpts, keys: Arc<MinionKeys>) -> Self {
         Self { rules: ArcSwap::from_pointee(Rules::new(opts, &keys)), keys, deciding: Mutex::default() }
     }
 
@@ -66,7 +66,12 @@ impl Gate {
     }
 
     /// Decides on a request that came from `origin`; `live` is how many minions work with this master now.
-    pub(crate) fn decide(&self, request: &AuthRequest, origin: Option<u64>, live: usize) -> Result<Verdict, KeyError> {
+    pub(crate) fn decide(
+        &self,
+        request: &AuthRequest,
+        origin: Option<u64>,
+        live: usize,
+    ) -> Result<Verdict, MinionKeyError> {
         let id = &request.id;
         if id.as_str().starts_with('.') {
             // A dot file in the key folders is Salt's own, and no tool would list it.
@@ -138,7 +143,7 @@ impl Gate {
         Ok(Verdict::Pending(gone))
     }
 
-    fn deny(&self, request: &AuthRequest) -> Result<Verdict, KeyError> {
+    fn deny(&self, request: &AuthRequest) -> Result<Verdict, MinionKeyError> {
         // One for each known id, so its number is bounded by theirs. Unchanged ones are not written again and again.
         let known = self.keys.find(KeyState::Denied, &request.id)?;
         if known.is_none_or(|stored| stored.pem != clean_pem(&request.pub_pem)) {
@@ -167,7 +172,7 @@ mod tests {
 
     struct Fixture {
         _dir: tempfile::TempDir,
-        keys: Arc<KeyStore>,
+        keys: Arc<MinionKeys>,
         gate: Gate,
     }
 
@@ -190,7 +195,7 @@ mod tests {
 
     fn fixture(change: impl FnOnce(&mut AuthOpts, &Path)) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
-        let keys = Arc::new(KeyStore::open(&dir.path().join("pki")).unwrap());
+        let keys = Arc::new(MinionKeys::open(&dir.path().join("pki")).unwrap());
         let mut opts = opts();
         change(&mut opts, dir.path());
         Fixture { gate: Gate::new(opts, Arc::clone(&keys)), keys, _dir: dir }

@@ -13,7 +13,8 @@ use brine_protocol::value::{Value, map};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-use super::{Bus, Next, Origin, Subscription, lock};
+use super::{Bus, Next, Subscription, lock};
+use crate::access::Principal;
 
 /// A subscriber that takes not one byte for this long is gone, as in Salt.
 const STALL: Duration = Duration::from_secs(60);
@@ -160,7 +161,7 @@ async fn receive(bus: &Bus, mut stream: UnixStream) {
         loop {
             match decoder.next_event() {
                 Ok(Some(event)) if EventTag::new(event.tag.as_str()).is_ok() => {
-                    bus.fire_from(event.tag, event.data, Origin::Pushed);
+                    bus.fire_by(Principal::local_program(), event.tag, event.data);
                 }
                 Ok(Some(event)) => tracing::warn!("an event with an unusable tag was pushed: {:?}", event.tag),
                 Ok(None) => break,

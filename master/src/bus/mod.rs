@@ -18,6 +18,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::access::Principal;
 pub use ipc::SocketError;
 use queue::Queue;
 pub use queue::{Next, Subscription};
@@ -29,24 +30,13 @@ const SUBSCRIBERS_MAX: usize = 1_024;
 /// readers of a bus take in one frame.
 const RESULT_BYTES_MAX: usize = brine_protocol::event::MAX_FRAME / 2;
 
-/// Where an event came from. Only what the master's own host sent may move the master itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// The master.
-    Master,
-    /// `master_event_pull.ipc`: a program of the master's user.
-    Pushed,
-    /// A minion.
-    Minion,
-}
-
 /// An event on the bus.
 #[derive(Debug)]
 pub struct BusEvent {
     /// Tag and data.
     pub event: Event,
-    /// Who fired it.
-    pub origin: Origin,
+    /// Who fired it. Only what root of this host fires may move the master itself.
+    pub(crate) by: Principal,
     /// The event as it goes over the pub socket.
     frame: Bytes,
 }
@@ -108,19 +98,41 @@ impl Bus {
 
     /// Fires an event of the master's; `_stamp` is added.
     pub fn fire(&self, tag: impl Into<String>, data: Value) {
-        self.send(Event::new(tag, data), Origin::Master, self.shared.max_event_size);
+        self.send(Event::new(tag, data), Principal::Master, self.shared.max_event_size);
     }
 
     /// Fires a runner's result, whole.
     pub(crate) fn fire_result(&self, tag: String, data: Value) {
-        self.send(Event::new(tag, data), Origin::Master, RESULT_BYTES_MAX);
+        self.send(Event::new(tag, data), Principal::Master, RESULT_BYTES_MAX);
     }
 
-    /// Fires an event of somebody else's; `_stamp` is added unless it has one.
-    pub fn fire_from(&self, tag: impl Into<String>, data: Value, origin: Origin) {
+    /// Fires an event of somebody's; `_stamp` is added unless it has one.
+    pub(crate) fn fire_by(&self, by: Principal, tag: impl Into<String>, data: Value) {
         use brine_protocol::value::ValueExt;
         let event = if data.has("_stamp") { Event { tag: tag.into(), data } } else { Event::new(tag, data) };
-        self.send(event, origin, self.shared.max_event_size);
+        self.send(event, by, self.shared.max_event_size);
+    }
+
+    /// Makes an event whose data is encoded already, as `packed`, so that it is not encoded a second time.
+    pub(crate) fn encode_by(&self, by: Principal, tag: String, data: Value, packed: &[u8]) -> Arc<BusEvent> {
+        use brine_protocol::value::ValueExt;
+        let max = self.shared.max_event_size;
+        // An event that may have to be trimmed, or that keeps its sender's stamp, is encoded anew.
+        let fits = data.entries().is_some_and(|entries| packed.len() + trim::slack(entries.len()) <= max);
+        if !fits || data.has("_stamp") {
+            let event = if data.has("_stamp") { Event { tag, data } } else { Event::new(tag, data) };
+            return self.encode(event, by, max);
+        }
+        let event = Event::new(tag, data);
+        let frame = Bytes::from(brine_protocol::event::frame_packed(&event, packed, self.shared.framing));
+        Arc::new(BusEvent { event, by, frame })
+    }
+
+    /// Fires it.
+    pub(crate) fn fire_encoded(&self, event: &Arc<BusEvent>) {
+        for queue in lock(&self.shared.subscribers).values() {
+            queue.push(Arc::clone(event));
+        }
     }
 
     /// Takes in every subscriber that has connected by now. To be called before the first event of something that a subscriber
@@ -165,13 +177,14 @@ impl Bus {
         let _ = tokio::time::timeout(grace, self.shared.tasks.wait()).await;
     }
 
-    fn send(&self, mut event: Event, origin: Origin, bytes_max: usize) {
+    fn send(&self, event: Event, by: Principal, bytes_max: usize) {
+        self.fire_encoded(&self.encode(event, by, bytes_max));
+    }
+
+    fn encode(&self, mut event: Event, by: Principal, bytes_max: usize) -> Arc<BusEvent> {
         trim::to_size(&mut event.data, bytes_max);
         let frame = Bytes::from(brine_protocol::event::frame(&event, self.shared.framing));
-        let event = Arc::new(BusEvent { event, origin, frame });
-        for queue in lock(&self.shared.subscribers).values() {
-            queue.push(Arc::clone(&event));
-        }
+        Arc::new(BusEvent { event, by, frame })
     }
 
     fn unsubscribe(&self, id: u64) {

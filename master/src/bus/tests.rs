@@ -37,6 +37,22 @@ async fn sockets_have_salts_modes_and_pushed_events_come_out_unchanged() {
     }
 }
 
+/// The bytes that a return is stored as are those of its event; what is too large is trimmed all the same.
+#[test]
+fn what_is_packed_already_is_not_encoded_again() {
+    let bus = Bus::new(Framing::Bare, 1_000);
+    for (size, trimmed) in [(10, false), (900, false), (5_000, true)] {
+        let data = map([("id", "a".to_owned()), ("return", "x".repeat(size))]);
+        let packed = brine_protocol::msgpack::encode_disk(&data);
+        let event = bus.encode_by(Principal::Master, "t".to_owned(), data, &packed);
+        let mut decoder = brine_protocol::event::FrameDecoder::default();
+        decoder.buffer().extend_from_slice(&event.frame);
+        assert_eq!(decoder.next_event().unwrap().unwrap(), event.event);
+        assert_eq!(event.event.data.get_text("return") == Some(TRIMMED), trimmed, "{size}");
+        assert!(event.event.data.has("_stamp"));
+    }
+}
+
 #[tokio::test]
 async fn who_connected_before_settling_misses_nothing() {
     let dir = tempfile::tempdir().unwrap();

@@ -33,6 +33,11 @@ pub(super) fn to_size(data: &mut Value, max: usize) {
     }
 }
 
+/// How much more than its encoding a map of so many entries and a stamp is estimated to take at most.
+pub(super) const fn slack(entries: usize) -> usize {
+    64 + 16 * entries
+}
+
 fn estimate(value: &Value) -> usize {
     match value {
         Value::String(text) => text.as_bytes().len() + 5,

@@ -8,52 +8,12 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 use super::root::Found;
+use crate::hash_type::HashType;
 
 /// Hashes that are remembered; all are forgotten when there are more.
 const REMEMBERED_MAX: usize = 65_536;
 /// A file changed this recently may change again without looking different, so its hash is not remembered.
 const SETTLED: Duration = Duration::from_millis(100);
-
-/// `hash_type`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are the algorithms'")]
-pub enum HashType {
-    Sha224,
-    Sha256,
-    Sha384,
-    Sha512,
-}
-
-impl HashType {
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "sha224" => Self::Sha224,
-            "sha256" => Self::Sha256,
-            "sha384" => Self::Sha384,
-            "sha512" => Self::Sha512,
-            _ => return None,
-        })
-    }
-
-    /// The hash of a few bytes, as hexadecimal text.
-    pub(crate) fn digest(self, bytes: &[u8]) -> String {
-        match self {
-            Self::Sha224 => hex::encode(Sha224::digest(bytes)),
-            Self::Sha256 => hex::encode(Sha256::digest(bytes)),
-            Self::Sha384 => hex::encode(Sha384::digest(bytes)),
-            Self::Sha512 => hex::encode(Sha512::digest(bytes)),
-        }
-    }
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Sha224 => "sha224",
-            Self::Sha256 => "sha256",
-            Self::Sha384 => "sha384",
-            Self::Sha512 => "sha512",
-        }
-    }
-}
 
 /// A file's content, as far as the file system tells.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

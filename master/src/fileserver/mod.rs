@@ -21,7 +21,6 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
 
 use hash::HashCache;
-pub use hash::HashType;
 use listing::{Ignore, Lister, Listing};
 use root::Found;
 pub(crate) use root::Root;
@@ -73,7 +72,7 @@ struct Inner {
     hashes: HashCache,
     ignore: Ignore,
     buffer_size: usize,
-    received: recv::Receiver,
+    received: recv::PushedFiles,
 }
 
 struct Env {
@@ -94,7 +93,7 @@ impl FileServer {
             hashes: HashCache::new(opts.hash_type),
             ignore: Ignore::new(&opts.ignore_glob, &opts.ignore_regex)?,
             buffer_size: opts.buffer_size,
-            received: recv::Receiver::new(cachedir.join("minions"), opts),
+            received: recv::PushedFiles::new(cachedir.join("minions"), opts),
         };
         Ok(Self { inner: ArcSwap::from_pointee(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }

@@ -24,7 +24,7 @@ const COUNT_AGAIN: Duration = Duration::from_secs(10);
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
-pub(super) struct Receiver {
+pub(super) struct PushedFiles {
     minions: PathBuf,
     on: bool,
     bytes_max: u64,
@@ -52,7 +52,7 @@ struct Change {
     new: u64,
 }
 
-impl Receiver {
+impl PushedFiles {
     /// Below `minions`.
     pub(super) fn new(minions: PathBuf, opts: &FileOpts) -> Self {
         Self { minions, on: opts.recv, bytes_max: opts.recv_max, quota: opts.recv_quota, used: Mutex::default() }

@@ -32,7 +32,7 @@ fn opts(dir: &tempfile::TempDir) -> FileOpts {
     FileOpts {
         roots: vec![(Saltenv::base(), vec![top.join("one"), top.join("two"), top.join("none")])],
         buffer_size: 4,
-        hash_type: HashType::Sha256,
+        hash_type: crate::hash_type::HashType::Sha256,
         follow_symlinks: true,
         ignore_glob: vec!["*.swp".to_owned()],
         ignore_regex: vec!["/\\.git($|/)".to_owned()],
@@ -236,7 +236,7 @@ fn nothing_is_pushed_unless_it_may_be() {
     let path = Value::Array(vec!["x".into()]);
     let load = map([("path", path), ("loc", 0.into()), ("data", "x".into())]);
     let opts = FileOpts { recv: false, recv_max: 10, ..opts(&f.dir) };
-    let receiver = recv::Receiver::new(f.dir.path().join("cache/minions"), &opts);
+    let receiver = recv::PushedFiles::new(f.dir.path().join("cache/minions"), &opts);
     assert!(receiver.store(&MinionId::try_from("web1").unwrap(), &load).is_err());
     assert!(!f.dir.path().join("cache").exists());
 }
@@ -246,12 +246,12 @@ fn what_a_minion_pushed_before_counts_too() {
     let f = fixture();
     let id = MinionId::try_from("web1").unwrap();
     let root = f.dir.path().join("cache/minions");
-    let push = |receiver: &recv::Receiver, name: &str, data: &str| {
+    let push = |receiver: &recv::PushedFiles, name: &str, data: &str| {
         let load = map([("path", Value::Array(vec![name.into()])), ("loc", 0.into()), ("data", data.into())]);
         receiver.store(&id, &load)
     };
     let receiver = |quota: (u64, u64)| {
-        recv::Receiver::new(root.clone(), &FileOpts { recv_quota: quota, recv_max: 100, ..opts(&f.dir) })
+        recv::PushedFiles::new(root.clone(), &FileOpts { recv_quota: quota, recv_max: 100, ..opts(&f.dir) })
     };
     let first = receiver((10, 0));
     push(&first, "a", "12345678").unwrap();

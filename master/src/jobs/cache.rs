@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brine_protocol::config::{Config, ConfigError, settings};
-use brine_protocol::ids::Jid;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::value::{Value, ValueExt, map};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,9 +14,10 @@ use super::error::StoreError;
 use super::forward;
 use super::postgres::{Postgres, PostgresOpts};
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
-use super::returner::{Returner, ReturnerName};
-use super::store::{Adding, Destination, JobStore, NewReturn};
-use crate::event_return::EventReturnOpts;
+use super::recent::{JobReturners, RecentJobs, Recipients, Sent, Standing};
+use super::record::NewReturn;
+use super::returner::{Destination, Returner, ReturnerName};
+use super::store::{Adding, JobStore};
 
 /// Returners that one job names at most.
 const ASKED_MAX: usize = 16;
@@ -42,7 +43,7 @@ impl JobCacheOpts {
         // No returner: `local_cache`, and `brine`, by which Python's programs on this host read the embedded store.
         let master = ReturnerName::parse(&c.get(settings::MASTER_JOB_CACHE)?);
         let ext_name = ext.as_deref().and_then(ReturnerName::parse);
-        let events = EventReturnOpts::returners(c)?;
+        let events = ReturnerName::of_events(c)?;
         let named: Vec<ReturnerName> = ext_name.into_iter().chain(master.clone()).chain(events).collect();
         let servers = PostgresOpts::all(c, &named)?;
         if let Some(ext) = ext.as_deref().filter(|ext| ReturnerName::parse(ext).is_none()) {
@@ -50,15 +51,6 @@ impl JobCacheOpts {
         }
         Ok(Self { keep: c.get(settings::JOB_CACHE)?, ext, master, servers })
     }
-}
-
-/// What a job asked to be done with its returns (`--return`).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
-    /// Returners that this master has.
-    pub(crate) returners: Vec<ReturnerName>,
-    /// What else it named, and why it is not done.
-    pub(crate) refused: Vec<String>,
 }
 
 /// The job cache. One a master.
@@ -69,6 +61,7 @@ pub(crate) struct JobCache {
     others: HashMap<ReturnerName, Arc<dyn Returner>>,
     /// Where lookups go besides the embedded store.
     source: Option<Arc<dyn Returner>>,
+    recent: RecentJobs,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -100,7 +93,12 @@ impl JobCache {
         // In Salt's order.
         let ext = opts.ext.as_deref().and_then(ReturnerName::parse);
         let source = ext.or_else(|| opts.master.clone()).and_then(|name| others.get(&name).cloned());
-        Self { local, opts, others, source, stop, tasks }
+        Self { local, opts, others, source, recent: RecentJobs::default(), stop, tasks }
+    }
+
+    /// Whether the embedded store keeps jobs (`job_cache`).
+    pub(crate) const fn keeps(&self) -> bool {
+        self.opts.keep
     }
 
     /// The embedded store alone.
@@ -124,10 +122,10 @@ impl JobCache {
 
     /// What a published load asks for, as far as it is the master's to do. `ret_kwargs` are not taken: they would have the master send its
     /// password wherever who published the job likes.
-    pub(crate) fn asked(&self, load: &Value) -> Asked {
+    fn returners_of_load(&self, load: &Value) -> JobReturners {
         let kwarg = |key: &str| load.get(key).or_else(|| load.get("kwargs")?.get(key)).filter(|value| value.truthy());
         let config = kwarg("ret_config").map(ValueExt::python_str);
-        let mut asked = Asked::default();
+        let mut asked = JobReturners::default();
         for name in load.get_text("ret").unwrap_or_default().split(',').filter(|name| !name.is_empty()).take(ASKED_MAX)
         {
             let full = config.as_ref().map_or_else(|| name.to_owned(), |config| format!("{config}.{name}"));
@@ -137,7 +135,7 @@ impl JobCache {
                 Some(_) if kwarg("ret_kwargs").is_some() => {
                     asked.refused.push(format!("{short}: the master takes no return_kwargs, use return_config"));
                 }
-                Some(name) if !asked.returners.contains(&name) => asked.returners.push(name),
+                Some(name) if !asked.known.contains(&name) => asked.known.push(name),
                 Some(_) => {}
                 None => asked.refused.push(format!(
                     "{short}: the master has no settings for it, such as returner.postgres.host or returner.pgjsonb.host"
@@ -145,6 +143,43 @@ impl JobCache {
             }
         }
         asked
+    }
+
+    /// What a return of `id` for `jid` is.
+    pub(crate) async fn standing(&self, jid: &Jid, id: &MinionId) -> Result<Standing, StoreError> {
+        if self.recent.is_sent_to(jid, id) {
+            return Ok(Standing::Asked);
+        }
+        if !self.keeps() {
+            return Ok(Standing::Unasked);
+        }
+        let _one_at_a_time = self.recent.reading.lock().await;
+        if self.recent.is_sent_to(jid, id) {
+            return Ok(Standing::Asked);
+        }
+        // Also for a job that is remembered: a batch of 3008 publishes one jid several times.
+        let Some(job) = self.local().job(jid).await? else { return Ok(Standing::Unasked) };
+        let returners = Arc::new(self.returners_of_load(&job.load()));
+        let recipients = Recipients::new(&job.tgt_type, job.minions.into_iter());
+        let is_meant = recipients.has(id);
+        self.recent.remember(Sent { jid: jid.clone(), recipients, returners });
+        Ok(if is_meant { Standing::Asked } else { Standing::NotMeant })
+    }
+
+    /// Remembers a job that is in the store.
+    pub(crate) fn remember(&self, jid: &Jid, tgt_type: &str, minions: &[MinionId], stored: &Value) {
+        let recipients = Recipients::new(tgt_type, minions.iter().cloned());
+        let returners = Arc::new(self.returners_of_load(stored));
+        self.recent.remember(Sent { jid: jid.clone(), recipients, returners });
+    }
+
+    /// The returners that the job was published with. Of a job that the master does not know that is `ext_job_cache`.
+    pub(crate) async fn returners_of(&self, jid: &Jid) -> Result<Arc<JobReturners>, StoreError> {
+        if let Some(returners) = self.recent.returners(jid) {
+            return Ok(returners);
+        }
+        let load = self.local().job(jid).await?.map_or_else(|| map([("ret", self.ret(""))]), |job| job.load());
+        Ok(Arc::new(self.returners_of_load(&load)))
     }
 
     /// Records a job; resolves when it is on disk.

@@ -7,7 +7,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::StoreError;
 use super::outbox::Waiting;
-use super::returner::{Record, Returner, ReturnerName, Saved};
+use super::record::{Record, Saved};
+use super::returner::{Returner, ReturnerName};
 use super::store::JobStore;
 
 /// The first wait after a failure; it doubles.

@@ -17,7 +17,6 @@
 //! Reading one job's 1,000 returns takes 0.20 to 0.35 ms with either. SQLite is the faster where it counts (small commits), has
 //! indices by minion, function and time, and an operator looks into it while the master runs:
 //! `sqlite3 jobs.db "select minion, retcode, success from returns where jid = '…'"`; redb locks its file and has no such tool.
-
 //!
 //! What else an operator names (`ext_job_cache`, `master_job_cache`, `--return`) is another [`Returner`], told through the store's outbox.
 
@@ -31,16 +30,26 @@ mod outbox;
 mod postgres;
 mod python_files;
 mod query;
+mod recent;
+mod record;
 mod returner;
 mod schema;
 mod store;
 mod writer;
 
+pub(crate) use cache::JobCache;
 pub use cache::JobCacheOpts;
-pub(crate) use cache::{Asked, JobCache};
 pub use error::StoreError;
 pub use postgres::PostgresOpts;
 pub use python_files::PythonJobFiles;
 pub use query::{Job, JobFilter, JobReturn};
-pub use returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
-pub use store::{Added, Adding, Destination, JobStore, NewReturn};
+pub(crate) use recent::Standing;
+pub use record::{Added, NewReturn, Record, Saved};
+pub use returner::{Destination, KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
+pub use store::{Adding, JobStore};
+
+/// Now, unix ms.
+pub(crate) fn now_ms() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

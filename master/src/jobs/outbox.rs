@@ -11,8 +11,8 @@ use rusqlite::{Connection, Transaction, params};
 use tokio::sync::Notify;
 
 use super::query::Job;
-use super::returner::{Record, ReturnerName};
-use super::store::NewReturn;
+use super::record::{NewReturn, Record};
+use super::returner::ReturnerName;
 
 /// What may wait for one returner: a busy master's hours, and a bound on the disk that a server which never comes back costs.
 const ROWS_MAX: u64 = 200_000;

@@ -11,8 +11,8 @@ use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, list};
 
-use crate::config::HashType;
 use crate::files;
+use crate::hash_type::HashType;
 
 /// Entries one clean-up removes at most; the next one goes on.
 const CLEAN_MAX: usize = 50_000;

@@ -2,15 +2,14 @@
 
 use std::fmt;
 
-use brine_protocol::ids::{Jid, MinionId};
-use brine_protocol::msgpack;
+use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt};
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
 use super::query::{Job, JobFilter, JobReturn};
-use super::store::{Added, JobStore, NewReturn};
-use crate::requests::{all_true, fun_text, worst_retcode};
+use super::record::{Record, Saved};
 
 /// Letters, digits, `_` and `-` of the name of an alternative configuration (`--return_config`).
 const CONFIG_NAME_MAX: usize = 64;
@@ -52,24 +51,6 @@ pub struct KeptEvent {
     pub at_ms: i64,
 }
 
-/// What is kept.
-#[derive(Debug, Clone)]
-pub enum Record {
-    /// A published job.
-    Job(Job),
-    /// What a minion returned.
-    Return(NewReturn),
-}
-
-/// What became of a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Saved {
-    /// It is there; for a return, whether it was before.
-    Kept(Added),
-    /// It can never be kept there, and why.
-    Refused(String),
-}
-
 /// A returner that the master writes to through its outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReturnerName {
@@ -109,6 +90,28 @@ impl ReturnerName {
         Self { kind, config: None }
     }
 
+    /// Those that `event_return` names.
+    ///
+    /// # Errors
+    /// When one is none that keeps events here.
+    pub(crate) fn of_events(c: &Config) -> Result<Vec<Self>, ConfigError> {
+        let setting = settings::EVENT_RETURN;
+        let named: Vec<String> = match c.find(setting)? {
+            None => Vec::new(),
+            Some(Value::Array(names)) => names.iter().map(ValueExt::python_str).collect(),
+            Some(name) => vec![name.python_str()],
+        };
+        let mut to = Vec::new();
+        for name in named.iter().filter(|name| !name.is_empty()) {
+            let name = Self::parse(name).filter(|name| name.config.is_none());
+            let name = name.ok_or_else(|| c.wrong(setting.row.name, "postgres, pgjsonb or a list of both"))?;
+            if !to.contains(&name) {
+                to.push(name);
+            }
+        }
+        Ok(to)
+    }
+
     /// As [`fmt::Display`] writes it: `postgres`, or `CONFIG.postgres`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.rsplit_once('.') {
@@ -133,6 +136,15 @@ impl fmt::Display for ReturnerName {
     }
 }
 
+/// Where a job or a return goes.
+#[derive(Debug, Clone, Default)]
+pub struct Destination {
+    /// Not into the embedded store itself (`job_cache: False`).
+    pub not_kept: bool,
+    /// The other returners that are to have it, which its outbox keeps for them.
+    pub also: Vec<ReturnerName>,
+}
+
 /// Why a returner could not do it now.
 #[derive(Debug, thiserror::Error, Clone)]
 #[error("the returner {name} failed: {why}")]
@@ -141,84 +153,6 @@ pub struct ReturnerError {
     pub name: String,
     /// What is wrong, and what to do if that is known; no secrets.
     pub why: String,
-}
-
-impl Job {
-    /// A job from its load as returners keep it: the published load, perhaps with `Minions`.
-    pub(super) fn from_load(jid: Jid, started_ms: i64, mut load: Value) -> Self {
-        let minions = load.remove("Minions").unwrap_or(Value::Nil);
-        let minions = minions.list().unwrap_or_default().iter();
-        Self {
-            fun: fun_text(&load),
-            user: load.get_text("user").unwrap_or("root").to_owned(),
-            tgt: load.get("tgt").map(ValueExt::python_str).unwrap_or_default(),
-            tgt_type: load.get_text("tgt_type").unwrap_or("glob").to_owned(),
-            minions: minions.filter_map(|id| MinionId::try_from(id.text()?).ok()).collect(),
-            load: msgpack::encode_disk(&load),
-            jid,
-            started_ms,
-        }
-    }
-}
-
-impl NewReturn {
-    /// A return from its load.
-    pub(crate) fn from_load(jid: Jid, minion: MinionId, at_ms: i64, load: &Value) -> Self {
-        Self {
-            fun: fun_text(load),
-            retcode: worst_retcode(load),
-            success: load.get("success").is_none_or(all_true),
-            load: msgpack::encode_disk(load),
-            jid,
-            minion,
-            at_ms,
-        }
-    }
-}
-
-impl From<NewReturn> for JobReturn {
-    fn from(new: NewReturn) -> Self {
-        let NewReturn { minion, at_ms, retcode, success, load, .. } = new;
-        Self { minion, at_ms, retcode, success, load }
-    }
-}
-
-impl Returner for JobStore {
-    fn save<'a>(&'a self, batch: Vec<Record>) -> BoxFuture<'a, Result<Vec<Saved>, StoreError>> {
-        // All at once: they share commits.
-        let each = batch.into_iter().map(|record| async move {
-            Ok(Saved::Kept(match record {
-                Record::Job(job) => self.add_job(job).await.map(|()| Added::New)?,
-                Record::Return(new) => self.add_return(new).await?,
-            }))
-        });
-        Box::pin(futures_util::future::try_join_all(each))
-    }
-
-    fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<Job>, StoreError>> {
-        Box::pin(JobStore::job(self, jid))
-    }
-
-    fn returns<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Vec<JobReturn>, StoreError>> {
-        Box::pin(JobStore::returns(self, jid))
-    }
-
-    fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<Job>, StoreError>> {
-        Box::pin(JobStore::find(self, filter))
-    }
-
-    fn clean(&self, before_ms: i64) -> BoxFuture<'_, Result<usize, StoreError>> {
-        Box::pin(JobStore::clean(self, before_ms))
-    }
-
-    fn save_events<'a>(
-        &'a self,
-        _master: &'a str,
-        events: &'a [KeptEvent],
-    ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        // It has no table of events, and the configuration names it nowhere where one would be needed.
-        Box::pin(async { Ok(events.iter().map(|_| "the embedded store keeps no events".to_owned()).collect()) })
-    }
 }
 
 #[cfg(test)]

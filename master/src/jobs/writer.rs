@@ -12,7 +12,8 @@ use super::error::StoreError;
 use super::log::Log;
 use super::outbox::{self, Counts};
 use super::query::{self, Job};
-use super::store::{Added, Destination, NewReturn};
+use super::record::{Added, NewReturn};
+use super::returner::Destination;
 
 /// Writes a commit holds at most, so that the first of them is not kept waiting by the last.
 const BATCH: usize = 512;

@@ -9,9 +9,9 @@ use brine_protocol::value::Value;
 use brine_zmtp::Reply;
 use tokio_util::task::TaskTracker;
 
-use super::{Fault, guarded};
-use crate::access::From;
-use crate::auth;
+use super::guarded;
+use crate::access::Address;
+use crate::fault::Fault;
 use crate::master::Master;
 
 /// Requests of minions with an accepted key that are looked at together.
@@ -26,7 +26,7 @@ const WAITING_BYTES: usize = 32 << 20;
 const BESIDE: usize = 1 << 10;
 
 /// A request, decoded.
-pub(super) struct Waiting {
+pub(super) struct WaitingAuth {
     pub(super) load: Value,
     pub(super) version: u64,
     /// Bytes that it had.
@@ -42,7 +42,7 @@ pub(crate) struct Auths {
 }
 
 struct InLine {
-    request: Waiting,
+    request: WaitingAuth,
     place: Option<Place>,
 }
 
@@ -106,18 +106,18 @@ impl Auths {
     }
 
     /// Answers a request when its turn comes, or says no at once where too many wait.
-    pub(super) async fn take(master: &Arc<Master>, tasks: &TaskTracker, new: Waiting) {
+    pub(super) async fn take(self: &Arc<Self>, master: &Arc<Master>, tasks: &TaskTracker, new: WaitingAuth) {
         let size = new.len.saturating_add(BESIDE);
-        let place = auth::known(master, &new.load).and_then(|id| Place::take(&master.auths.ids, id));
+        let place = master.auth.known(&new.load).and_then(|id| Place::take(&self.ids, id));
         let known = place.is_some();
-        let come = master.auths.lock(known).come(InLine { request: new, place }, size);
+        let come = self.lock(known).come(InLine { request: new, place }, size);
         match come {
-            Come::Now(first) => drop(tasks.spawn(work(Arc::clone(master), known, first))),
+            Come::Now(first) => drop(tasks.spawn(work(Arc::clone(self), Arc::clone(master), known, first))),
             Come::Later => {}
             Come::Full(refused) => {
                 let no = async { Err::<Vec<u8>, _>(Fault::new("too many minions authenticate at once")) };
                 let refused = refused.request;
-                let answer = guarded(master, &refused.reply, no).await;
+                let answer = guarded(&master.refusals, &refused.reply, no).await;
                 // A peer that has gone needs no answer.
                 let _ = refused.reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
             }
@@ -131,18 +131,18 @@ impl Auths {
 }
 
 /// Answers one request after the other until none is left.
-async fn work(master: Arc<Master>, known: bool, first: InLine) {
+async fn work(auths: Arc<Auths>, master: Arc<Master>, known: bool, first: InLine) {
     let mut next = Some(first);
-    while let Some(InLine { request: Waiting { load, version, reply, .. }, place }) = next {
+    while let Some(InLine { request: WaitingAuth { load, version, reply, .. }, place }) = next {
         // Who has not waited for its turn has asked again over another connection, and waits there.
         if !reply.is_gone() {
             let _timed = master.timings.during("_auth");
-            let origin = reply.peer().address.and_then(|peer| From::Network(peer.ip().to_canonical()).origin());
-            let answer = guarded(&master, &reply, auth::answer(&master, &load, version, origin)).await;
+            let origin = reply.peer().address.and_then(|peer| Address::Network(peer.ip().to_canonical()).origin());
+            let answer = guarded(&master.refusals, &reply, master.auth.answer(&load, version, origin)).await;
             let _ = reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
         }
         drop(place);
-        next = master.auths.lock(known).next();
+        next = auths.lock(known).next();
     }
 }
 

@@ -8,14 +8,14 @@ use brine_protocol::request::clear_reply;
 use brine_protocol::value::{Value, ValueExt, empty_map};
 use brine_zmtp::Reply;
 use bytes::Bytes;
-use tokio_util::task::TaskTracker;
 
-use super::auths::{Auths, Waiting};
-use super::lanes::{Place, Turn};
-use super::{Fault, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
-use crate::access::{self, Asked, Caller, Denied, From};
+use super::auths::WaitingAuth;
+use super::{Arrival, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
+use crate::access::{Address, Claim, Denied, Principal};
+use crate::fault::Fault;
+use crate::lanes::{Place, Turn};
 use crate::master::Master;
-use crate::{publish, runners};
+use crate::runners;
 
 /// Every clear command there is (CVE-2020-11651).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,45 +35,29 @@ enum Asks {
     MkToken,
 }
 
+const COMMANDS: [(&str, Command); 7] = [
+    ("_auth", Command::Auth),
+    ("ping", Command::Ping),
+    ("get_token", Command::GetToken),
+    ("publish", Command::Caller(Asks::Publish)),
+    ("runner", Command::Caller(Asks::Runner)),
+    ("wheel", Command::Caller(Asks::Wheel)),
+    ("mk_token", Command::Caller(Asks::MkToken)),
+];
+
 impl Command {
     fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "_auth" => Self::Auth,
-            "ping" => Self::Ping,
-            "get_token" => Self::GetToken,
-            "publish" => Self::Caller(Asks::Publish),
-            "runner" => Self::Caller(Asks::Runner),
-            "wheel" => Self::Caller(Asks::Wheel),
-            "mk_token" => Self::Caller(Asks::MkToken),
-            _ => return None,
-        })
+        COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, command)| *command)
     }
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Auth => "_auth",
-            Self::Ping => "ping",
-            Self::GetToken => "get_token",
-            Self::Caller(what) => what.name(),
-        }
-    }
-}
-
-impl Asks {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Publish => "publish",
-            Self::Runner => "runner",
-            Self::Wheel => "wheel",
-            Self::MkToken => "mk_token",
-        }
+    fn name(self) -> &'static str {
+        COMMANDS.iter().find(|(_, command)| *command == self).map_or("", |(name, _)| name)
     }
 }
 
 /// A clear request, of which the head has been read.
 pub(super) struct Clear {
-    pub(super) master: Arc<Master>,
-    pub(super) tasks: TaskTracker,
+    pub(super) at: Arrival,
     pub(super) payload: Bytes,
     /// What [`pick`] left of its load.
     pub(super) head: Value,
@@ -87,13 +71,13 @@ pub(super) fn pick(way: &[&str]) -> Pick {
         ["cmd"] => Pick::Scalar,
         // Who publishes by a log-in or a token says so among its `kwargs`.
         ["kwargs"] => Pick::Within,
-        ["kwargs", within @ ..] | within => Asked::pick(within),
+        ["kwargs", within @ ..] | within => Claim::pick(within),
     }
 }
 
 /// Answers a clear request, or sees that it is answered.
 pub(super) async fn take(request: Clear, place: Place) {
-    let Clear { master, head, version, .. } = &request;
+    let Clear { at: Arrival { master, .. }, head, version, .. } = &request;
     if *version < master.opts.auth.minimum_auth_version {
         return request.say(&Value::from("bad load")).await;
     }
@@ -107,7 +91,7 @@ pub(super) async fn take(request: Clear, place: Place) {
         Some(Command::GetToken) => {
             let answer = {
                 let _timed = master.timings.during(Command::GetToken.name());
-                master.access.get_token(head)
+                master.admission.access.get_token(head)
             };
             request.say(&answer).await;
         }
@@ -129,12 +113,12 @@ impl Clear {
     /// It waits without a place, so that others find one. (It is timed where it is answered.)
     async fn authenticate(self) {
         let load = self.small();
-        let Self { master, tasks, payload, version, reply, .. } = self;
+        let Self { at: Arrival { master, auths, tasks }, payload, version, reply, .. } = self;
         match load {
-            Ok(load) => Auths::take(&master, &tasks, Waiting { load, version, len: payload.len(), reply }).await,
+            Ok(load) => auths.take(&master, &tasks, WaitingAuth { load, version, len: payload.len(), reply }).await,
             Err(error) => {
                 let no = async { Err::<Bytes, _>(Fault::new(format!("an _auth request is none: {error}"))) };
-                let answer = guarded(&master, &reply, no).await;
+                let answer = guarded(&master.refusals, &reply, no).await;
                 let _ = reply.send(answer.unwrap_or_else(|refusal| refusal)).await;
             }
         }
@@ -142,16 +126,16 @@ impl Clear {
 
     /// Finds who asks, and does what it asks.
     async fn serve(self, what: Asks, place: Place) {
-        let Self { master, payload, head, reply, .. } = self;
+        let Self { at: Arrival { master, .. }, payload, head, reply, .. } = self;
         let timed = Arc::clone(&master);
-        let _timed = timed.timings.during(what.name());
+        let _timed = timed.timings.during(Command::Caller(what).name());
         let kwargs = head.get("kwargs").filter(|kwargs| {
             ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
         });
         let proof = if what == Asks::Publish { kwargs.unwrap_or(&head) } else { &head };
         let is_gone = || reply.is_gone();
-        let asked = Asked { load: proof, from: origin(&reply), bytes: payload.len(), is_gone: &is_gone };
-        let place = if what == Asks::MkToken || asked.needs_log_in() {
+        let claim = Claim { load: proof, address: origin(&reply), bytes: payload.len(), is_gone: &is_gone };
+        let place = if what == Asks::MkToken || claim.needs_log_in() {
             // It waits in a line of its own, in which nobody waits who has gone.
             drop(place);
             None
@@ -160,14 +144,14 @@ impl Clear {
         };
         let admitting = async {
             Ok(match what {
-                Asks::MkToken => Admitted::Answered(access::mk_token(&master, &asked).await),
-                _ => match access::admit(&master, &asked, what.name()).await {
+                Asks::MkToken => Admitted::Answered(master.admission.mk_token(&claim).await),
+                _ => match master.admission.admit(&claim, Command::Caller(what).name()).await {
                     Ok(caller) => Admitted::As(caller),
                     Err(denied) => Admitted::Answered(refused(&master, what, &payload, &head, &denied)),
                 },
             })
         };
-        let admitted = match guarded(&master, &reply, admitting).await {
+        let admitted = match guarded(&master.refusals, &reply, admitting).await {
             Ok(Admitted::As(caller)) => Ok(caller),
             Ok(Admitted::Answered(answer)) => Err(clear_reply(&answer).into()),
             Err(refusal) => Err(refusal),
@@ -190,7 +174,7 @@ impl Clear {
 }
 
 /// Does what a caller asks.
-async fn run(master: Arc<Master>, what: Asks, caller: Caller, payload: Bytes, reply: Reply, place: Place) {
+async fn run(master: Arc<Master>, what: Asks, caller: Principal, payload: Bytes, reply: Reply, place: Place) {
     let large = payload.len() > SMALL.max_bytes;
     let mut turn = if large { master.lanes.large().await } else { Turn::default() };
     let work = async move {
@@ -207,13 +191,13 @@ async fn run(master: Arc<Master>, what: Asks, caller: Caller, payload: Bytes, re
                 Err(error) => return Ok(error.reply()),
             };
             match what {
-                Asks::Publish => publish::answer(&master, load, caller).await,
-                Asks::Runner => Ok(runners::answer_runner(&master, &load, caller).await),
-                Asks::Wheel => Ok(runners::answer_wheel(&master, &load, caller).await),
+                Asks::Publish => master.dispatcher.answer(load, &caller).await,
+                Asks::Runner => Ok(master.runners.answer_runner(&load, &caller)),
+                Asks::Wheel => Ok(master.runners.answer_wheel(&load, &caller).await),
                 Asks::MkToken => Err(Fault::new("a token was made already")),
             }
         };
-        let answer = guarded(&master, &reply, handled).await;
+        let answer = guarded(&master.refusals, &reply, handled).await;
         let _ = reply.send(answer.map_or_else(|refusal| refusal, |answer| clear_reply(&answer).into())).await;
         drop((turn, place));
     };
@@ -222,7 +206,7 @@ async fn run(master: Arc<Master>, what: Asks, caller: Caller, payload: Bytes, re
 
 /// Who asks, or what it is told because that is nobody.
 enum Admitted {
-    As(Caller),
+    As(Principal),
     Answered(Value),
 }
 
@@ -231,9 +215,9 @@ fn refused(master: &Master, what: Asks, payload: &[u8], head: &Value, denied: &D
         Asks::Publish => {
             // What is told of it on the bus, if that is small; else what is known of it.
             let load = denied.told.then(|| load_of(Envelope::decode(payload, &SMALL)).ok()).flatten();
-            publish::refused(master, load.unwrap_or_else(|| head.clone()), denied)
+            master.dispatcher.refuse(load.unwrap_or_else(|| head.clone()), denied)
         }
-        _ => runners::refused(denied),
+        _ => runners::refusal(denied),
     }
 }
 
@@ -245,33 +229,15 @@ fn load_of(envelope: Result<Envelope, EnvelopeError>) -> Result<Value, EnvelopeE
 }
 
 /// Whether a request came from this host, or from where.
-fn origin(reply: &Reply) -> From {
+fn origin(reply: &Reply) -> Address {
     match reply.peer().address.map(|address| address.ip().to_canonical()) {
-        Some(address) if !address.is_loopback() => From::Network(address),
-        _ => From::Here,
-    }
-}
-
-/// Removes what proves who somebody is, before a request is shown or stored.
-pub(crate) fn strip_secrets(load: &mut Value) {
-    if let Value::Map(entries) = load {
-        entries.retain(|(name, _)| {
-            !name.text().is_some_and(|name| {
-                matches!(name, "key" | "token" | "password" | "eauth" | "tok" | "nonce" | "sig" | "front_end")
-            })
-        });
-        for (name, value) in entries {
-            if name.text() == Some("kwargs") {
-                strip_secrets(value);
-            }
-        }
+        Some(address) if !address.is_loopback() => Address::Network(address),
+        _ => Address::Here,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use brine_protocol::value::map;
-
     use super::*;
 
     #[test]
@@ -290,19 +256,5 @@ mod tests {
         ] {
             assert_eq!(Command::parse(name), None, "{name}");
         }
-    }
-
-    #[test]
-    fn secrets_go_at_both_levels() {
-        let mut load = map([
-            ("fun", Value::from("x.y")),
-            ("key", Value::from("k")),
-            (
-                "kwargs",
-                map([("token", Value::from("t")), ("password", Value::from("p")), ("metadata", Value::from("m"))]),
-            ),
-        ]);
-        strip_secrets(&mut load);
-        assert_eq!(load, map([("fun", Value::from("x.y")), ("kwargs", map([("metadata", "m")]))]));
     }
 }

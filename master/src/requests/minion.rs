@@ -11,15 +11,15 @@ use brine_protocol::request::{
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
-use super::lanes::Turn;
-use super::{Fault, events, pillar, quota, returns};
+use super::pillar;
 use crate::config::MasterOpts;
+use crate::fault::Fault;
 use crate::fileserver::FileRequest;
 use crate::keys::{KeyState, MinionKey};
-use crate::live::Live;
+use crate::lanes::Turn;
+use crate::live_settings::LiveSettings;
 use crate::master::Master;
 use crate::mine::MineRequest;
-use crate::peer;
 use crate::quotas::Kind;
 use crate::refusals::{Stranger, Who};
 use crate::replay::Freshness;
@@ -51,28 +51,32 @@ enum Command {
     VerifyMinion,
 }
 
+/// Their names, but those of the file server.
+const COMMANDS: [(&str, Command); 18] = [
+    ("_return", Command::Return),
+    ("_minion_event", Command::MinionEvent),
+    ("_pillar", Command::Pillar),
+    ("_master_opts", Command::MasterOpts),
+    ("_master_tops", Command::MasterTops),
+    ("_mine", Command::Mine),
+    ("_mine_get", Command::MineGet),
+    ("_mine_delete", Command::MineDelete),
+    ("_mine_flush", Command::MineFlush),
+    ("_register_resources", Command::RegisterResources),
+    ("_file_recv", Command::FileRecv),
+    ("minion_pub", Command::MinionPub),
+    ("pub_ret", Command::PubRet),
+    ("minion_runner", Command::MinionRunner),
+    ("minion_publish", Command::NotAllowed),
+    ("_syndic_return", Command::NotAllowed),
+    ("revoke_auth", Command::RevokeAuth),
+    ("verify_minion", Command::VerifyMinion),
+];
+
 impl Command {
     fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "_return" => Self::Return,
-            "_minion_event" => Self::MinionEvent,
-            "_pillar" => Self::Pillar,
-            "_master_opts" => Self::MasterOpts,
-            "_master_tops" => Self::MasterTops,
-            "_mine" => Self::Mine,
-            "_mine_get" => Self::MineGet,
-            "_mine_delete" => Self::MineDelete,
-            "_mine_flush" => Self::MineFlush,
-            "_register_resources" => Self::RegisterResources,
-            "_file_recv" => Self::FileRecv,
-            "minion_pub" => Self::MinionPub,
-            "pub_ret" => Self::PubRet,
-            "minion_runner" => Self::MinionRunner,
-            "minion_publish" | "_syndic_return" => Self::NotAllowed,
-            "revoke_auth" => Self::RevokeAuth,
-            "verify_minion" => Self::VerifyMinion,
-            other => Self::Files(FileRequest::parse(other)?),
-        })
+        let known = COMMANDS.iter().find(|(known, _)| *known == name).map(|(_, command)| *command);
+        known.or_else(|| FileRequest::parse(name).map(Self::Files))
     }
 
     /// What it counts as among what a minion makes the master keep or tell, and what is answered when that is too much. Returns, events and
@@ -87,28 +91,13 @@ impl Command {
         }
     }
 
-    const fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
-            Self::Return => "_return",
-            Self::MinionEvent => "_minion_event",
-            Self::Pillar => "_pillar",
-            Self::MasterOpts => "_master_opts",
-            Self::MasterTops => "_master_tops",
-            Self::Mine => "_mine",
-            Self::MineGet => "_mine_get",
-            Self::MineDelete => "_mine_delete",
-            Self::MineFlush => "_mine_flush",
-            Self::RegisterResources => "_register_resources",
             Self::Files(FileRequest::Serve) => "_serve_file",
             Self::Files(FileRequest::Hash | FileRequest::HashAndStat) => "_file_hash",
             Self::Files(_) => "lists of files",
-            Self::FileRecv => "_file_recv",
-            Self::MinionPub => "minion_pub",
-            Self::PubRet => "pub_ret",
-            Self::MinionRunner => "minion_runner",
             Self::NotAllowed => "not allowed",
-            Self::RevokeAuth => "revoke_auth",
-            Self::VerifyMinion => "verify_minion",
+            other => COMMANDS.iter().find(|(_, command)| *command == other).map_or("", |(name, _)| name),
         }
     }
 }
@@ -123,7 +112,7 @@ pub(super) async fn answer(
         let peer = super::sender(reply);
         let why = format!("an encrypted request from {peer} was refused: {error}");
         let data = map([("error", error.to_string()), ("peer", peer)]);
-        master.refusals.tell(&master.bus, Who::Stranger(Stranger::Request), &why, "brine/refused/request", data);
+        master.refusals.tell(Who::Stranger(Stranger::Request), &why, "brine/refused/request", data);
         Ok(clear_reply(&error.reply()))
     };
     // The accepted key first: without one there is no session to look for.
@@ -162,6 +151,7 @@ pub(super) async fn answer(
         }
     }
     reply.authenticated();
+    let nonce = nonce.clone();
     let value = match Command::parse(&request.cmd) {
         Some(Command::Pillar) => return pillar::answer(master, request, &key, &session.crypticle).await,
         Some(command) => {
@@ -169,11 +159,11 @@ pub(super) async fn answer(
                 // It waits for minions.
                 turn.give_back();
             }
-            run(master, command, &request, &key, envelope.load.len() as u64, turn).await?
+            run(master, command, request, &key, envelope.load.len() as u64, turn).await?
         }
         None => empty_map(),
     };
-    Ok(seal_reply(&session.crypticle, &value, request.nonce.as_deref()))
+    Ok(seal_reply(&session.crypticle, &value, Some(&nonce)))
 }
 
 /// Refuses a request that may not be its sender's doing.
@@ -181,37 +171,31 @@ fn replayed(master: &Master, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8>
     let peer = super::sender(reply);
     let said = format!("a request of {id} from {peer} was refused as a replay: {why}");
     let data = map([("id", id.as_str()), ("error", why), ("peer", &peer)]);
-    master.refusals.tell(
-        &master.bus,
-        Who::Stranger(Stranger::Replay),
-        &said,
-        format!("brine/refused/replay/{id}"),
-        data,
-    );
+    master.refusals.tell(Who::Stranger(Stranger::Replay), &said, format!("brine/refused/replay/{id}"), data);
     clear_reply(&Value::from("bad load"))
 }
 
 async fn run(
     master: &Arc<Master>,
     command: Command,
-    request: &Request,
+    request: Request,
     key: &MinionKey,
     bytes: u64,
     turn: &mut Turn,
 ) -> Result<Value, Fault> {
-    let Request { id, load, .. } = request;
+    let Request { id, load, .. } = &request;
     if let Some((kind, refused)) = command.makes_keep()
-        && quota::admit(master, id, command.name(), kind, (1, bytes), turn).await.is_err()
+        && master.throttle.admit(id, command.name(), kind, (1, bytes), turn).await.is_err()
     {
         return Ok(refused);
     }
     let _timed = master.timings.during(command.name());
     Ok(match command {
-        Command::Return => returns::accept(master, request, key, bytes, turn).await?,
-        Command::MinionEvent => events::accept(master, id, load, bytes, turn).await,
+        Command::Return => master.returns.accept(request, key, bytes, turn).await?,
+        Command::MinionEvent => master.events.accept(id, load, bytes, turn).await,
         Command::MasterOpts => master_opts(&master.live.load(), load),
         Command::RegisterResources => Value::from(true),
-        Command::Files(what) => master.files.answer(what, load.clone()).await,
+        Command::Files(what) => master.files.answer(what, request.load).await,
         Command::FileRecv => files_receive(master, id, load).await,
         Command::RevokeAuth => revoke(master, id, load)?,
         Command::Mine => mine(master, id, MineRequest::Put, load).await,
@@ -224,9 +208,9 @@ async fn run(
                 empty_map()
             })
         }
-        Command::MinionPub => peer::publish(master, id, load).await?,
-        Command::PubRet => peer::returns(master, id, load).await?,
-        Command::MinionRunner => peer::runner(master, id, load).await?,
+        Command::MinionPub => master.peer.publish(id, load).await?,
+        Command::PubRet => master.peer.returns(id, load).await?,
+        Command::MinionRunner => master.peer.runner(id, load).await?,
         // Salt's own answer: the command has never worked.
         Command::VerifyMinion => Value::from(""),
         Command::MasterTops | Command::NotAllowed | Command::Pillar => empty_map(),
@@ -239,7 +223,7 @@ async fn files_receive(master: &Master, id: &MinionId, load: &Value) -> Value {
     if let Err(why) = &done {
         let said = format!("a file pushed by {id} was refused: {why}");
         let data = map([("id", id.as_str()), ("error", why)]);
-        master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/file/{id}"), data);
+        master.refusals.tell(Who::Minion(id), &said, format!("brine/refused/file/{id}"), data);
     }
     Value::from(done.is_ok())
 }
@@ -256,10 +240,10 @@ async fn mine(master: &Master, id: &MinionId, what: MineRequest, load: &Value) -
 fn refuse_mine(master: &Master, id: &MinionId, why: &str) {
     let said = format!("a request of {id} to the mine was refused: {why}");
     let data = map([("id", id.as_str()), ("error", why)]);
-    master.refusals.tell(&master.bus, Who::Minion(id), &said, format!("brine/refused/mine/{id}"), data);
+    master.refusals.tell(Who::Minion(id), &said, format!("brine/refused/mine/{id}"), data);
 }
 
-fn master_opts(live: &Live, load: &Value) -> Value {
+fn master_opts(live: &LiveSettings, load: &Value) -> Value {
     let env_only = load.get("env_only").is_some_and(ValueExt::truthy);
     // Environments, and no paths of this host.
     let envs = live.file_roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
@@ -278,7 +262,7 @@ fn revoke(master: &Master, id: &MinionId, load: &Value) -> Result<Value, Fault> 
         return Ok(load.clone());
     }
     master.keys.remove(KeyState::Accepted, id)?;
-    crate::runners::key_deleted(master, id);
+    master.key_removal.removed(id);
     tracing::warn!("{id} gave up its key");
     Ok(Value::from(true))
 }

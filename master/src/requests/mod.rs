@@ -1,6 +1,6 @@
 //! Requests on 4506 (§4.2, §6, §7): a closed choice of envelopes and of commands, and a reply to every one of them.
 //!
-//! `mod.rs` receives and answers; [`lanes`] and [`auths`] bound how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
+//! `mod.rs` receives and answers; [`crate::lanes`] and [`auths`] bound how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
 //! commands; the rest is one file a command or family.
 //!
 //! Two rules keep a crowd from standing in the way of others: who waits for a turn of its own (to authenticate, to log in) has no place among
@@ -8,21 +8,14 @@
 
 mod auths;
 mod clear;
-mod events;
-mod failed_states;
-mod lanes;
 mod minion;
 mod pillar;
-mod quota;
-mod returns;
-mod sent;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::envelope::{Envelope, EnvelopeError, Head};
-use brine_protocol::keys::KeyError;
 use brine_protocol::msgpack;
 use brine_protocol::request::clear_reply;
 use brine_protocol::value::{Value, map};
@@ -32,15 +25,12 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::fault::Fault;
+use crate::lanes::{Place, Turn};
 use crate::master::Master;
-use crate::refusals::{Stranger, Who};
+use crate::refusals::{Refusals, Stranger, Who};
 pub(crate) use auths::Auths;
 use clear::Clear;
-pub(crate) use clear::strip_secrets;
-pub(crate) use lanes::Lanes;
-use lanes::{Place, Turn};
-pub(crate) use returns::{all_true, fun_text, worst_retcode};
-pub(crate) use sent::SentTo;
 
 /// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);
@@ -49,37 +39,21 @@ const SMALL: msgpack::Limits = msgpack::Limits::UNAUTHENTICATED;
 /// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
 const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
 
-/// Why a request has no proper answer. Its text is for the log; the sender gets Salt's general text and nothing else.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Fault(String);
-
-impl Fault {
-    pub(crate) fn new(why: impl Into<String>) -> Self {
-        Self(why.into())
-    }
-}
-
-impl From<KeyError> for Fault {
-    fn from(error: KeyError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<crate::keys::KeyError> for Fault {
-    fn from(error: crate::keys::KeyError) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<crate::jobs::StoreError> for Fault {
-    fn from(error: crate::jobs::StoreError) -> Self {
-        Self(error.to_string())
-    }
+/// What a request that has arrived is answered with.
+struct Arrival {
+    master: Arc<Master>,
+    auths: Arc<Auths>,
+    tasks: TaskTracker,
 }
 
 /// Receives until `stop`, then lets what is in work finish within `grace`.
-pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: CancellationToken, grace: Duration) {
+pub(crate) async fn serve(
+    master: Arc<Master>,
+    auths: Arc<Auths>,
+    mut router: Router,
+    stop: CancellationToken,
+    grace: Duration,
+) {
     let lanes = Arc::clone(&master.lanes);
     let tasks = TaskTracker::new();
     loop {
@@ -93,7 +67,8 @@ pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: Cancell
             () = stop.cancelled() => break,
         };
         let Some(Incoming { payload, reply }) = incoming else { break };
-        tasks.spawn(take(Arc::clone(&master), tasks.clone(), place, payload, reply));
+        let at = Arrival { master: Arc::clone(&master), auths: Arc::clone(&auths), tasks: tasks.clone() };
+        tasks.spawn(take(at, place, payload, reply));
     }
     tasks.close();
     let _ = tokio::time::timeout(grace, tasks.wait()).await;
@@ -101,12 +76,12 @@ pub(crate) async fn serve(master: Arc<Master>, mut router: Router, stop: Cancell
 }
 
 /// Answers one request. What it is and who asks is read first, which takes little whatever its size.
-async fn take(master: Arc<Master>, tasks: TaskTracker, place: Place, payload: Bytes, reply: Reply) {
+async fn take(at: Arrival, place: Place, payload: Bytes, reply: Reply) {
     match Head::decode(&payload, &LARGE_ENVELOPE, &clear::pick) {
         Ok(Head::Clear { load, version }) => {
-            clear::take(Clear { master, tasks, payload, head: load, version, reply }, place).await;
+            clear::take(Clear { at, payload, head: load, version, reply }, place).await;
         }
-        Ok(Head::Aes) => encrypted(master, place, payload, reply).await,
+        Ok(Head::Aes) => encrypted(at.master, place, payload, reply).await,
         Err(error) => refuse(&error, reply).await,
     }
 }
@@ -141,7 +116,7 @@ async fn encrypted(master: Arc<Master>, place: Place, payload: Bytes, reply: Rep
                 Err(error) => Ok(Err(error)),
             }
         };
-        match guarded(&master, &reply, handled).await {
+        match guarded(&master.refusals, &reply, handled).await {
             Ok(Ok(answer)) => drop(reply.send(answer.into()).await),
             Ok(Err(error)) => refuse(&error, reply).await,
             Err(refusal) => drop(reply.send(refusal).await),
@@ -163,7 +138,7 @@ async fn on_its_thread(large: bool, work: impl Future<Output = ()> + Send + 'sta
 
 /// An answer, whatever happens: nothing that a request makes go wrong may leave its sender waiting (CVE-2023-20897).
 async fn guarded<T>(
-    master: &Arc<Master>,
+    refusals: &Refusals,
     reply: &Reply,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Bytes> {
@@ -176,7 +151,7 @@ async fn guarded<T>(
     };
     // Strangers can cause this as fast as the network goes.
     let said = format!("a request from {} failed: {fault}", sender(reply));
-    master.refusals.log(Who::Stranger(Stranger::Request), &said);
+    refusals.log(Who::Stranger(Stranger::Request), &said);
     Err(clear_reply(&Value::from("Some exception handling minion payload")).into())
 }
 

@@ -9,7 +9,7 @@ use brine_protocol::msgpack;
 use brine_protocol::request::{Request, seal_pillar_reply, seal_reply};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use super::{Fault, quota};
+use crate::fault::Fault;
 use crate::files;
 use crate::keys::MinionKey;
 use crate::master::Master;
@@ -43,19 +43,13 @@ async fn cache(master: &Arc<Master>, id: &MinionId, load: &Value, pillar: &Value
     let refuse = |why: String| {
         let data = map([("id", id.as_str()), ("error", why.as_str())]);
         let tag = format!("brine/refused/grains/{id}");
-        master.refusals.tell(
-            &master.bus,
-            Who::Minion(id),
-            &format!("the grains of {id} are not kept: {why}"),
-            tag,
-            data,
-        );
+        master.refusals.tell(Who::Minion(id), &format!("the grains of {id} are not kept: {why}"), tag, data);
     };
     if grains.len() > GRAINS_BYTES_MAX {
         return refuse(format!("they have {} bytes", grains.len()));
     }
     // The pillar is answered in any case: an empty one would be taken for the minion's.
-    if !quota::admit_now(master, id, "grains", Kind::Other, (1, grains.len() as u64)) {
+    if !master.throttle.admit_now(id, "grains", Kind::Other, (1, grains.len() as u64)) {
         return;
     }
     let pillar = msgpack::encode_disk(pillar);

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use brine_protocol::args::condition_input;
 use brine_protocol::ids::Jid;
-use brine_protocol::value::{Value, ValueExt, map};
+use brine_protocol::job::PublishRequest;
+use brine_protocol::value::{Value, ValueExt};
 use tokio::time::Instant;
 
-use super::Failure;
+use super::{Failure, Parts};
+use crate::access::Principal;
 use crate::bus::{Next, Subscription};
-use crate::master::Master;
+use crate::dispatch::Published;
 
 /// The longest wait for minions that a runner's caller can ask for.
 pub(super) const TIMEOUT_MAX_SECONDS: f64 = 3_600.0;
@@ -63,19 +65,13 @@ impl Answers {
 
 /// Publishes and waits: until all have answered, or the timeout has passed and nobody says any more that it still works on it. Where
 /// the target means nobody, nobody answers.
-pub(super) async fn minions(master: &Arc<Master>, question: Question) -> Result<Answers, Failure> {
-    let events = master.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
-    let timeout = question.timeout.unwrap_or(master.opts.timeout);
-    let gather = question.gather.unwrap_or(master.opts.gather_job_timeout);
-    let (tgt, tgt_type) = without_groups(master, &question)?;
-    let load = map([
-        ("tgt", tgt),
-        ("tgt_type", Value::from(tgt_type)),
-        ("fun", Value::from(question.fun.as_str())),
-        ("arg", Value::Array(condition_input(question.args, question.kwargs))),
-        ("user", Value::from(master.opts.user.as_str())),
-    ]);
-    let published = crate::publish::own_job(master, &load).await.map_err(|fault| fault.to_string())?;
+pub(super) async fn minions(parts: &Arc<Parts>, question: Question) -> Result<Answers, Failure> {
+    let events = parts.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
+    let timeout = question.timeout.unwrap_or(parts.opts.timeout);
+    let gather = question.gather.unwrap_or(parts.opts.gather_job_timeout);
+    let (tgt, tgt_type) = without_groups(parts, &question)?;
+    let arg = condition_input(question.args, question.kwargs);
+    let published = publish(parts, &question.fun, arg, tgt, &tgt_type).await?;
     let Some(published) = published else { return Ok(Answers::default()) };
     let minions: BTreeSet<String> = published.minions.iter().map(ToString::to_string).collect();
     let mut wait =
@@ -83,22 +79,34 @@ pub(super) async fn minions(master: &Arc<Master>, question: Question) -> Result<
     loop {
         wait.until(Instant::now() + timeout).await?;
         let open = wait.open();
-        if open.is_empty() || !still_working(master, &published.jid, open, gather).await? {
+        if open.is_empty() || !still_working(parts, &published.jid, open, gather).await? {
             break;
         }
     }
-    whole(master, &published.jid, &mut wait.answers).await?;
+    whole(parts, &published.jid, &mut wait.answers).await?;
     Ok(wait.answers)
 }
 
+/// Publishes a job of the master's own; none if it is for nobody.
+async fn publish(
+    parts: &Parts,
+    fun: &str,
+    arg: Vec<Value>,
+    tgt: Value,
+    tgt_type: &str,
+) -> Result<Option<Published>, Failure> {
+    let request = PublishRequest::new(Value::from(fun), arg, tgt, tgt_type, &parts.opts.user);
+    Ok(parts.dispatcher.publish(&request, &Principal::Master).await.map_err(|fault| fault.to_string())?)
+}
+
 /// Node groups are the master's: minions get a compound target without them.
-fn without_groups(master: &Master, question: &Question) -> Result<(Value, String), Failure> {
+fn without_groups(parts: &Parts, question: &Question) -> Result<(Value, String), Failure> {
     let words: Vec<String> = match question.tgt_type.as_str() {
         "nodegroup" => vec![format!("N@{}", question.tgt.python_str())],
         "compound" => question.tgt.python_str().split_whitespace().map(str::to_owned).collect(),
         _ => return Ok((question.tgt.clone(), question.tgt_type.clone())),
     };
-    let groups = &master.opts.nodegroups;
+    let groups = &parts.opts.nodegroups;
     let mut expanded = Vec::with_capacity(words.len());
     for word in words {
         match word.strip_prefix("N@").filter(|name| !name.is_empty()) {
@@ -116,20 +124,14 @@ fn prefix(jid: &Jid) -> String {
 
 /// Whether one of these says that it still runs the job.
 async fn still_working(
-    master: &Arc<Master>,
+    parts: &Arc<Parts>,
     jid: &Jid,
     open: BTreeSet<String>,
     gather: Duration,
 ) -> Result<bool, Failure> {
-    let events = master.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
-    let load = map([
-        ("tgt", Value::Array(open.iter().map(|id| Value::from(id.as_str())).collect())),
-        ("tgt_type", Value::from("list")),
-        ("fun", Value::from("saltutil.find_job")),
-        ("arg", Value::Array(vec![Value::from(jid)])),
-        ("user", Value::from(master.opts.user.as_str())),
-    ]);
-    let published = crate::publish::own_job(master, &load).await.map_err(|fault| fault.to_string())?;
+    let events = parts.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
+    let tgt = Value::Array(open.iter().map(|id| Value::from(id.as_str())).collect());
+    let published = publish(parts, "saltutil.find_job", vec![Value::from(jid)], tgt, "list").await?;
     let Some(published) = published else { return Ok(false) };
     let mut wait = Wait {
         events,
@@ -181,13 +183,13 @@ impl Wait {
 }
 
 /// A return that was too large for the bus is in the store.
-async fn whole(master: &Arc<Master>, jid: &Jid, answers: &mut Answers) -> Result<(), Failure> {
+async fn whole(parts: &Arc<Parts>, jid: &Jid, answers: &mut Answers) -> Result<(), Failure> {
     let cut = |data: &Value| data.get("return").is_some_and(is_cut);
     let missing = answers.returns.len() < answers.minions.len();
-    if !master.opts.job_cache.keep || !(missing || answers.returns.values().any(cut)) {
+    if !parts.opts.job_cache.keep || !(missing || answers.returns.values().any(cut)) {
         return Ok(());
     }
-    for stored in master.jobs.returns(jid).await.map_err(|e| e.to_string())? {
+    for stored in parts.jobs.returns(jid).await.map_err(|e| e.to_string())? {
         let id = stored.minion.as_str();
         if answers.minions.contains(id) && answers.returns.get(id).is_none_or(cut) {
             answers.returns.insert(id.to_owned(), stored.load());

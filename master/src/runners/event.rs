@@ -4,7 +4,7 @@ use brine_protocol::ids::EventTag;
 use brine_protocol::value::{Value, empty_map};
 
 use super::function::{Function, Outcome, Run};
-use crate::bus::Origin;
+use crate::access::Principal;
 
 /// First words of tags that the master, its tools or its clients act on. Who may send events may not speak for them.
 const RESERVED: [&str; 6] = ["salt", "key", "minion", "resource", "syndic", "brine"];
@@ -29,6 +29,6 @@ fn send(run: &Run) -> Outcome {
         Some(data @ Value::Map(_)) => data.clone(),
         Some(_) => return Err(run.wrong("data must be a dict, such as '{version: 1}'")),
     };
-    run.master.bus.fire_from(tag, data, Origin::Master);
+    run.parts.bus.fire_by(Principal::Master, tag, data);
     Ok(Value::from(true))
 }

@@ -95,7 +95,7 @@ async fn ask(run: Run, what: FileRequest) -> Outcome {
     }
     let saltenv = run.text("saltenv").unwrap_or_else(|| "base".to_owned());
     let load = map([("saltenv", saltenv.as_str()), ("prefix", "")]);
-    Ok(run.master.files.answer(what, load).await)
+    Ok(run.parts.files.answer(what, load).await)
 }
 
 fn clear_file_list_cache(run: &Run) -> Value {
@@ -107,7 +107,7 @@ fn clear_file_list_cache(run: &Run) -> Value {
         None => given.python_str().split(',').map(str::to_owned).collect::<Vec<_>>(),
     });
     let forgotten =
-        run.master.files.forget_lists(|name| wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name)));
+        run.parts.files.forget_lists(|name| wanted.as_ref().is_none_or(|wanted| wanted.iter().any(|one| one == name)));
     if forgotten.is_empty() { empty_map() } else { map([(BACKEND, list(forgotten))]) }
 }
 
@@ -119,7 +119,7 @@ async fn envs(run: Run) -> Outcome {
     if run.is("sources") {
         return Ok(list([BACKEND]));
     }
-    Ok(run.master.files.answer(FileRequest::Envs, Value::Nil).await)
+    Ok(run.parts.files.answer(FileRequest::Envs, Value::Nil).await)
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt as _, map};
 use futures_util::future::BoxFuture;
 
-use super::Call;
 use super::signature::{Given, Signature};
-use crate::master::Master;
+use super::{Call, Parts};
+use crate::access::Principal;
 
 /// What a function returns, or what it says instead when it failed.
 pub(crate) type Outcome = Result<Value, Failure>;
@@ -58,10 +58,10 @@ impl Function {
     }
 
     /// Calls it.
-    pub(super) async fn call(&self, master: &Arc<Master>, job: &Arc<RunJob>, call: &Call) -> Outcome {
+    pub(super) async fn call(&self, parts: &Arc<Parts>, job: &Arc<RunJob>, call: &Call) -> Outcome {
         let own = self.name.rsplit('.').next().unwrap_or(self.name);
         let given = Signature(self.parameters).bind(own, call).map_err(|why| self.misused(&why))?;
-        (self.run)(Run { master: Arc::clone(master), job: Arc::clone(job), given, function: *self }).await
+        (self.run)(Run { parts: Arc::clone(parts), job: Arc::clone(job), given, function: *self }).await
     }
 
     /// As Salt answers a Python `TypeError`.
@@ -81,9 +81,17 @@ pub(super) struct RunJob {
     pub(super) user: String,
 }
 
+impl RunJob {
+    /// A new one.
+    pub(super) fn new(tag: &str, by: &Principal) -> Arc<Self> {
+        let jid = Jid::now();
+        Arc::new(Self { tag: format!("salt/{tag}/{jid}"), jid, user: by.to_string() })
+    }
+}
+
 /// One call of a function.
 pub(super) struct Run {
-    pub(super) master: Arc<Master>,
+    pub(super) parts: Arc<Parts>,
     pub(super) job: Arc<RunJob>,
     pub(super) given: Given,
     function: Function,
@@ -131,6 +139,6 @@ impl Run {
     }
 
     fn event(&self, suffix: &str, data: Value) {
-        self.master.bus.fire(format!("{}/{suffix}", self.job.tag), data);
+        self.parts.bus.fire(format!("{}/{suffix}", self.job.tag), data);
     }
 }

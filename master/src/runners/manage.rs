@@ -7,11 +7,10 @@ use std::sync::Arc;
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
+use super::Parts;
 use super::ask::{self, Question, TIMEOUT_MAX_SECONDS};
 use super::function::{Failure, Function, Outcome, Run};
 use crate::keys::KeyState;
-use crate::master::Master;
-use crate::presence;
 
 /// The functions of this module.
 pub(super) const FUNCTIONS: [Function; 16] = [
@@ -126,7 +125,7 @@ async fn status(run: &Run) -> Result<(Vec<String>, Vec<String>), Failure> {
         gather: run.seconds("gather_job_timeout", TIMEOUT_MAX_SECONDS)?,
         ..Question::all("test.ping")
     };
-    let answers = ask::minions(&run.master, question).await?;
+    let answers = ask::minions(&run.parts, question).await?;
     Ok(answers.minions.iter().cloned().partition(|id| answers.returns.contains_key(id)))
 }
 
@@ -135,8 +134,8 @@ async fn down(run: Run) -> Outcome {
     if run.is("removekeys") {
         for id in &down {
             let Ok(id) = MinionId::try_from(id.as_str()) else { continue };
-            if run.master.keys.remove(KeyState::Accepted, &id).map_err(|e| e.to_string())? {
-                super::key_deleted(&run.master, &id);
+            if run.parts.keys.remove(KeyState::Accepted, &id).map_err(|e| e.to_string())? {
+                run.parts.key_removal.removed(&id);
             }
         }
     }
@@ -158,31 +157,31 @@ fn subset(run: &Run) -> Option<BTreeSet<String>> {
 
 async fn there(run: Run) -> Outcome {
     let subset = subset(&run);
-    let (mut there, _) = presence::partition(&run.master).await.map_err(|error| error.to_string())?;
+    let (mut there, _) = run.parts.presence.partition().await.map_err(|error| error.to_string())?;
     there.retain(|id| subset.as_ref().is_none_or(|subset| subset.contains(id.as_str())));
     if !run.is("show_ip") {
         return Ok(Value::Array(there.iter().map(Value::from).collect()));
     }
-    let addresses = presence::addresses(&run.master, &there).await;
+    let addresses = run.parts.presence.addresses(&there).await;
     Ok(map(there.iter().filter_map(|id| Some((id.as_str(), addresses.get(id)?.as_str())))))
 }
 
 async fn not_there(run: Run) -> Outcome {
     let subset = subset(&run);
-    let (_, mut not) = presence::partition(&run.master).await.map_err(|error| error.to_string())?;
+    let (_, mut not) = run.parts.presence.partition().await.map_err(|error| error.to_string())?;
     not.retain(|id| subset.as_ref().is_none_or(|subset| subset.contains(id.as_str())));
     Ok(Value::Array(not.iter().map(Value::from).collect()))
 }
 
 /// Who is connected, for the wheel.
-pub(super) async fn connected(master: &Arc<Master>) -> Outcome {
-    let (there, _) = presence::partition(master).await.map_err(|error| error.to_string())?;
+pub(super) async fn connected(parts: &Arc<Parts>) -> Outcome {
+    let (there, _) = parts.presence.partition().await.map_err(|error| error.to_string())?;
     Ok(Value::Array(there.iter().map(Value::from).collect()))
 }
 
 async fn versions(run: Run) -> Outcome {
     let own = env!("CARGO_PKG_VERSION");
-    let answers = ask::minions(&run.master, Question::all("test.version")).await?;
+    let answers = ask::minions(&run.parts, Question::all("test.version")).await?;
     let mut found: BTreeMap<u8, Vec<(String, Value)>> = BTreeMap::new();
     for id in &answers.minions {
         let version = answers.returns.get(id).filter(|data| data.get_i64("retcode").unwrap_or(0) == 0);

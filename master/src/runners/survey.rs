@@ -52,7 +52,7 @@ async fn pools(run: &Run) -> Result<Vec<Pool>, Failure> {
         timeout: None,
         gather: None,
     };
-    let answers = ask::minions(&run.master, question).await?;
+    let answers = ask::minions(&run.parts, question).await?;
     let results = answers.results().map(|(id, result)| (id.to_owned(), result.python_str()));
     Ok(sorted(results, option("survey_sort").as_deref() == Some("up")))
 }

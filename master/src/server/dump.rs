@@ -22,10 +22,14 @@ impl Server {
             format!(
                 "requests: {}, {}, {} log-ins that wait",
                 master.lanes.line(),
-                master.auths.line(),
-                master.access.log_ins_waiting()
+                self.auths.line(),
+                master.admission.access.log_ins_waiting()
             ),
-            format!("publishing: {} jobs wait to be signed; {}", master.publisher.waiting(), master.private.line()),
+            format!(
+                "publishing: {} jobs wait to be signed; {}",
+                master.dispatcher.publisher.waiting(),
+                master.private.line()
+            ),
             format!(
                 "subscribers: {} of {} connections; {} messages given out, {} written, {} lost by slow ones",
                 sockets.subscribers, sockets.connections, sockets.sent, sockets.delivered, sockets.dropped

@@ -1,43 +1,27 @@
 //! Starting a master, and ending it: checks, folders, keys, sockets, tasks, in the order in which a failure costs least.
 
+mod assemble;
 mod dump;
 pub mod preflight;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use brine_daemon::ProcessError;
 use brine_daemon::folders::Folder;
 use brine_daemon::pidfile::PidFile;
-use brine_daemon::profile::Timings;
-use brine_daemon::user;
 use brine_zmtp::{BindError, Endpoint, Limits, PubConfig, Publisher, Router, RouterConfig};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::Access;
-use crate::audit::{self, Audit};
-use crate::auth::Gate;
 use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
-use crate::facts::KnownFacts;
-use crate::fileserver::FileServer;
-use crate::jobs::{JobCache, PythonJobFiles, StoreError};
-use crate::keys::{KeyError, KeyStore, MasterKey, MasterKeyError};
-use crate::live::Live;
+use crate::jobs::StoreError;
+use crate::keys::{MasterKeyError, MinionKeyError};
 use crate::master::Master;
-use crate::mine::Mine;
-use crate::peer::Peer;
-use crate::presence;
-use crate::private_ops::PrivatePool;
-use crate::publisher::{CurrentKey, PublisherHandle};
-use crate::quotas::Quotas;
-use crate::refusals::Refusals;
-use crate::requests::{Auths, Lanes, SentTo};
-use crate::sessions::Sessions;
-use crate::{event_return, maintenance, requests};
+use crate::requests::{self, Auths};
+use assemble::{Configured, Opened};
 
 /// What is in work when the master is told to stop has so long to finish.
 const GRACE: Duration = Duration::from_secs(5);
@@ -57,7 +41,7 @@ pub enum StartError {
     MasterKey(#[from] MasterKeyError),
     /// The minions' keys.
     #[error("{0}")]
-    Keys(#[from] KeyError),
+    Keys(#[from] MinionKeyError),
     /// A small file in `cachedir`.
     #[error("cannot prepare {what} in {path}: {why}", path = path.display())]
     Cache {
@@ -85,9 +69,12 @@ pub enum StartError {
     /// The job store.
     #[error("{0}")]
     Jobs(#[from] StoreError),
-    /// The file server's settings.
+    /// A setting of the file server, the mine or peers, which the text names.
     #[error("{0}")]
-    Files(String),
+    Settings(String),
+    /// The task that reads or makes the master's key.
+    #[error("the master's key was neither read nor made: {0}")]
+    KeyTask(tokio::task::JoinError),
     /// The master's key does not do its work.
     #[error("the master's key cannot be used: {0}")]
     Private(#[from] brine_protocol::keys::KeyError),
@@ -99,7 +86,7 @@ impl StartError {
         match self {
             Self::Bind { .. } => EXIT_PORT,
             Self::Process(error) => error.exit_code(),
-            Self::Files(_) => brine_protocol::exit::USAGE,
+            Self::Settings(_) => brine_protocol::exit::USAGE,
             _ => brine_protocol::exit::GENERIC,
         }
     }
@@ -110,6 +97,7 @@ pub struct Server {
     requests: Endpoint,
     publish: Endpoint,
     master: Arc<Master>,
+    auths: Arc<Auths>,
     publisher: Publisher,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -125,96 +113,26 @@ impl Server {
     /// # Errors
     /// When anything it needs is missing or taken. What was started until then is gone with the runtime.
     pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
-        // Mistakes in the settings first, before anything is made.
-        let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Files)?;
-        let mine = Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref(), &opts.nodegroups)
-            .map_err(StartError::Files)?;
-        let peer = Peer::new(&opts).map_err(StartError::Files)?;
+        let opts = Arc::new(opts);
+        let configured = Configured::read(&opts)?;
         for folder in folders(&opts) {
             folder.prepare("salt-master")?;
         }
         let pid = PidFile::take("salt-master", &opts.pidfile)?;
-        let cache = |what| {
-            let path = opts.cachedir.clone();
-            move |why| StartError::Cache { what, path, why }
-        };
-
         // The ports before anything that a running master of the same configuration would notice.
         let (router, publisher) = bind(&opts).await?;
-        let key_dir = opts.pki_dir.clone();
-        let (bits, id) = (opts.keysize, opts.id.clone());
-        let key = tokio::task::spawn_blocking(move || MasterKey::open(&key_dir, "master", Some(&id), bits));
-        let key = key.await.map_err(|e| StartError::Files(e.to_string()))??;
-        let sign_key = match opts.master_sign_pubkey {
-            true => Some(MasterKey::open(&opts.pki_dir, &opts.master_sign_key_name, None, opts.keysize)?),
-            false => None,
-        };
-        let keys = Arc::new(KeyStore::open(&opts.pki_dir)?);
-        let users = ["root".to_owned(), opts.user.clone(), user::current()];
-        let access = Access::open(opts.access.clone(), &opts.cachedir, &users).map_err(cache("the local keys"))?;
-        let sessions =
-            Sessions::open(opts.cachedir.join("sessions"), opts.publish_session).map_err(cache("the session keys"))?;
-        let private = PrivatePool::new(Arc::clone(key.ops()));
-        let publish_key = CurrentKey::new(private.clone()).await?;
-        let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.job_cache)?;
-        let bus = Bus::new(opts.event_framing, opts.max_event_size);
-        let kept_events = event_return::subscribe(&opts.event_return, &bus);
-        bus.listen(&opts.sock_dir)?;
-        let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| StartError::Cache {
-            what: "the audit log (audit_log)",
-            path: opts.audit.path.clone().unwrap_or_default(),
-            why,
-        })?;
-
-        let alg = opts.publish_signing_algorithm;
-        let handle = PublisherHandle::start(publisher.clone(), publish_key.clone(), private.clone(), alg)
-            .map_err(StartError::Thread)?;
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
-        let master = Arc::new(Master {
-            facts: Arc::new(KnownFacts::new(&opts.cachedir)),
-            gate: Gate::new(opts.auth.clone(), Arc::clone(&keys)),
-            python_jobs: PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.python_job_files),
-            publish_port: publish.port().unwrap_or(opts.publish_port),
-            publisher: handle,
-            lanes: Arc::new(Lanes::default()),
-            auths: Auths::default(),
-            sent_to: SentTo::default(),
-            refusals: Refusals::default(),
-            quotas: Quotas::default(),
-            runs: crate::runners::Runs::default(),
-            rotate: tokio::sync::Notify::new(),
-            timings: Timings::default(),
-            live: ArcSwap::from_pointee(Live::new(&opts)),
-            opts,
-            keys,
-            access,
-            audit: Arc::new(audit),
-            private,
-            sign_key,
-            sessions,
-            publish_key,
-            bus,
-            jobs,
-            files,
-            mine,
-            peer,
-        });
-        let stop = CancellationToken::new();
-        let maintaining = {
-            let (master, stop) = (Arc::clone(&master), stop.clone());
-            let all = async move {
-                tokio::join!(
-                    maintenance::run(Arc::clone(&master), stop.clone()),
-                    audit::watch_keys(Arc::clone(&master.audit), stop.clone()),
-                    presence::run(Arc::clone(&master), stop.clone()),
-                    event_return::run(master, kept_events, stop),
-                );
-            };
-            tokio::spawn(all)
-        };
-        let serving = tokio::spawn(requests::serve(Arc::clone(&master), router, stop.clone(), GRACE));
+        let opened = Opened::open(&opts).await?;
+        let kept_events = opened.listen(&opts)?;
+        let port = publish.port().unwrap_or(opts.publish_port);
+        let master = Arc::new(assemble::assemble(opts, configured, opened, publisher.clone(), port)?);
+        let (stop, auths) = (CancellationToken::new(), Arc::new(Auths::default()));
+        let maintaining = tokio::spawn(assemble::maintain(Arc::clone(&master), kept_events, stop.clone()));
+        let serving = requests::serve(Arc::clone(&master), Arc::clone(&auths), router, stop.clone(), GRACE);
+        let serving = tokio::spawn(serving);
         let profiling = Arc::new(Semaphore::new(1));
-        let server = Self { requests, publish, master, publisher, stop, serving, maintaining, profiling, _pid: pid };
+        let server =
+            Self { requests, publish, master, auths, publisher, stop, serving, maintaining, profiling, _pid: pid };
         tracing::info!("salt-master {} {}", env!("CARGO_PKG_VERSION"), server.status());
         Ok(server)
     }

@@ -1,22 +1,18 @@
-//! What the program's process does between fork and exec.
+//! The steps of the program's process between fork and exec.
 //!
-//! Nothing here allocates, locks or panics: the child is a copy of one thread of many, and whatever lock another thread held
-//! at the fork is held for ever.
-#![allow(unsafe_code, reason = "code between fork and exec is unsafe by nature; it is all in this file")]
+//! The code here does not allocate, lock or panic: the child is a copy of one thread of many, and a lock that another thread held at the
+//! fork stays held for ever.
+#![allow(unsafe_code, reason = "code between fork and exec is unsafe by nature")]
 
 use std::ffi::{CString, c_char, c_int, c_long, c_uint};
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
-use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
 
-use crate::supervisor::Supervisor;
 use crate::{Identity, SpawnError, Step};
 
-/// Steps by number, as a supervisor reports them.
+/// The steps by number, as a supervisor reports them.
 const STEPS: [Step; 11] = [
     Step::Fork,
     Step::Supervisor,
@@ -30,21 +26,21 @@ const STEPS: [Step; 11] = [
     Step::Parent,
     Step::Exec,
 ];
-/// Signals of Linux.
+/// The number of Linux's signals.
 pub(crate) const SIGNALS: c_int = 64;
 /// `CLOSE_RANGE_CLOEXEC` of linux/close_range.h
 const CLOSE_RANGE_CLOEXEC: c_uint = 4;
-/// Where the kernel has no close_range (before 5.11): descriptors above this are not hidden from the program. They are opened
-/// close-on-exec all the same; this is for those that the minion itself was started with.
+/// Without close_range (before Linux 5.11), descriptors above this are not hidden from the program. The minion opens its own descriptors
+/// close-on-exec, so this concerns only those that it was started with.
 pub(crate) const MAX_DESCRIPTOR: c_int = 65_536;
 
 pub(crate) struct Directory {
     pub(crate) path: CString,
-    /// Device and inode it must have; none: `/` serves too.
+    /// The device and the inode that the directory must have; none if `/` will do as well.
     pub(crate) is: Option<(u64, u64)>,
 }
 
-/// All that the child needs, made before the fork.
+/// The data of the child, made before the fork.
 pub(crate) struct Child {
     path: CString,
     argv: Strings,
@@ -55,15 +51,15 @@ pub(crate) struct Child {
     file_size: Option<u64>,
 }
 
-/// Texts as `execve` takes them.
+/// Texts in the form that `execve` needs.
 struct Strings {
     pointers: Vec<*const c_char>,
     _texts: Vec<CString>,
 }
 
-// SAFETY: the pointers lead into the heap memory of `_texts`, which moves with them and which nobody changes.
+// SAFETY: the pointers lead into the heap memory of `_texts`, which moves with them and is never changed.
 unsafe impl Send for Strings {}
-// SAFETY: as above; they are only read.
+// SAFETY: as above; the texts are only read.
 unsafe impl Sync for Strings {}
 
 impl Strings {
@@ -91,15 +87,7 @@ impl Child {
         Self { path, argv, env, directory, identity, umask, file_size }
     }
 
-    /// Lets `command` start this below a supervisor, instead of what it would.
-    pub(crate) fn hook(self: Arc<Self>, supervisor: Supervisor, command: &mut Command) {
-        // SAFETY: `run` makes system calls only, see the module's description.
-        unsafe {
-            command.pre_exec(move || supervisor.run(&self));
-        }
-    }
-
-    /// Becomes the program, or says at which step it could not. `supervisor` is the parent.
+    /// Becomes the program, or returns the step that failed. `supervisor` is the parent's pid.
     pub(crate) fn run(&self, supervisor: c_int) -> (Step, Errno) {
         match self.prepare(supervisor) {
             Err(failed) => failed,
@@ -116,7 +104,7 @@ impl Child {
     fn prepare(&self, supervisor: c_int) -> Result<(), (Step, Errno)> {
         use rustix::{process, thread};
         let at = |step: Step| move |errno: Errno| (step, errno);
-        // A group of its own, to be ended with all that is in it, and no terminal: it would stop at the first read of one.
+        // With a group of its own, the program can be ended with its processes. Without a terminal, reading one cannot stop it.
         process::setsid().map_err(at(Step::Session))?;
         hide_descriptors().map_err(at(Step::Descriptors))?;
         if let Some((uid, gid, groups)) = &self.identity {
@@ -132,14 +120,14 @@ impl Child {
             process::umask(rustix::fs::Mode::from_raw_mode(mask & 0o777));
         }
         self.enter_directory().map_err(at(Step::Directory))?;
-        // After the user was changed, which clears it.
+        // Changing the user clears this setting, so it comes after that.
         process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(at(Step::Parent))?;
         let parent = process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
-        // The supervisor may have ended before the kernel was told to tell.
+        // The supervisor may have ended before this setting was made.
         if parent == supervisor { Ok(()) } else { Err((Step::Parent, Errno::SRCH)) }
     }
 
-    /// As the user of the program, so that it is nowhere where it could not go.
+    /// Enters the directory as the program's user, so that the user's permissions decide.
     fn enter_directory(&self) -> Result<(), Errno> {
         let entered = rustix::process::chdir(self.directory.path.as_c_str());
         match self.directory.is {
@@ -153,7 +141,7 @@ impl Child {
     }
 }
 
-/// Everything but 0, 1 and 2 is closed when the program starts.
+/// Marks all descriptors but 0, 1 and 2 to be closed when the program starts.
 fn hide_descriptors() -> Result<(), Errno> {
     // SAFETY: changes a flag of this process's descriptors, no memory.
     let done: c_long = unsafe { libc::syscall(libc::SYS_close_range, 3, c_uint::MAX, CLOSE_RANGE_CLOEXEC) };
@@ -161,7 +149,7 @@ fn hide_descriptors() -> Result<(), Errno> {
         return Ok(());
     }
     match last_error() {
-        // Not there, or without this flag.
+        // The system call or its flag is missing.
         Errno::NOSYS | Errno::INVAL | Errno::PERM => {
             for descriptor in 3..MAX_DESCRIPTOR {
                 // SAFETY: as above.
@@ -177,12 +165,12 @@ pub(crate) fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// A step as a number.
+/// The number of a step.
 pub(crate) fn step_number(step: Step) -> i32 {
     STEPS.iter().position(|known| *known == step).unwrap_or_default() as i32
 }
 
-/// A failure as a supervisor reports it.
+/// Decodes a failure that a supervisor reported.
 pub(crate) fn failure(step: i32, errno: i32) -> SpawnError {
     let step = usize::try_from(step).ok().and_then(|step| STEPS.get(step));
     SpawnError { step: step.copied().unwrap_or(Step::Fork), source: io::Error::from_raw_os_error(errno) }

@@ -1,16 +1,16 @@
-//! Starts one program as told and in no other way.
+//! Starts one program exactly as described.
 //!
-//! The standard library's `Command` cannot: it drops privileges before anything else of the caller's may run, so that
-//! supplementary groups and the umask cannot be set after it; it looks programs up in a `PATH`; and its `execvp` hands a file
-//! that the kernel does not know to `/bin/sh`. So it is used for what it does well (fork, the descriptors, the report of what
-//! failed, reaping), and all after the fork is here, the minion's one crate of unsafe code:
+//! The standard library's `Command` cannot do that. It drops privileges before the caller's code runs, so that supplementary groups and
+//! the umask cannot be set afterwards; it looks programs up in a `PATH`; and its `execvp` gives a file of an unknown format to
+//! `/bin/sh`. So this crate uses `Command` only to fork, to set up descriptors, to report failures and to reap. All steps after the fork
+//! are here, in the minion's one crate of unsafe code:
 //!
-//! - `supervisor.rs` the process between: it ends with the program all that the program started; `tree.rs` finds it
-//! - `child.rs`      from fork to exec · `vfork.rs` the fork
+//! - `supervisor.rs`: the process in between, which ends all processes of the program; `tree.rs` finds them
+//! - `child.rs`: the steps from fork to exec; `vfork.rs`: the fork
 //!
-//! The program starts in a session and a process group of its own, which have its pid as number; without a terminal; with
-//! the three descriptors it was given and no other; with no signal ignored or blocked. Whatever it starts ends with it, and
-//! all of it with the caller: nothing below the supervisor can leave it.
+//! The program starts in a session and a process group of its own, both with its pid as number; without a terminal; with the three given
+//! descriptors and no other; with no signal ignored or blocked. All processes that it starts end with it, and all of them end with the
+//! caller: no process below the supervisor can leave it.
 
 mod child;
 mod supervisor;
@@ -33,31 +33,31 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use supervisor::{RECORD, Supervisor};
 
-/// A file that is being written is not run; it is tried again so often, with such pauses.
+/// A file that is open for writing cannot be run. Starting it is tried this often, with these pauses.
 const BUSY_TRIES: u32 = 40;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// A program and how it starts. It has secrets in it, so it does not print.
+/// A program and how to start it. It contains secrets, so it does not print.
 pub struct Program {
-    /// The file; absolute. The program sees it as its first argument.
+    /// The absolute path. The program sees it as its first argument.
     pub path: PathBuf,
     /// The other arguments.
     pub args: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it starts.
+    /// The working directory.
     pub directory: Directory,
-    /// Who it is; none: who the caller is.
+    /// The identity of the program; none for the caller's.
     pub identity: Option<Identity>,
-    /// None: the caller's.
+    /// The umask; none for the caller's.
     pub umask: Option<u32>,
-    /// Bytes that no file it writes gets larger than (RLIMIT_FSIZE). None: the caller's.
+    /// The limit on the bytes of a file that the program writes (RLIMIT_FSIZE); none for the caller's.
     pub file_size: Option<u64>,
-    /// Whether what made itself a session of its own goes on when the program ended with 0.
+    /// Whether processes with a session of their own may go on after the program has ended with 0.
     pub detach: bool,
-    /// A control group of its own, with nothing in it.
+    /// An empty control group for this program alone.
     pub group: Option<Arc<ControlGroup>>,
-    /// Its standard input; none: nothing to read.
+    /// The standard input; none for an empty one.
     pub stdin: Option<OwnedFd>,
     /// Its standard output.
     pub stdout: OwnedFd,
@@ -68,74 +68,74 @@ pub struct Program {
 /// A control group of version 2.
 #[derive(Debug)]
 pub struct ControlGroup {
-    /// Its folder.
+    /// The group's folder.
     pub folder: OwnedFd,
-    /// `cgroup.kill`, to be written.
+    /// `cgroup.kill`, open for writing.
     pub kill: OwnedFd,
 }
 
 impl ControlGroup {
-    /// Whether programs can be started in it. A kernel with control groups may still lack that (before Linux 5.7), or end what is
-    /// started there at once: some do in a group that was killed before, so no group is used again.
+    /// Whether programs can be started in the group. Kernels before Linux 5.7 cannot. Some kernels end each program at once that starts
+    /// in a group that was killed before, so no group is used again.
     pub fn works(&self) -> bool {
         vfork::works(self.folder.as_raw_fd())
     }
 
-    /// Ends all that is in it, at once.
+    /// Ends all processes of the group at once.
     pub fn kill(&self) {
         let _ = rustix::io::write(&self.kill, b"1");
     }
 }
 
-/// Who a program is.
+/// The identity of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The user.
+    /// The user's uid.
     pub uid: u32,
-    /// Its group.
+    /// The group's gid.
     pub gid: u32,
-    /// Its supplementary groups: all of them.
+    /// All supplementary groups.
     pub groups: Vec<u32>,
 }
 
-/// Where a program starts. It is entered as the user that the program runs as.
+/// The working directory of a program. It is entered as the program's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Directory {
-    /// There, and only if it still is what the caller looked at.
+    /// This directory, if it is still the one that the caller checked.
     Exactly {
-        /// Absolute.
+        /// The absolute path.
         path: PathBuf,
         /// The device and the inode.
         is: (u64, u64),
     },
-    /// There, or in `/` where that cannot be entered.
+    /// This directory, or `/` if it cannot be entered.
     OrRoot(PathBuf),
 }
 
-/// What was done when it failed.
+/// The step that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Making a process.
     Fork,
-    /// What ends all that it starts.
+    /// Starting the supervisor.
     Supervisor,
-    /// A session of its own.
+    /// Making a session.
     Session,
     /// Hiding the caller's descriptors.
     Descriptors,
-    /// Supplementary groups.
+    /// Setting the supplementary groups.
     Groups,
-    /// The group.
+    /// Setting the group.
     Group,
-    /// The user.
+    /// Setting the user.
     User,
-    /// The limit of files.
+    /// Setting the limit on files.
     FileSize,
-    /// The directory.
+    /// Entering the directory.
     Directory,
-    /// Being told of the supervisor's end.
+    /// Asking for a signal at the supervisor's end.
     Parent,
-    /// The program itself.
+    /// Executing the program.
     Exec,
 }
 
@@ -143,13 +143,13 @@ pub enum Step {
 #[derive(Debug, thiserror::Error)]
 #[error("{step:?}: {source}")]
 pub struct SpawnError {
-    /// Where.
+    /// The step that failed.
     pub step: Step,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// A program that runs, with its supervisor.
+/// A running program with its supervisor.
 #[derive(Debug)]
 pub struct Running {
     supervisor: Child,
@@ -157,11 +157,11 @@ pub struct Running {
     pid: u32,
 }
 
-/// What ends a program from anywhere.
+/// Ends a program, from any thread.
 #[derive(Debug, Clone)]
 pub struct Control {
     link: Arc<UnixStream>,
-    /// The supervisor; a handle, since its number may be another's later. None before Linux 5.3.
+    /// A handle to the supervisor, because its pid may be reused. None before Linux 5.3.
     supervisor: Option<Arc<OwnedFd>>,
     group: Option<Arc<ControlGroup>>,
 }
@@ -169,36 +169,36 @@ pub struct Control {
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// The program's.
+    /// The program's own status.
     pub status: ExitStatus,
-    /// What it had started.
+    /// The processes that it had started.
     pub left: Left,
 }
 
-/// What is left of all that a program started.
+/// The remaining processes of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// Nothing, nor was anything when the program ended.
+    /// None, and there was none when the program ended.
     Nothing,
-    /// Nothing any more: something was ended.
+    /// None any more: some were ended.
     Swept,
-    /// Something that cannot be ended, for now or as this user. The supervisor goes on trying.
+    /// Some cannot be ended, for now or by this user. The supervisor keeps trying.
     Stuck,
-    /// What made itself a session of its own, and may go on.
+    /// Some have a session of their own and may go on.
     Detached,
 }
 
 impl Control {
-    /// Sends SIGTERM to the program's group. One that is stopped goes on, to take notice.
+    /// Sends SIGTERM to the program's group. A stopped process continues to receive it.
     pub fn terminate(&self) {
         let _ = (&*self.link).write(&[supervisor::TERMINATE]);
     }
 
-    /// Ends the program with all that it started. Does not wait. To be called only as long as [`Running::finish`] was not.
+    /// Ends the program and all processes that it started, without waiting. Must not be called after [`Running::finish`].
     pub fn end(&self) {
         let _ = self.link.shutdown(Shutdown::Write);
         if let Some(supervisor) = &self.supervisor {
-            // A program of the same user could have stopped it.
+            // A program of the same user may have stopped the supervisor.
             let _ = pidfd_send_signal(&**supervisor, Signal::CONT);
         }
         if let Some(group) = &self.group {
@@ -208,18 +208,20 @@ impl Control {
 }
 
 impl Running {
-    /// The program's process number.
+    /// The program's pid.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// What ends it.
+    /// A handle that ends the program.
     pub fn control(&self) -> Control {
         self.control.clone()
     }
 
-    /// Waits until the program has ended, and what it started with it. An error says that its supervisor was killed; everything is
-    /// ended then too.
+    /// Waits until the program and the processes that it started have ended.
+    ///
+    /// # Errors
+    /// When the supervisor was killed; all processes are ended then too.
     pub fn wait(&mut self) -> io::Result<Ended> {
         let Ok([supervisor::ENDED, status, left]) = read(&self.control.link) else {
             self.control.end();
@@ -235,7 +237,10 @@ impl Running {
         Ok(Ended { status: ExitStatus::from_raw(status), left })
     }
 
-    /// Waits until nothing is left of it but what is detached.
+    /// Waits until only detached processes are left.
+    ///
+    /// # Errors
+    /// When the supervisor cannot be waited for.
     pub fn finish(mut self) -> io::Result<()> {
         self.supervisor.wait().map(drop)
     }
@@ -243,7 +248,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Does nothing where it was waited for already. Not killed: it has work to do.
+        // No effect if the supervisor was waited for already. It is not killed, because it still has to end processes.
         if !matches!(self.supervisor.try_wait(), Ok(Some(_))) {
             self.control.end();
             let _ = self.supervisor.wait();
@@ -257,10 +262,13 @@ fn read(mut link: &UnixStream) -> io::Result<[i32; 3]> {
     Ok(supervisor::decode(&record))
 }
 
-/// Starts a program; returns when it runs, or with the reason why it does not. `control` is called before the program is started,
-/// and again where it has to be tried again: what is started can be ended from then on.
+/// Starts a program and returns when it runs. `control` is called before the program is started, and again for each further try, so that
+/// the caller can end whatever starts from then on.
 ///
-/// When the result is dropped, or the caller's process ends, the program is ended with all that it started.
+/// When the result is dropped, or the caller's process ends, the program and all processes that it started are ended.
+///
+/// # Errors
+/// When the program does not start; the error names the step.
 #[expect(clippy::needless_pass_by_value, reason = "its ends of the pipes go with it: who reads waits for the last")]
 pub fn start(program: Program, mut control: impl FnMut(Control)) -> Result<Running, SpawnError> {
     let at_fork = |source| SpawnError { step: Step::Fork, source };
@@ -289,7 +297,7 @@ pub fn start(program: Program, mut control: impl FnMut(Control)) -> Result<Runni
     let mut tries = 0;
     loop {
         match attempt(&program, &told, &mut control) {
-            // Somebody has it open for writing: most likely a child of this very process between fork and exec, for a moment.
+            // The file is open for writing: most likely a child of this process has it between fork and exec, for a moment.
             Err(SpawnError { step: Step::Exec, source })
                 if source.kind() == io::ErrorKind::ExecutableFileBusy && tries < BUSY_TRIES =>
             {
@@ -315,9 +323,9 @@ fn attempt(
     let (link, theirs) = UnixStream::pair().map_err(at_fork)?;
     let group = program.group.as_ref().map(|group| (group.folder.as_raw_fd(), group.kill.as_raw_fd()));
     let supervisor = Supervisor { link: theirs.as_raw_fd(), group, detach: program.detach };
-    Arc::clone(told).hook(supervisor, &mut command);
+    supervisor.hook(Arc::clone(told), &mut command);
     let supervisor = command.spawn().map_err(at_fork)?;
-    // The other end is the supervisor's alone, so that its end shows.
+    // Only the supervisor keeps the other end, so that its end is noticed.
     drop((command, theirs));
     let handle = i32::try_from(supervisor.id()).ok().and_then(Pid::from_raw);
     let handle = handle.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()).map(Arc::new);
@@ -349,7 +357,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::MetadataExt;
 
-    /// A program, and where its output can be read.
+    /// A program and the file that reads its output.
     fn program(path: &str, args: &[&str]) -> (Program, File) {
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).unwrap();
         let stderr = theirs.try_clone().unwrap();
@@ -395,7 +403,7 @@ mod tests {
         };
         let missing = Some(io::ErrorKind::NotFound);
         assert_eq!(at(&|p| p.path = "/no/such/program".into()), (Step::Exec, missing));
-        // Not looked up, and not given to a shell.
+        // The program is neither looked up in a path nor given to a shell.
         assert_eq!(at(&|p| p.path = "true".into()), (Step::Exec, missing));
         let text = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(text.path(), "echo never\n").unwrap();

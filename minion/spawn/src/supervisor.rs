@@ -1,14 +1,14 @@
-//! The process between the minion and one program: it ends with the program all that the program started.
+//! The process between the minion and one program. When the program ends, it ends all processes that the program started.
 //!
-//! The supervisor is a child subreaper (prctl(2)): whatever below the program loses its parent becomes the supervisor's child. So no
-//! process gets out of the tree below it, however often it forks, and `wait` says when nothing is left: ECHILD. A parent that ends
-//! first, a session of its own and a signal that is ignored change nothing. With a control group of version 2 the kernel ends all
-//! that is in the group at once, also what forks faster than it is found; the search below is for hosts without, and for processes
-//! that left the group.
+//! The supervisor is a child subreaper (prctl(2)): a process below the program that loses its parent becomes the supervisor's child. So
+//! no process leaves the tree below the supervisor, however often it forks, and `wait` fails with ECHILD when none is left. A parent
+//! that ends first, a session of its own and an ignored signal change nothing. With a control group of version 2, the kernel ends all
+//! processes of the group at once, even if they fork faster than they can be found. The search below is for hosts without control
+//! groups, and for processes that left the group.
 //!
 //! The minion holds the other end of `link`. When that end is closed or shut down, by the minion or by its death, the supervisor ends
-//! everything. Without a control group there are two of them, the first the guard of the second: a program that may signal the
-//! minion's user can kill its parent, and nothing else would hold the rest together.
+//! all processes. Without a control group there are two supervisors, and the first guards the second: a program that may signal the
+//! minion's user can kill its parent, and then only the guard holds the rest together.
 //!
 //! All of this runs in a copy of one thread of many, so nothing here allocates, locks or panics.
 #![allow(unsafe_code, reason = "code between fork and exec is unsafe by nature")]
@@ -17,7 +17,10 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::ptr::{null, null_mut};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -27,87 +30,96 @@ use crate::child::{Child, MAX_DESCRIPTOR, SIGNALS, last_error, step_number};
 use crate::tree::{Tree, kill_children};
 use crate::vfork::vfork;
 
-/// Bytes of a record: what it says, and two numbers.
+/// Bytes of a record: its kind and two numbers.
 pub(crate) const RECORD: usize = 12;
-/// The program's process number, and whether it is in the control group.
+/// The program's pid, and whether it is in the control group.
 pub(crate) const STARTED: i32 = 1;
-/// The program's status as `wait` has it, and one of those below.
+/// The program's status as `wait` returns it, and one of the outcomes below.
 pub(crate) const ENDED: i32 = 2;
-/// The program could not be started: at which step, see [`crate::child`], and why.
+/// The program did not start: the step, see [`crate::child`], and the error.
 pub(crate) const FAILED: i32 = 3;
-/// Nothing is left, nor was anything when the program ended.
+/// No process is left, and none was when the program ended.
 pub(crate) const GONE: i32 = 0;
-/// Nothing is left any more.
+/// No process is left any more.
 pub(crate) const SWEPT: i32 = 4;
-/// Something cannot be ended (yet): it is in the kernel, or another user's.
+/// A process cannot be ended (yet): it is inside the kernel, or another user's.
 pub(crate) const STUCK: i32 = 1;
-/// What made itself a session of its own goes on, as it may.
+/// Processes with a session of their own go on, which was allowed.
 pub(crate) const DETACHED: i32 = 2;
-/// The supervisor itself was killed. The guard has ended the rest.
+/// The supervisor was killed, and the guard ended the rest.
 pub(crate) const KILLED: i32 = 3;
-/// From the minion: SIGTERM to the program's group.
+/// From the minion: send SIGTERM to the program's group.
 pub(crate) const TERMINATE: u8 = b'T';
 
 /// The kernel's SIG_DFL action: handler, flags, restorer, mask.
 const DEFAULT_ACTION: [u64; 4] = [0; 4];
 /// Bytes of the kernel's signal set.
 const SIGNAL_SET: usize = 8;
-/// Milliseconds without anything having ended, and in all, after which the minion is told that something cannot be ended. The
-/// supervisor goes on trying.
+/// Milliseconds without an ended process, and in all, after which the minion hears that a process cannot be ended. The supervisor keeps
+/// trying.
 const PATIENCE_MS: u64 = 2_000;
 const LONGEST_MS: u64 = 10_000;
-/// Milliseconds for a supervisor that was stopped to do its work before its guard takes over.
+/// Milliseconds that a stopped supervisor gets to do its work before its guard takes over.
 const GUARD_MS: u64 = 1_000;
-/// Milliseconds between two rounds of killing: the first, and the longest. It doubles every [`ROUNDS`] rounds, and a round that
-/// took long is followed by a pause of some times its length: who was killed needs the processor too.
+/// Milliseconds between two rounds of killing: the first and the longest pause. The pause doubles every [`ROUNDS`] rounds. After a long
+/// round it is a multiple of the round's length, because killed processes need the processor to end.
 const FIRST_PAUSE_MS: u64 = 2;
 const LAST_PAUSE_MS: u64 = 500;
 const ROUNDS: u32 = 4;
 const TIMES: u64 = 4;
-/// Rounds that leave it to the kernel, where there is a control group, before what has left the group is searched.
+/// With a control group, rounds that only the kernel kills in, before processes that left the group are searched.
 const GROUP_ROUNDS: u32 = 3;
-/// Looks at the children alone before all processes are searched: what forks and ends at once is caught by speed.
+/// Rounds that look only at the children, before all processes are searched: that is fast enough for processes that fork and end at
+/// once.
 const QUICK_LOOKS: usize = 64;
-/// Above everything that the program may be, so that a crowd of processes does not keep the supervisor from ending them.
+/// A priority above any of the program's, so that a crowd of processes does not keep the supervisor from ending them.
 const PRIORITY: c_int = -20;
 
-/// What the supervisor needs, made before the fork.
+/// The data of the supervisor, made before the fork.
 pub(crate) struct Supervisor {
     pub(crate) link: c_int,
-    /// The control group's folder, and its `cgroup.kill`.
+    /// The control group's folder and its `cgroup.kill`.
     pub(crate) group: Option<(c_int, c_int)>,
     pub(crate) detach: bool,
 }
 
-/// For the program's process, before it is the program: in the supervisor's memory.
+/// The data that the program's process reads and writes before it executes the program, in the supervisor's memory.
 struct Told<'a> {
     program: &'a Child,
     supervisor: c_int,
-    /// The priority that the program has.
+    /// The priority of the program.
     priority: c_int,
     failed: Cell<Option<(Step, Errno)>>,
 }
 
-/// Of a supervisor that runs.
+/// The state of a running supervisor.
 struct State {
     child: c_int,
     status: Option<c_int>,
-    /// Told to end everything.
+    /// Whether all processes are to be ended.
     told: bool,
     signals: c_int,
-    /// When the end began, and when something ended last.
+    /// When the ending began, and when a process last ended.
     since_ms: Option<u64>,
     last_ms: u64,
-    /// Rounds of killing so far, and when the next is due.
+    /// The rounds of killing so far, and when the next one is due.
     rounds: u32,
     due_ms: u64,
     reported: bool,
 }
 
 impl Supervisor {
-    /// In the child of the fork: becomes the supervisor of `program`. Does not return: what std waits for is the end of a pipe, which
-    /// comes before the program has a chance to stop this process.
-    pub(crate) fn run(&self, program: &Child) -> ! {
+    /// Lets `command` start this supervisor, and `program` below it, instead of its own program.
+    pub(crate) fn hook(self, program: Arc<Child>, command: &mut Command) {
+        // SAFETY: `run` makes system calls only, see the module's description.
+        unsafe {
+            command.pre_exec(move || self.run(&program));
+        }
+    }
+
+    /// Becomes the supervisor of `program`, in the child of the fork. Does not return: the standard library waits for the end of a pipe,
+    /// which comes before the program can stop this process.
+    fn run(&self, program: &Child) -> ! {
         let Err((step, errno)) = self.begin(program);
         self.say(FAILED, step_number(step), errno.raw_os_error());
         exit(0)
@@ -115,15 +127,15 @@ impl Supervisor {
 
     fn begin(&self, program: &Child) -> Result<std::convert::Infallible, (Step, Errno)> {
         let at = |step: Step| move |errno: Errno| (step, errno);
-        // What is sent to the minion's group is not for it. It stays in the minion's session: the kernel gives each session its share
-        // of the processors, and to change that costs a turn.
+        // Signals to the minion's group are not for the supervisor. It stays in the minion's session: the kernel gives each session a
+        // share of the processors, and another session would cost a turn.
         rustix::process::setpgid(None, None).map_err(at(Step::Session))?;
         default_signals();
         mask_signals(u64::MAX);
         let priority = rustix::process::getpriority_process(None).unwrap_or(0);
         let _ = rustix::process::setpriority_process(None, PRIORITY);
         let (folder, kill) = self.group.unwrap_or((-1, -1));
-        // All that was the minion's, and std's pipe; what the program has is there until it runs.
+        // Closes the minion's descriptors and the standard library's pipe. The program's descriptors stay open until it runs.
         close_others([0, 1, 2, self.link, folder, kill]);
         if self.group.is_none() {
             become_subreaper().map_err(at(Step::Supervisor))?;
@@ -146,12 +158,12 @@ impl Supervisor {
         self.supervise(State::new(pid, signals))
     }
 
-    /// The program's process, and whether it is in the group.
+    /// Starts the program's process. Returns its pid and whether it is in the group.
     fn start(&self, told: &Told<'_>) -> Result<(c_int, bool), (Step, Errno)> {
         let group = self.group.map(|(folder, _)| folder);
-        // Not there before Linux 5.7, or the group does not take it: the tree below the supervisor is enough.
+        // This fails before Linux 5.7, or if the group refuses. The tree below the supervisor is enough then.
         for group in [group, None] {
-            // SAFETY: the program's process writes `failed` and nothing else, while this one stands still.
+            // SAFETY: only the program's process writes `failed`, while this process stands still.
             if let Ok(pid) = unsafe { vfork(group, become_program, std::ptr::from_ref(told).cast()) } {
                 return Ok((pid, group.is_some()));
             }
@@ -162,13 +174,13 @@ impl Supervisor {
         }
     }
 
-    /// Lets go of all that was the minion's.
+    /// Closes the minion's descriptors.
     fn settle(&self, signals: c_int) {
         let kill = self.group.map_or(-1, |(_, kill)| kill);
         close_others([self.link, kill, signals]);
         let _ = rustix::process::chdir(c"/");
         let _ = rustix::thread::set_name(c"brine-program");
-        // It has the minion's memory: not for a program of the same user to read.
+        // It has the minion's memory, which programs of the same user must not read.
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     }
 
@@ -177,11 +189,11 @@ impl Supervisor {
         for (to, number) in record.chunks_exact_mut(4).zip([what, a, b]) {
             to.copy_from_slice(&number.to_ne_bytes());
         }
-        // SAFETY: the bytes are there for the length of the call.
+        // SAFETY: the bytes live during the call.
         unsafe { libc::send(self.link, record.as_ptr().cast(), RECORD, libc::MSG_NOSIGNAL) };
     }
 
-    /// Until nothing is left.
+    /// Runs until no process is left.
     fn supervise(&self, mut state: State) -> ! {
         loop {
             if !state.reap() {
@@ -211,13 +223,13 @@ impl Supervisor {
         }
     }
 
-    /// Until the supervisor ends, or has to be ended.
+    /// Runs until the supervisor ends or has to be ended.
     fn guard(&self, mut state: State) -> ! {
         let mut told_at = None;
         loop {
             let left = state.reap();
             match state.status {
-                // It has done its work. What is left may stay.
+                // The supervisor has done its work. The remaining processes may stay.
                 Some(0) => exit(0),
                 Some(_) if !left => {
                     self.report(&mut state, KILLED);
@@ -248,10 +260,10 @@ impl Supervisor {
         }
     }
 
-    /// None: the minion has nothing more to say.
+    /// Reads a byte of the minion's; none if the minion will send no more.
     fn read(&self) -> Option<u8> {
         let mut byte = 0_u8;
-        // SAFETY: one byte, which is there.
+        // SAFETY: one byte, which lives during the call.
         let read = unsafe { libc::recv(self.link, (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT) };
         match read {
             1 => Some(byte),
@@ -267,7 +279,7 @@ impl Supervisor {
         }
     }
 
-    /// A round of killing, if one is due: what there is below. What comes to be in the meantime is for the next.
+    /// Kills the processes below, if a round is due. Processes that start meanwhile are left to the next round.
     fn end(&self, state: &mut State) {
         let begin = now_ms();
         state.since_ms.get_or_insert(begin);
@@ -300,8 +312,8 @@ impl Supervisor {
         }
     }
 
-    /// The program ended well, and what made itself a session of its own may stay: ends the rest. Whether that is done; if not
-    /// in time, everything ends.
+    /// The program ended well, and processes with a session of their own may stay: ends the others. Returns whether that is done. If it
+    /// takes too long, all processes are ended.
     fn leave(&self, state: &mut State) -> bool {
         let begin = now_ms();
         loop {
@@ -318,7 +330,7 @@ impl Supervisor {
 }
 
 impl Told<'_> {
-    /// Returns where the program could not be started.
+    /// Reports that the program did not start.
     fn run(&self) -> (Step, Errno) {
         let _ = rustix::process::setpriority_process(None, self.priority);
         mask_signals(0);
@@ -327,7 +339,7 @@ impl Told<'_> {
 }
 
 extern "C" fn become_program(told: *const c_void) -> ! {
-    // SAFETY: the supervisor made it and stands still as long as this is here.
+    // SAFETY: the supervisor made it and stands still while this runs.
     let told = unsafe { &*told.cast::<Told<'_>>() };
     told.failed.set(Some(told.run()));
     exit(1)
@@ -353,11 +365,11 @@ impl State {
         }
     }
 
-    /// Waits for what has ended. Whether there are children left.
+    /// Reaps the processes that have ended. Returns whether children are left.
     fn reap(&mut self) -> bool {
         loop {
             let mut status = 0;
-            // SAFETY: the status is there for the length of the call.
+            // SAFETY: the status lives during the call.
             let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, null_mut()) };
             match pid {
                 0 => return true,
@@ -365,7 +377,7 @@ impl State {
                 -1 => return false,
                 pid => {
                     self.last_ms = now_ms();
-                    // The number may be another's later.
+                    // The pid may be reused later.
                     if pid == self.child && self.status.is_none() {
                         self.status = Some(status);
                     }
@@ -381,17 +393,17 @@ impl State {
         })
     }
 
-    /// Until the next round is due; none: until something happens.
+    /// Waits until the next round is due, or for an event if none is.
     fn pause(&self) -> Option<u64> {
         self.since_ms.map(|_| self.due_ms.saturating_sub(now_ms()))
     }
 
     /// Waits for a child's end or for the link.
     fn wait(&self, link: c_int, what: PollFlags, ms: Option<u64>) -> Event {
-        // SAFETY: both are open for as long as this process is there.
+        // SAFETY: both are open as long as this process lives.
         let (link, signals) = unsafe { (BorrowedFd::borrow_raw(link), BorrowedFd::borrow_raw(self.signals)) };
         let mut both = [PollFd::new(&signals, PollFlags::IN), PollFd::new(&link, what)];
-        // Nothing more comes from a link that is over.
+        // A closed link has no further events.
         let watched = if self.told { 1 } else { 2 };
         let timeout = ms.map(|ms| Timespec { tv_sec: (ms / 1_000) as _, tv_nsec: (ms % 1_000 * 1_000_000) as _ });
         let _ = poll(both.get_mut(..watched).unwrap_or_default(), timeout.as_ref());
@@ -407,13 +419,13 @@ impl State {
 
 fn terminate(group: c_int) {
     for signal in [libc::SIGTERM, libc::SIGCONT] {
-        // SAFETY: no memory. Nobody has waited for the program, so the number is its group's.
+        // SAFETY: touches no memory. The program has not been waited for, so the number is its group's.
         unsafe { libc::kill(-group, signal) };
     }
 }
 
 fn signal(pid: c_int, signal: c_int) {
-    // SAFETY: no memory.
+    // SAFETY: touches no memory.
     unsafe { libc::kill(pid, signal) };
 }
 
@@ -435,15 +447,15 @@ pub(crate) fn now_ms() -> u64 {
     now.tv_sec as u64 * 1_000 + now.tv_nsec as u64 / 1_000_000
 }
 
-/// Before everything of other priorities, where that is allowed: a crowd that forks must not get all processors.
+/// Runs before all other priorities, if that is permitted: a crowd that forks must not get all processors.
 fn hurry() {
     let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the structure is there for the length of the call.
+    // SAFETY: the structure lives during the call.
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
-/// What the minion was started to ignore (nohup) is not for the program, and SIGCHLD has to leave something to wait for. SIGKILL and
-/// SIGSTOP refuse, rightly. By the system call, since the C library refuses the two that it uses itself.
+/// Resets the signals that the minion was started to ignore (nohup). SIGCHLD must be one of them, so that there is something to wait
+/// for. SIGKILL and SIGSTOP refuse, rightly. The C library refuses the two signals that it uses itself, so this is a system call.
 fn default_signals() {
     for signal in 1..=SIGNALS {
         // SAFETY: the action is all zero: the default, and no handler.
@@ -452,7 +464,7 @@ fn default_signals() {
 }
 
 fn mask_signals(mask: u64) {
-    // SAFETY: the set is there for the length of the call.
+    // SAFETY: the set lives during the call.
     unsafe {
         libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, null_mut::<u64>(), SIGNAL_SET)
     };
@@ -461,19 +473,19 @@ fn mask_signals(mask: u64) {
 fn signal_descriptor() -> Result<c_int, Errno> {
     let mask = 1_u64 << (libc::SIGCHLD - 1);
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-    // SAFETY: the set is there for the length of the call.
+    // SAFETY: the set lives during the call.
     let made = unsafe { libc::syscall(libc::SYS_signalfd4, -1, &raw const mask, SIGNAL_SET, flags) };
     if made < 0 { Err(last_error()) } else { Ok(made as c_int) }
 }
 
-/// By the system call: what the C library runs at a fork takes locks. 0 in the child.
+/// Forks by the system call, because the C library takes locks at a fork. Returns 0 in the child.
 fn fork() -> Result<c_int, Errno> {
     // SAFETY: a plain fork; the child goes on with a copy of everything.
     let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
     if pid < 0 { Err(last_error()) } else { Ok(pid as c_int) }
 }
 
-/// Closes all but these, so that nobody waits for the end of a pipe that is only open here.
+/// Closes all descriptors but these, so that no reader waits for the end of a pipe that is only open here.
 fn close_others<const N: usize>(mut kept: [c_int; N]) {
     kept.sort_unstable();
     let mut from: c_int = 0;
@@ -490,7 +502,7 @@ fn close_range(first: c_int, last: c_int) {
     if first > last {
         return;
     }
-    // SAFETY: closes descriptors of this process, which nothing in it uses.
+    // SAFETY: closes descriptors of this process that nothing in it uses.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first as c_uint, last as c_uint, 0) };
     if done != 0 {
         for descriptor in first..=last.min(MAX_DESCRIPTOR) {
@@ -500,7 +512,7 @@ fn close_range(first: c_int, last: c_int) {
     }
 }
 
-/// For the minion's end: what a record says.
+/// Reads a record, in the minion.
 pub(crate) fn decode(record: &[u8; RECORD]) -> [i32; 3] {
     let mut numbers = [0; 3];
     for (number, bytes) in numbers.iter_mut().zip(record.chunks_exact(4)) {
@@ -509,7 +521,7 @@ pub(crate) fn decode(record: &[u8; RECORD]) -> [i32; 3] {
     numbers
 }
 
-/// The end of a link that said nothing of the program's.
+/// The error of a link that closed without a record of the program.
 pub(crate) fn lost() -> io::Error {
     io::Error::other("its supervisor was killed from outside; what it had started was ended")
 }

@@ -1,4 +1,4 @@
-//! The processes below one, found in /proc and killed; without a byte of allocated memory, since it runs after a fork.
+//! Finds the processes below one in /proc and kills them. It does not allocate, because it runs after a fork.
 #![allow(unsafe_code, reason = "memory that is not the allocator's, after a fork")]
 
 use std::ffi::{CStr, c_int};
@@ -8,16 +8,16 @@ use std::ptr::null_mut;
 use rustix::fs::{Mode, OFlags, RawDir, open};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Processes that Linux can have at most. Only as many pages are used as there are processes.
+/// The largest number of processes in Linux. Only as many pages are used as there are processes.
 const MAX_PROCESSES: usize = 1 << 22;
-/// Where there is not so much address space.
+/// A smaller number, for a smaller address space.
 const FEW_PROCESSES: usize = 1 << 15;
-/// Bytes of /proc read at once.
+/// Bytes of /proc that are read at once.
 const CHUNK: usize = 8 * 1024;
-/// Bytes of a process's `stat` that hold the fields needed, and more than the longest name.
+/// Bytes of a process's `stat`: more than the longest name and the fields that are needed.
 const STAT: usize = 512;
 
-/// What is known of one process.
+/// One process.
 #[derive(Clone, Copy)]
 struct Process {
     pid: c_int,
@@ -29,9 +29,9 @@ struct Process {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Below {
-    /// Not looked at: what new memory has in it.
+    /// Not examined: the content of new memory.
     Unknown = 0,
-    /// On the way that is being followed.
+    /// On the path that is being followed.
     Asked,
     Yes,
     No,
@@ -46,12 +46,12 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Looks at all processes. None where that is not possible.
+    /// Reads all processes; none if that is not possible.
     pub(crate) fn below(root: c_int) -> Option<Self> {
         let map = |count: usize| {
             let bytes = count * size_of::<Process>();
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-            // SAFETY: new memory, at no place of our choice.
+            // SAFETY: new memory at an address of the kernel's choice.
             let memory = unsafe { libc::mmap(null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
             (memory != libc::MAP_FAILED).then_some((memory.cast::<Process>(), bytes, count))
         };
@@ -72,7 +72,7 @@ impl Tree {
     }
 
     fn all(&mut self) -> &mut [Process] {
-        // SAFETY: `length` never grows over what was mapped; new memory is zero, which is a process of number 0.
+        // SAFETY: `length` never exceeds the mapped memory; new memory is zero, which is a process of number 0.
         unsafe { std::slice::from_raw_parts_mut(self.memory, self.length) }
     }
 
@@ -87,7 +87,7 @@ impl Tree {
             let Some(process) = self.all().get_mut(at) else { break Below::No };
             match process.below {
                 Below::Unknown => process.below = Below::Asked,
-                // A circle: it changed while it was looked at.
+                // A circle: the processes changed while they were read.
                 Below::Asked => break Below::No,
                 known => break known,
             }
@@ -112,7 +112,7 @@ impl Tree {
         answer == Below::Yes
     }
 
-    /// Kills them: all, or those of one session. How many there were.
+    /// Kills the processes, all or those of one session. Returns how many there were.
     pub(crate) fn kill(&mut self, session: Option<c_int>) -> usize {
         let mut killed = 0;
         for index in 0..self.length {
@@ -133,12 +133,12 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // SAFETY: it is this memory, and nothing of it is lent.
+        // SAFETY: it is this memory, and nothing borrows it.
         unsafe { libc::munmap(self.memory.cast(), self.bytes) };
     }
 }
 
-/// Through a handle, and only if the process is still the one that was meant. Its group.
+/// Kills a process through a handle, only if it is still the same one. Returns its group.
 fn kill_one(process: &Process, root: c_int) -> Option<c_int> {
     let pid = Pid::from_raw(process.pid)?;
     let handle = pidfd_open(pid, PidfdFlags::empty());
@@ -155,17 +155,18 @@ fn kill_one(process: &Process, root: c_int) -> Option<c_int> {
     killed.is_ok().then_some(group)
 }
 
-/// All of a group at once: none of it forks in between. A session that a program made has only what the program started in it.
+/// Kills a whole group at once, so that none of it forks meanwhile. A session that a program made has only processes that the program
+/// started.
 fn kill_group(group: c_int, session: c_int) {
     let own = rustix::process::getsid(None).map_or(0, |pid| pid.as_raw_nonzero().get());
     if group > 1 && session != own {
-        // SAFETY: no memory.
+        // SAFETY: touches no memory.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
 }
 
-/// Kills the children of this process with their groups, as the kernel lists them. How many it did list: 0 also where it does not
-/// (before Linux 3.5, or built without).
+/// Kills the children of this process with their groups, as the kernel lists them. Returns how many it listed; 0 also if the kernel has
+/// no such list (before Linux 3.5, or built without).
 pub(crate) fn kill_children() -> usize {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let mut path = [0; 64];
@@ -191,9 +192,9 @@ pub(crate) fn kill_children() -> usize {
     found
 }
 
-/// Nobody else waits for a child, so its number is its own.
+/// Only this process waits for its children, so a child's pid is not reused.
 fn kill_child(pid: c_int, own: c_int) {
-    // SAFETY: no memory.
+    // SAFETY: touches no memory.
     unsafe {
         let group = libc::getpgid(pid);
         if group > 1 && group != libc::getpgid(own) {
@@ -203,7 +204,7 @@ fn kill_child(pid: c_int, own: c_int) {
     }
 }
 
-/// None where /proc cannot be read.
+/// None if /proc cannot be read.
 fn each_process(mut found: impl FnMut(c_int)) -> Option<()> {
     let proc = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut chunk = [MaybeUninit::uninit(); CHUNK];
@@ -216,7 +217,7 @@ fn each_process(mut found: impl FnMut(c_int)) -> Option<()> {
     Some(())
 }
 
-/// Parent, group and session of a process.
+/// The parent, the group and the session of a process.
 fn look(pid: c_int) -> Option<(c_int, c_int, c_int)> {
     let mut path = [0; 64];
     let path = path_of(&mut path, &[b"/proc/", digits(pid, &mut [0; 12]), b"/stat"])?;
@@ -226,7 +227,7 @@ fn look(pid: c_int) -> Option<(c_int, c_int, c_int)> {
     parse(bytes.get(..read)?)
 }
 
-/// From `pid (name) state ppid pgrp session …`, where the name may have anything in it.
+/// Parses `pid (name) state ppid pgrp session …`; the name may have any characters.
 fn parse(stat: &[u8]) -> Option<(c_int, c_int, c_int)> {
     let name = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields = stat.get(name + 1..)?.split(|byte| *byte == b' ').filter(|field| !field.is_empty()).skip(1);

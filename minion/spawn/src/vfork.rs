@@ -1,5 +1,5 @@
-//! A child that runs one function on a stack of its own in the memory of its parent, which stands still until the child is another
-//! program or has ended: nothing of the parent's memory is copied, which is most of what starting a program costs.
+//! A child that runs one function on a stack of its own in the memory of its parent. The parent stands still until the child is another
+//! program or has ended. No memory is copied, and copying is most of the cost of starting a program.
 #![allow(unsafe_code, reason = "a system call that returns twice")]
 
 use std::ffi::{c_int, c_void};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::child::last_error;
 
-/// Bytes: system calls alone, and what they are given. Only the pages that are used are there.
+/// Bytes of the stack: it serves system calls and their arguments alone. Only used pages take memory.
 const STACK: usize = 128 * 1024;
 const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 
@@ -31,17 +31,17 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-/// Runs `run(told)` in a child, in a control group if one is named. The child's number.
+/// Runs `run(told)` in a child, in a control group if one is given. Returns the child's pid.
 ///
 /// # Safety
-/// `run` does not return, and what it does to memory the caller expects.
+/// `run` must not return, and the caller must expect its changes to memory.
 pub(crate) unsafe fn vfork(
     group: Option<c_int>,
     run: extern "C" fn(*const c_void) -> !,
     told: *const c_void,
 ) -> Result<c_int, Errno> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
-    // SAFETY: new memory, at no place of our choice.
+    // SAFETY: new memory at an address of the kernel's choice.
     let stack = unsafe { libc::mmap(null_mut(), STACK, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
     if stack == libc::MAP_FAILED {
         return Err(last_error());
@@ -54,9 +54,9 @@ pub(crate) unsafe fn vfork(
         cgroup: group.map_or(0, |group| group as u64),
         ..CloneArgs::default()
     };
-    // SAFETY: the child runs `run` on its own stack and never comes back; this goes on when the child is no longer here.
+    // SAFETY: the child runs `run` on its own stack and never comes back; the parent goes on when the child is gone.
     let pid = unsafe { clone3(&args, run, told) };
-    // SAFETY: nobody is on it any more.
+    // SAFETY: the child does not use the stack any more.
     unsafe { libc::munmap(stack, STACK) };
     match c_int::try_from(pid) {
         Ok(pid) if pid > 0 => Ok(pid),
@@ -93,7 +93,7 @@ unsafe fn clone3(args: &CloneArgs, run: extern "C" fn(*const c_void) -> !, told:
 #[cfg(target_arch = "aarch64")]
 unsafe fn clone3(args: &CloneArgs, run: extern "C" fn(*const c_void) -> !, told: *const c_void) -> isize {
     let result: isize;
-    // SAFETY: as on the other machine.
+    // SAFETY: as on the other architecture.
     unsafe {
         std::arch::asm!(
             "svc #0",
@@ -113,13 +113,13 @@ unsafe fn clone3(args: &CloneArgs, run: extern "C" fn(*const c_void) -> !, told:
     result
 }
 
-/// Elsewhere the caller forks.
+/// On other architectures the caller forks.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 unsafe fn clone3(_: &CloneArgs, _: extern "C" fn(*const c_void) -> !, _: *const c_void) -> isize {
     -(libc::ENOSYS as isize)
 }
 
-/// Whether a child can be started in a control group and ends as it wants.
+/// Whether a child can be started in a control group and ends by itself.
 pub(crate) fn works(group: c_int) -> bool {
     extern "C" fn end(_: *const c_void) -> ! {
         // SAFETY: ends the child and runs nothing.

@@ -1,5 +1,5 @@
-//! `salt-minion`.
+//! The program `salt-minion`.
 
 fn main() {
-    std::process::exit(brine_minion::daemon::main(std::env::args_os()));
+    std::process::exit(brine_daemon::run::<brine_minion::Daemon>());
 }

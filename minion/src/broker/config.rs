@@ -4,16 +4,22 @@ use std::borrow::Cow;
 
 use brine_protocol::config::{Config, settings};
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{Caller, ConfigOp, HostError, Names};
+use brine_sandbox::{Caller, Capability, ConfigOp, HostError, Names};
 
-use super::checked_key;
+use super::{MinionBroker, Perform, checked_key};
 
 const CONFIG_PUBLIC: &str = settings::CONFIG_PUBLIC.row.name;
 
-pub(super) fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<Value, HostError> {
+impl Perform<ConfigOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: ConfigOp) -> Result<Value, HostError> {
+        answer(&self.opts.config, caller, op)
+    }
+}
+
+fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<Value, HostError> {
     let ConfigOp::Get { key } = op;
     let key = checked_key(&key)?;
-    if let Some(found) = look(&visible(config, &caller.grants.config), key) {
+    if let Some(found) = look(&visible(config, caller.grants.names(Capability::Config)), key) {
         return Ok(found);
     }
     if look(config.opts(), key).is_none() {
@@ -24,7 +30,7 @@ pub(super) fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<V
         "module {} may not read the setting {key}{}; for all modules, {CONFIG_PUBLIC} in the minion's configuration names settings that are \
          no secrets",
         caller.module,
-        caller.grants.setting_line(&nameable(config.opts(), key))
+        caller.setting_line(&nameable(config.opts(), key))
     )))
 }
 
@@ -90,7 +96,7 @@ mod tests {
 
     fn caller(config: Names) -> Caller {
         let mut grants = Grants::default();
-        grants.config = config;
+        grants.set_names(Capability::Config, config);
         let job = JobContext { jid: "20261120134740245008".into(), function: "m.f".into(), ..JobContext::default() };
         let left = Duration::from_secs(60);
         Caller::new(Arc::new(job), "m".parse().unwrap(), Sha256Hex::from([0; 32]), Arc::new(grants), left)

@@ -12,8 +12,9 @@ use brine_protocol::value::{Value, list, map};
 use brine_sandbox::{Caller, FilesOp, HostError, ListKind};
 use tokio::sync::Semaphore;
 
+use super::{MinionBroker, Perform};
 use crate::filecache::FileCache;
-use crate::fileclient::{FileClient, FileError, Listing};
+use crate::fileclient::{FileClient, FileError, FileListing};
 
 /// Requests to the master at once, of all jobs; each takes one of the channel's connections.
 const AT_ONCE: usize = 2;
@@ -25,6 +26,12 @@ const MAX_PUSH: usize = 1 << 20;
 const MAX_READING: usize = 64;
 /// A job that reads on after so long gets the file as it is then.
 const READING_FOR: Duration = Duration::from_secs(120);
+
+impl Perform<FilesOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: FilesOp) -> Result<Value, HostError> {
+        self.files.answer(caller, op).await
+    }
+}
 
 /// Files, where there is a master.
 pub(super) struct Files {
@@ -59,10 +66,10 @@ impl Files {
         match op {
             FilesOp::List { saltenv, prefix, kind } => {
                 let what = match kind {
-                    ListKind::Files => Listing::Files,
-                    ListKind::Dirs => Listing::Dirs,
-                    ListKind::EmptyDirs => Listing::EmptyDirs,
-                    ListKind::Symlinks => Listing::Symlinks,
+                    ListKind::Files => FileListing::Files,
+                    ListKind::Dirs => FileListing::Dirs,
+                    ListKind::EmptyDirs => FileListing::EmptyDirs,
+                    ListKind::Symlinks => FileListing::Symlinks,
                 };
                 let prefix = checked_prefix(&prefix)?;
                 let found = self.turn(cache.client().listing(what, &env(&saltenv)?, prefix)).await?;
@@ -73,12 +80,12 @@ impl Files {
                 Ok(list(names))
             }
             FilesOp::Envs => {
-                let mut envs = self.turn(cache.client().envs()).await?;
+                let mut envs = self.turn(cache.client().list_envs()).await?;
                 envs.sort();
                 Ok(list(envs))
             }
             FilesOp::Hash { path, saltenv } => {
-                let stated = self.turn(cache.client().stated(&safe(&path)?, &env(&saltenv)?)).await?;
+                let stated = self.turn(cache.client().request_hash_and_size(&safe(&path)?, &env(&saltenv)?)).await?;
                 Ok(stated.map_or(Value::Nil, |stated| {
                     map([
                         ("hash_type", Value::from(stated.kind)),

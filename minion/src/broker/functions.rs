@@ -1,14 +1,11 @@
 //! `brine:host/functions`: functions of other modules, each in an instance of its own, with that module's grants.
 
-use std::sync::Arc;
-
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::value::{Value, ValueExt, map};
 use brine_sandbox::{Caller, FunctionsOp, HostError};
 
+use super::{MinionBroker, Perform};
 use crate::jobs::module_of;
-use crate::modules::Modules;
-use crate::runtime::Runtime;
 
 /// What is passed from one module to another, each of the two: as much as a function returns by default, and no more than a few
 /// MiB of values here.
@@ -16,32 +13,30 @@ const ARGUMENTS: Limits = Limits { max_bytes: 4 << 20, max_depth: 64, max_items:
 /// Bytes of a function's name.
 const MAX_NAME: usize = 256;
 
-pub(super) async fn answer(
-    modules: &Arc<Modules>,
-    runtime: &dyn Runtime,
-    caller: &Caller,
-    op: FunctionsOp,
-) -> Result<Value, HostError> {
-    let FunctionsOp::Call { function, args, kwargs, written_left, new_files_left } = op;
-    caller.has_left(written_left, new_files_left);
-    if function.len() > MAX_NAME {
-        return Err(HostError::Failed(format!("a function's name of {} bytes names nothing", function.len())));
+impl Perform<FunctionsOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: FunctionsOp) -> Result<Value, HostError> {
+        let FunctionsOp::Call { function, args, kwargs, written_left, new_files_left } = op;
+        caller.has_left(written_left, new_files_left);
+        if function.len() > MAX_NAME {
+            return Err(HostError::Failed(format!("a function's name of {} bytes names nothing", function.len())));
+        }
+        let (args, kwargs) =
+            arguments(&args, &kwargs).map_err(|why| HostError::Failed(format!("{function}: {why}")))?;
+        let trouble = self.modules.ensure(module_of(&function)).await.err();
+        let outcome = self.runtime()?.call(caller, &function, args, kwargs).await;
+        let value = match (trouble, outcome.value.text()) {
+            (Some(why), Some(said)) if !outcome.success => Value::from(format!("{said} {why}")),
+            _ => outcome.value,
+        };
+        let used = outcome.usage.unwrap_or_default();
+        Ok(map([
+            ("value", value),
+            ("retcode", Value::from(outcome.retcode)),
+            ("success", Value::from(outcome.success)),
+            ("written", Value::from(used.written)),
+            ("new_files", Value::from(used.new_files)),
+        ]))
     }
-    let (args, kwargs) = arguments(&args, &kwargs).map_err(|why| HostError::Failed(format!("{function}: {why}")))?;
-    let trouble = modules.ensure(module_of(&function)).await.err();
-    let outcome = runtime.call(caller, &function, args, kwargs).await;
-    let value = match (trouble, outcome.value.text()) {
-        (Some(why), Some(said)) if !outcome.success => Value::from(format!("{said} {why}")),
-        _ => outcome.value,
-    };
-    let used = outcome.usage.unwrap_or_default();
-    Ok(map([
-        ("value", value),
-        ("retcode", Value::from(outcome.retcode)),
-        ("success", Value::from(outcome.success)),
-        ("written", Value::from(used.written)),
-        ("new_files", Value::from(used.new_files)),
-    ]))
 }
 
 type Arguments = (Vec<Value>, Vec<(String, Value)>);

@@ -1,16 +1,19 @@
 //! `brine:host/grains`: facts about this host.
 
 use brine_protocol::value::Value;
-use brine_sandbox::{GrainsOp, HostError};
+use brine_sandbox::{Caller, GrainsOp, HostError};
 
-use super::checked_key;
+use super::{MinionBroker, Perform, checked_key};
 
-pub(super) fn answer(grains: &Value, op: GrainsOp) -> Result<Value, HostError> {
-    Ok(match op {
-        GrainsOp::Items => grains.clone(),
-        GrainsOp::Get { key, delimiter } => {
-            let delimiter = checked_key(delimiter.as_deref().unwrap_or(":"))?;
-            crate::grains::lookup(grains, checked_key(&key)?, delimiter).unwrap_or(Value::Nil)
-        }
-    })
+impl Perform<GrainsOp> for MinionBroker {
+    async fn perform(&self, _: &Caller, op: GrainsOp) -> Result<Value, HostError> {
+        let grains = self.grains.now();
+        Ok(match op {
+            GrainsOp::Items => Value::clone(&grains),
+            GrainsOp::Get { key, delimiter } => {
+                let delimiter = checked_key(delimiter.as_deref().unwrap_or(":"))?;
+                crate::grains::lookup(&grains, checked_key(&key)?, delimiter).unwrap_or(Value::Nil)
+            }
+        })
+    }
 }

@@ -4,31 +4,34 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, map};
 use brine_sandbox::{Caller, HostError, MineOp};
 
-use super::events::{Teller, decode};
+use super::events::decode;
+use super::{MinionBroker, Perform};
 
 /// A name; functions and aliases.
 const MAX_NAME: usize = 256;
 /// One value. The master keeps all of them in memory when one is asked for.
 const DATA: msgpack::Limits = msgpack::Limits { max_bytes: 1 << 20, max_depth: 64, max_items: 100_000 };
 
-pub(super) async fn answer(teller: &Teller, caller: &Caller, op: MineOp) -> Result<Value, HostError> {
-    let id = Value::from(caller.job.minion_id.as_str());
-    let (name, load) = match op {
-        MineOp::Publish { name, data } => {
-            let name = checked(name)?;
-            let data = map([(name.as_str(), decode(&data, &DATA)?)]);
-            (name, map([("cmd", Value::from("_mine")), ("id", id), ("data", data)]))
+impl Perform<MineOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: MineOp) -> Result<Value, HostError> {
+        let id = Value::from(caller.job.minion_id.as_str());
+        let (name, load) = match op {
+            MineOp::Publish { name, data } => {
+                let name = checked(name)?;
+                let data = map([(name.as_str(), decode(&data, &DATA)?)]);
+                (name, map([("cmd", Value::from("_mine")), ("id", id), ("data", data)]))
+            }
+            MineOp::Delete { name } => {
+                let name = checked(name)?;
+                let fun = Value::from(name.as_str());
+                (name, map([("cmd", Value::from("_mine_delete")), ("id", id), ("fun", fun)]))
+            }
+        };
+        match self.teller.tell(caller, load).await? {
+            Value::Boolean(true) => Ok(Value::from(true)),
+            // Salt's masters answer false, or text where they failed.
+            _ => Err(HostError::Failed(format!("the master did not take the mine value {name}; its log says why"))),
         }
-        MineOp::Delete { name } => {
-            let name = checked(name)?;
-            let fun = Value::from(name.as_str());
-            (name, map([("cmd", Value::from("_mine_delete")), ("id", id), ("fun", fun)]))
-        }
-    };
-    match teller.tell(caller, load).await? {
-        Value::Boolean(true) => Ok(Value::from(true)),
-        // Salt's masters answer false, or text where they failed.
-        _ => Err(HostError::Failed(format!("the master did not take the mine value {name}; its log says why"))),
     }
 }
 

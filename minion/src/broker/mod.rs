@@ -17,23 +17,25 @@ mod network;
 mod pillar;
 mod policy;
 mod process;
+mod progress;
 mod slow;
 mod users;
 
 use std::sync::{Arc, OnceLock, Weak};
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Broker, Caller, DirectoriesOp, HostError, HostOp, JobContext, LogLevel};
+use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel};
 use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
 use crate::config::MinionOpts;
-use crate::connection::Channel;
-use crate::facts::{GrainsStore, PillarStore};
+use crate::connection::Masters;
 use crate::filecache::MAX_FILE;
 use crate::fileclient::FileClient;
+use crate::grains::GrainsStore;
 use crate::jobs::ProcDir;
 use crate::modules::Modules;
+use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
 use crate::runtime::Runtime;
 use disks::Disks;
@@ -56,8 +58,7 @@ pub(crate) struct Sources {
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
     pub(crate) refresh: Arc<Refresh>,
-    /// None for `salt-call --local`.
-    pub(crate) channel: Option<Arc<Channel>>,
+    pub(crate) masters: Masters,
 }
 
 /// Answers modules.
@@ -81,12 +82,11 @@ pub struct MinionBroker {
 impl MinionBroker {
     /// Of this minion.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
-        let Sources { opts, grains, pillar, procs, modules, refresh, channel } = sources;
+        let Sources { opts, grains, pillar, procs, modules, refresh, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
-        let client = channel.as_ref().map(|channel| FileClient::new(Arc::clone(channel), MAX_FILE));
         Arc::new(Self {
-            files: Files::new(client, &opts.cachedir),
-            teller: Teller::new(channel),
+            files: Files::new(FileClient::new(&masters, MAX_FILE), &opts.cachedir),
+            teller: Teller::new(masters),
             http: Http::new(Arc::clone(&resolver)),
             opts,
             grains,
@@ -113,36 +113,29 @@ impl MinionBroker {
     }
 }
 
+/// Does what an operation asks.
+trait Perform<Op> {
+    async fn perform(&self, caller: &Caller, op: Op) -> Result<Value, HostError>;
+}
+
+macro_rules! dispatch {
+    ($($capability:ident in $module:ident: $($op:ident($type:ident)),+;)+) => {
+        impl MinionBroker {
+            async fn dispatch(&self, caller: &Caller, op: HostOp) -> Result<Value, HostError> {
+                match op { $($(HostOp::$op(op) => self.perform(caller, op).await,)+)+ }
+            }
+        }
+    };
+}
+
+brine_sandbox::each_capability!(dispatch);
+
 impl Broker for MinionBroker {
     fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>> {
         Box::pin(async move {
             let job = &*caller.job;
             trace!(jid = job.jid, function = job.function, "asks for {}", op.interface());
-            match op {
-                HostOp::Grains(op) => grains::answer(&self.grains.now(), op),
-                HostOp::Config(op) => config::answer(&self.opts.config, caller, op),
-                HostOp::Jobs(op) => {
-                    // Reads a file a job.
-                    let (procs, runtime, job) = (Arc::clone(&self.procs), self.runtime()?, job.clone());
-                    let answer = tokio::task::spawn_blocking(move || jobs::answer(&procs, &*runtime, &job, op));
-                    answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
-                }
-                HostOp::Modules(op) => modules::answer(&self.modules, &self.refresh, &*self.runtime()?, op).await,
-                HostOp::Files(op) => self.files.answer(caller, op).await,
-                HostOp::Http(op) => self.http.answer(caller, op).await,
-                HostOp::Network(op) => network::answer(&*self.resolver, caller, op).await,
-                HostOp::Pillar(op) => pillar::answer(&self.pillar, &self.refresh, &caller.grants.pillar, op).await,
-                HostOp::Events(op) => self.teller.fire(caller, op).await,
-                HostOp::Mine(op) => mine::answer(&self.teller, caller, op).await,
-                HostOp::Policy(op) => policy::answer(&*self.runtime()?, caller, op).await,
-                HostOp::Process(op) => self.processes.answer(caller, op).await,
-                HostOp::Functions(op) => functions::answer(&self.modules, &*self.runtime()?, caller, op).await,
-                HostOp::Directories(DirectoriesOp::Line { path }) => {
-                    Ok(Value::from(caller.grants.directory_line(&path, false)))
-                }
-                HostOp::Disks(op) => self.disks.answer(op).await,
-                HostOp::Users(op) => self.users.answer(op).await,
-            }
+            self.dispatch(caller, op).await
         })
     }
 

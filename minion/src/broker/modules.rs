@@ -1,39 +1,33 @@
 //! `brine:host/modules`: list, describe and refresh modules; refresh grains and pillar.
 
-use std::sync::Arc;
-
 use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, list, map};
-use brine_sandbox::{HostError, Module, ModulesOp, Param, Rest};
+use brine_sandbox::{Caller, HostError, Module, ModulesOp, Param, Rest};
 
-use crate::modules::Modules;
-use crate::pillar::Refresh;
-use crate::runtime::Runtime;
+use super::{MinionBroker, Perform};
 
 /// Environments asked for at once.
 const MAX_ENVIRONMENTS: usize = 64;
 
-pub(super) async fn answer(
-    modules: &Arc<Modules>,
-    refresh: &Refresh,
-    runtime: &dyn Runtime,
-    op: ModulesOp,
-) -> Result<Value, HostError> {
-    match op {
-        ModulesOp::Names => Ok(list(runtime.names())),
-        ModulesOp::Describe { name } => Ok(runtime.describe(&name).map_or(Value::Nil, |module| describe(&module))),
-        ModulesOp::Sync { saltenv } => {
-            let asked = saltenv.unwrap_or_default();
-            if asked.len() > MAX_ENVIRONMENTS {
-                return Err(HostError::Denied(format!("at most {MAX_ENVIRONMENTS} environments at once")));
+impl Perform<ModulesOp> for MinionBroker {
+    async fn perform(&self, _: &Caller, op: ModulesOp) -> Result<Value, HostError> {
+        let runtime = self.runtime()?;
+        match op {
+            ModulesOp::Names => Ok(list(runtime.names())),
+            ModulesOp::Describe { name } => Ok(runtime.describe(&name).map_or(Value::Nil, |module| describe(&module))),
+            ModulesOp::Sync { saltenv } => {
+                let asked = saltenv.unwrap_or_default();
+                if asked.len() > MAX_ENVIRONMENTS {
+                    return Err(HostError::Denied(format!("at most {MAX_ENVIRONMENTS} environments at once")));
+                }
+                let envs: Result<Vec<Saltenv>, _> = asked.iter().map(|env| env.parse()).collect();
+                let envs = envs.map_err(|e| HostError::Failed(e.to_string()))?;
+                self.modules.sync(envs).await.map(list).map_err(HostError::Failed)
             }
-            let envs: Result<Vec<Saltenv>, _> = asked.iter().map(|env| env.parse()).collect();
-            let envs = envs.map_err(|e| HostError::Failed(e.to_string()))?;
-            modules.sync(envs).await.map(list).map_err(HostError::Failed)
-        }
-        ModulesOp::RefreshFacts { grains, pillar } => {
-            let done = refresh.for_job(grains, pillar).await;
-            done.map(|()| Value::from(true)).map_err(|e| HostError::Failed(e.to_string()))
+            ModulesOp::RefreshFacts { grains, pillar } => {
+                let done = self.refresh.for_job(grains, pillar).await;
+                done.map(|()| Value::from(true)).map_err(|e| HostError::Failed(e.to_string()))
+            }
         }
     }
 }

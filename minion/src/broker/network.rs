@@ -13,6 +13,8 @@ use brine_sandbox::{Caller, HostError, NetworkOp};
 use futures_util::future::BoxFuture;
 use tokio::sync::Semaphore;
 
+use super::{MinionBroker, Perform};
+
 /// Look-ups at once. The system's resolver cannot be stopped, so one that was given up counts until it ends.
 const LOOKUPS: usize = 16;
 /// A look-up may take so long. The system's resolver asks each of its servers for 5 s.
@@ -52,10 +54,12 @@ impl Resolver for SystemResolver {
     }
 }
 
-pub(super) async fn answer(resolver: &dyn Resolver, caller: &Caller, op: NetworkOp) -> Result<Value, HostError> {
-    let NetworkOp::Resolve { name } = op;
-    let addresses = addresses(resolver, caller, &name, None).await?;
-    Ok(list(addresses.iter().map(ToString::to_string)))
+impl Perform<NetworkOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: NetworkOp) -> Result<Value, HostError> {
+        let NetworkOp::Resolve { name } = op;
+        let addresses = addresses(&*self.resolver, caller, &name, None).await?;
+        Ok(list(addresses.iter().map(ToString::to_string)))
+    }
 }
 
 /// The addresses of a name, or the one that it is, that this caller may reach on this port (none: on any).

@@ -3,24 +3,20 @@
 use std::borrow::Cow;
 
 use brine_protocol::value::{Value, ValueExt, empty_map};
-use brine_sandbox::{HostError, Names, PillarOp};
+use brine_sandbox::{Caller, Capability, HostError, Names, PillarOp};
 
-use super::checked_key;
-use crate::facts::PillarStore;
-use crate::pillar::Refresh;
+use super::{MinionBroker, Perform, checked_key};
 
-pub(super) async fn answer(
-    kept: &PillarStore,
-    refresh: &Refresh,
-    granted: &Names,
-    op: PillarOp,
-) -> Result<Value, HostError> {
-    match op {
-        PillarOp::Fetch => {
-            let fresh = refresh.pillar_for_job().await.map_err(|e| HostError::Failed(e.to_string()))?;
-            Ok(visible(&fresh, granted).into_owned())
+impl Perform<PillarOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: PillarOp) -> Result<Value, HostError> {
+        let granted = caller.grants.names(Capability::Pillar);
+        match op {
+            PillarOp::Fetch => {
+                let fresh = self.refresh.pillar_for_job().await.map_err(|e| HostError::Failed(e.to_string()))?;
+                Ok(visible(&fresh, granted).into_owned())
+            }
+            op => look(&self.pillar.now(), granted, op),
         }
-        op => look(&kept.now(), granted, op),
     }
 }
 

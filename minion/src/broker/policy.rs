@@ -3,8 +3,10 @@
 use brine_protocol::value::Value;
 use brine_sandbox::{Caller, HostError, PolicyOp};
 
-use crate::runtime::Runtime;
+use super::{MinionBroker, Perform};
 
-pub(super) async fn answer(runtime: &dyn Runtime, caller: &Caller, op: PolicyOp) -> Result<Value, HostError> {
-    runtime.policy(caller, op).await.map_err(HostError::Failed)
+impl Perform<PolicyOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: PolicyOp) -> Result<Value, HostError> {
+        self.runtime()?.policy(caller, op).await.map_err(HostError::Failed)
+    }
 }

@@ -1,14 +1,16 @@
-//! `brine:host/metadata`: names of users and groups, as the system looks them up (nsswitch), remembered for a minute.
+//! `brine:host/metadata`: names of users and groups, as the system looks them up (nsswitch), remembered for a minute; and the line that
+//! would grant a directory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use brine_protocol::value::Value;
-use brine_sandbox::{HostError, UsersOp};
+use brine_sandbox::{Caller, DirectoriesOp, HostError, UsersOp};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::slow::Slow;
+use super::{MinionBroker, Perform};
 
 /// A name that changed is seen so late.
 const FRESH: Duration = Duration::from_secs(60);
@@ -22,6 +24,19 @@ const PATIENCE: Duration = Duration::from_secs(5);
 enum Number {
     User(u32),
     Group(u32),
+}
+
+impl Perform<UsersOp> for MinionBroker {
+    async fn perform(&self, _: &Caller, op: UsersOp) -> Result<Value, HostError> {
+        self.users.answer(op).await
+    }
+}
+
+impl Perform<DirectoriesOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: DirectoriesOp) -> Result<Value, HostError> {
+        let DirectoriesOp::Line { path } = op;
+        Ok(Value::from(caller.directory_line(&path, false)))
+    }
 }
 
 /// Knows names.

@@ -1,17 +1,17 @@
-//! `salt-call -d`: what modules say about themselves.
+//! `salt-call -d`: prints the documentation of modules.
 
 use std::fmt::Write as _;
 
-use super::Failure;
 use crate::minion::Base;
-use brine_protocol::commandline::output::stdout;
+use brine_cli::Failure;
+use brine_cli::print::stdout;
 use brine_protocol::exit;
 
 /// Prints signature and documentation of every function whose name begins with `prefix`.
 pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
     let module = prefix.split('.').next().unwrap_or_default();
     if !module.is_empty() {
-        // A module that is not here yet is fetched, as for a call.
+        // A missing module is fetched, as for a call.
         let missing = |why| Failure::new(exit::GENERIC, format!("'{prefix}' is not available. {why}"));
         base.modules.ensure(module).await.map_err(missing)?;
     }

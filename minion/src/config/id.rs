@@ -64,7 +64,7 @@ pub(super) fn find(config: &Config, given: Option<&str>) -> Result<(MinionId, Id
 }
 
 fn from_host(config: &Config) -> Result<String, ConfigError> {
-    let names = crate::grains::host_names();
+    let names = crate::host_names::host_names();
     let mut id = if names.fqdn.starts_with("localhost") { names.host_name } else { names.fqdn };
     if config.get(settings::MINION_ID_LOWERCASE)? {
         id = id.to_lowercase();

@@ -18,8 +18,6 @@ use brine_zmtp::{Backoff, Endpoint, Heartbeat, Keepalive};
 pub use id::IdSource;
 pub use package::{Package, PackageError};
 
-use crate::returns::SpoolLimits;
-
 /// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OptsError {
@@ -199,6 +197,15 @@ pub struct ReturnOpts {
     pub retry: (Duration, Duration),
     /// `spool_max_bytes`, `spool_max_count`
     pub limits: SpoolLimits,
+}
+
+/// How much the spool may hold.
+#[derive(Debug, Clone, Copy)]
+pub struct SpoolLimits {
+    /// Bytes of all files.
+    pub max_bytes: u64,
+    /// Files.
+    pub max_count: usize,
 }
 
 /// Which events are sent by themselves.

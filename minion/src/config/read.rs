@@ -10,8 +10,9 @@ use brine_protocol::ids::Saltenv;
 use brine_protocol::value::Value;
 use brine_zmtp::{Backoff, Heartbeat, Keepalive};
 
-use super::{AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id};
-use crate::returns::SpoolLimits;
+use super::{
+    AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits, id,
+};
 
 impl MinionOpts {
     /// Reads `<conf_dir>/minion` and what belongs to it. `id` comes from the command line.

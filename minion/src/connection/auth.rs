@@ -1,95 +1,33 @@
 //! Authentication until the master accepts (PROTOCOL §3.4).
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use brine_protocol::auth::{AuthError, AuthOutcome, Credentials, MinionAuth};
-use brine_protocol::exit;
+use brine_protocol::auth::{AuthOutcome, Credentials, MinionAuth};
 use brine_protocol::keys::KeyError;
 use brine_protocol::value::{Value, map};
-use brine_zmtp::RequestError;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
-use super::channel::{Channel, Live};
-use crate::pki::{Pki, PkiError};
-use std::sync::Arc;
+use super::channel::{Channel, SignedIn};
+use super::error::SignInError;
+use crate::pki::Pki;
 
-/// Why the minion is not signed in.
-#[derive(Debug, thiserror::Error)]
-pub enum SignInError {
-    /// An operator has to accept the key.
-    #[error(
-        "the master at {master} has the minion's key but has not accepted it; accept it there with: salt-key -a {id}"
-    )]
-    Pending {
-        /// The master.
-        master: String,
-        /// This minion.
-        id: String,
-    },
-    /// An operator rejected the key, or another minion has this id.
-    #[error(
-        "the master at {master} rejected the minion's key; if that was not meant, delete the key there (salt-key -d {id}) and start this minion again"
-    )]
-    Rejected {
-        /// The master.
-        master: String,
-        /// This minion.
-        id: String,
-    },
-    /// `max_minions`
-    #[error("the master at {master} has as many minions as it may (its setting max_minions)")]
-    Full {
-        /// The master.
-        master: String,
-    },
-    /// Nothing came back.
-    #[error("the master does not answer: {0}")]
-    Silent(#[from] RequestError),
-    /// What came back proves nothing.
-    #[error(transparent)]
-    Auth(#[from] AuthError),
-    /// The files of the keys.
-    #[error(transparent)]
-    Pki(#[from] PkiError),
-    /// The minion's own key.
-    #[error("the minion's key cannot be used: {0}")]
-    Key(#[from] KeyError),
-}
-
-impl SignInError {
-    /// Salt's exit code for a minion that gives up because of this.
-    pub fn exit_code(&self) -> i32 {
-        match self {
-            Self::Rejected { .. } => exit::NO_PERMISSION,
-            Self::Auth(e) if e.is_permanent() => exit::OPTION,
-            Self::Pki(_) | Self::Key(_) => exit::GENERIC,
-            _ => exit::STATE_FAILURE, // what salt-call ends with when it is not accepted
-        }
-    }
-
-    /// Whether trying again cannot help before somebody changes something on this host.
-    pub fn is_permanent(&self) -> bool {
-        match self {
-            Self::Auth(e) => e.is_permanent(),
-            Self::Pki(_) | Self::Key(_) => true,
-            _ => false,
-        }
-    }
-}
-
-/// How long to go on after a refusal that may be taken back.
+/// What to do about a refusal that the operator may take back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// At start: end at once when only a change on this host can help.
+    /// At start: end at once if only a change on this host can help.
     Start,
-    /// Later: an impostor or a mistake on the master must not end a minion that runs, so keep asking.
+    /// Later: keep asking. An impostor or a mistake on the master must not end a running minion.
     Running,
 }
 
 impl Channel {
-    /// Signs in, however long the operator takes to accept the key. Returns an error only when the minion is to end.
-    pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<Live>, SignInError> {
+    /// Signs in, however long the operator takes to accept the key.
+    ///
+    /// # Errors
+    /// When the minion has to end: its key was rejected, or only a change on this host can help.
+    pub(crate) async fn sign_in_until_accepted(&self, patience: Patience) -> Result<Arc<SignedIn>, SignInError> {
         let opts = &self.opts.auth;
         let mut wait = opts.wait;
         loop {
@@ -100,7 +38,7 @@ impl Channel {
             match &error {
                 SignInError::Pending { .. } => warn!("{error}. Asking again in {wait:?}"),
                 SignInError::Rejected { .. } if !opts.rejected_retry => {
-                    // Wait before ending, so that a service manager that starts us again does not storm the master.
+                    // Wait before ending, so that a service manager that restarts the minion does not storm the master.
                     error!("{error}. This minion ends in {wait:?}; with rejected_retry it would keep asking");
                     tokio::time::sleep(wait).await;
                     return Err(error);
@@ -108,7 +46,7 @@ impl Channel {
                 e if e.is_permanent() && patience == Patience::Start => return Err(error),
                 e => error!("cannot sign in: {e}. Trying again in {wait:?}"),
             }
-            // Not in step with the rest of the fleet.
+            // The wait is random, so that the fleet does not ask all at once.
             tokio::time::sleep(wait.mul_f64(rand::random_range(0.75..1.25))).await;
             if !opts.wait_max.is_zero() {
                 wait = (wait * 2).min(opts.wait_max.max(opts.wait));
@@ -116,16 +54,22 @@ impl Channel {
         }
     }
 
-    /// Signs in once: as many tries as `auth_tries` while nothing comes back, one answer.
-    pub(crate) async fn sign_in(&self) -> Result<Arc<Live>, SignInError> {
+    /// Signs in once: up to `auth_tries` tries until the master replies.
+    ///
+    /// # Errors
+    /// When the master does not reply, does not accept the key, or cannot be trusted.
+    pub(crate) async fn sign_in(&self) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
         self.sign_in_locked().await
     }
 
-    /// As [`Channel::sign_in`], unless somebody did since `seen` was made.
-    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<Live>, SignInError> {
+    /// As [`Channel::sign_in`], unless another task signed in after the sign-in number `seen`.
+    ///
+    /// # Errors
+    /// As [`Channel::sign_in`].
+    pub(crate) async fn renew(&self, seen: u64) -> Result<Arc<SignedIn>, SignInError> {
         let _one_at_a_time = self.signing_in.lock().await;
-        if let Some(live) = self.live()
+        if let Some(live) = self.current_sign_in()
             && live.generation != seen
         {
             return Ok(live);
@@ -134,7 +78,7 @@ impl Channel {
         self.sign_in_locked().await
     }
 
-    async fn sign_in_locked(&self) -> Result<Arc<Live>, SignInError> {
+    async fn sign_in_locked(&self) -> Result<Arc<SignedIn>, SignInError> {
         let began = Instant::now();
         let credentials = self.ask().await?;
         if credentials.master_is_new {
@@ -183,7 +127,7 @@ impl Channel {
         }
     }
 
-    /// The grains that a master may accept a key by (`autosign_grains`).
+    /// The grains by which a master may accept the key (`autosign_grains`).
     fn autosign_grains(&self) -> Option<Value> {
         let names = &self.opts.auth.autosign_grains;
         if names.is_empty() {
@@ -194,12 +138,12 @@ impl Channel {
         Some(map(chosen.collect::<Vec<_>>()))
     }
 
-    fn adopt(&self, credentials: Credentials, began: Instant) -> Result<Arc<Live>, KeyError> {
-        let live = self.put_live(credentials, began)?;
+    fn adopt(&self, credentials: Credentials, began: Instant) -> Result<Arc<SignedIn>, KeyError> {
+        let live = self.put_sign_in(credentials, began)?;
         info!("signed in at {} as {}", self.endpoint, self.opts.id);
         Ok(live)
     }
 }
 
-/// A connection that breaks at once (a master that is just starting) is not asked again in a tight loop.
+/// Pause between two tries, because a starting master may close each connection at once.
 const PAUSE_BETWEEN_TRIES: Duration = Duration::from_millis(100);

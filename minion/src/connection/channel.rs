@@ -1,4 +1,4 @@
-//! The request channel: sealed requests on 4506, a few connections, authentication again where the master asks for it.
+//! The request channel: sealed requests on 4506 over a few connections. It authenticates again when the master asks for it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,60 +14,37 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tracing::{debug, info};
 
-use super::auth::SignInError;
+use super::error::ChannelError;
 use crate::config::MinionOpts;
-use crate::facts::GrainsStore;
+use crate::grains::GrainsStore;
 use crate::pki::Pki;
 
-/// Connections to 4506 at once. REQ is lock-step, so this is also how many requests are under way: the eight senders of
-/// returns, four for modules, the pillar, an event; and what jobs may have of it, which is bounded where it is asked for: four for
-/// files, two for events and the mine. So jobs do not keep their own returns waiting.
+/// Connections to 4506 at once. REQ is lock-step, so this also bounds the requests under way: eight for returns, four for modules, the
+/// pillar, an event, and the requests of jobs, which their own code bounds (four for files, two for events and the mine). So jobs do not
+/// delay their own returns.
 const MAX_CONNECTIONS: usize = 21;
 
-/// Connections kept open between requests while there are many. Opening one costs more than a request.
+/// Connections kept open between many requests. Opening a connection costs more than a request.
 const MAX_IDLE: usize = 10;
-/// Connections kept open for long. Each costs the master one, and a heartbeat.
+/// Connections kept open for long. Each costs the master a connection and heartbeats.
 const MAX_IDLE_LONG: usize = 2;
-/// How soon after many requests the rest is closed.
+/// Time after which the connections beyond [`MAX_IDLE_LONG`] are closed.
 const IDLE_SHORT: Duration = Duration::from_secs(5);
-/// The longest wait between attempts to connect while a request waits: a master that comes back is soon noticed.
+/// The longest wait between attempts to connect while a request waits, so that a master that comes back is noticed soon.
 const MAX_RECONNECT_WAIT: Duration = Duration::from_secs(2);
 
-/// Why a request has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum ChannelError {
-    /// Nobody signed in yet.
-    #[error("not signed in at the master yet")]
-    NotSignedIn,
-    /// The master did not answer.
-    #[error(transparent)]
-    Network(#[from] RequestError),
-    /// The master refused it, also after authenticating again.
-    #[error("the master refused it: {0}")]
-    Refused(String),
-    /// The answer cannot be used.
-    #[error(transparent)]
-    Reply(ReplyError),
-    /// Authenticating again failed.
-    #[error(transparent)]
-    SignIn(#[from] SignInError),
-    /// The minion's key.
-    #[error("the minion's key cannot be used: {0}")]
-    Key(#[from] KeyError),
-}
-
-/// What an accepted minion has, until it authenticates again.
+/// The result of one successful authentication; the next one replaces it.
 #[derive(Debug)]
-pub struct Live {
+pub struct SignedIn {
     /// Counts authentications.
     pub generation: u64,
-    /// When this one began: what was published before that with another key is of an older one.
+    /// When the authentication began. A publication that came earlier and that this key does not open was made with an older key.
     pub(super) began: Instant,
-    /// Seals requests.
+    /// Seals requests and opens replies.
     pub session: Session,
     /// The fingerprint of the master's key.
     pub master: Arc<str>,
-    /// The keys and what else the master said.
+    /// The keys and the other facts that the master sent.
     pub credentials: Credentials,
 }
 
@@ -79,16 +56,16 @@ pub struct Channel {
     pub(super) endpoint: Endpoint,
     /// Held while authenticating, so that many failed requests lead to one authentication.
     pub(super) signing_in: tokio::sync::Mutex<()>,
-    live: watch::Sender<Option<Arc<Live>>>,
+    sign_in_state: watch::Sender<Option<Arc<SignedIn>>>,
     generations: AtomicU64,
     idle: Mutex<Vec<Requester>>,
-    /// Somebody will close what is idle beyond [`MAX_IDLE_LONG`].
+    /// Whether a task will close the idle connections beyond [`MAX_IDLE_LONG`].
     trimming: AtomicBool,
     places: Semaphore,
 }
 
 impl Channel {
-    /// A channel that is not signed in.
+    /// Makes a channel that is not signed in.
     pub fn new(opts: Arc<MinionOpts>, pki: Pki, grains: Arc<GrainsStore>) -> Arc<Self> {
         Arc::new(Self {
             endpoint: opts.master.request_endpoint(),
@@ -96,7 +73,7 @@ impl Channel {
             pki,
             grains,
             signing_in: tokio::sync::Mutex::new(()),
-            live: watch::Sender::new(None),
+            sign_in_state: watch::Sender::new(None),
             generations: AtomicU64::new(0),
             idle: Mutex::new(Vec::new()),
             trimming: AtomicBool::new(false),
@@ -104,33 +81,33 @@ impl Channel {
         })
     }
 
-    /// What there is since the last authentication.
-    pub fn live(&self) -> Option<Arc<Live>> {
-        self.live.borrow().clone()
+    /// The result of the last authentication; none before the first one.
+    pub fn current_sign_in(&self) -> Option<Arc<SignedIn>> {
+        self.sign_in_state.borrow().clone()
     }
 
     /// Waits until the minion is signed in.
-    pub async fn signed_in(&self) -> Arc<Live> {
-        let mut watched = self.live.subscribe();
+    pub async fn signed_in(&self) -> Arc<SignedIn> {
+        let mut watched = self.sign_in_state.subscribe();
         loop {
             if let Some(live) = watched.borrow_and_update().clone() {
                 return live;
             }
             if watched.changed().await.is_err() {
-                std::future::pending::<()>().await; // the sender lives as long as `self`
+                std::future::pending::<()>().await; // never reached: the sender lives as long as `self`
             }
         }
     }
 
-    pub(super) fn put_live(&self, credentials: Credentials, began: Instant) -> Result<Arc<Live>, KeyError> {
+    pub(super) fn put_sign_in(&self, credentials: Credentials, began: Instant) -> Result<Arc<SignedIn>, KeyError> {
         let auth = &self.opts.auth;
         let session =
             Session::new(&self.opts.id, Arc::clone(self.pki.key()), &credentials, auth.enc_algo, auth.sig_algo)?
                 .signing(auth.sign_messages);
         let generation = self.generations.fetch_add(1, Ordering::Relaxed) + 1;
         let master = credentials.master.fingerprint().into();
-        let live = Arc::new(Live { generation, began, session, master, credentials });
-        self.live.send_replace(Some(Arc::clone(&live)));
+        let live = Arc::new(SignedIn { generation, began, session, master, credentials });
+        self.sign_in_state.send_replace(Some(Arc::clone(&live)));
         Ok(live)
     }
 
@@ -145,30 +122,39 @@ impl Channel {
         Requester::new(self.endpoint.clone(), config)
     }
 
-    /// Sends a load (a map with `cmd`) and returns the master's answer.
+    /// Sends a load (a map with `cmd`) and returns the master's reply.
+    ///
+    /// # Errors
+    /// When the minion is not signed in, or the master does not reply, refuses the request or sends a reply that cannot be used.
     pub async fn request(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
         self.call(load, self.opts.net.request_timeout, Session::open_reply).await
     }
 
-    /// As [`Channel::request`] with the bytes of the answer left as bytes (`_serve_file`).
+    /// As [`Channel::request`]; the bytes of the reply stay bytes (`_serve_file`).
+    ///
+    /// # Errors
+    /// As [`Channel::request`].
     pub async fn request_raw(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
         self.call(load, self.opts.net.request_timeout, Session::open_raw_reply).await
     }
 
     /// Sends `_pillar` and returns the pillar.
+    ///
+    /// # Errors
+    /// As [`Channel::request`].
     pub async fn request_pillar(self: &Arc<Self>, load: Value) -> Result<Value, ChannelError> {
         self.call(load, self.opts.net.request_timeout, Session::open_pillar_reply).await
     }
 
-    /// Sends a load and opens the reply. A reply that is not for us or says `bad load` leads to one authentication and
-    /// one more try (PROTOCOL §3.5).
+    /// Sends a load and opens the reply. If the reply does not open or says `bad load`, the minion authenticates and tries once more
+    /// (PROTOCOL §3.5).
     async fn call(
         self: &Arc<Self>,
         load: Value,
         timeout: Duration,
         open: fn(&Session, &[u8], &str) -> Result<Value, ReplyError>,
     ) -> Result<Value, ChannelError> {
-        let mut live = self.live().ok_or(ChannelError::NotSignedIn)?;
+        let mut live = self.current_sign_in().ok_or(ChannelError::NotSignedIn)?;
         let mut load = Some(load);
         for last in [false, true] {
             let this = if last { load.take() } else { load.clone() };
@@ -187,7 +173,7 @@ impl Channel {
         unreachable!("the second pass returns")
     }
 
-    /// One request and its reply on a connection of its own while it lasts.
+    /// Sends one request and receives its reply on a connection that nothing else uses meanwhile.
     async fn exchange(self: &Arc<Self>, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
         let _place = self.places.acquire().await.expect("the semaphore is never closed");
         let idle = self.idle().pop();
@@ -195,7 +181,7 @@ impl Channel {
         let mut requester = idle.unwrap_or_else(|| self.new_requester());
         let reply = requester.request(payload.clone(), timeout).await;
         let reply = match reply {
-            // A connection that idled may have been dead already; the master takes a repeated request for what it is.
+            // An idle connection may have been dead already. A master tolerates a repeated request.
             Err(RequestError::Closed { reason, .. }) if reused => {
                 debug!("an idle connection was closed ({reason}); asking on a new one");
                 requester = self.new_requester();
@@ -227,7 +213,7 @@ impl Channel {
         }
     }
 
-    /// Forgets connections: the network or the master behind them is another one now.
+    /// Closes idle connections after the network or the master behind them has changed.
     pub(crate) fn drop_idle(&self) {
         self.idle().clear();
     }

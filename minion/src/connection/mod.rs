@@ -2,12 +2,15 @@
 
 mod auth;
 mod channel;
-mod complaints;
+mod error;
+mod held_publications;
+mod log_limit;
+mod masters;
 mod publications;
-mod serials;
-mod undecided;
+mod serial_file;
 
 pub(crate) use auth::Patience;
-pub use auth::SignInError;
-pub use channel::{Channel, ChannelError, Live};
+pub use channel::{Channel, SignedIn};
+pub use error::{ChannelError, SignInError};
+pub use masters::Masters;
 pub use publications::{Arrival, Publications};

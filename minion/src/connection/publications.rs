@@ -1,7 +1,7 @@
-//! Publications on 4505: received, checked and opened; what is left is a job for somebody.
+//! Publications on 4505: receives, checks and opens them.
 //!
-//! Those of another publish key are held while the minion authenticates again, beside what goes on under the present one
-//! (`undecided.rs`).
+//! Publications of another publish key are held while the minion authenticates again; publications of the present key go on meanwhile
+//! (`held_publications.rs`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,57 +17,59 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
-use super::auth::{Patience, SignInError};
-use super::channel::{Channel, Live};
-use super::complaints::Complaints;
-use super::serials::SerialFile;
-use super::undecided::{Taken, Undecided};
+use super::auth::Patience;
+use super::channel::{Channel, SignedIn};
+use super::error::SignInError;
+use super::held_publications::{HeldPublications, Taken};
+use super::log_limit::LogLimit;
+use super::serial_file::SerialFile;
 
-/// What arrived.
+/// What [`Publications::next`] returns.
 #[derive(Debug)]
 pub enum Arrival {
-    /// Connected and signed in: at first, and again after a connection was lost. The start events are due.
+    /// The minion is connected and signed in, for the first time or again. The start events are due.
     Ready {
-        /// Not the first time.
+        /// False the first time.
         again: bool,
     },
-    /// A load that the master published, proved and new.
+    /// A load that the master published; its signature and its serial hold.
     Load {
-        /// Whom it is for is in it.
+        /// The load, with the target in it.
         load: Value,
-        /// The fingerprint of the key that proved it.
+        /// The fingerprint of the key that signed it.
         master: Arc<str>,
     },
 }
 
-/// The subscription.
+/// The subscription to one master's publications.
 pub struct Publications {
     channel: Arc<Channel>,
     subscriber: Subscriber,
     subscribed_port: u16,
-    live: Arc<Live>,
+    live: Arc<SignedIn>,
     crypticle: Crypticle,
     serials: SerialGuard,
     file: Option<SerialFile>,
     topics: [Bytes; 2],
     connected: bool,
     connected_before: bool,
-    undecided: Undecided,
-    /// The authentication that is to decide on what is held: at most one.
-    renewal: JoinSet<Result<Arc<Live>, SignInError>>,
-    /// Loads that were held and have been opened.
+    held: HeldPublications,
+    /// The authentication that is to decide on the held publications: at most one.
+    renewal: JoinSet<Result<Arc<SignedIn>, SignInError>>,
+    /// Loads of publications that were held and have been opened.
     opened: VecDeque<Value>,
-    complaints: Complaints,
+    log_limit: LogLimit,
     /// Publications that were refused, for tests and reports.
     dropped: u64,
 }
 
-/// After a rotation of the publish key, minions come back over so much time. No more: the job that told them of it waits.
+/// After a rotation of the publish key, the fleet authenticates again spread over this time. It is short, because the job that revealed
+/// the rotation waits.
 const REAUTH_SPREAD: Duration = Duration::from_secs(1);
 
 impl Publications {
-    /// Subscribes with what the last authentication gave.
-    pub fn subscribe(channel: Arc<Channel>, live: Arc<Live>) -> Self {
+    /// Subscribes with the result of the last authentication.
+    pub fn subscribe(channel: Arc<Channel>, live: Arc<SignedIn>) -> Self {
         let id = &channel.opts.id;
         let topics = [Bytes::from_static(BROADCAST.as_bytes()), Bytes::from(publication::topic(id))];
         let path = channel.opts.cachedir.join("serial");
@@ -88,17 +90,20 @@ impl Publications {
             topics,
             connected: false,
             connected_before: false,
-            undecided: Undecided::new(),
+            held: HeldPublications::new(),
             renewal: JoinSet::new(),
             opened: VecDeque::new(),
-            complaints: Complaints::default(),
+            log_limit: LogLimit::default(),
             dropped: 0,
         };
         this.resume_serials();
         this
     }
 
-    /// The next arrival. Ends only when the minion is to end.
+    /// Waits for the next arrival.
+    ///
+    /// # Errors
+    /// When the minion has to end, see [`SignInError`].
     pub async fn next(&mut self) -> Result<Arrival, SignInError> {
         loop {
             if let Some(load) = self.opened.pop_front() {
@@ -108,7 +113,7 @@ impl Publications {
             let renewing = !self.renewal.is_empty();
             let event = tokio::select! {
                 Some(renewed) = self.renewal.join_next(), if renewing => {
-                    self.renewed(renewed)?;
+                    self.finish_renewal(renewed)?;
                     continue;
                 }
                 () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => continue,
@@ -123,14 +128,14 @@ impl Publications {
                         self.channel.drop_idle();
                         let live = self.channel.sign_in_until_accepted(Patience::Running).await?;
                         if self.adopt(live) {
-                            self.connected_before = false; // the port moved: not connected there yet
+                            self.connected_before = false; // the port moved, so the minion is not connected there yet
                             continue;
                         }
                     }
                     return Ok(Arrival::Ready { again });
                 }
                 SubEvent::Disconnected { reason } => {
-                    // Once a loss, however many attempts follow.
+                    // One warning for each loss, however many attempts to connect follow.
                     if std::mem::replace(&mut self.connected, false) {
                         warn!("not connected to the master's publications: {reason}");
                     } else {
@@ -155,7 +160,7 @@ impl Publications {
         let payload = match frames.as_slice() {
             [payload] => payload,
             [topic, payload] if self.topics.contains(topic) => payload,
-            [_, _] => return None, // for another minion: a subscription is a prefix, this is the check
+            [_, _] => return None, // for another minion: a subscription filters only by prefix
             _ => {
                 self.drop_with("it has another number of parts");
                 return None;
@@ -185,9 +190,9 @@ impl Publications {
         Ok(load)
     }
 
-    /// Takes a publication that is the master's and of another key.
+    /// Holds a publication that the master signed and that another key sealed.
     fn hold(&mut self, sealed: Sealed) {
-        match self.undecided.take(sealed, Instant::now()) {
+        match self.held.take(sealed, Instant::now()) {
             Taken::Held => debug!("a publication was made with another publish key; it is held"),
             Taken::HeldInsteadOf(n) => {
                 self.drop_with("there are too many of another publish key to hold all; the oldest goes");
@@ -198,14 +203,14 @@ impl Publications {
         }
     }
 
-    /// Has the master asked about what is held, if it may be; when it may be otherwise.
+    /// Starts the authentication that decides on the held publications, if it is due. Returns when it will be due.
     fn renew_if_due(&mut self) -> Option<Instant> {
         if !self.renewal.is_empty() {
             return None;
         }
-        let at = self.undecided.ask_at()?;
+        let at = self.held.next_question_at()?;
         // A request may have led to an authentication meanwhile.
-        if let Some(live) = self.channel.live().filter(|live| live.generation != self.live.generation) {
+        if let Some(live) = self.channel.current_sign_in().filter(|live| live.generation != self.live.generation) {
             self.adopt(live);
             return Some(Instant::now());
         }
@@ -229,49 +234,52 @@ impl Publications {
         None
     }
 
-    /// Takes the outcome of [`Publications::renew_if_due`].
-    fn renewed(&mut self, renewed: Result<Result<Arc<Live>, SignInError>, JoinError>) -> Result<(), SignInError> {
+    /// Takes the result of [`Publications::renew_if_due`].
+    fn finish_renewal(
+        &mut self,
+        renewed: Result<Result<Arc<SignedIn>, SignInError>, JoinError>,
+    ) -> Result<(), SignInError> {
         match renewed {
             Ok(Ok(live)) => {
                 if live.credentials.publish_key == self.live.credentials.publish_key {
-                    self.undecided.asked_in_vain(Instant::now());
+                    self.held.count_vain_question(Instant::now());
                 }
                 self.adopt(live);
                 Ok(())
             }
             Ok(Err(e)) if e.is_permanent() => {
-                self.undecided.asked_in_vain(Instant::now());
+                self.held.count_vain_question(Instant::now());
                 self.drop_with(&e.to_string());
-                self.dropped += self.undecided.all().len().saturating_sub(1) as u64;
+                self.dropped += self.held.take_all().len().saturating_sub(1) as u64;
                 Ok(())
             }
             Ok(Err(e)) => Err(e),
             Err(e) => {
-                self.undecided.asked_in_vain(Instant::now());
+                self.held.count_vain_question(Instant::now());
                 warn!("authenticating again failed: {e}");
                 Ok(())
             }
         }
     }
 
-    /// Takes over a new authentication, and what it opens of what is held. True where the subscription had to move to another port.
-    fn adopt(&mut self, live: Arc<Live>) -> bool {
+    /// Takes over a new authentication and opens the held publications with it. Returns true if the subscription moved to another port.
+    fn adopt(&mut self, live: Arc<SignedIn>) -> bool {
         if live.generation <= self.live.generation {
-            return false; // an earlier one that is told later
+            return false; // an earlier authentication that arrives late
         }
         let before = std::mem::replace(&mut self.live, live);
         let (old, new) = (&before.credentials.publish_key, &self.live.credentials.publish_key);
         if old != new {
             let crypticle = std::mem::replace(&mut self.crypticle, Crypticle::new(new));
-            self.undecided.superseded(old.clone(), crypticle);
-            self.undecided.in_use(new);
+            self.held.add_earlier_key(old.clone(), crypticle);
+            self.held.set_current_key(new);
             self.resume_serials();
         }
-        for held in self.undecided.all() {
+        for held in self.held.take_all() {
             match self.open_sealed(&held.sealed) {
                 Ok(load) => self.opened.push_back(load),
                 Err(e) if e.wants_reauth() => {
-                    if self.undecided.not_opened(held, self.live.began) {
+                    if self.held.put_back(held, self.live.began) {
                         self.drop_with(&e.to_string());
                     }
                 }
@@ -297,7 +305,7 @@ impl Publications {
 
     fn drop_with(&mut self, why: &str) {
         self.dropped += 1;
-        let turn = self.complaints.turn(Instant::now());
+        let turn = self.log_limit.count_line(Instant::now());
         if turn.unsaid > 0 {
             warn!("{} more publications were dropped", turn.unsaid);
         }

@@ -1,6 +1,7 @@
 //! Grains of the machine and its kernel: CPU, memory, kernel, init, identity numbers.
 
-use super::{Grains, read_text};
+use super::map::Grains;
+use crate::text_file::read_text;
 use brine_protocol::value::Value;
 
 /// `/proc/cpuinfo` of a host with a thousand CPUs is about 1.5 MB.
@@ -30,7 +31,7 @@ fn kernel(grains: &mut Grains) {
     grains.text("cpuarch", &arch);
 }
 
-/// The package manager's name of the architecture on Debian and its kin, where `osarch` comes from; elsewhere the same.
+/// The package manager's name of the architecture on Debian and its relatives; `osarch` has it. Elsewhere the kernel's name.
 fn os_arch(machine: &str) -> &str {
     if !std::path::Path::new("/etc/debian_version").exists() {
         return machine;
@@ -92,10 +93,10 @@ fn process(grains: &mut Grains) {
     grains.set("uid", Value::from(uid));
     grains.set("gid", Value::from(gid));
     grains.set("pid", Value::from(std::process::id()));
-    if let Some(name) = crate::process::user_name(uid) {
+    if let Some(name) = crate::accounts::user_name(uid) {
         grains.text("username", &name);
     }
-    if let Some(name) = crate::process::group_name(gid) {
+    if let Some(name) = crate::accounts::group_name(gid) {
         grains.text("groupname", &name);
     }
 }

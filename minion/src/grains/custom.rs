@@ -4,7 +4,7 @@ use brine_protocol::config::yaml;
 use brine_protocol::value::Value;
 use std::path::{Path, PathBuf};
 
-/// Far more than people write by hand; the file is read whole.
+/// Upper bound on the grains file, which is read whole: far more than people write by hand.
 const MAX_FILE_BYTES: u64 = 512 * 1024;
 
 /// Why the grains file cannot be used.
@@ -15,7 +15,7 @@ pub enum GrainsFileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// It is too long.
@@ -29,12 +29,15 @@ pub enum GrainsFileError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The parser's words.
+        /// The parser's error.
         why: String,
     },
 }
 
-/// Reads the grains file; `None` where there is none or it is empty.
+/// Reads the grains file; none if it is missing or empty.
+///
+/// # Errors
+/// When the file cannot be read, is too long or is not a mapping.
 pub(super) fn load(path: &Path) -> Result<Option<Vec<(Value, Value)>>, GrainsFileError> {
     use std::io::Read;
     let file = match brine_files::open_named(path) {

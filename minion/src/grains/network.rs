@@ -1,10 +1,10 @@
 //! Grains of the network: the host's names, its interfaces and their addresses.
 
-use super::{Grains, read_text};
+use super::map::Grains;
+use crate::host_names::host_names;
 use brine_protocol::value::Value;
 use std::net::IpAddr;
 
-const MAX_BYTES: u64 = 1024 * 1024;
 /// A host with more interfaces than this (container hosts have hundreds) reports the first ones by name.
 const MAX_INTERFACES: usize = 1024;
 
@@ -15,43 +15,10 @@ pub(super) fn collect(grains: &mut Grains) {
     let (host, domain) = names.fqdn.split_once('.').unwrap_or((&names.fqdn, ""));
     grains.text("host", host);
     grains.text("domain", domain);
-    interfaces(grains);
+    collect_interfaces(grains);
 }
 
-/// What this host calls itself.
-pub(crate) struct HostNames {
-    /// As the kernel has it.
-    pub(crate) host_name: String,
-    /// With its domain, where the hosts file knows it; else the same.
-    pub(crate) fqdn: String,
-}
-
-pub(crate) fn host_names() -> HostNames {
-    let host_name = hostname::get().ok().and_then(|n| n.into_string().ok()).filter(|n| !n.is_empty());
-    let host_name = host_name.unwrap_or_else(|| "localhost".to_owned());
-    let hosts = read_text("/etc/hosts", MAX_BYTES).unwrap_or_default();
-    let fqdn = fqdn_of(&host_name, &hosts);
-    HostNames { host_name, fqdn }
-}
-
-/// The canonical name of `host`: the first name of the hosts file's line that has it, if that is a full name.
-fn fqdn_of(host: &str, hosts: &str) -> String {
-    if host.contains('.') {
-        return host.to_owned();
-    }
-    for line in hosts.lines() {
-        let line = line.split('#').next().unwrap_or_default();
-        let mut words = line.split_whitespace().skip(1);
-        let Some(first) = words.next() else { continue };
-        let named = first == host || first.split('.').next() == Some(host) || words.any(|w| w == host);
-        if named && first.contains('.') && !first.starts_with("localhost") {
-            return first.to_owned();
-        }
-    }
-    host.to_owned()
-}
-
-fn interfaces(grains: &mut Grains) {
+fn collect_interfaces(grains: &mut Grains) {
     let Ok(networks) = sysinfo::Networks::new_with_refreshed_list() else { return };
     let mut found: Vec<(String, &sysinfo::NetworkData)> =
         networks.iter().map(|(name, data)| (name.to_string_lossy().into_owned(), data)).collect();
@@ -93,26 +60,12 @@ fn interfaces(grains: &mut Grains) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_full_name_comes_from_the_hosts_file() {
-        let hosts =
-            "127.0.0.1 localhost\n127.0.1.1 web1.example.org web1 # us\n::1 localhost6.localdomain6 localhost6\n";
-        for (host, expected) in
-            [("web1", "web1.example.org"), ("web2", "web2"), ("a.b", "a.b"), ("localhost", "localhost")]
-        {
-            assert_eq!(fqdn_of(host, hosts), expected);
-        }
-        assert_eq!(fqdn_of("web1", "#\n127.0.0.1\n\u{0}"), "web1");
-    }
+    use brine_protocol::value::ValueExt;
 
     #[test]
     fn loopback_is_found() {
         let mut grains = Grains::default();
         collect(&mut grains);
-        let Some((_, Value::Array(ipv4))) = grains.0.iter().find(|(k, _)| k.as_str() == Some("ipv4")) else {
-            panic!("no ipv4")
-        };
-        assert!(ipv4.contains(&Value::from("127.0.0.1")));
+        assert!(grains.into_value().get_list("ipv4").unwrap().contains(&Value::from("127.0.0.1")));
     }
 }

@@ -1,6 +1,7 @@
 //! Grains of the operating system, from `/etc/os-release`, under the names Salt gives systems.
 
-use super::{Grains, read_text};
+use super::map::Grains;
+use crate::text_file::read_text;
 use brine_protocol::value::Value;
 
 const MAX_BYTES: u64 = 64 * 1024;
@@ -87,7 +88,7 @@ fn describe(text: &str, grains: &mut Grains) {
     grains.set("osrelease_info", Value::Array(parts));
 }
 
-/// The family of a system that is not in the table: that of the first known one in `ID_LIKE`, else its own name.
+/// The family of a system that is not in the table: the family of the first known system in `ID_LIKE`, else the system's own name.
 fn family_of_kin(like: Option<&str>, os: &str) -> String {
     like.and_then(|like| {
         like.split_whitespace()
@@ -103,7 +104,7 @@ fn codename_in_version(version: &str) -> Option<String> {
     Some(version[open + 1..close].to_owned())
 }
 
-/// The value of an assignment in os-release: quotes are taken off, a backslash escapes inside them.
+/// The value of an assignment in os-release. Quotes are removed, and a backslash within them escapes.
 fn unquote(raw: &str) -> String {
     let raw = raw.trim();
     let quoted =

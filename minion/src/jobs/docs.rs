@@ -1,17 +1,18 @@
-//! What is returned in place of a result where a job names a module, or the beginning of a function's name, and no function: what there
-//! is that begins so, as Salt's minion returns it.
+//! The documentation that a job returns when it names a module, or the beginning of a function's name, instead of a function. Salt's
+//! minion does the same.
 
 use brine_protocol::value::{Value, map};
 use brine_sandbox::Function;
 
 use crate::runtime::Runtime;
 
-/// Bytes of documentation in one return. The standard modules have some ten thousand together; what else is here, others wrote.
+/// Upper bound on the bytes of documentation in one return. The standard modules have about ten thousand together; other modules
+/// have as many as their authors wrote.
 const MAX_BYTES: usize = 1 << 20;
 
-/// A dict of the documentation of all functions whose names begin with `fun`, and of `fun` itself with Salt's sentence. None where
-/// nothing begins so, and where there is such a function.
-pub(super) fn instead(runtime: &dyn Runtime, fun: &str) -> Option<Value> {
+/// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself. None if no name begins
+/// with `fun`, and if `fun` is a function.
+pub(super) fn list_functions(runtime: &dyn Runtime, fun: &str) -> Option<Value> {
     if fun.is_empty() {
         return None;
     }
@@ -41,13 +42,13 @@ pub(super) fn instead(runtime: &dyn Runtime, fun: &str) -> Option<Value> {
     if docs.is_empty() {
         return None;
     }
-    // Something begins with it, so that it is a part of a name and no more.
+    // Other names begin with it, so `fun` is only a part of a name.
     docs.push((fun.to_owned(), Value::from(format!("'{fun}' is not available."))));
     docs.sort_by(|(a, _), (b, _)| a.cmp(b));
     Some(map(docs))
 }
 
-/// A function's documentation laid out as a Python docstring is; its signature where there is none.
+/// A function's documentation in the layout of a Python docstring; its signature if it has no documentation.
 fn docstring(module: &str, function: &Function) -> String {
     let text = match function.doc.as_deref().map(str::trim_end) {
         Some(doc) if !doc.is_empty() => doc.to_owned(),

@@ -1,188 +1,133 @@
-//! Jobs: from a publication that is proved to a return that is kept.
+//! Jobs: every function that runs on this minion is submitted here, whatever its source.
 //!
-//! Is it for this minion? Was it seen before? Is there room? Then it is recorded, waits in the sandbox for its turn, runs there
-//! and its return goes to the spool. Everything here is bounded: jobs at once, jobs waiting, and the returns they will need.
+//! A publication is first checked: is it for this minion, is it new, is there room? Then the job is recorded, waits for its turn, runs
+//! in the sandbox, and its outcome is delivered to the spool, the caller or the log. The source decides all of that (`Source`). The
+//! jobs at once, the jobs that wait and the returns that they will need are bounded.
 
+mod admission;
 mod docs;
+mod outcomes;
+mod own_timeout;
 mod proc;
+mod return_load;
 mod run;
-mod seen;
-mod timeout;
+mod seen_jids;
+mod source;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_protocol::job::JobLoad;
 use brine_protocol::target::{Facts, Target, TargetType};
-use brine_protocol::value::{Value, ValueExt, map};
+use brine_protocol::value::{Value, ValueExt};
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
+pub(crate) use admission::{CONTROL_SLOTS, JobLimits};
+pub use outcomes::Called;
+pub(crate) use own_timeout::parse as parse_own_timeout;
 pub use proc::ProcDir;
-pub(crate) use proc::SALT_CALL;
-use run::weight;
-pub(crate) use run::{Origin, Outcomes, Runner, judge, module_of, usage};
-pub(crate) use timeout::of as own_time;
+pub(crate) use run::{JobRunner, module_of, read_function};
+pub(crate) use source::{Source, local_job};
 
 use crate::config::MinionOpts;
+use crate::connection::Masters;
 use crate::events::Events;
-use crate::facts::{GrainsStore, PillarStore};
-use crate::returns::Returns;
-use seen::SeenJids;
+use crate::grains::GrainsStore;
+use crate::pillar::PillarStore;
+use crate::returns::ReturnSender;
+use admission::{Admission, Place, is_control};
+use outcomes::{Outcomes, weight};
+use proc::{Left, ProcRecord};
+use source::{Delivery, Rules};
 
-/// Bytes of the loads of all jobs that run or wait; how many there may be is the sandbox's `max_queued`.
-const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
-/// Of these, the last are for jobs that are expected to be short, and for those that ask after jobs and end them …
-const KEPT_BYTES: usize = MAX_LOAD_BYTES / 16;
-/// … and so many places beyond all others.
-const KEPT: usize = 100;
-/// A refusal says what it refuses, with its arguments while they are no longer than this.
-const MAX_REFUSAL_BYTES: usize = 4 * 1024;
+/// Ending an instance and writing its return takes milliseconds.
+const KILL_GRACE: Duration = Duration::from_secs(3);
 const SPOOL_FULL: &str = "The minion's spool is full of returns that the master has not acknowledged; it takes no jobs until \
                           the master takes returns.";
 const FAILED: &str =
     "The minion itself failed on this job; its log says where. The job may have been cut off anywhere.";
-/// Turns kept for asking after jobs and ending them, so that a minion full of jobs can still be told to stop one.
-pub(crate) const CONTROL_SLOTS: usize = 4;
-const CONTROL: &[&str] = &[
-    "saltutil.find_job",
-    "saltutil.running",
-    "saltutil.kill_job",
-    "saltutil.kill_all_jobs",
-    "saltutil.term_job",
-    "saltutil.term_all_jobs",
-    "saltutil.signal_job",
-    "saltutil.is_running",
-];
+const KILLED_BEFORE: &str = "The job was stopped before it began: it was killed.";
+const ENDED_BEFORE: &str = "The minion ended before it ran this job.";
+const ENDED_WITHIN: &str = "The minion ended while this job ran; what it did until then is not known.";
 
-/// Takes jobs.
+/// Takes jobs and runs them.
 pub struct Jobs {
     opts: Arc<MinionOpts>,
-    runner: Runner,
+    runner: JobRunner,
     procs: Arc<ProcDir>,
-    returns: Arc<Returns>,
+    masters: Masters,
     events: Arc<Events>,
     grains: Arc<GrainsStore>,
     pillar: Arc<PillarStore>,
-    seen: Mutex<SeenJids>,
-    /// `process_count_max`, where the owner has set it: all jobs at once, those too that wait for something.
-    slots: Option<Semaphore>,
-    control: Semaphore,
-    max_jobs: usize,
-    admitted: AtomicUsize,
-    admitted_bytes: AtomicUsize,
+    admission: Arc<Admission>,
     tasks: TaskTracker,
 }
 
-/// What became of a publication, for tests and the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It runs or waits for its turn.
-    Admitted,
-    /// It is not for this minion.
-    NotForUs,
-    /// It is no job.
-    Malformed,
-    /// Its jid was seen before.
-    Repeated,
-    /// There is no room; its return says so.
-    Refused,
-}
-
 /// The parts that jobs need.
-pub(crate) struct Parts {
+pub(crate) struct JobParts {
     pub(crate) opts: Arc<MinionOpts>,
-    pub(crate) runner: Runner,
+    pub(crate) runner: JobRunner,
     pub(crate) procs: Arc<ProcDir>,
-    pub(crate) returns: Arc<Returns>,
+    pub(crate) masters: Masters,
     pub(crate) events: Arc<Events>,
     pub(crate) grains: Arc<GrainsStore>,
     pub(crate) pillar: Arc<PillarStore>,
-    /// Jobs at once, from `process_count_max` or the sandbox's own bound.
-    pub(crate) slots: usize,
-    /// Jobs that may wait for something after they have begun, `sandbox:max_waiting`.
-    pub(crate) max_waiting: usize,
-    /// Jobs that may wait for their turn, `sandbox:max_queued`.
-    pub(crate) max_queued: usize,
+    pub(crate) limits: JobLimits,
 }
 
 impl Jobs {
-    pub(crate) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { opts, runner, procs, returns, events, grains, pillar, slots, max_waiting, max_queued } = parts;
-        Arc::new(Self {
-            seen: Mutex::new(SeenJids::new(opts.jobs.seen_jids)),
-            slots: opts.jobs.running_max.is_some().then(|| Semaphore::new(slots.max(1))),
-            control: Semaphore::new(CONTROL_SLOTS),
-            max_jobs: slots.saturating_add(CONTROL_SLOTS).saturating_add(max_waiting).saturating_add(max_queued),
-            admitted: AtomicUsize::new(0),
-            admitted_bytes: AtomicUsize::new(0),
-            tasks: TaskTracker::new(),
-            opts,
-            runner,
-            procs,
-            returns,
-            events,
-            grains,
-            pillar,
-        })
+    pub(crate) fn new(parts: JobParts) -> Arc<Self> {
+        let JobParts { opts, runner, procs, masters, events, grains, pillar, limits } = parts;
+        let (admission, tasks) = (Admission::new(&limits), TaskTracker::new());
+        Arc::new(Self { opts, runner, procs, masters, events, grains, pillar, admission, tasks })
     }
 
-    /// Takes a publication that was proved to be that of the master with this fingerprint. Does not wait.
-    pub fn accept(self: &Arc<Self>, load: &Value, master: &Arc<str>) -> Verdict {
-        let job = match JobLoad::parse(load) {
-            Ok(job) => job,
-            Err(e) => {
-                warn!("a publication is no job: {e}");
-                return Verdict::Malformed;
-            }
-        };
-        if !self.is_for_us(&job) {
-            debug!(jid = %job.jid, "a job for others");
-            return Verdict::NotForUs;
+    /// Takes a job and returns at once. The task ends when the outcome is delivered. Returns none if the job is not taken.
+    pub(crate) fn submit(self: &Arc<Self>, source: Source, job: JobLoad) -> Option<JoinHandle<()>> {
+        let rules = source.rules();
+        let place = if rules.checked { Some(self.check(&rules, &job)?) } else { None };
+        let this = Arc::clone(self);
+        Some(self.tasks.spawn(async move { this.run(rules, job, place).await }))
+    }
+
+    /// Runs a job of this host and returns its outcome. With `report`, its arguments as typed, the preferred master gets a return.
+    pub(crate) async fn call(self: &Arc<Self>, job: JobLoad, report: Option<Value>) -> Called {
+        let (answer, called) = oneshot::channel();
+        let _task = self.submit(Source::Call { report, answer }, job);
+        called.await.expect("a call is always taken, and answered even when running it panics")
+    }
+
+    /// A place for a publication; none if it is for other minions, was seen before, or is refused.
+    fn check(&self, rules: &Rules, job: &JobLoad) -> Option<Place> {
+        if !self.is_for_us(job) {
+            debug!(jid = %job.jid, "a job for other minions");
+            return None;
         }
-        if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_new(&job.jid) {
+        if !self.admission.is_new(&job.jid) {
             info!(jid = %job.jid, "a job that was seen before is not run again");
-            return Verdict::Repeated;
+            return None;
         }
         info!(jid = %job.jid, user = job.user, fun = job.fun(), "job");
         if !job.ret.is_empty() {
             debug!(jid = %job.jid, "the job names returners ({}); this minion leaves them to its master", job.ret);
         }
-        match self.admit(load, self.is_let_by(&job)) {
-            Ok(place) => {
-                let (this, master) = (Arc::clone(self), Arc::clone(master));
-                self.tasks.spawn(async move { this.run(job, master, place).await });
-                Verdict::Admitted
-            }
-            Err(why) => {
-                warn!(jid = %job.jid, "the job is refused: {why}");
-                let mut load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, &why));
-                let mut bytes = weight(&load);
-                if bytes > MAX_REFUSAL_BYTES {
-                    // Who sent so much need not be sent it back.
-                    load.insert("fun_args", Value::Array(Vec::new()));
-                    for key in ["metadata", "ret_config", "ret_kwargs"] {
-                        let _ = load.remove(key);
-                    }
-                    bytes = weight(&load);
-                }
-                self.returns.send_unkept(load, bytes);
-                Verdict::Refused
-            }
+        let entered = self.admission.enter(weight(&job.raw), is_control(job) || self.is_short(job));
+        let why = match (entered, &rules.delivery) {
+            (Ok(place), Delivery::Spool(returns)) if !returns.has_room(place.before) => SPOOL_FULL.to_owned(),
+            (Ok(place), _) => return Some(place),
+            (Err(why), _) => why,
+        };
+        warn!(jid = %job.jid, "the job is refused: {why}");
+        if let Delivery::Spool(returns) = &rules.delivery {
+            let (load, bytes) = return_load::for_refusal(&self.opts.id, job, self.refused(job, &why));
+            returns.send_unspooled(rules.master.clone(), load, bytes);
         }
-    }
-
-    /// Whether all of its functions are expected to be over after a moment, so that it waits for nobody.
-    fn is_short(&self, job: &JobLoad) -> bool {
-        job.calls.iter().all(|call| self.runner.runtime.is_short(&call.fun))
-    }
-
-    fn is_let_by(&self, job: &JobLoad) -> bool {
-        is_control(job) || self.is_short(job)
+        None
     }
 
     fn is_for_us(&self, job: &JobLoad) -> bool {
@@ -194,126 +139,108 @@ impl Jobs {
                 target.matches(&Facts { id: &self.opts.id, grains: Some(&grains), pillar: Some(&pillar) })
             }
             Err(e) => {
-                warn!(jid = %job.jid, "the job is taken to be for others: {e}");
+                warn!(jid = %job.jid, "the job is taken to be for other minions: {e}");
                 false
             }
         }
     }
 
-    /// A place among the jobs that run or wait, or why there is none.
-    fn admit(self: &Arc<Self>, load: &Value, let_by: bool) -> Result<Place, String> {
-        let bytes = weight(load);
-        let place = Place { jobs: Arc::clone(self), bytes };
-        let before = self.admitted.fetch_add(1, Ordering::Relaxed);
-        let bytes_before = self.admitted_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let (more, fewer_bytes) = if let_by { (KEPT, 0) } else { (0, KEPT_BYTES) };
-        if before >= self.max_jobs.saturating_add(more) || bytes_before + bytes > MAX_LOAD_BYTES - fewer_bytes {
-            return Err(format!(
-                "The minion is busy: {before} jobs run and wait. Try again, or raise sandbox:max_queued."
-            ));
-        }
-        if !self.returns.has_room(before) {
-            return Err(SPOOL_FULL.to_owned());
-        }
-        Ok(place)
+    /// Whether all functions of the job are expected to be short, so that it need not wait for other jobs.
+    fn is_short(&self, job: &JobLoad) -> bool {
+        job.calls.iter().all(|call| self.runner.runtime.is_short(&call.fun))
     }
 
-    async fn run(self: Arc<Self>, job: JobLoad, master: Arc<str>, _place: Place) {
-        let record = self.procs.record(&job.jid, &job.raw);
-        if job.start_event {
-            self.events.job_started(&job);
+    fn refused(&self, job: &JobLoad, why: &str) -> Outcomes {
+        Outcomes::refused(job, self.opts.jobs.multifunc_ordered, why)
+    }
+
+    async fn run(self: Arc<Self>, rules: Rules, job: JobLoad, _place: Option<Place>) {
+        let (record, end) = self.procs.record(&job.jid, rules.recorded.then_some(&job.raw), rules.master.as_deref());
+        if let Some(master) = rules.master.as_ref().filter(|_| job.start_event) {
+            self.events.announce_job(&job, master);
         }
-        let slots = match is_control(&job) {
-            true => Some(&self.control),
-            // The sandbox knows best who has to wait.
-            false => self.slots.as_ref().filter(|_| !self.is_short(&job)),
-        };
-        let ordered = self.opts.jobs.multifunc_ordered;
-        let mut end = record.end();
-        let told = async {
-            match &mut end {
-                Some(end) => end.told().await,
-                None => std::future::pending().await,
-            }
-        };
         let turn = tokio::select! {
             biased;
-            () = told => Err("The job was stopped before it began: it was killed."),
-            turn = async {
-                match slots {
-                    Some(slots) => slots.acquire().await.map(Some),
-                    None => Ok(None),
-                }
-            } => turn.map_err(|_closed| "The minion ended before it ran this job."),
+            () = end.clone().ordered() => Err(KILLED_BEFORE),
+            turn = self.admission.turn(&job, self.is_short(&job)) => turn.map_err(|_closed| ENDED_BEFORE),
         };
         let outcomes = match turn {
-            // A fault of ours is no reason for the master to wait in vain.
+            // After a fault of the minion itself, the master still gets a return.
             Ok(_turn) => {
-                let ran = AssertUnwindSafe(self.runner.run(&job, &master, end)).catch_unwind().await;
+                let ran = AssertUnwindSafe(self.runner.run(&job, rules.master.as_deref(), &end)).catch_unwind().await;
                 ran.unwrap_or_else(|_| {
                     error!(jid = %job.jid, "the minion failed on this job");
-                    Outcomes::refused(&job, ordered, FAILED)
+                    self.refused(&job, FAILED)
                 })
             }
-            Err(why) => Outcomes::refused(&job, ordered, why),
+            Err(why) => self.refused(&job, why),
         };
-        let load = self.return_load(&job, outcomes);
-        match self.returns.keep(job.jid.as_str(), load) {
-            Ok(kept) => {
-                drop(record); // before the return is sent: who asks after it then gets the right answer
-                self.returns.deliver(kept);
+        match rules.delivery {
+            Delivery::Spool(returns) => self.spool(&returns, rules.master, &job, outcomes, record),
+            Delivery::Caller { report, answer } => {
+                drop(record);
+                if let Some(called) = outcomes.each.into_iter().next() {
+                    self.report(&job, report, &called).await;
+                    let _ = answer.send(called);
+                }
             }
+            Delivery::Mine => log_mine(&outcomes),
+        }
+    }
+
+    /// Spools the return of a published job and has it sent.
+    fn spool(
+        &self,
+        returns: &ReturnSender,
+        master: Option<Arc<str>>,
+        job: &JobLoad,
+        outcomes: Outcomes,
+        record: ProcRecord,
+    ) {
+        let load = return_load::for_publication(&self.opts.id, job, outcomes);
+        let kept = returns.keep(job.jid.as_str(), master.clone(), load);
+        drop(record); // before the return is sent, so that no job is shown as running that has returned
+        match kept {
+            Ok(kept) => returns.deliver(kept),
             Err((e, load)) => {
                 error!(jid = %job.jid, "{e}; the return is sent without being kept");
-                drop(record);
                 let bytes = weight(&load);
-                self.returns.send_unkept(load, bytes);
+                returns.send_unspooled(master, load, bytes);
             }
         }
     }
 
-    /// The load of the `_return` request (PROTOCOL §6.2).
-    fn return_load(&self, job: &JobLoad, outcomes: Outcomes) -> Value {
-        let mut load = map([
-            ("cmd", Value::from("_return")),
-            ("id", Value::from(&self.opts.id)),
-            ("jid", Value::from(&job.jid)),
-            ("fun", job.raw.get("fun").cloned().unwrap_or(Value::Nil)),
-            ("fun_args", job.raw.get("arg").cloned().unwrap_or(Value::Nil)),
-        ]);
-        for (key, value) in outcomes.fields() {
-            load.insert(key, value);
+    /// Sends the return of a call on this host, once. A failure is logged and does not fail the call. A function that does not
+    /// exist was not called, so the master is not told.
+    async fn report(&self, job: &JobLoad, report: Option<Value>, called: &Called) {
+        let Some(typed) = report else { return };
+        if !called.ran && read_function(&*self.runner.runtime, &called.fun, |_| ()).is_none() {
+            return;
         }
-        for key in ["user", "master_id", "ret_config", "ret_kwargs"] {
-            if let Some(value) = job.raw.get(key) {
-                load.insert(key, value.clone());
-            }
+        let load = return_load::for_call(&self.opts.id, job, typed, called);
+        let answer = match self.masters.preferred() {
+            Ok(channel) => channel.request(load).await,
+            Err(e) => Err(e),
+        };
+        match answer {
+            Ok(_) => debug!("the master has the return"),
+            Err(e) => warn!("the return could not be sent to the master: {e}"),
         }
-        // What `--return` names, its master writes: a minion has no passwords of databases, and its modules no way to them.
-        if let Some(ret) = job.raw.get("ret").filter(|ret| ret.truthy()) {
-            load.insert("ret", ret.clone());
-        }
-        if let Some(metadata) = job.metadata.as_ref().filter(|m| m.entries().is_some()) {
-            load.insert("metadata", metadata.clone());
-        }
-        load
     }
 
-    /// Returns a failure for each job that an earlier run of this minion did not finish. `kept` says whether its return
-    /// is in the spool: then it did, and died before it removed the record.
-    pub(crate) async fn answer_for_the_dead(&self, kept: impl Fn(&str) -> bool) {
-        // Each record is there until the return is: a minion that ends meanwhile finds it again.
-        for (jid, mut raw, record) in self.procs.take_left() {
-            if kept(jid.as_str()) {
+    /// Returns a failure for each job that an earlier run of this minion did not finish. `spooled` says whether the spool has the
+    /// job's return: then the job did finish, and the minion died before it removed the record.
+    pub(crate) fn return_unfinished(&self, returns: &ReturnSender, spooled: impl Fn(&str) -> bool) {
+        // Each record stays until its return is spooled, so that a minion that ends meanwhile finds it again.
+        for Left { jid, load, master, record } in self.procs.take_left() {
+            if spooled(jid.as_str()) {
                 continue;
             }
-            let _ = raw.remove("pid");
-            let Ok(job) = JobLoad::parse(&raw) else { continue };
+            let Ok(job) = JobLoad::parse(&load) else { continue };
             warn!(%jid, "the minion ended while this job ran");
-            let why = "The minion ended while this job ran; what it did until then is not known.";
-            let load = self.return_load(&job, Outcomes::refused(&job, self.opts.jobs.multifunc_ordered, why));
-            match self.returns.keep(jid.as_str(), load) {
-                Ok(kept) => self.returns.deliver(kept),
+            let load = return_load::for_publication(&self.opts.id, &job, self.refused(&job, ENDED_WITHIN));
+            match returns.keep(jid.as_str(), master, load) {
+                Ok(kept) => returns.deliver(kept),
                 Err((e, _)) => {
                     error!(%jid, "{e}; it is tried again at the next start");
                     record.leave();
@@ -327,22 +254,16 @@ impl Jobs {
         self.tasks.len()
     }
 
-    /// Waits for the jobs there are, then ends those that go on after `grace`. All their returns are kept when this ends.
+    /// Waits for all jobs, then ends those that still run after `grace`. All their returns are kept when this ends.
     pub(crate) async fn drain(&self, grace: Duration) {
         self.tasks.close();
         if tokio::time::timeout(grace, self.tasks.wait()).await.is_ok() {
             return;
         }
-        warn!("ending {} jobs that run on after {grace:?}", self.tasks.len());
-        self.slots.iter().for_each(Semaphore::close); // those that wait for their turn end without one
-        self.control.close();
-        for load in self.procs.running("") {
-            if load.get_u64("pid") == Some(u64::from(std::process::id()))
-                && let Some(jid) = load.get_text("jid")
-            {
-                self.runner.runtime.kill(jid);
-                let _ = jid.parse().map(|jid| self.procs.end(&jid));
-            }
+        warn!("ending {} jobs that still run after {grace:?}", self.tasks.len());
+        self.admission.close();
+        for jid in self.procs.end_all() {
+            self.runner.runtime.kill(jid.as_str());
         }
         if tokio::time::timeout(KILL_GRACE, self.tasks.wait()).await.is_err() {
             error!("{} jobs did not end", self.tasks.len());
@@ -350,22 +271,11 @@ impl Jobs {
     }
 }
 
-fn is_control(job: &JobLoad) -> bool {
-    job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()))
-}
-
-/// Ending an instance and writing its return takes milliseconds.
-const KILL_GRACE: Duration = Duration::from_secs(3);
-
-/// A job's place; given back when this is dropped.
-struct Place {
-    jobs: Arc<Jobs>,
-    bytes: usize,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.jobs.admitted.fetch_sub(1, Ordering::Relaxed);
-        self.jobs.admitted_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+fn log_mine(outcomes: &Outcomes) {
+    for Called { outcome, ran, .. } in &outcomes.each {
+        match ran {
+            true => debug!("the mine is filled"),
+            false => warn!("the mine could not be filled: {}", outcome.value.text().unwrap_or_default()),
+        }
     }
 }

@@ -15,148 +15,171 @@ use brine_protocol::value::{Value, ValueExt};
 use tokio::sync::watch;
 use tracing::warn;
 
-use crate::recycled::Recycled;
+use crate::spare_files::SpareFiles;
 
-/// More jobs at once than any minion is let have; the folder is read at most so far.
+/// Upper bound on the records that are read; no minion may have so many jobs at once.
 const MAX_RECORDS: usize = 10_000;
-/// Listing jobs reads each record; arguments larger than this are left out of it.
+/// Listing jobs reads each record, so a record leaves out arguments larger than this.
 const MAX_RECORD_BYTES: u64 = 4 * 1024 * 1024;
+const PID: &str = "pid";
+/// The fingerprint of the master that asked: for this program only.
+const MASTER: &str = "master_fingerprint";
 
 /// The folder.
 #[derive(Debug)]
 pub struct ProcDir {
     dir: PathBuf,
-    files: Arc<Recycled>,
-    /// Jobs of this process, by jid: where they are told to end.
-    here: Arc<Mutex<HashMap<Jid, watch::Sender<bool>>>>,
+    files: Arc<SpareFiles>,
+    here: Arc<Here>,
 }
 
-/// Whether a job was told to end.
+/// Receives the order to end one job.
 #[derive(Debug, Clone)]
 pub(crate) struct End(watch::Receiver<bool>);
 
 impl End {
-    /// Waits until it is; for ever, if the job ends otherwise.
-    pub(crate) async fn told(&mut self) {
-        if self.0.wait_for(|told| *told).await.is_err() {
+    /// Waits for the order; for ever, if the job ends without one.
+    pub(crate) async fn ordered(mut self) {
+        if self.0.wait_for(|ordered| *ordered).await.is_err() {
             std::future::pending().await
         }
     }
 }
 
-/// The file of one running job; gone when this is dropped.
-#[derive(Debug)]
-pub(crate) struct ProcRecord {
-    path: PathBuf,
-    size: usize,
-    files: Arc<Recycled>,
-    here: Option<Here>,
-}
+/// The jobs of this process, with the sender of the order to end each of them.
+#[derive(Debug, Default)]
+struct Here(Mutex<HashMap<Jid, watch::Sender<bool>>>);
 
-/// A job of this process.
-#[derive(Debug)]
-struct Here {
-    jobs: Arc<Mutex<HashMap<Jid, watch::Sender<bool>>>>,
-    jid: Jid,
-    end: End,
-}
-
-impl Drop for Here {
-    fn drop(&mut self) {
-        lock(&self.jobs).remove(&self.jid);
+impl Here {
+    fn jobs(&self) -> MutexGuard<'_, HashMap<Jid, watch::Sender<bool>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn lock(jobs: &Mutex<HashMap<Jid, watch::Sender<bool>>>) -> MutexGuard<'_, HashMap<Jid, watch::Sender<bool>>> {
-    jobs.lock().unwrap_or_else(PoisonError::into_inner)
+/// A job that an earlier run of the minion did not finish.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) jid: Jid,
+    pub(crate) load: Value,
+    /// The fingerprint of the master that asked; earlier versions did not record it.
+    pub(crate) master: Option<Arc<str>>,
+    pub(crate) record: ProcRecord,
+}
+
+/// One job that runs; its file, if it has one, is removed on drop.
+#[derive(Debug)]
+pub(crate) struct ProcRecord {
+    jid: Jid,
+    /// The file and its size.
+    file: Option<(PathBuf, usize)>,
+    files: Arc<SpareFiles>,
+    /// None for a job of another process.
+    here: Option<Arc<Here>>,
 }
 
 impl ProcRecord {
-    /// Where the job is told to end; none where it is not this process's.
-    pub(crate) fn end(&self) -> Option<End> {
-        self.here.as_ref().map(|here| here.end.clone())
-    }
-
-    /// Lets the file be, for the next start.
+    /// Leaves the file for the next start.
     pub(crate) fn leave(mut self) {
-        self.path = PathBuf::new();
+        self.file = None;
     }
 }
 
 impl Drop for ProcRecord {
     fn drop(&mut self) {
-        if !self.path.as_os_str().is_empty() {
-            let _ = self.files.remove(&self.path, self.size);
+        if let Some(here) = &self.here {
+            here.jobs().remove(&self.jid);
+        }
+        if let Some((path, size)) = &self.file {
+            let _ = self.files.remove(path, *size);
         }
     }
 }
 
 impl ProcDir {
-    /// Opens the folder, making it where there is none.
+    /// Opens the folder and makes it if it is missing.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, read or made private.
     pub fn open(dir: &Path) -> io::Result<Arc<Self>> {
-        crate::process::private_dir(dir)?;
-        let files = Arc::new(Recycled::open(dir)?);
+        crate::spare_files::private_dir(dir)?;
+        let files = Arc::new(SpareFiles::open(dir)?);
         Ok(Arc::new(Self { dir: dir.to_owned(), files, here: Arc::default() }))
     }
 
-    /// Records a job that starts now. A record that cannot be written does not keep the job from running.
-    pub(crate) fn record(&self, jid: &Jid, load: &Value) -> ProcRecord {
+    /// Records a job that starts now, with `load` also in a file. A file that cannot be written does not keep the job from running.
+    pub(crate) fn record(&self, jid: &Jid, load: Option<&Value>, master: Option<&str>) -> (ProcRecord, End) {
+        let (sender, ordered) = watch::channel(false);
+        self.here.jobs().insert(jid.clone(), sender);
+        let file = load.map(|load| self.write(jid, load, master));
+        let (files, here) = (Arc::clone(&self.files), Some(Arc::clone(&self.here)));
+        (ProcRecord { jid: jid.clone(), file, files, here }, End(ordered))
+    }
+
+    fn write(&self, jid: &Jid, load: &Value, master: Option<&str>) -> (PathBuf, usize) {
         let path = self.dir.join(jid.as_str());
-        let mut with_pid = load.clone();
-        with_pid.insert("pid", std::process::id());
-        let mut bytes = msgpack::encode_network(&with_pid);
+        let mut content = load.clone();
+        content.insert(PID, std::process::id());
+        if let Some(master) = master {
+            content.insert(MASTER, master);
+        }
+        let mut bytes = msgpack::encode_network(&content);
         if bytes.len() as u64 > MAX_RECORD_BYTES {
             let none = Value::Array(Vec::new());
-            let arg = match with_pid.get_list("fun") {
+            let arg = match content.get_list("fun") {
                 Some(functions) => vec![none; functions.len()],
                 None => Vec::new(),
             };
-            with_pid.insert("arg", Value::Array(arg));
-            bytes = msgpack::encode_network(&with_pid);
+            content.insert("arg", Value::Array(arg));
+            bytes = msgpack::encode_network(&content);
         }
         if let Err(e) = self.files.create(&path, &bytes) {
             warn!(%jid, "cannot record the job in {}: {e}", path.display());
         }
-        let (sender, told) = watch::channel(false);
-        lock(&self.here).insert(jid.clone(), sender);
-        let here = Here { jobs: Arc::clone(&self.here), jid: jid.clone(), end: End(told) };
-        ProcRecord { path, size: bytes.len(), files: Arc::clone(&self.files), here: Some(here) }
+        (path, bytes.len())
     }
 
-    /// Tells a job of this process to end, whether it runs or waits; says whether there is one.
+    /// Orders a job of this process to end, whether it runs or waits. Returns false if there is no such job.
     pub(crate) fn end(&self, jid: &Jid) -> bool {
-        lock(&self.here).get(jid).map(|job| job.send_replace(true)).is_some()
+        self.here.jobs().get(jid).map(|job| job.send_replace(true)).is_some()
+    }
+
+    /// Orders all jobs of this process to end and returns their jids.
+    pub(crate) fn end_all(&self) -> Vec<Jid> {
+        let jobs = self.here.jobs();
+        jobs.iter().map(|(jid, job)| (jid.clone(), job.send_replace(true)).0).collect()
     }
 
     /// The jobs that run, each its load with `pid`; `except` is left out.
     pub fn running(&self, except: &str) -> Vec<Value> {
-        self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.live(&jid)).collect()
+        self.jids().into_iter().filter(|jid| jid.as_str() != except).filter_map(|jid| self.read_running(&jid)).collect()
     }
 
     /// One job that runs.
     pub fn find(&self, jid: &Jid) -> Option<Value> {
-        self.live(jid)
+        self.read_running(jid)
     }
 
-    /// Takes the records that an earlier run of the minion left, with their loads; each is gone with what is returned of it.
-    /// Those of `salt-call` processes that
-    /// are gone are removed; those of processes that are alive stay.
-    pub(crate) fn take_left(&self) -> Vec<(Jid, Value, ProcRecord)> {
+    /// Takes the records that an earlier run of the minion left, with their loads; dropping a record removes its file. Records of
+    /// `salt-call` processes that have ended are removed, records of living processes stay.
+    pub(crate) fn take_left(&self) -> Vec<Left> {
         let mut left = Vec::new();
         for jid in self.jids() {
             let path = self.dir.join(jid.as_str());
             let load = self.read(&jid);
-            let pid = load.as_ref().and_then(|l| l.get_u64("pid"));
-            // The own pid can be found here in a container, where it is the same at every start.
+            let pid = load.as_ref().and_then(|l| l.get_u64(PID));
+            // In a container, this process may have the same pid as the earlier run.
             if pid.is_some_and(|pid| pid != u64::from(std::process::id()) && is_salt(pid)) {
                 continue;
             }
-            let record = ProcRecord { path, size: 0, files: Arc::clone(&self.files), here: None };
-            // A power failure may have left the content of another job under this name.
-            if let Some(load) = load.filter(|load| load.get_text("jid").is_none_or(|own| own == jid.as_str()))
+            let record =
+                ProcRecord { jid: jid.clone(), file: Some((path, 0)), files: Arc::clone(&self.files), here: None };
+            // After a power failure, the file may have the content of another job.
+            if let Some(mut load) = load.filter(|load| load.get_text("jid").is_none_or(|own| own == jid.as_str()))
                 && load.get_text("tgt") != Some(SALT_CALL)
             {
-                left.push((jid, load, record));
+                let _ = load.remove(PID);
+                let master = load.remove(MASTER).and_then(|master| Some(master.text()?.into()));
+                left.push(Left { jid, load, master, record });
             }
         }
         left
@@ -170,9 +193,10 @@ impl ProcDir {
         jids
     }
 
-    fn live(&self, jid: &Jid) -> Option<Value> {
-        let load = self.read(jid)?;
-        let pid = load.get_u64("pid")?;
+    fn read_running(&self, jid: &Jid) -> Option<Value> {
+        let mut load = self.read(jid)?;
+        let _ = load.remove(MASTER);
+        let pid = load.get_u64(PID)?;
         (pid == u64::from(std::process::id()) || is_salt(pid)).then_some(load)
     }
 
@@ -182,7 +206,7 @@ impl ProcDir {
     }
 }
 
-/// What `salt-call` writes for `tgt`, as Salt's does.
+/// The `tgt` of calls on this host, as in Salt.
 pub(crate) const SALT_CALL: &str = "salt-call";
 
 /// Whether a process is alive and one of Salt's, so that a reused pid is not taken for a job.
@@ -208,8 +232,8 @@ mod tests {
         let procs = ProcDir::open(&dir).unwrap();
         let (one, two) = (Jid::now(), Jid::now());
         let load = map([("fun", "test.ping")]);
-        let record = procs.record(&one, &load);
-        let _other = procs.record(&two, &load);
+        let (record, _) = procs.record(&one, Some(&load), None);
+        let _other = procs.record(&two, Some(&load), None);
         assert_eq!(procs.running(two.as_str()).len(), 1);
         let found = procs.find(&one).unwrap();
         assert_eq!(found.get_text("fun"), Some("test.ping"));
@@ -223,14 +247,17 @@ mod tests {
         let (_folder, dir) = folder();
         let procs = ProcDir::open(&dir).unwrap();
         let (jid, other) = (Jid::now(), Jid::now());
-        let (record, others) = (procs.record(&jid, &map([("fun", "a.b")])), procs.record(&other, &Value::Nil));
-        let mut end = record.end().unwrap();
-        assert!(end.told().now_or_never().is_none());
+        let (record, end) = procs.record(&jid, Some(&map([("fun", "a.b")])), None);
+        let (_unrecorded, others) = procs.record(&other, None, None);
+        assert!(end.clone().ordered().now_or_never().is_none());
         assert!(procs.end(&jid));
-        assert!(end.told().now_or_never().is_some());
-        assert!(others.end().unwrap().told().now_or_never().is_none());
+        assert!(end.ordered().now_or_never().is_some());
+        assert!(others.clone().ordered().now_or_never().is_none());
+        assert_eq!(procs.running("").len(), 1);
         drop(record);
         assert!(!procs.end(&jid));
+        assert_eq!(procs.end_all(), [other]);
+        assert!(others.ordered().now_or_never().is_some());
     }
 
     /// Else nobody would answer for it when the minion dies.
@@ -249,11 +276,14 @@ mod tests {
         ] {
             let jid = Jid::now();
             let load = map([("fun", fun), ("arg", arg), ("jid", Value::from(&jid)), ("tgt", Value::from("*"))]);
-            let record = procs.record(&jid, &load);
+            let (record, _) = procs.record(&jid, Some(&load), Some("aa:bb"));
             assert_eq!(procs.find(&jid).unwrap().get("arg"), Some(&kept));
             record.leave();
+            assert!(procs.find(&jid).unwrap().get(MASTER).is_none());
             let left = procs.take_left();
-            assert!(brine_protocol::job::JobLoad::parse(&left[0].1).is_ok(), "{}", left[0].1);
+            assert_eq!(left[0].master.as_deref(), Some("aa:bb"));
+            assert!(left[0].load.get(MASTER).is_none() && left[0].load.get(PID).is_none());
+            assert!(brine_protocol::job::JobLoad::parse(&left[0].load).is_ok(), "{}", left[0].load);
         }
     }
 
@@ -271,10 +301,10 @@ mod tests {
         assert!(procs.running("").is_empty());
         let left = procs.take_left();
         assert_eq!(left.len(), 1);
-        assert_eq!(left[0].0, jid);
+        assert_eq!((&left[0].jid, &left[0].master), (&jid, &None));
         // Until its return is kept it can be taken again, by the next run too.
-        for (_, _, record) in left {
-            record.leave();
+        for left in left {
+            left.record.leave();
         }
         assert_eq!(procs.take_left().len(), 1);
         assert!(procs.take_left().is_empty());

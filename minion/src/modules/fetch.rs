@@ -1,4 +1,4 @@
-//! One module from the master: asked for by its hash, fetched where it differs, resumed where it was interrupted, verified whole.
+//! Fetches one module: compares its hash, resumes an interrupted fetch, verifies the whole.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use super::{FOLDER, Modules, SUFFIX};
 use crate::fileclient::{FileClient, FileError, FileHash, Sink};
 use crate::runtime::Runtime;
 
-/// Beside a module, where somebody signed it with minisign.
+/// The signature beside a module, made with minisign.
 const SIGNATURE_SUFFIX: &str = ".wasm.minisig";
-/// Interruptions without a byte between them; each lasts as long as a request waits for a master that is away.
+/// Interruptions in a row without a new byte. Each lasts as long as a request waits for a master that is away.
 const TRIES: u32 = 3;
-/// Interruptions in all: what came is kept, and the next fetch goes on there.
+/// Interruptions of one fetch. The next fetch continues from the part that is kept.
 const MAX_INTERRUPTIONS: u32 = 20;
-/// After an interruption: a master that refuses at once is not asked without end.
+/// Pause after an interruption, because a master may refuse at once.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Modules {
-    /// Fetches one module and its signature if they differ from what there is; none where the master does not have it.
+    /// Fetches one module and its signature if they differ from the installed ones. Returns none if the master does not have it.
     pub(super) async fn fetch(
         &self,
         runtime: &dyn Runtime,
@@ -32,7 +32,7 @@ impl Modules {
         self.fetch_alone(runtime, name, saltenv).await
     }
 
-    /// The same for who keeps other fetches of this module out.
+    /// As `fetch`, for a caller that already prevents other fetches of this module.
     pub(super) async fn fetch_alone(
         &self,
         runtime: &dyn Runtime,
@@ -40,18 +40,20 @@ impl Modules {
         saltenv: &Saltenv,
     ) -> Result<Option<Installed>, String> {
         let Some(client) = &self.client else { return Ok(None) };
-        let (path, beside) = (file(name, SUFFIX)?, file(name, SIGNATURE_SUFFIX)?);
-        // All begin as small ones: what is large shows when the master was asked.
+        let (path, beside) = (module_path(name, SUFFIX)?, module_path(name, SIGNATURE_SUFFIX)?);
+        // Every fetch begins in the lane of small modules. Only the master's answer shows that a module is large.
         let (turn, _) = self.lanes.enter(0).await;
-        let Some(stated) = client.stated(&path, saltenv).await.map_err(|e| e.to_string())? else { return Ok(None) };
+        let Some(stated) = client.request_hash_and_size(&path, saltenv).await.map_err(|e| e.to_string())? else {
+            return Ok(None);
+        };
         let size = stated.size;
         let hash = FileHash::try_from(stated).map_err(|e| e.to_string())?;
-        let signed = client.hash(&beside, saltenv).await.map_err(|e| e.to_string())?;
-        if is_there(runtime, name, &hash, signed.as_ref()) {
+        let signed = client.request_hash(&beside, saltenv).await.map_err(|e| e.to_string())?;
+        if is_installed(runtime, name, &hash, signed.as_ref()) {
             return Ok(Some(Installed::Unchanged));
         }
         if is_held(runtime, name, &hash, signed.as_ref()) {
-            // It is here already, and waits; what the owner granted meanwhile may let it in.
+            // The module is already here and held. A grant that the owner added meanwhile may admit it.
             return runtime.install_held(name.as_str()).await.map(Some);
         }
         let small = size.is_some_and(|size| size <= SMALL_MODULE);
@@ -63,13 +65,13 @@ impl Modules {
         };
         let here = runtime.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
         let part = match here {
-            true => self.partials.of_installed(name, &hash).await,
+            true => self.partials.open_installed(name, &hash).await,
             false => self.partials.open(name, &hash, size).await,
         };
         let mut part = part.at_most(small.then_some(SMALL_MODULE));
-        match whole(client, (&path, saltenv), name, &hash, &mut part).await {
+        match fetch_whole(client, (&path, saltenv), name, &hash, &mut part).await {
             Ok(()) => {}
-            // What came is kept: the next fetch goes on there.
+            // The part that came is kept for the next fetch.
             Err(e @ (FileError::Channel(_) | FileError::TooSlow { .. })) => return Err(e.to_string()),
             Err(e) => {
                 part.discard();
@@ -87,7 +89,7 @@ impl Modules {
                 }
             }
         };
-        // A large one keeps its turn, for it keeps its memory; small ones need not wait for each other's compilers.
+        // A large module keeps its turn, because it keeps its memory. Small ones need not wait for each other's compilers.
         let turn = (!small).then_some(turn);
         let installed = runtime.install(name.as_str(), part.content(), signature.as_deref(), saltenv.as_str()).await;
         drop(turn);
@@ -99,8 +101,8 @@ impl Modules {
     }
 }
 
-/// Fetches to the end, also across interruptions.
-async fn whole(
+/// Fetches a module to its end, across interruptions.
+async fn fetch_whole(
     client: &FileClient,
     (path, saltenv): (&SafePath, &Saltenv),
     name: &ModuleName,
@@ -125,8 +127,8 @@ async fn whole(
     }
 }
 
-/// Whether the module that is there is this one, with this signature.
-fn is_there(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
+/// Whether the installed module has this hash and this signature.
+fn is_installed(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
     let same = runtime.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
     same && match (signed, runtime.signature(name.as_str())) {
         (None, None) => true,
@@ -135,7 +137,7 @@ fn is_there(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: O
     }
 }
 
-/// Whether this one, with this signature, waits for the owner's word.
+/// Whether the held module has this hash and this signature.
 fn is_held(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
     let Some(held) = runtime.held(name.as_str()) else { return false };
     hash.is_sha256(held.sha256().bytes())
@@ -146,12 +148,12 @@ fn is_held(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Op
         }
 }
 
-/// A module's file, or one beside it.
-fn file(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
+/// The path of a module or its signature on the file server.
+fn module_path(name: &ModuleName, suffix: &str) -> Result<SafePath, String> {
     format!("{FOLDER}/{name}{suffix}").parse().map_err(|e| format!("{e}"))
 }
 
-/// A signature on its way: a few hundred bytes, and never many more.
+/// Receives a signature, which has a few hundred bytes.
 struct Signature(Vec<u8>);
 
 impl Sink for Signature {

@@ -1,15 +1,15 @@
 //! Modules from the master's file server: `salt://_modules/NAME.wasm`, fetched by hash, verified and switched in whole.
 //!
-//! At start, when `saltutil.sync_modules` asks for it, and when a job names a module that is not there. What fails is
-//! said, and the last good module stays.
+//! Modules are fetched at start, when `saltutil.sync_modules` asks for it, and when a job names a module that is not here. A module that
+//! fails is reported, and the last good version stays.
 //!
-//! - `fetch.rs`   one module from the master; `partial.rs` what came of it before an interruption
-//! - `sync.rs`    what a sync takes, removes and says; `told.rs` how the master hears that something was held
+//! - `fetch.rs`: one module from the master; `partial.rs`: the part of a module that an interrupted fetch left
+//! - `sync.rs`: fetches and removes all modules of an environment; `held_event.rs`: the event that tells the master of a held module
 
 mod fetch;
+mod held_event;
 mod partial;
 mod sync;
-mod told;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,22 +27,21 @@ use crate::events::Events;
 use crate::fileclient::FileClient;
 use crate::runtime::Runtime;
 use partial::Partials;
-use told::held_now;
 
 /// The folder on the file server.
 const FOLDER: &str = "_modules";
 const SUFFIX: &str = ".wasm";
-/// A module that the master does not have is not asked for again for so long: a loop of jobs must not become a loop of
+/// A module that the master does not have is not asked for again within this time, so that a loop of jobs does not become a loop of
 /// requests.
 const ABSENT_FOR: Duration = Duration::from_secs(30);
 const MAX_ABSENT: usize = 1024;
-/// A job that names an unknown module waits for it at most so long.
+/// The longest time that a job waits for an unknown module.
 const ENSURE_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Fetches of small modules at once, beside the one of a large module: as many requests to the master.
+/// Small modules that are fetched at once, beside one large module. This also bounds the requests to the master.
 const SMALL_FETCHES: usize = 3;
-/// Fetches that are under way or wait for their turn. They go on without the job that asked, so that jobs alone do
-/// not bound them where the master is slow.
+/// Upper bound on the fetches that are under way or wait. A fetch goes on without the job that asked for it, so the bound on jobs is not
+/// enough while the master is slow.
 const MAX_FETCHES: usize = 32;
 const TOO_MANY: &str = "many fetches of modules wait for the master already; try again later";
 
@@ -50,25 +49,25 @@ const TOO_MANY: &str = "many fetches of modules wait for the master already; try
 pub struct Modules {
     client: Option<FileClient>,
     runtime: OnceLock<Weak<dyn Runtime>>,
-    /// None where there is no master to tell.
+    /// Not set without a master.
     events: OnceLock<Arc<Events>>,
     saltenv: Saltenv,
     autoload: bool,
     clean: bool,
-    /// One fetch of a module at a time: who comes while one is under way waits for it and looks again.
+    /// One fetch of a module at a time. A second one waits for the first and then looks again.
     fetching: OneEach,
-    /// Fetches of different modules at a time.
+    /// Lets modules of different names be fetched at once.
     lanes: Lanes,
     /// One sync at a time.
     syncing: tokio::sync::Mutex<()>,
     partials: Partials,
     places: Arc<Semaphore>,
-    /// When the master was asked, and why there is nothing, by module.
+    /// The time of the last question to the master and why it gave no module, by the module's name.
     absent: Mutex<HashMap<String, (Instant, Option<String>)>>,
 }
 
 impl Modules {
-    /// With a file server, or without one (`salt-call --local`). `dir` is the folder of fetched modules.
+    /// With a file server, or without one for `salt-call --local`. `dir` is the folder of fetched modules.
     pub fn new(client: Option<FileClient>, opts: &ModuleOpts, dir: &Path) -> Arc<Self> {
         let max = client.as_ref().map_or(0, FileClient::max_file);
         Arc::new(Self {
@@ -87,13 +86,13 @@ impl Modules {
         })
     }
 
-    /// Where modules go. Called once, when the sandbox is there.
+    /// Sets the sandbox that installs the modules. Called once.
     pub fn attach(&self, runtime: &Arc<dyn Runtime>) {
         let _ = self.runtime.set(Arc::downgrade(runtime));
     }
 
-    /// Where is told what was held. Called once, where there is a master.
-    pub fn tell_by(&self, events: Arc<Events>) {
+    /// Sets the events that tell the master of held modules. Called once, if there is a master.
+    pub fn attach_events(&self, events: Arc<Events>) {
         let _ = self.events.set(events);
     }
 
@@ -101,22 +100,25 @@ impl Modules {
         self.runtime.get().and_then(Weak::upgrade).ok_or_else(|| "the sandbox is not running".to_owned())
     }
 
-    /// Makes sure that a module is there if the master has it. The error says why it is not, in a sentence that can
-    /// follow "... is not available."; a module that the master does not have is no error here.
+    /// Fetches a module that is not here, if the master has it.
+    ///
+    /// # Errors
+    /// A sentence that can follow "... is not available." and says why the module could not be fetched. That the master does not have it
+    /// is no error.
     pub async fn ensure(self: &Arc<Self>, module: &str) -> Result<(), String> {
         let runtime = self.runtime()?;
         if runtime.describe(module).is_some() || !self.autoload || self.client.is_none() {
             return Ok(());
         }
         let Ok(name) = module.parse::<ModuleName>() else { return Ok(()) };
-        if let Some(why) = self.remembered(module) {
+        if let Some(why) = self.recall_failure(module) {
             return why.map_or(Ok(()), Err);
         }
-        // The job waits for a place; it is its own bound.
+        // The job itself waits for a place, so the bound on jobs bounds this queue.
         let place = tokio::time::timeout(ENSURE_TIMEOUT, Arc::clone(&self.places).acquire_owned()).await;
         let Ok(Ok(place)) = place else { return Err(format!("It was not looked for at the master: {TOO_MANY}.")) };
         let this = Arc::clone(self);
-        // In a task of its own: a job that is ended does not leave a fetch half done.
+        // The task goes on when its job is ended, so that no fetch stops halfway.
         let fetch = tokio::spawn(async move {
             let _place = place;
             this.fetch_missing(&name).await
@@ -134,13 +136,13 @@ impl Modules {
         if runtime.describe(name.as_str()).is_some() {
             return Ok(());
         }
-        if let Some(why) = self.remembered(name.as_str()) {
+        if let Some(why) = self.recall_failure(name.as_str()) {
             return why.map_or(Ok(()), Err);
         }
-        let held_before = held_now(&*runtime, name);
+        let held_before = Self::held_version(&*runtime, name);
         let asked = Instant::now();
         let fetched = self.fetch_alone(&*runtime, name, &self.saltenv).await;
-        self.tell_if_held(&*runtime, name, held_before).await;
+        self.notify_if_held(&*runtime, name, held_before).await;
         let result = match fetched {
             Ok(Some(_)) => return Ok(()),
             Ok(None) => {
@@ -162,8 +164,8 @@ impl Modules {
         result
     }
 
-    /// What is remembered of a module that could not be had: the reason, or none where the master just does not have it.
-    fn remembered(&self, module: &str) -> Option<Option<String>> {
+    /// The last failure to fetch a module: the outer none if there is none, the inner none if the master does not have the module.
+    fn recall_failure(&self, module: &str) -> Option<Option<String>> {
         self.absent().get(module).filter(|(at, _)| at.elapsed() < ABSENT_FOR).map(|(_, why)| why.clone())
     }
 

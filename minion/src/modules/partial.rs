@@ -1,6 +1,5 @@
-//! What came of a module before its fetch was interrupted: kept in memory while the fetch goes on, and on the disk for one that goes on
-//! after this process. It is bound to the hash that the master named, and proves nothing by itself: the whole is hashed when it is
-//! there.
+//! The part of a module that an interrupted fetch left: in memory while the fetch goes on, and on the disk for a fetch after the end of
+//! this process. The part belongs to the hash that the master named. It proves nothing by itself: the whole module is hashed at the end.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,19 +13,19 @@ use tracing::{debug, info};
 
 use crate::fileclient::{FileHash, Sink};
 
-/// What is shorter is fetched again: two chunks of the file server.
+/// A shorter part is not kept: two chunks of the file server.
 const KEPT_FROM: usize = 512 << 10;
-/// Files kept, each no larger than a module may be.
+/// Upper bound on the files that are kept. Each is at most as large as a module may be.
 const MAX_FILES: usize = 4;
-/// The master may not have such a module any more.
+/// Files are kept for this time. After that, the master may not have the module any more.
 const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Between two lines in the log on a fetch that takes long.
+/// Time between two lines in the log about a fetch that takes long.
 const PROGRESS: Duration = Duration::from_secs(5);
 
 /// The folder of interrupted fetches, `partial` in the folder of fetched modules.
 pub(super) struct Partials {
     dir: PathBuf,
-    /// Bytes that a module may have.
+    /// Upper bound on the bytes of a module.
     max: u64,
 }
 
@@ -35,17 +34,17 @@ impl Partials {
         Self { dir: modules.join("partial"), max }
     }
 
-    /// All of it, where it is installed already and only something beside it is new.
-    pub(super) async fn of_installed(&self, name: &ModuleName, said: &FileHash) -> Part {
+    /// The whole content of an installed module, for a fetch that needs only a new signature.
+    pub(super) async fn open_installed(&self, name: &ModuleName, said: &FileHash) -> Part {
         let file = self.dir.with_file_name(format!("{name}.wasm"));
         let max = self.max;
         let read = tokio::task::spawn_blocking(move || brine_files::read_own(&file, max));
         let content = read.await.unwrap_or_else(|error| Err(io::Error::other(error))).unwrap_or_default();
-        // If it is not, the fetch notices as with all that was kept.
+        // If the file has another content by now, the fetch notices that by the hash.
         self.part(name, said, None, (None, content))
     }
 
-    /// What there is of a file; nothing of one that was never begun, or that another process fetches right now.
+    /// The part of a module that is kept. It is empty if no fetch began, or if another process fetches the module right now.
     pub(super) async fn open(&self, name: &ModuleName, said: &FileHash, size: Option<u64>) -> Part {
         let (dir, path, max) = (self.dir.clone(), self.path(said), self.max);
         let read = tokio::task::spawn_blocking(move || {
@@ -89,7 +88,7 @@ impl Partials {
     }
 }
 
-/// Removes what is old and what is too much, but not this.
+/// Removes old files and files beyond [`MAX_FILES`], except `but`.
 fn sweep(dir: &Path, but: &Path) {
     let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
     for entry in fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| entry.path() != but) {
@@ -119,7 +118,7 @@ fn locked(file: File) -> io::Result<File> {
 
 fn read(path: &Path, max: u64) -> io::Result<(File, Vec<u8>)> {
     if !fs::symlink_metadata(path)?.is_file() {
-        fs::remove_file(path)?; // somebody else's, in the way of what is to be kept here
+        fs::remove_file(path)?; // not a regular file, so this program did not make it
     }
     let file = locked(options().open(path)?)?;
     let mut content = Vec::new();
@@ -131,57 +130,57 @@ fn read(path: &Path, max: u64) -> io::Result<(File, Vec<u8>)> {
     Ok((file, content))
 }
 
-/// One file on its way.
+/// A module that is being fetched.
 pub(super) struct Part {
     name: ModuleName,
     said: FileHash,
     path: PathBuf,
     content: Vec<u8>,
-    /// None as long as it is short, or where it cannot be kept: then the end of this process loses it, and no more.
+    /// None while the part is short, and if it cannot be kept; then it is lost at the end of this process.
     file: Option<File>,
-    /// It cannot be kept: another process has the file, or the disk is full.
+    /// The part cannot be kept: another process has the file, or the disk is full.
     lost: bool,
-    /// When this fetch began, and with how many bytes.
+    /// The time when this fetch began, and the bytes that it began with.
     began: (Instant, usize),
-    /// When the log was last told.
+    /// The time of the last line in the log.
     shown: Instant,
-    /// Bytes of the whole, where the master said it.
+    /// The bytes of the whole module, if the master said so.
     size: Option<u64>,
-    /// More is not taken.
+    /// Upper bound on the bytes that are accepted.
     max: Option<u64>,
 }
 
 impl Part {
-    /// Takes no more than this.
+    /// Accepts at most this many bytes.
     pub(super) fn at_most(mut self, max: Option<u64>) -> Self {
         self.max = max;
         self
     }
 
-    /// Bytes that are there.
+    /// The bytes of the part.
     pub(super) fn len(&self) -> usize {
         self.content.len()
     }
 
-    /// The whole, which was verified.
+    /// The content; complete once it was verified.
     pub(super) fn content(&self) -> &[u8] {
         &self.content
     }
 
-    /// It is not needed any more.
+    /// Deletes the part.
     pub(super) fn discard(mut self) {
         self.forget();
     }
 
     fn forget(&mut self) {
-        // Removed while the lock on it is held: another process's it cannot be.
+        // The file is removed while its lock is held, so it cannot be another process's.
         if let Some(_file) = self.file.take() {
             let _ = fs::remove_file(&self.path);
         }
         self.lost = false;
     }
 
-    /// Keeps what came on the disk too.
+    /// Writes the part to the disk too.
     fn keep(&mut self, new: usize) -> io::Result<()> {
         if let Some(file) = &mut self.file {
             return file.write_all(&self.content[self.content.len() - new..]);
@@ -227,7 +226,7 @@ fn progress(bytes: usize, came: usize, within: Duration, size: Option<u64>) -> S
 impl Sink for Part {
     fn resume(&mut self, said: &FileHash, kept: &mut dyn FnMut(&[u8])) -> io::Result<u64> {
         if self.said != *said {
-            // It was changed on the master meanwhile.
+            // The module changed on the master meanwhile.
             self.forget();
             self.content.clear();
             self.path.set_file_name(said.to_string());
@@ -262,10 +261,10 @@ impl Sink for Part {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fileclient::Stated;
+    use crate::fileclient::StatedHash;
 
     fn said(byte: &str) -> FileHash {
-        let stated = Stated { kind: "sha256".into(), hex: byte.repeat(32), size: None };
+        let stated = StatedHash { kind: "sha256".into(), hex: byte.repeat(32), size: None };
         stated.try_into().unwrap()
     }
 
@@ -285,12 +284,12 @@ mod tests {
         let open = |said| partials.open(&name, said, Some(4 << 20));
         let mut part = open(&one).await;
         assert!(kept(&mut part, &one).is_empty());
-        // Short ones are not worth a file.
+        // A short part is not written to a file.
         part.write(&[1; KEPT_FROM - 1]).unwrap();
         assert!(!partials.dir.exists());
         part.write(&[2; 2]).unwrap();
         part.write(&[3; 5]).unwrap();
-        // Another process has none of it meanwhile, and does not disturb it.
+        // Another process gets none of the part meanwhile and does not disturb it.
         let mut other = open(&one).await;
         assert!(kept(&mut other, &one).is_empty());
         other.write(&[9; KEPT_FROM]).unwrap();
@@ -305,7 +304,7 @@ mod tests {
         drop(again);
         let mut again = open(&one).await;
         assert_eq!(again.len(), whole.len() + 1);
-        // Where the hash became another one, nothing of the old file counts.
+        // For another hash, the old part does not count.
         assert!(kept(&mut again, &two).is_empty());
         assert!(fs::read_dir(&partials.dir).unwrap().next().is_none());
         again.write(&[5; KEPT_FROM]).unwrap();
@@ -329,7 +328,7 @@ mod tests {
         assert!(fs::read_dir(&partials.dir).unwrap().count() <= MAX_FILES);
         let last = partials.path(all.last().unwrap());
         assert!(last.exists());
-        // It alone, so that it is not one too many.
+        // The file alone, so that the bound on files is kept.
         fs::read_dir(&partials.dir).unwrap().flatten().filter(|entry| entry.path() != last).for_each(|entry| {
             fs::remove_file(entry.path()).unwrap();
         });
@@ -339,7 +338,7 @@ mod tests {
         File::options().append(true).open(&last).unwrap().set_modified(old).unwrap();
         drop(partials.open(&name, &all[0], None).await);
         assert!(!last.exists());
-        // One that is larger than a module may be now, or no file at all, is none.
+        // A part that is larger than a module may be now, or that is no regular file, does not count.
         fs::write(partials.path(&all[0]), vec![0; (1 << 20) + 1]).unwrap();
         assert_eq!(partials.open(&name, &all[0], None).await.len(), 0);
         fs::remove_file(partials.path(&all[0])).unwrap();

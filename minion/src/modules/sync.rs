@@ -1,4 +1,4 @@
-//! A sync: what the master has in its environments against what there is here.
+//! A sync: fetches the modules that the master has in its environments and removes those that it no longer has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,18 +9,21 @@ use brine_protocol::ids::{SafePath, Saltenv};
 use brine_sandbox::{Installed, ModuleName};
 use tracing::{info, warn};
 
-use super::told::held_now;
 use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
+use crate::fileclient::FileClient;
 use crate::runtime::Runtime;
 
-/// More modules than Salt has.
+/// Upper bound on the modules of one environment: more than Salt has.
 const MAX_MODULES: usize = 2048;
-/// A sync that takes longer begins no further fetch, so that another one can: what was fetched is not fetched again.
+/// A sync that has taken this long begins no further fetch, so that another sync can run. It keeps what it fetched.
 const MAX_TIME: Duration = Duration::from_secs(3600);
 
 impl Modules {
-    /// Fetches what changed in these environments (none: the configured one), and removes what came from them and is not
-    /// there any more. Returns the names that changed, as `modules.NAME`; the error names each module that was refused.
+    /// Fetches the modules that changed in these environments, or in the configured one if none is named, and removes the modules that
+    /// are no longer there. Returns the names that changed, as `modules.NAME`.
+    ///
+    /// # Errors
+    /// A sentence that names each module that was refused.
     pub async fn sync(self: &Arc<Self>, saltenvs: Vec<Saltenv>) -> Result<Vec<String>, String> {
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else { return Err(TOO_MANY.to_owned()) };
         let this = Arc::clone(self);
@@ -41,23 +44,10 @@ impl Modules {
         if saltenvs.is_empty() {
             saltenvs.push(self.saltenv.clone());
         }
-        // First all lists, whole: with one that fails nothing is changed. Where two environments have a module, the later
-        // one's counts.
-        let mut wanted: BTreeMap<ModuleName, &Saltenv> = BTreeMap::new();
-        let mut empty: Vec<&Saltenv> = Vec::new();
-        for saltenv in &saltenvs {
-            let files = client.list(saltenv, FOLDER).await.map_err(|e| e.to_string())?;
-            let names: Vec<ModuleName> = files.iter().filter_map(module_name).collect();
-            if names.len() > MAX_MODULES {
-                return Err(format!("{saltenv} has {} modules, more than the {MAX_MODULES} there may be", names.len()));
-            }
-            if names.is_empty() {
-                empty.push(saltenv);
-            }
-            wanted.extend(names.into_iter().map(|name| (name, saltenv)));
-        }
+        // All lists come first: if one fails, nothing is changed.
+        let Listed { wanted, empty } = list_modules(client, &saltenvs).await?;
         let (mut changed, mut refused) = (Vec::new(), Vec::new());
-        // What is held was had and waits for the owner; what was not to be had makes no successful sync.
+        // A held module was fetched and waits for the owner. A module that could not be fetched makes the sync fail.
         let mut failed = false;
         for (name, saltenv) in &wanted {
             if began.elapsed() > MAX_TIME {
@@ -67,9 +57,9 @@ impl Modules {
                 ));
                 break;
             }
-            let held_before = held_now(&*runtime, name);
+            let held_before = Self::held_version(&*runtime, name);
             let fetched = self.fetch(&*runtime, name, saltenv).await;
-            self.tell_if_held(&*runtime, name, held_before).await;
+            self.notify_if_held(&*runtime, name, held_before).await;
             match fetched {
                 Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
                 Ok(Some(Installed::Unchanged) | None) => {}
@@ -80,11 +70,11 @@ impl Modules {
                 }
             }
         }
-        for (name, origin) in self.gone(&*runtime, &saltenvs, &wanted) {
+        for (name, origin) in self.find_removed(&*runtime, &saltenvs, &wanted) {
             if let Some(saltenv) = empty.iter().find(|saltenv| saltenv.as_str() == origin)
                 && !client.has_anything(saltenv).await.map_err(|e| e.to_string())?
             {
-                // Rather a module too many than none because a disk of the master was not mounted.
+                // A module too many is better than none because a disk of the master was not mounted.
                 warn!("the master has nothing at all in {saltenv}; the module {name} that came from there stays");
                 continue;
             }
@@ -100,7 +90,7 @@ impl Modules {
                 }
             }
         }
-        // What the master was asked for later than that is as new as this sync.
+        // Failures that are older than this sync are out of date.
         self.absent().retain(|_, (asked, _)| *asked > began);
         if !failed {
             let environments: Vec<&str> = saltenvs.iter().map(Saltenv::as_str).collect();
@@ -121,8 +111,8 @@ impl Modules {
         Err(format!("modules that were not taken, the last good ones stay: {}{taken}", refused.join("; ")))
     }
 
-    /// The modules that came from these environments and are in none of them now, with the environment.
-    fn gone(
+    /// The modules that came from these environments and are in none of them now, each with its environment.
+    fn find_removed(
         &self,
         runtime: &dyn Runtime,
         saltenvs: &[Saltenv],
@@ -138,7 +128,31 @@ impl Modules {
     }
 }
 
-/// `_modules/hello.wasm` → `hello`; files in folders below and others are not modules.
+/// The modules that the master has in some environments.
+struct Listed<'a> {
+    /// Each module with its environment. If two environments have a module, the later one counts.
+    wanted: BTreeMap<ModuleName, &'a Saltenv>,
+    /// The environments without a module.
+    empty: Vec<&'a Saltenv>,
+}
+
+async fn list_modules<'a>(client: &FileClient, saltenvs: &'a [Saltenv]) -> Result<Listed<'a>, String> {
+    let mut listed = Listed { wanted: BTreeMap::new(), empty: Vec::new() };
+    for saltenv in saltenvs {
+        let files = client.list(saltenv, FOLDER).await.map_err(|e| e.to_string())?;
+        let names: Vec<ModuleName> = files.iter().filter_map(module_name).collect();
+        if names.len() > MAX_MODULES {
+            return Err(format!("{saltenv} has {} modules, more than the {MAX_MODULES} there may be", names.len()));
+        }
+        if names.is_empty() {
+            listed.empty.push(saltenv);
+        }
+        listed.wanted.extend(names.into_iter().map(|name| (name, saltenv)));
+    }
+    Ok(listed)
+}
+
+/// `_modules/hello.wasm` → `hello`. Other files and files in folders below are not modules.
 fn module_name(path: &SafePath) -> Option<ModuleName> {
     let stem = path.as_str().strip_prefix(FOLDER)?.strip_prefix('/')?.strip_suffix(SUFFIX)?;
     stem.parse().ok()

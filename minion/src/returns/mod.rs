@@ -1,11 +1,11 @@
 //! Returns: from a finished job to the master's acknowledgement.
 //!
-//! A return is in the spool ([`spool`]) before it is sent ([`sender`]) and stays there until the master answered it.
-//! What has no place in the spool waits in memory ([`unkept`]).
+//! A return is in the spool (`spool`) before it is sent (`sender`), and stays there until the master has acknowledged it. A return that
+//! has no room in the spool waits in memory (`unspooled`).
 
 mod sender;
 mod spool;
-mod unkept;
+mod unspooled;
 
-pub use sender::{Kept, Returns};
-pub use spool::{Entry, Spool, SpoolError, SpoolLimits, Unsynced};
+pub use sender::{Kept, ReturnSender};
+pub use spool::{Spool, SpoolError, SpooledReturn, Unsynced};

@@ -1,7 +1,8 @@
-//! Sends what the spool holds, a few at a time, until the master acknowledges it.
+//! Sends the spooled returns, a few at a time, until the master acknowledges them.
 //!
-//! A return of a job that just ended goes out at once; one that could not be delivered waits its turn with backoff and
-//! jitter, and all that wait are tried again as soon as the master is heard from.
+//! A return of a job that just ended goes out at once. One that could not be delivered waits with backoff and jitter, and is tried again
+//! as soon as the minion hears from the master. A return for another master than the minion has is set aside: it stays in the spool, and
+//! is the first to go when the spool has no room for the next job.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,62 +14,71 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
-use super::spool::{Entry, Spool, SpoolError, Unsynced};
-use super::unkept::Unkept;
-use crate::connection::{Channel, ChannelError};
+use super::spool::{Spool, SpoolError, SpooledReturn, Unsynced};
+use super::unspooled::Unspooled;
+use crate::connection::{ChannelError, Masters};
 use crate::events::Events;
 
-/// Returns under way at once: enough that the master commits many at a time, few enough that one coming back is not stormed.
+/// Returns under way at once: enough that the master commits many at a time, few enough not to storm a master that comes back.
 const SENDERS: usize = 8;
-/// Loads kept in memory while they wait; more than these are read back from disk.
+/// Loads kept in memory while they wait; all others are read back from disk.
 const MAX_LOADS_IN_MEMORY: usize = 64;
-/// A master that is there has a return on its own disk after a few milliseconds; one that is not here by then is synced. Two syncs a
-/// job cost more than the job does.
+/// A master that answers has a return on its own disk after a few milliseconds, so only returns that wait longer are synced here. Two
+/// syncs a job would cost more than the job.
 const SYNC_AFTER: Duration = Duration::from_millis(20);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// A master that answers a return with anything but an acknowledgement is asked again for as long as it keeps jobs by
-/// default (`keep_jobs_seconds`); after that nobody could look the return up.
+/// A return that the master refuses is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, nobody
+/// could look it up.
 const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
 
-/// The returns of this minion.
-pub struct Returns {
+/// Sends the returns of this minion.
+pub struct ReturnSender {
     spool: Arc<Spool>,
-    channel: Arc<Channel>,
-    queue: Mutex<VecDeque<Pending>>,
-    /// Something to do: a return was queued, or the master is there again.
+    masters: Masters,
+    queue: Mutex<Queue>,
+    /// Notified when a return was queued or the master is there again.
     work: Notify,
-    /// All was delivered.
+    /// Notified when all returns are delivered or set aside.
     empty: Notify,
     retry: (Duration, Duration),
-    unkept: Arc<Unkept>,
-    /// Returns that were written and are to be synced.
+    unspooled: Arc<Unspooled>,
+    /// Takes the returns that were written and are to be synced.
     unsynced: mpsc::UnboundedSender<Unsynced>,
 }
 
-/// A return in the spool that is not sent yet.
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Pending>,
+    /// Returns for other masters, oldest first.
+    set_aside: VecDeque<Pending>,
+    /// Whether the log has said that there are such returns.
+    told: bool,
+}
+
+/// A return in the spool that was not sent yet.
 #[derive(Debug)]
 pub struct Kept {
-    entry: Entry,
+    entry: SpooledReturn,
     load: Value,
 }
 
 struct Pending {
-    entry: Entry,
-    /// While few wait; the spool has it in any case.
+    entry: SpooledReturn,
+    /// None while many returns wait; the spool has it in any case.
     load: Option<Value>,
     failures: u32,
     not_before: Instant,
     since: SystemTime,
 }
 
-impl Returns {
-    /// Takes over an opened spool with what an earlier run left in it. `retry` is the first and the usual longest wait
+impl ReturnSender {
+    /// Takes over an opened spool with the returns that an earlier run left. `retry` is the first and the usual longest wait
     /// (`return_retry_timer`, `return_retry_timer_max`).
     pub fn new(
         spool: Spool,
-        left: Vec<Entry>,
-        channel: Arc<Channel>,
+        left: Vec<SpooledReturn>,
+        masters: Masters,
         events: Arc<Events>,
         retry: (Duration, Duration),
     ) -> Arc<Self> {
@@ -76,36 +86,44 @@ impl Returns {
             info!("{} returns of earlier jobs wait to be sent", left.len());
         }
         let now = Instant::now();
-        let queue = left
+        let waiting = left
             .into_iter()
             .map(|entry| Pending { entry, load: None, failures: 0, not_before: now, since: SystemTime::now() })
             .collect();
         let spool = Arc::new(spool);
         let unsynced = start_syncing(Arc::clone(&spool));
-        let unkept = Unkept::new(Arc::clone(&channel), events);
+        let unspooled = Unspooled::new(masters.clone(), events);
         Arc::new(Self {
             spool,
             unsynced,
-            channel,
-            queue: Mutex::new(queue),
+            masters,
+            queue: Mutex::new(Queue { waiting, ..Queue::default() }),
             work: Notify::new(),
             empty: Notify::new(),
             retry,
-            unkept,
+            unspooled,
         })
     }
 
-    /// Whether one more job may start beside `running` ones.
+    /// Whether one more job may start beside `running` ones. Returns for other masters make room for it.
     pub fn has_room(&self, running: usize) -> bool {
-        self.spool.has_room(running)
+        while !self.spool.has_room(running) {
+            let Some(oldest) = self.queue().set_aside.pop_front() else { return false };
+            error!(jid = oldest.entry.jid(), "the spool is full; a return for another master is given up");
+            self.spool.remove(&oldest.entry);
+        }
+        true
     }
 
-    /// Writes a return into the spool. When this returns `Ok`, the end of this process does not lose the return. Where the master
-    /// does not acknowledge it at once, the disk is told to keep it against the end of the machine too.
-    pub fn keep(&self, jid: &str, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
-        match self.spool.put(jid, &mut load) {
+    /// Writes a return into the spool, for the master with this fingerprint or else the one that the minion has. When this returns
+    /// `Ok`, the end of this process does not lose the return. If the master does not acknowledge it soon, it is synced as well.
+    ///
+    /// # Errors
+    /// When the return cannot be written; the load comes back.
+    pub fn keep(&self, jid: &str, master: Option<Arc<str>>, mut load: Value) -> Result<Kept, (SpoolError, Value)> {
+        match self.spool.put(jid, master, &mut load) {
             Ok((entry, unsynced)) => {
-                // Bounded by the spool. Nobody takes it only while the process ends, which closes files as well.
+                // The spool bounds this queue. Sending fails only while the process ends, which closes the files as well.
                 let _ = self.unsynced.send(unsynced);
                 Ok(Kept { entry, load })
             }
@@ -117,41 +135,47 @@ impl Returns {
     pub fn deliver(&self, kept: Kept) {
         let Kept { entry, load } = kept;
         let mut queue = self.queue();
-        let load = (queue.len() < MAX_LOADS_IN_MEMORY).then_some(load);
+        let load = (queue.waiting.len() < MAX_LOADS_IN_MEMORY).then_some(load);
         let now = Instant::now();
-        queue.push_front(Pending { entry, load, failures: 0, not_before: now, since: SystemTime::now() });
+        queue.waiting.push_front(Pending { entry, load, failures: 0, not_before: now, since: SystemTime::now() });
         drop(queue);
         self.work.notify_one();
     }
 
-    /// Sends a return of so many bytes without keeping it: for refusals, when there is no room to keep anything. If it finds no room
-    /// in memory either, the master is told that a job got no answer.
-    pub fn send_unkept(&self, load: Value, bytes: usize) {
-        self.unkept.send(load, bytes);
+    /// Sends a return of this size to the master with this fingerprint, or else the one that the minion has, without keeping it on
+    /// disk: a refusal, or a return that the disk did not take. If there is no room in memory either, the master hears that a job
+    /// got no answer.
+    pub fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
+        self.unspooled.send(master, load, bytes);
     }
 
-    /// Tries everything that waits now: the master was just heard from.
+    /// Tries all returns now, because the minion has just signed in at its master.
     pub fn master_is_back(&self) {
         let now = Instant::now();
-        self.queue().iter_mut().for_each(|p| p.not_before = now);
+        let mut queue = self.queue();
+        let set_aside = std::mem::take(&mut queue.set_aside);
+        queue.waiting.extend(set_aside);
+        queue.waiting.iter_mut().for_each(|p| p.not_before = now);
+        drop(queue);
         self.work.notify_waiters();
         self.work.notify_one();
-        self.unkept.master_is_back();
+        self.unspooled.master_is_back();
     }
 
-    /// Returns in the spool that are not acknowledged yet.
+    /// Returns in the spool that the minion's master has not acknowledged yet.
     pub fn waiting(&self) -> usize {
-        self.spool.held_now().0
+        let set_aside = self.queue().set_aside.len();
+        self.spool.held_now().0.saturating_sub(set_aside)
     }
 
-    /// Refusals that wait for their turn; no disk has them.
+    /// Refusals that wait in memory for their turn.
     pub fn refusals(&self) -> usize {
-        self.unkept.waiting()
+        self.unspooled.waiting()
     }
 
-    /// Waits until every return was acknowledged and every refusal sent.
+    /// Waits until every return is acknowledged or set aside and every refusal is sent.
     pub async fn drained(&self) {
-        self.unkept.drained().await;
+        self.unspooled.drained().await;
         loop {
             let emptied = self.empty.notified();
             if self.waiting() == 0 {
@@ -161,7 +185,7 @@ impl Returns {
         }
     }
 
-    /// Sends for ever; ends when it is dropped.
+    /// Sends returns until the future is dropped.
     pub async fn run(self: Arc<Self>) {
         let mut senders = JoinSet::new();
         for _ in 0..SENDERS {
@@ -190,30 +214,31 @@ impl Returns {
         }
     }
 
-    /// The first return that is due, and when another one will be.
+    /// Takes the first return that is due. The time is when another one will be.
     fn take_due(&self) -> (Option<Pending>, Option<Instant>) {
         let now = Instant::now();
-        let mut queue = self.queue();
+        let queue = &mut self.queue().waiting;
         let due = |queue: &VecDeque<Pending>| queue.iter().position(|p| p.not_before <= now);
-        match due(&queue).and_then(|at| queue.remove(at)) {
-            Some(taken) => (Some(taken), due(&queue).map(|_| now)),
+        match due(queue).and_then(|at| queue.remove(at)) {
+            Some(taken) => (Some(taken), due(queue).map(|_| now)),
             None => (None, queue.iter().map(|p| p.not_before).min()),
         }
     }
 
     async fn send(&self, mut pending: Pending) {
+        let Ok(channel) = self.masters.asker(pending.entry.master()) else { return self.set_aside(pending) };
         let load = match pending.load.take() {
             Some(load) => load,
             None => {
                 let (spool, entry) = (Arc::clone(&self.spool), pending.entry.clone());
                 match tokio::task::spawn_blocking(move || spool.read(&entry)).await {
                     Ok(Some(load)) => load,
-                    _ => return self.tell_if_empty(),
+                    _ => return self.notify_if_empty(),
                 }
             }
         };
         let jid = pending.entry.jid().to_owned();
-        match self.channel.request(load).await {
+        match channel.request(load).await {
             Ok(reply) if reply.is_nil() => {
                 debug!(jid, "the master has the return");
                 self.done(&pending.entry);
@@ -238,31 +263,46 @@ impl Returns {
         }
     }
 
-    fn done(&self, entry: &Entry) {
+    fn done(&self, entry: &SpooledReturn) {
         self.spool.remove(entry);
-        self.tell_if_empty();
+        self.notify_if_empty();
+    }
+
+    /// Leaves a return for another master in the spool until the minion signs in again.
+    fn set_aside(&self, mut pending: Pending) {
+        pending.load = None;
+        let mut queue = self.queue();
+        if !std::mem::replace(&mut queue.told, true) {
+            let (jid, master) = (pending.entry.jid(), pending.entry.master().unwrap_or_default());
+            warn!(
+                jid,
+                "a return is for another master, with the key {master}; it stays in the spool, as further ones do"
+            );
+        }
+        queue.set_aside.push_back(pending);
+        drop(queue);
+        self.notify_if_empty();
     }
 
     fn again(&self, mut pending: Pending) {
         pending.failures = pending.failures.saturating_add(1);
         pending.not_before = Instant::now() + backoff(self.retry, pending.failures);
-        self.queue().push_back(pending);
+        self.queue().waiting.push_back(pending);
         self.work.notify_one();
     }
 
-    fn tell_if_empty(&self) {
+    fn notify_if_empty(&self) {
         if self.waiting() == 0 {
             self.empty.notify_waiters();
         }
     }
 
-    fn queue(&self) -> std::sync::MutexGuard<'_, VecDeque<Pending>> {
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// Has returns synced one after the other on a thread for that, which waits for nothing else, unless they are acknowledged and gone
-/// before their turn.
+/// Starts the thread that syncs returns one after the other, except those that are acknowledged and gone before their turn.
 fn start_syncing(spool: Arc<Spool>) -> mpsc::UnboundedSender<Unsynced> {
     let (sender, mut unsynced) = mpsc::unbounded_channel::<Unsynced>();
     tokio::task::spawn_blocking(move || {
@@ -274,8 +314,8 @@ fn start_syncing(spool: Arc<Spool>) -> mpsc::UnboundedSender<Unsynced> {
     sender
 }
 
-/// The wait after that many failures: doubling from the first bound, at most [`MAX_BACKOFF`] or the second bound,
-/// anywhere in its upper half.
+/// The wait after this many failures: it doubles from the first bound to [`MAX_BACKOFF`] or the second bound, and is a random time in
+/// its upper half.
 fn backoff((first, longest): (Duration, Duration), failures: u32) -> Duration {
     let longest = longest.max(first).max(MAX_BACKOFF.min(first * 8));
     let full = first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(longest);

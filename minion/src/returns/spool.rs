@@ -1,42 +1,38 @@
 //! The spool: returns on disk until the master has acknowledged them.
 //!
-//! One file a return, `cachedir/spool/<sequence>-<jid>`, the `_return` load as network MessagePack. It is written before anything
-//! else happens with the return, so that the end of this process takes nothing. Against the end of the whole machine it is synced
-//! ([`Unsynced::sync`]) unless the master has acknowledged it by then: what the master has on its disk needs no place on this one.
-//! A file that a crash left torn does not decode whole and is dropped. The master has no say in what is here: ids and names are
-//! the minion's own.
+//! One file a return, `cachedir/spool/<sequence>-<jid>`: a map in network MessagePack with `master`, the fingerprint of the key of the
+//! master that asked (as `salt-key -f` prints it), and `load`, the load of the `_return` request. Earlier versions wrote the load
+//! alone; such a return goes to the master that the minion has.
+//!
+//! The file is written before anything else happens with the return, so that the end of this process loses nothing. Against the end
+//! of the whole machine it is synced ([`Unsynced::sync`]) unless the master has acknowledged the return by then and has it on its own
+//! disk. A file that a crash left torn does not decode whole and is dropped. The minion alone chooses the names of the files.
 //!
 //! **When it is full.** A job is only admitted while there is room for its return ([`Spool::has_room`]). A return that
-//! would still lead past the bound in bytes is kept as a short failed return that says how much was dropped: a job never
+//! would still exceed the bound in bytes is kept as a short failed return that says how much was dropped: a job never
 //! vanishes without a trace, and the disk never fills.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use brine_protocol::msgpack;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::value::{Value, ValueExt, map};
 use tracing::warn;
 
-use crate::recycled::Recycled;
+use crate::config::SpoolLimits;
+use crate::spare_files::SpareFiles;
 
 const TEMPORARY: &str = ".tmp";
-/// What this program wrote itself is bounded by what a job may return, not by what a stranger may send.
+const MASTER: &str = "master";
+const LOAD: &str = "load";
+/// This program wrote the files, so what a job may return bounds them, not what a stranger may send.
 const OWN: msgpack::Limits = msgpack::Limits { max_bytes: 512 << 20, max_depth: 1024, max_items: 64 << 20 };
-/// Name, jid and function of a shortened return fit in here.
+/// Upper bound on the bytes of a shortened return.
 const STUB_BYTES: u64 = 4 * 1024;
-
-/// How much the spool may hold.
-#[derive(Debug, Clone, Copy)]
-pub struct SpoolLimits {
-    /// Bytes of all files.
-    pub max_bytes: u64,
-    /// Files.
-    pub max_count: usize,
-}
 
 /// Why the spool cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -55,22 +51,23 @@ pub struct Unsynced {
 }
 
 impl Unsynced {
-    /// How long ago it was written.
+    /// Time since it was written.
     pub fn age(&self) -> Duration {
         self.since.elapsed()
     }
 
-    /// Waits until it survives a power failure, unless it is gone from the spool by now. Blocks on the disk.
+    /// Syncs the file, unless it is gone from the spool by now. Blocks on the disk.
     pub fn sync(self, spool: &Spool) {
         if !spool.held().unsynced.remove(&self.name) {
             return;
         }
-        // Opened again, so that what waits for a slow disk holds no descriptors. The folder too: the file got its name by renaming.
+        // The file is opened again, so that returns that wait for a slow disk hold no descriptors. Renaming gave the file its name, so
+        // the folder is synced too.
         let synced = brine_files::open_own(&spool.dir.join(&self.name))
             .and_then(|file| file.sync_data())
             .and_then(|()| File::open(&spool.dir)?.sync_all());
         match synced {
-            // Acknowledged and removed in this moment.
+            // The master acknowledged the return just now.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => warn!("{} in the spool is not synced: {e}", self.name),
             Ok(()) => {}
@@ -80,23 +77,29 @@ impl Unsynced {
 
 /// A return in the spool.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub struct SpooledReturn {
     name: String,
     size: u64,
+    master: Option<Arc<str>>,
 }
 
-impl Entry {
+impl SpooledReturn {
     /// The jid that the return answers.
     pub fn jid(&self) -> &str {
         self.name.split_once('-').map_or("", |(_, jid)| jid)
     }
+
+    /// The fingerprint of the key of the master that the return is for; none for the master that the minion has.
+    pub fn master(&self) -> Option<&str> {
+        self.master.as_deref()
+    }
 }
 
-/// The folder and what is known of it.
+/// The folder and a count of its content.
 #[derive(Debug)]
 pub struct Spool {
     dir: PathBuf,
-    files: Recycled,
+    files: SpareFiles,
     limits: SpoolLimits,
     held: Mutex<Held>,
 }
@@ -106,16 +109,19 @@ struct Held {
     next: u64,
     count: usize,
     bytes: u64,
-    /// Names of those that were written and neither synced nor removed.
+    /// Names of the files that were written and neither synced nor removed.
     unsynced: HashSet<String>,
 }
 
 impl Spool {
-    /// Opens the spool; what an earlier run left comes back, oldest first.
-    pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<Entry>), SpoolError> {
+    /// Opens the spool and returns what an earlier run left, oldest first.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, made private or read.
+    pub fn open(dir: &Path, limits: SpoolLimits) -> Result<(Self, Vec<SpooledReturn>), SpoolError> {
         let fail = |what| move |source| SpoolError { path: dir.to_owned(), what, source };
-        crate::process::private_dir(dir).map_err(fail("made private"))?;
-        let files = Recycled::open(dir).map_err(fail("made private"))?;
+        crate::spare_files::private_dir(dir).map_err(fail("made private"))?;
+        let files = SpareFiles::open(dir).map_err(fail("made private"))?;
         let mut entries = Vec::new();
         for item in fs::read_dir(dir).map_err(fail("read"))? {
             let item = item.map_err(fail("read"))?;
@@ -123,9 +129,9 @@ impl Spool {
             if !item.file_type().map_err(fail("read"))?.is_file() {
                 continue;
             }
-            let Some(name) = recover(dir, &name) else { continue };
+            let Some((name, master)) = recover(dir, &name) else { continue };
             let size = fs::metadata(dir.join(&name)).map_err(fail("read"))?.len();
-            entries.push(Entry { name, size });
+            entries.push(SpooledReturn { name, size, master });
         }
         entries.sort();
         let next = entries.last().and_then(|e| sequence(&e.name)).map_or(0, |n| n + 1);
@@ -140,17 +146,26 @@ impl Spool {
             && held.bytes + (running as u64 + 1) * STUB_BYTES < self.limits.max_bytes
     }
 
-    /// Writes a return; when this returns it survives the end of this process, and once it is synced that of the machine.
+    /// Writes a return for the master with this fingerprint; none for the master that the minion has. When this returns, the return
+    /// survives the end of this process, and once it is synced, the end of the machine.
     ///
-    /// `load` itself is shortened when it does not fit, so that what is sent is what was kept.
-    pub fn put(&self, jid: &str, load: &mut Value) -> Result<(Entry, Unsynced), SpoolError> {
-        let mut bytes = msgpack::encode_network(load);
+    /// `load` itself is shortened when it does not fit, so that the minion sends what it kept.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn put(
+        &self,
+        jid: &str,
+        master: Option<Arc<str>>,
+        load: &mut Value,
+    ) -> Result<(SpooledReturn, Unsynced), SpoolError> {
+        let mut bytes = encode(master.as_deref(), load);
         let name = {
             let mut held = self.held();
             if held.bytes + bytes.len() as u64 > self.limits.max_bytes {
                 warn!(jid, bytes = bytes.len(), "the spool of returns is full; the return is kept without its content");
                 shorten(load, bytes.len());
-                bytes = msgpack::encode_network(load);
+                bytes = encode(master.as_deref(), load);
             }
             let name = format!("{:020}-{jid}", held.next);
             held.next += 1;
@@ -159,7 +174,7 @@ impl Spool {
             held.unsynced.insert(name.clone());
             name
         };
-        let entry = Entry { name, size: bytes.len() as u64 };
+        let entry = SpooledReturn { name, size: bytes.len() as u64, master };
         self.files.create(&self.dir.join(&entry.name), &bytes).map_err(|source| {
             self.forget(&entry);
             SpoolError { path: self.dir.clone(), what: "written to", source }
@@ -168,10 +183,10 @@ impl Spool {
         Ok((entry, unsynced))
     }
 
-    /// Reads a return back; `None` where it is gone or broken, and then it is forgotten.
-    pub fn read(&self, entry: &Entry) -> Option<Value> {
+    /// Reads the load of a return; none if the file is gone or broken, and then the return is forgotten.
+    pub fn read(&self, entry: &SpooledReturn) -> Option<Value> {
         let path = self.dir.join(&entry.name);
-        let load = read(&path);
+        let load = read(&path).map(|(_, load)| load);
         if load.is_none() {
             warn!(file = %path.display(), "a return in the spool cannot be read; it is removed");
             self.remove(entry);
@@ -179,8 +194,8 @@ impl Spool {
         load
     }
 
-    /// Removes a return: it was acknowledged, or given up.
-    pub fn remove(&self, entry: &Entry) {
+    /// Removes a return that was acknowledged or given up.
+    pub fn remove(&self, entry: &SpooledReturn) {
         let size = usize::try_from(entry.size).unwrap_or(usize::MAX);
         match self.files.remove(&self.dir.join(&entry.name), size) {
             Ok(()) => self.forget(entry),
@@ -189,13 +204,13 @@ impl Spool {
         }
     }
 
-    /// How many returns wait, and their bytes.
+    /// The number of spooled returns, and their bytes.
     pub fn held_now(&self) -> (usize, u64) {
         let held = self.held();
         (held.count, held.bytes)
     }
 
-    fn forget(&self, entry: &Entry) {
+    fn forget(&self, entry: &SpooledReturn) {
         let mut held = self.held();
         held.unsynced.remove(&entry.name);
         held.count = held.count.saturating_sub(1);
@@ -203,36 +218,49 @@ impl Spool {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {
-        // Nothing between lock and unlock can panic half way through a change.
+        // No panic is possible while the lock is held.
         self.held.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-/// Judges a file found at start: its name if it is a whole return. Earlier versions wrote under a temporary name first.
-fn recover(dir: &Path, name: &str) -> Option<String> {
+/// Judges a file found at start: returns its name and its master if it is a whole return. Earlier versions wrote under a temporary
+/// name first.
+fn recover(dir: &Path, name: &str) -> Option<(String, Option<Arc<str>>)> {
     let path = dir.join(name);
     let final_name = name.strip_suffix(TEMPORARY).unwrap_or(name).to_owned();
     if sequence(&final_name).is_none() {
         warn!(file = %path.display(), "not a return; it is left alone");
         return None;
     }
-    let load = read(&path);
-    // A power failure may have left another return's content under this name.
-    let whole = load.is_some_and(|load| load.get_text("jid") == final_name.split_once('-').map(|(_, jid)| jid));
-    if whole && (final_name == name || fs::rename(&path, dir.join(&final_name)).is_ok()) {
-        return Some(final_name);
+    // After a power failure, the file may have the content of another return.
+    let jid = final_name.split_once('-').map(|(_, jid)| jid);
+    if let Some((master, _)) = read(&path).filter(|(_, load)| load.get_text("jid") == jid)
+        && (final_name == name || fs::rename(&path, dir.join(&final_name)).is_ok())
+    {
+        return Some((final_name, master));
     }
     warn!(file = %path.display(), "a return that a crash left torn is dropped");
     let _ = fs::remove_file(&path);
     None
 }
 
-fn read(path: &Path) -> Option<Value> {
-    decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?)
+/// Encodes the content of a file; `load` is the same afterwards.
+fn encode(master: Option<&str>, load: &mut Value) -> Vec<u8> {
+    let Some(master) = master else { return msgpack::encode_network(load) };
+    let mut file = map([(MASTER, Value::from(master)), (LOAD, std::mem::replace(load, Value::Nil))]);
+    let bytes = msgpack::encode_network(&file);
+    *load = file.remove(LOAD).unwrap_or(Value::Nil);
+    bytes
 }
 
-fn decode(bytes: &[u8]) -> Option<Value> {
-    msgpack::decode(bytes, &OWN).ok().filter(|load| load.entries().is_some())
+/// Reads the master and the load of a file.
+fn read(path: &Path) -> Option<(Option<Arc<str>>, Value)> {
+    let mut file = msgpack::decode(&brine_files::read_own(path, OWN.max_bytes as u64).ok()?, &OWN).ok()?;
+    let (master, load) = match file.remove(LOAD) {
+        Some(load) => (Some(file.get_text(MASTER)?.into()), load),
+        None => (None, file),
+    };
+    load.entries().is_some().then_some((master, load))
 }
 
 fn sequence(name: &str) -> Option<u64> {
@@ -240,7 +268,7 @@ fn sequence(name: &str) -> Option<u64> {
     (number.len() == 20 && !jid.is_empty()).then(|| number.parse().ok())?
 }
 
-/// Takes the content out of a return that does not fit.
+/// Replaces the content of a return that does not fit.
 fn shorten(load: &mut Value, size: usize) {
     let said = format!(
         "The job ended, but its return of {size} bytes did not fit into the minion's spool (the master has not acknowledged \
@@ -260,8 +288,6 @@ mod tests {
     use super::*;
 
     const ROOM: SpoolLimits = SpoolLimits { max_bytes: 256 << 20, max_count: 10_000 };
-    use brine_protocol::value::map;
-
     const JID: &str = "20261120134740245008";
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -282,7 +308,7 @@ mod tests {
         let (spool, found) = Spool::open(&path, ROOM).unwrap();
         assert!(found.is_empty());
         for text in ["one", "two", "three"] {
-            spool.put(JID, &mut load(text)).unwrap();
+            spool.put(JID, None, &mut load(text)).unwrap();
         }
         drop(spool);
         let (spool, found) = Spool::open(&path, ROOM).unwrap();
@@ -290,7 +316,7 @@ mod tests {
             found.iter().map(|e| spool.read(e).unwrap().get_text("return").unwrap().to_owned()).collect();
         assert_eq!(texts, ["one", "two", "three"]);
         assert_eq!(found[0].jid(), JID);
-        let (fourth, _) = spool.put(JID, &mut load("four")).unwrap();
+        let (fourth, _) = spool.put(JID, None, &mut load("four")).unwrap();
         assert!(fourth > found[2]);
         for entry in found.iter().chain([&fourth]) {
             spool.remove(entry);
@@ -300,12 +326,32 @@ mod tests {
     }
 
     #[test]
+    fn a_return_knows_its_master_and_an_old_one_has_none() {
+        let (_folder, dir) = folder();
+        fs::write(dir.join(format!("{:020}-{JID}", 0)), msgpack::encode_network(&load("old"))).unwrap();
+        for (n, torn) in
+            [(1, map([("load", load("x"))])), (2, map([("master", Value::from("aa")), (LOAD, Value::Nil)]))]
+        {
+            fs::write(dir.join(format!("{n:020}-{JID}")), msgpack::encode_network(&torn)).unwrap();
+        }
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
+        assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None]);
+        let mut new = load("new");
+        let (entry, _) = spool.put(JID, Some("aa:bb".into()), &mut new).unwrap();
+        assert_eq!((entry.master(), &new), (Some("aa:bb"), &load("new")));
+        drop(spool);
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
+        assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None, Some("aa:bb")]);
+        assert_eq!(found.iter().filter_map(|e| spool.read(e)).collect::<Vec<_>>(), [load("old"), load("new")]);
+    }
+
+    #[test]
     fn files_are_the_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, dir) = folder();
         let path = dir.join("spool");
         let (spool, _) = Spool::open(&path, ROOM).unwrap();
-        let (entry, _) = spool.put(JID, &mut load("x")).unwrap();
+        let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(path.join(&entry.name)).unwrap().permissions().mode() & 0o777, 0o600);
     }
@@ -325,14 +371,14 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(spool.read(&found[0]).unwrap().get_text("return"), Some("whole"));
         assert!(dir.join("notes").exists());
-        assert!(spool.put(JID, &mut load("next")).unwrap().0.name.starts_with(&format!("{:020}", 8)));
+        assert!(spool.put(JID, None, &mut load("next")).unwrap().0.name.starts_with(&format!("{:020}", 8)));
     }
 
     #[test]
     fn a_broken_file_is_removed_when_it_is_read() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, ROOM).unwrap();
-        let (entry, _) = spool.put(JID, &mut load("x")).unwrap();
+        let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
         fs::write(dir.join(&entry.name), b"\xc1garbage").unwrap();
         assert!(spool.read(&entry).is_none());
         assert_eq!(spool.held_now(), (0, 0));
@@ -343,8 +389,8 @@ mod tests {
     fn only_what_is_still_there_is_synced() {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, ROOM).unwrap();
-        let (kept, kept_file) = spool.put(JID, &mut load("kept")).unwrap();
-        let (gone, gone_file) = spool.put(JID, &mut load("gone")).unwrap();
+        let (kept, kept_file) = spool.put(JID, None, &mut load("kept")).unwrap();
+        let (gone, gone_file) = spool.put(JID, None, &mut load("gone")).unwrap();
         spool.remove(&gone);
         assert_eq!(spool.held().unsynced, HashSet::from([kept.name.clone()]));
         gone_file.sync(&spool);
@@ -358,9 +404,9 @@ mod tests {
         let (_folder, dir) = folder();
         let (spool, _) = Spool::open(&dir, SpoolLimits { max_bytes: 20_000, max_count: 3 }).unwrap();
         assert!(spool.has_room(0) && spool.has_room(2) && !spool.has_room(3));
-        spool.put(JID, &mut load(&"x".repeat(15_000))).unwrap();
+        spool.put(JID, None, &mut load(&"x".repeat(15_000))).unwrap();
         let mut big = load(&"y".repeat(15_000));
-        spool.put(JID, &mut big).unwrap();
+        spool.put(JID, None, &mut big).unwrap();
         assert!(big.get_text("return").unwrap().contains("did not fit"));
         assert_eq!(big.get_i64("retcode"), Some(1));
         assert!(!spool.has_room(1));

@@ -6,7 +6,9 @@ use std::path::Path;
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
-use brine_sandbox::{EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp};
+use brine_sandbox::{
+    Capability, EventsOp, FilesOp, Grants, HostOp, ListKind, MineOp, ModulesOp, Names, PillarOp, ProgressOp,
+};
 
 use crate::master::{File, Master, Seen, job};
 use crate::running::{Running, start};
@@ -209,6 +211,41 @@ async fn events_and_the_mine_wait_for_the_masters_word() {
     minion.end().await.unwrap();
 }
 
+/// Under the job's own tag, numbered, and no more often than events.
+#[tokio::test(flavor = "multi_thread")]
+async fn how_far_a_job_is_goes_to_the_bus() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut master, minion) = ready(dir.path()).await;
+    let report = async |jid: &str, value: &Value| {
+        let op = ProgressOp::Report { value: packed(value).into() };
+        minion.modules.ask(jid, Grants::default(), HostOp::Progress(op)).await
+    };
+    for number in 0..3 {
+        let value = map([("done", Value::from(number))]);
+        assert_eq!(report(JID, &value).await, Ok(Value::from(true)));
+        let load = master.expect_request("_minion_event").await;
+        let tag = format!("salt/job/{JID}/prog/m1/{number}");
+        assert_eq!((load.get_text("tag"), load.get_text("id")), (Some(tag.as_str()), Some("m1")));
+        assert_eq!(load.get("data"), Some(&map([("return", value)])));
+    }
+    let other = "20261120134740245009";
+    assert_eq!(report(other, &text("half")).await, Ok(Value::from(true)));
+    let load = master.expect_request("_minion_event").await;
+    assert_eq!(load.get_text("tag"), Some(format!("salt/job/{other}/prog/m1/0").as_str()));
+    // It is not one value.
+    let op = ProgressOp::Report { value: vec![0xc0, 0xc0].into() };
+    assert!(ask(&minion, HostOp::Progress(op)).await.is_err());
+    let mut sent = 0;
+    while report(JID, &Value::Nil).await.is_ok() {
+        sent += 1;
+        assert!(sent < 1000, "nothing slows it");
+    }
+    // What it has said of its progress does not keep it from firing an event.
+    let event = EventsOp::Fire { tag: "deploy/done".into(), data: packed(&empty_map()).into() };
+    assert_eq!(ask(&minion, HostOp::Events(event)).await, Ok(Value::from(true)));
+    minion.end().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn of_the_pillar_there_is_what_was_granted() {
     let dir = tempfile::tempdir().unwrap();
@@ -218,7 +255,7 @@ async fn of_the_pillar_there_is_what_was_granted() {
     master.expect_start().await;
     let asked = async |pillar: Names, op| {
         let mut grants = Grants::default();
-        grants.pillar = pillar;
+        grants.set_names(Capability::Pillar, pillar);
         minion.modules.ask(JID, grants, HostOp::Pillar(op)).await
     };
     let deploy = || Names::Only(vec!["deploy".into()]);
@@ -238,7 +275,7 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
     let (mut master, minion) = ready(dir.path()).await;
     let get = async || {
         let mut grants = Grants::default();
-        grants.pillar = Names::Any;
+        grants.set_names(Capability::Pillar, Names::Any);
         let op = PillarOp::Get { key: "role".into(), delimiter: None };
         minion.modules.ask(JID, grants, HostOp::Pillar(op)).await.unwrap()
     };
@@ -246,7 +283,7 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
         async |grains, pillar| ask(&minion, HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await;
     master.script().pillar = map([("role", "new"), ("secret", "s")]);
     let mut grants = Grants::default();
-    grants.pillar = Names::Only(vec!["role".into()]);
+    grants.set_names(Capability::Pillar, Names::Only(vec!["role".into()]));
     let fetched = minion.modules.ask(JID, grants, HostOp::Pillar(PillarOp::Fetch)).await;
     assert_eq!((fetched, get().await), (Ok(map([("role", "new")])), text("test")));
     master.expect_request("_pillar").await;

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
+use brine_minion::minion::Local;
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, list, map};
 
 use crate::master::{Master, OnReturn, Seen, job};
-use crate::running::{Running, start};
+use crate::running::{Running, opts, stand_in, start};
 
 async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
     let minion = start(dir, master, more).await;
@@ -266,4 +267,26 @@ async fn a_fault_of_the_minion_is_a_failed_return_and_the_minion_goes_on() {
     let jid = master.publish("test.ping", vec![]);
     assert_eq!(master.expect_return(&jid).await.get("return"), Some(&Value::from(true)));
     minion.end().await.unwrap();
+}
+
+/// A call on this host needs no master and is answered, also when the minion itself fails on it. It has a record while it runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_without_a_master_is_answered_and_leaves_no_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let master = Master::start().await;
+    let (make, modules) = stand_in();
+    let local = Local::prepare(opts(dir.path(), &master, ""), make).await.unwrap();
+    let modules = modules.await.unwrap();
+    let called = local.call("test.echo", vec![Value::from("text")]).await;
+    assert_eq!((called.outcome.value, called.ran), (Value::from("text"), true));
+    let called = local.call("test.panic", vec![]).await;
+    assert!(called.outcome.value.text().unwrap().starts_with("The minion itself failed"));
+    assert_eq!((called.outcome.retcode, called.ran), (1, false));
+    let records = || std::fs::read_dir(dir.path().join("cache/proc")).unwrap().count();
+    let (called, ()) = tokio::join!(local.call("test.wait", vec![]), async {
+        modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+        assert_eq!(records(), 1);
+        modules.gate.add_permits(1);
+    });
+    assert_eq!((called.outcome.value, records()), (Value::from("waited"), 0));
 }

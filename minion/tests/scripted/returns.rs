@@ -187,3 +187,50 @@ async fn ending_waits_for_jobs_then_ends_them_and_every_return_is_kept() {
     assert_eq!(load.get_text("return"), Some("killed"));
     assert_eq!(spooled(dir.path()), 0);
 }
+
+/// A return of an earlier version names no master and goes to the one that the minion has. A return for another master is not sent to
+/// this one; it stays, does not hold up the end of the minion, and makes room for the returns of this master when the spool is full.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_goes_only_to_the_master_that_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut master = Master::start().await;
+    let (old, foreign) = (Jid::now(), Jid::now());
+    let spool = dir.path().join("cache/spool");
+    std::fs::create_dir_all(&spool).unwrap();
+    let load = |jid: &Jid| map([("cmd", Value::from("_return")), ("id", Value::from("m1")), ("jid", Value::from(jid))]);
+    let put = |n: usize, jid: &Jid, content: &Value| {
+        std::fs::write(spool.join(format!("{n:020}-{jid}")), msgpack::encode_network(content)).unwrap();
+    };
+    put(0, &old, &load(&old));
+    put(
+        1,
+        &foreign,
+        &map([("master", Value::from(crate::master::key(2).public().fingerprint())), ("load", load(&foreign))]),
+    );
+    let minion = start(dir.path(), &master, "").await;
+    master.expect_return(&old).await;
+    master.subscribed().await;
+    let own = master.publish("test.ping", vec![]);
+    master.expect_return(&own).await;
+    let began = std::time::Instant::now();
+    minion.end().await.unwrap();
+    assert!(began.elapsed() < std::time::Duration::from_secs(3), "it waited for the foreign return");
+    assert_eq!(spooled(dir.path()), 1);
+
+    let minion = start(dir.path(), &master, "spool_max_count: 1").await;
+    master.subscribed().await;
+    let sent =
+        |seen: &Seen| matches!(seen, Seen::Request { load, .. } if load.get_text("jid") == Some(foreign.as_str()));
+    loop {
+        let jid = master.publish("test.ping", vec![]);
+        let (own, before) = master.expect_return_after(&jid).await;
+        assert!(!before.iter().any(sent));
+        if own.get("return") == Some(&Value::from(true)) {
+            break;
+        }
+        // The minion had not yet looked at the foreign return.
+        assert!(own.get_text("return").unwrap().contains("spool is full"));
+    }
+    emptied(dir.path()).await;
+    minion.end().await.unwrap();
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brine_minion::config::MinionOpts;
-use brine_minion::minion::{Minion, MinionError};
+use brine_minion::minion::{MakeRuntime, Minion, MinionError};
 use brine_minion::runtime::Runtime;
 use brine_protocol::config::{Config, Role};
 use tokio::sync::oneshot;
@@ -59,7 +59,8 @@ pub async fn start(dir: &Path, master: &Master, more: &str) -> Running {
     start_with(opts(dir, master, more)).await
 }
 
-pub async fn start_with(opts: MinionOpts) -> Running {
+/// Makes the stand-in for the sandbox and sends it.
+pub fn stand_in() -> (MakeRuntime, oneshot::Receiver<Arc<Modules>>) {
     let (send, receive) = oneshot::channel();
     let make = Box::new(move |broker, _jobs| -> futures_util::future::BoxFuture<'static, _> {
         Box::pin(async move {
@@ -69,6 +70,11 @@ pub async fn start_with(opts: MinionOpts) -> Running {
             Ok(runtime)
         })
     });
+    (make, receive)
+}
+
+pub async fn start_with(opts: MinionOpts) -> Running {
+    let (make, receive) = stand_in();
     let minion = Minion::prepare(opts, make).await.unwrap();
     let (end, ended) = oneshot::channel();
     let task = tokio::spawn(minion.run(async move {

@@ -3,7 +3,7 @@
 
 use brine_protocol::auth::AuthRequest;
 use brine_protocol::envelope::Envelope;
-use brine_protocol::job::{self, JobLoad, Return};
+use brine_protocol::job::{self, JobLoad, PublishRequest, ReturnLoad};
 use brine_protocol::msgpack::Limits;
 use brine_protocol::target::{Target, TargetType};
 use brine_protocol::value::ValueExt as _;
@@ -23,7 +23,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             let _ = job::split_kwargs(&call.arg);
         }
     }
-    let _ = Return::parse(&load);
+    if let Ok(request) = PublishRequest::parse(load.clone()) {
+        let jid = "20261120134740245008".parse().expect("a jid");
+        let _ = request.publish(&jid, "", None).to_load();
+    }
+    let _ = ReturnLoad::parse(load.clone(), &"m".parse().expect("an id")).encode();
     if let Some(tgt) = load.get("tgt") {
         for kind in [TargetType::Glob, TargetType::List, TargetType::Pcre] {
             let _ = Target::parse(kind, tgt, ":");

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::value::{bytes, list, map, text};
+use crate::value::{Value, bytes, list, map, text};
 
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![

@@ -204,21 +204,20 @@ fn blob_of(reply: &[u8]) -> Result<Vec<u8>, ReplyError> {
 
 /// The text of a refusal that is a map: `error` since 3008, `msg` before.
 fn refusal_of(reply: &Value) -> Option<String> {
-    reply.get_text("error").or_else(|| reply.get_text("msg")).map(one_line)
+    reply.get_text("error").or_else(|| reply.get_text("msg")).map(|text| brine_text::short(text, MAX_REASON))
 }
 
 fn refusal_or_blob(value: Value) -> Result<Vec<u8>, ReplyError> {
     match value.text() {
         // A blob is never shorter, and hardly ever text.
-        Some(text) if text.len() < MIN_BLOB || !text.len().is_multiple_of(16) => Err(ReplyError::Text(one_line(text))),
+        Some(text) if text.len() < MIN_BLOB || !text.len().is_multiple_of(16) => {
+            Err(ReplyError::Text(brine_text::short(text, MAX_REASON)))
+        }
         _ => into_bytes(value).ok_or(ReplyError::Malformed("it is not bytes")),
     }
 }
 
+/// Characters of a peer's refusal that go to the log.
+const MAX_REASON: usize = 200;
 /// IV, one block and MAC.
 const MIN_BLOB: usize = 64;
-
-/// What a peer says goes to the log: one short line.
-fn one_line(text: &str) -> String {
-    brine_text::short(text, 200)
-}

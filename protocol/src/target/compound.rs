@@ -56,7 +56,7 @@ pub(super) enum Expr {
 impl Expr {
     /// Reads the words. The error says what is wrong.
     pub(super) fn parse(words: Vec<String>, groups: &Nodegroups, exact: bool) -> Result<Self, String> {
-        let words = expanded(words, groups)?;
+        let words = expand_groups(words, groups)?;
         let mut parser = Parser { words: &words, at: 0, exact };
         let expr = parser.any(0)?;
         match parser.next() {
@@ -75,17 +75,17 @@ impl Expr {
     }
 
     /// Every term, and whether it is one that a `not` stands before.
-    pub(super) fn each<'a>(&'a self, negated: bool, visit: &mut dyn FnMut(&'a Target, bool)) {
+    pub(super) fn visit<'a>(&'a self, negated: bool, visit: &mut dyn FnMut(&'a Target, bool)) {
         match self {
             Self::Term(target) => visit(target, negated),
-            Self::Not(expr) => expr.each(true, visit),
-            Self::All(exprs) | Self::Any(exprs) => exprs.iter().for_each(|expr| expr.each(false, visit)),
+            Self::Not(expr) => expr.visit(true, visit),
+            Self::All(exprs) | Self::Any(exprs) => exprs.iter().for_each(|expr| expr.visit(false, visit)),
         }
     }
 }
 
 /// Nodegroups in their place, as Salt does: without parentheses where the group has none.
-fn expanded(words: Vec<String>, groups: &Nodegroups) -> Result<Vec<String>, String> {
+fn expand_groups(words: Vec<String>, groups: &Nodegroups) -> Result<Vec<String>, String> {
     let mut out: Vec<String> = Vec::new();
     for word in words {
         match Term::parse(&word) {
@@ -117,15 +117,15 @@ impl<'a> Parser<'a> {
     }
 
     fn any(&mut self, depth: usize) -> Result<Expr, String> {
-        let mut any = vec![self.all(depth)?];
+        let mut any = vec![self.read_all(depth)?];
         while self.peek() == Some("or") {
             self.at += 1;
-            any.push(self.all(depth)?);
+            any.push(self.read_all(depth)?);
         }
         Ok(if any.len() == 1 { any.remove(0) } else { Expr::Any(any) })
     }
 
-    fn all(&mut self, depth: usize) -> Result<Expr, String> {
+    fn read_all(&mut self, depth: usize) -> Result<Expr, String> {
         let mut all = vec![self.not(depth)?];
         loop {
             match self.peek() {

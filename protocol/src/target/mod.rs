@@ -1,19 +1,16 @@
 //! Targets (§10): whom a job is for.
 //!
-//! - `glob.rs`      shell-style patterns with Python's rules
 //! - `subdict.rs`   grains and pillar: nested maps
 //! - `ipcidr.rs`    addresses and networks
-//! - `regex.rs`     expressions with Python's meaning, of which `pyre.rs` reads the syntax
+//! - `regex.rs`     expressions with Python's meaning, matched in linear time where that is possible
 //! - `compound.rs`  terms joined by `and`, `or`, `not`
 //! - `nodegroup.rs` names for targets
 //! - `known.rs`     what a master has on disk of its minions
 
 mod compound;
-mod glob;
 mod ipcidr;
 mod known;
 mod nodegroup;
-mod pyre;
 mod regex;
 mod subdict;
 
@@ -21,8 +18,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
+pub use brine_patterns::{Glob, fnmatch};
 pub use compound::Term;
-pub use glob::{Glob, fnmatch};
 pub use known::{Known, read_entries};
 pub use nodegroup::Nodegroups;
 
@@ -278,7 +275,7 @@ impl Target {
             Kind::Grains(subdict) => needs.grains.add(subdict.key()),
             Kind::IpCidr(cidr) => needs.grains.add(Some(cidr.key())),
             Kind::Pillar(subdict) => needs.pillar.add(subdict.key()),
-            Kind::Compound(expr) => expr.each(false, &mut |target, _| {
+            Kind::Compound(expr) => expr.visit(false, &mut |target, _| {
                 let inner = target.needs();
                 needs.grains.join(inner.grains);
                 needs.pillar.join(inner.pillar);
@@ -313,7 +310,7 @@ impl Target {
         match &self.kind {
             Kind::List(ids) => listed.extend(ids.iter().map(String::as_str)),
             // Who is excluded is not missed.
-            Kind::Compound(expr) => expr.each(false, &mut |target, negated| {
+            Kind::Compound(expr) => expr.visit(false, &mut |target, negated| {
                 if let (false, Some(ids)) = (negated, target.listed()) {
                     listed.extend(ids.iter().map(String::as_str));
                 }

@@ -40,10 +40,10 @@ impl Nodegroups {
     pub fn expand(&self, name: &str) -> Vec<String> {
         let mut open = Vec::new();
         let mut budget = MAX_WORDS;
-        self.words(name, &mut open, &mut budget)
+        self.expand_within(name, &mut open, &mut budget)
     }
 
-    fn words<'a>(&'a self, name: &'a str, open: &mut Vec<&'a str>, budget: &mut usize) -> Vec<String> {
+    fn expand_within<'a>(&'a self, name: &'a str, open: &mut Vec<&'a str>, budget: &mut usize) -> Vec<String> {
         let Some(own) = self.0.get(name) else { return Vec::new() };
         if open.contains(&name) || open.len() >= MAX_DEPTH || *budget < own.len() {
             return Vec::new();
@@ -57,13 +57,13 @@ impl Nodegroups {
             match word.strip_prefix("N@").filter(|inner| !inner.is_empty()) {
                 Some(inner) => {
                     expanded = true;
-                    words.extend(self.words(inner, open, budget));
+                    words.extend(self.expand_within(inner, open, budget));
                 }
                 None => words.push(word.clone()),
             }
         }
         open.pop();
-        if let (false, Some(joined)) = (is_first && expanded, joined(own)) {
+        if let (false, Some(joined)) = (is_first && expanded, join_names(own)) {
             return vec![joined];
         }
         if is_first && !expanded {
@@ -78,7 +78,7 @@ impl Nodegroups {
 }
 
 /// A group of bare names is a list, or an expression where they look like one.
-fn joined(words: &[String]) -> Option<String> {
+fn join_names(words: &[String]) -> Option<String> {
     let is_term = |word: &String| {
         let mut chars = word.chars();
         word.contains('*') || (chars.next().is_some_and(|c| c.is_ascii_uppercase()) && chars.next() == Some('@'))

@@ -1,4 +1,4 @@
-//! Regular expressions with Python's meaning (`pyre.rs`), matched from the start of a text as `re.match` does.
+//! Regular expressions with Python's meaning ([`brine_patterns`] reads the syntax), matched from the start of a text as `re.match` does.
 //!
 //! They come from operators (permissions too), but also from minions (peer publish, the mine). What can be matched in linear time is; only what looks
 //! around or back is tried out, for so many steps and no more.
@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::pyre::{Rewritten, rewrite};
+use brine_patterns::{Dialect, Flags, Rewritten, rewrite};
 
 /// What a compiled expression may take.
 const MAX_SIZE: usize = 1 << 20;
@@ -33,7 +33,7 @@ impl Regex {
     /// # Errors
     /// What is wrong with it, in one line.
     pub fn new(pattern: &str) -> Result<Self, String> {
-        let Rewritten { pattern, backtracks } = rewrite(pattern)?;
+        let Rewritten { pattern, backtracks } = rewrite(pattern, Flags::default(), Dialect::Unicode)?;
         let anchored = format!(r"\A(?:{pattern})");
         let last_line = |error: String| error.lines().last().unwrap_or_default().trim().to_owned();
         if !backtracks {

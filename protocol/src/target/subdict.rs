@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-use super::glob::Glob;
 use super::regex::Regex;
 use crate::args::yamlify;
 use crate::value::{Value, ValueExt};
+use brine_patterns::Glob;
 
 /// Parts of an expression between delimiters. Salt tries every way to split it at every level it finds, which grows fast.
 const MAX_PARTS: usize = 32;
@@ -139,10 +139,10 @@ impl Run<'_> {
             match found {
                 Value::Map(entries) if entries.is_empty() => false,
                 Value::Map(_) => self.map(found, rest),
-                Value::Array(items) => items
-                    .iter()
-                    .any(|item| (matches!(item, Value::Map(_)) && self.map(item, rest)) || self.one(item, rest)),
-                value => self.one(value, rest),
+                Value::Array(items) => items.iter().any(|item| {
+                    (matches!(item, Value::Map(_)) && self.map(item, rest)) || self.matches_one(item, rest)
+                }),
+                value => self.matches_one(value, rest),
             }
         })
     }
@@ -156,17 +156,17 @@ impl Run<'_> {
         let entries = map.entries().unwrap_or_default();
         pattern == "*"
             || map.has(pattern)
-            || entries.iter().any(|(key, _)| self.one(key, pattern))
+            || entries.iter().any(|(key, _)| self.matches_one(key, pattern))
             || self.subdict(map, pattern, INNER)
             || (inner.is_some()
                 && entries.iter().any(|(_, value)| match value {
                     Value::Map(_) => self.map(value, pattern),
-                    Value::Array(items) => items.iter().any(|item| self.one(item, pattern)),
-                    value => self.one(value, pattern),
+                    Value::Array(items) => items.iter().any(|item| self.matches_one(item, pattern)),
+                    value => self.matches_one(value, pattern),
                 }))
     }
 
-    fn one(&self, value: &Value, pattern: &str) -> bool {
+    fn matches_one(&self, value: &Value, pattern: &str) -> bool {
         if !self.step() {
             return false;
         }

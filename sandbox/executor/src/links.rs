@@ -7,58 +7,9 @@ use wasmtime::Engine;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 
-use wasmtime_wasi::p2::bindings::{filesystem, sockets};
-use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView};
-
 use crate::guest::Guest;
 use crate::host::bindings::brine::host as wit;
-use crate::host::wasi;
-
-/// Interfaces that need a grant, in the order of [`Grants`]' bits, and how each is linked.
-const GRANTABLE: [(&str, Add); 23] = [
-    ("brine:host/grains", |linker| wit::grains::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/config", |linker| wit::config::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/modules", |linker| wit::modules::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/jobs", |linker| wit::jobs::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/process", |linker| wit::process::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/functions", |linker| wit::functions::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/files", |linker| wit::files::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/http", |linker| wit::http::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/pillar", |linker| wit::pillar::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/events", |linker| wit::events::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/mine", |linker| wit::mine::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/metadata", |linker| wit::metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/disks", |linker| wit::disks::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("brine:host/policy", |linker| wit::policy::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("wasi:filesystem/types", |linker| filesystem::types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
-    ("wasi:filesystem/preopens", |linker| {
-        filesystem::preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
-    }),
-    ("wasi:sockets/network", |linker| {
-        sockets::network::add_to_linker::<_, WasiSockets>(
-            linker,
-            &sockets::network::LinkOptions::default(),
-            Guest::sockets,
-        )
-    }),
-    ("wasi:sockets/instance-network", |linker| {
-        sockets::instance_network::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)
-    }),
-    ("wasi:sockets/tcp", |linker| sockets::tcp::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)),
-    ("wasi:sockets/tcp-create-socket", |linker| {
-        sockets::tcp_create_socket::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
-    }),
-    ("wasi:sockets/udp", |linker| sockets::udp::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)),
-    ("wasi:sockets/udp-create-socket", |linker| {
-        sockets::udp_create_socket::add_to_linker::<_, WasiSockets>(linker, Guest::sockets)
-    }),
-    ("wasi:sockets/ip-name-lookup", |linker| {
-        sockets::ip_name_lookup::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)
-    }),
-];
-
-/// Adds an interface to a linker.
-type Add = fn(&mut Linker<Guest>) -> wasmtime::Result<()>;
+use crate::host::{GRANTABLE, wasi};
 
 /// Interfaces that every module may import, beside WASI's.
 const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job"];
@@ -66,9 +17,18 @@ const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job
 /// Names of imports in a message, in characters.
 const MAX_NAMES: usize = 300;
 
-/// A set of granted interfaces.
+/// A set of granted interfaces: a bit for each of [`GRANTABLE`], in that order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Grants(u32);
+
+const _: () = {
+    let (mut interfaces, mut capability) = (0, 0);
+    while capability < GRANTABLE.len() {
+        interfaces += GRANTABLE[capability].len();
+        capability += 1;
+    }
+    assert!(interfaces <= u32::BITS as usize, "there are more interfaces than bits in `Grants`");
+};
 
 impl Grants {
     /// From the names, with or without `@version`. Names that this executor does not know grant nothing.
@@ -89,7 +49,7 @@ impl Grants {
 }
 
 fn bit(interface: &str) -> Option<u32> {
-    GRANTABLE.iter().position(|(name, _)| *name == interface).map(|index| 1 << index)
+    GRANTABLE.iter().copied().flatten().position(|(name, _)| *name == interface).map(|index| 1 << index)
 }
 
 fn unversioned(name: &str) -> &str {
@@ -159,11 +119,29 @@ impl Links {
         wit::types::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::log::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
         wit::job::add_to_linker::<_, HasSelf<Guest>>(&mut linker, |guest| guest)?;
-        for (name, add) in GRANTABLE {
+        for (name, add) in GRANTABLE.iter().copied().flatten() {
             if grants.has(name) {
                 add(&mut linker)?;
             }
         }
         Ok(linker)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_capabilities::Capability;
+
+    use super::*;
+
+    #[test]
+    fn each_capability_links_the_interfaces_that_it_declares() {
+        for (capability, links) in Capability::ALL.into_iter().zip(GRANTABLE) {
+            let mut linked: Vec<&str> = links.iter().map(|(name, _)| *name).collect();
+            let mut declared = capability.interfaces().to_vec();
+            linked.sort_unstable();
+            declared.sort_unstable();
+            assert_eq!(linked, declared, "{capability:?}");
+        }
     }
 }

@@ -6,7 +6,7 @@ mod common;
 
 use brine_sandbox_wire::{
     ByteBuf, DisksOp, EventsOp, FailKind, FilesOp, FromExecutor, FunctionsOp, HostError, HostOp, HttpOp, HttpRequest,
-    ListKind, MineOp, Outcome, PillarOp, PolicyOp, ProcessOp, ProcessRun, ToExecutor, UsersOp,
+    ListKind, MineOp, Outcome, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, ToExecutor, UsersOp,
 };
 use common::{Executor, assert_failed, forward, pack, returned};
 use serde_json::{Value, json};
@@ -298,6 +298,12 @@ fn others() -> Vec<Case> {
         lowered: "i32 i32 i32 i32",
         own: (r#"(param "n" string) (param "d" $d)"#, "(tuple (result (error string)))"),
     };
+    let report = Shape {
+        declared: "",
+        ty: r#"(param "value" $data) (result (result (error string)))"#,
+        lowered: "i32 i32",
+        own: (r#"(param "d" $d)"#, "(tuple (result (error string)))"),
+    };
     let delete = Shape {
         declared: "",
         ty: r#"(param "name" string) (result (result (error string)))"#,
@@ -463,6 +469,14 @@ fn others() -> Vec<Case> {
             json!([{"ok": null}]),
         ),
         case(
+            "progress.report",
+            &report,
+            json!([{"done": 5}]),
+            HostOp::Progress(ProgressOp::Report { value: bytes(&json!({"done": 5})) }),
+            json!(true),
+            json!([{"ok": null}]),
+        ),
+        case(
             "mine.delete",
             &delete,
             json!(["network"]),
@@ -596,7 +610,7 @@ async fn answers_of_another_shape_end_the_guest() {
     let mut executor = Executor::start().await;
     for case in cases() {
         // What these answer is not looked at.
-        if matches!(case.op, HostOp::Events(_) | HostOp::Mine(_)) {
+        if matches!(case.op, HostOp::Events(_) | HostOp::Mine(_) | HostOp::Progress(_)) {
             continue;
         }
         for reply in [vec![0xc1], vec![], vec![0xc0, 0xc0], pack(&json!(1.5)), pack(&json!({"pid": "x"}))] {
@@ -649,7 +663,19 @@ async fn nothing_is_there_without_its_grant() {
         let mut run = executor.run(module, "f");
         run.args = pack(&case.args);
         // All but the one.
-        let all = ["process", "functions", "files", "http", "pillar", "events", "mine", "metadata", "disks", "policy"];
+        let all = [
+            "process",
+            "functions",
+            "files",
+            "http",
+            "pillar",
+            "events",
+            "mine",
+            "metadata",
+            "disks",
+            "policy",
+            "progress",
+        ];
         let others = all.into_iter().filter(|name| *name != case.interface);
         run.imports_granted = others.map(|name| format!("brine:host/{name}@1.0.0")).collect();
         let line = format!("module 'test' was not granted brine:host/{}, which it imports", case.interface);

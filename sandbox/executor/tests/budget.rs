@@ -3,13 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test looks at the files")]
 
+mod alone;
+
 use std::sync::Arc;
 
-use brine_executor::directories::Directories;
-use brine_executor::guest::{Guest, Line};
-use brine_sandbox_wire::{
-    ByteBuf, DirectGrants, Directory, FromExecutor, FunctionsOp, HostOp, JobContext, Limits, Run, Sha256Hex,
-};
+use brine_executor::guest::Guest;
+use brine_sandbox_wire::{ByteBuf, Directory, FromExecutor, FunctionsOp, HostOp, Limits};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
@@ -17,6 +16,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, ErrorCode, HostDescriptor, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::p2::{FsError, FsResult, StreamError};
+
+use alone::same;
 
 const MIB: u64 = 1 << 20;
 const RAISED: &str = "; the owner of this host raises it in the entry of deploy under sandbox: modules: in the minion's \
@@ -32,19 +33,8 @@ impl Place {
     fn new(written: u64, new_files: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let granted = Directory { path: folder.path().to_str().unwrap().to_owned(), writable: true };
-        let mut run = Run {
-            call: 1,
-            module: Sha256Hex::from([0; 32]),
-            function: "f".into(),
-            args: vec![0x90],
-            kwargs: vec![0x80],
-            context: JobContext::default(),
-            limits: Limits { written, new_files, ..Limits::default() },
-            imports_granted: Vec::new(),
-            direct: DirectGrants::default(),
-        };
-        let mut guest = Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &"deploy".into(), &mut run);
-        guest.files.directories = Directories::open(&[granted]).0;
+        let limits = Limits { written, new_files, ..Limits::default() };
+        let (mut guest, _) = alone::guest("deploy", limits, &[granted]);
         let dir = guest.get_directories().unwrap().swap_remove(0).0;
         Self { folder, guest, dir }
     }
@@ -70,10 +60,6 @@ impl Place {
     fn names(&self) -> usize {
         std::fs::read_dir(self.folder.path()).unwrap().count()
     }
-}
-
-fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
-    Resource::new_borrow(fd.rep())
 }
 
 fn code(error: FsError) -> ErrorCode {

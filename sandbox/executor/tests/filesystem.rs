@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test makes the files")]
 
+mod alone;
+
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use brine_executor::directories::Directories;
-use brine_executor::guest::{Guest, Line};
+use brine_executor::guest::Guest;
 use brine_executor::host::bindings::brine::host::metadata::{self, Error, Kind};
-use brine_sandbox_wire::{
-    ByteBuf, DirectGrants, DirectoriesOp, Directory, FromExecutor, HostOp, JobContext, Limits, Run, Sha256Hex,
-};
+use brine_sandbox_wire::{ByteBuf, DirectoriesOp, Directory, FromExecutor, HostOp, Limits};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
@@ -23,6 +23,8 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
     PathFlags,
 };
 use wasmtime_wasi::p2::{FsError, FsResult};
+
+use alone::same;
 
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const READ: DescriptorFlags = DescriptorFlags::READ;
@@ -37,20 +39,7 @@ fn guest(directories: &[(&Path, bool)]) -> Guest {
         .iter()
         .map(|(path, writable)| Directory { path: path.to_str().unwrap().to_owned(), writable: *writable })
         .collect();
-    let mut run = Run {
-        call: 1,
-        module: Sha256Hex::from([0; 32]),
-        function: "f".into(),
-        args: vec![0x90],
-        kwargs: vec![0x80],
-        context: JobContext::default(),
-        limits: Limits::default(),
-        imports_granted: Vec::new(),
-        direct: DirectGrants::default(),
-    };
-    let mut guest = Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &"file".into(), &mut run);
-    guest.files.directories = Directories::open(&granted).0;
-    guest
+    alone::guest("file", Limits::default(), &granted).0
 }
 
 /// A folder with a granted directory `in` and things beside it.
@@ -96,10 +85,6 @@ impl Place {
 
 fn first(guest: &mut Guest) -> Resource<Descriptor> {
     guest.get_directories().unwrap().swap_remove(0).0
-}
-
-fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
-    Resource::new_borrow(fd.rep())
 }
 
 async fn open(guest: &mut Guest, dir: &Resource<Descriptor>, path: &str) -> FsResult<Resource<Descriptor>> {

@@ -3,15 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test makes the files")]
 
+mod alone;
+
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brine_executor::directories::Directories;
-use brine_executor::guest::{Guest, Line};
-use brine_sandbox_wire::{DirectGrants, Directory, JobContext, Limits, Run, Sha256Hex};
+use brine_executor::guest::Guest;
+use brine_sandbox_wire::{Directory, Limits};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 use wasmtime_wasi::p2::FsResult;
@@ -19,6 +20,8 @@ use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     DescriptorFlags, ErrorCode, HostDescriptor, NewTimestamp, OpenFlags, PathFlags,
 };
+
+use alone::same;
 
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
@@ -68,20 +71,7 @@ impl Place {
         let of = |name: &str| self.path(name).to_str().unwrap().to_owned();
         let granted: Vec<_> =
             granted.iter().map(|(name, writable)| Directory { path: of(name), writable: *writable }).collect();
-        let mut run = Run {
-            call: 1,
-            module: Sha256Hex::from([0; 32]),
-            function: "f".into(),
-            args: vec![0x90],
-            kwargs: vec![0x80],
-            context: JobContext::default(),
-            limits: Limits::default(),
-            imports_granted: Vec::new(),
-            direct: DirectGrants::default(),
-        };
-        let mut guest = Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &"file".into(), &mut run);
-        let (directories, said) = Directories::open(&granted);
-        guest.files.directories = directories;
+        let (mut guest, said) = alone::guest("file", Limits::default(), &granted);
         let root = format!("{}/", of("").trim_end_matches('/'));
         let directories = guest.get_directories().unwrap().into_iter();
         let directories = directories.map(|(fd, path)| (fd, path.strip_prefix(&root).unwrap().to_owned())).collect();
@@ -105,10 +95,6 @@ impl Place {
         assert_eq!(std::fs::read_dir(self.path("outer/mid/inner/sub")).unwrap().count(), 1);
         ["", "/file", "/sub", "/sub/file"].iter().map(|rest| file(&format!("{inner}{rest}"))).collect()
     }
-}
-
-fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
-    Resource::new_borrow(fd.rep())
 }
 
 impl Attacker {

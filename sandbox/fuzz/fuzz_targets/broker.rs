@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use brine_protocol::config::yaml;
 use brine_sandbox::{
-    Caller, Capability, Grants, HostError, HostOp, HttpOp, JobContext, Names, NetworkOp, Policy, ProcessOp, Settings,
+    Caller, Capability, Granted, Grants, HostError, HostOp, HttpOp, JobContext, Names, NetworkOp, Policy, ProcessOp, Settings,
     Sha256Hex, Subject, check,
 };
 use brine_sandbox_wire::{FromExecutor, frame};
@@ -49,7 +49,7 @@ fn settings() -> Policy {
     Settings::read(&value).expect("they are settings").policy
 }
 
-fn grants(policy: &Policy, module: &str) -> Arc<Grants> {
+fn granted(policy: &Policy, module: &str) -> Granted {
     let name = module.parse().expect("it is a name");
     let subject = Subject { name: &name, standard: false, sha256: Sha256Hex::from([7; 32]), signers: &[] };
     let interfaces = Capability::ALL.iter().flat_map(|capability| capability.interfaces());
@@ -62,15 +62,16 @@ fn grants(policy: &Policy, module: &str) -> Arc<Grants> {
     granted.of("run", None).expect("no signature is asked for")
 }
 
-fn caller(module: &str, grants: Arc<Grants>) -> Caller {
+fn caller(module: &str, granted: &Granted) -> Caller {
     let job = JobContext { jid: "20260101000000000000".into(), function: format!("{module}.run"), ..JobContext::default() };
     let name = module.parse().expect("it is a name");
-    Caller::new(Arc::new(job), name, Sha256Hex::from([7; 32]), grants, Duration::from_secs(60))
+    let grants = Arc::clone(&granted.grants);
+    Caller::new(Arc::new(job), name, Sha256Hex::from([7; 32]), grants, Duration::from_secs(60)).explained(granted)
 }
 
 static CALLERS: LazyLock<Vec<Caller>> = LazyLock::new(|| {
     let policy = settings();
-    MODULES.iter().map(|module| caller(module, grants(&policy, module))).collect()
+    MODULES.iter().map(|module| caller(module, &granted(&policy, module))).collect()
 });
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -101,7 +102,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             policy.general.modules.extend(added.policy.general.modules);
             policy.general.functions.extend(added.policy.general.functions);
             let name = caller.module.as_str();
-            let after = check(&self::caller(name, grants(&policy, name)), op);
+            let after = check(&self::caller(name, &granted(&policy, name)), op);
             assert!(after != Err(HostError::Denied(why.clone())), "{why}");
         }
         Err(HostError::Failed(why)) => assert!(!why.contains(char::is_control), "{why:?}"),

@@ -49,7 +49,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                 for function in FUNCTIONS {
                     match granted.of(function, master.as_deref()) {
                         Ok(grants) => {
-                            for interface in grants.interfaces() {
+                            for interface in grants.grants.interfaces() {
                                 let asked = imports.iter().any(|import| import.split('@').next() == Some(interface));
                                 assert!(asked, "{interface} was granted and not asked for");
                                 assert!(granted.interfaces().any(|linked| linked == interface), "{interface}");

@@ -13,10 +13,13 @@ use super::memory::SMALL;
 const SHORT_CPU: Duration = Duration::from_millis(50);
 /// … and is over after this, on a machine that does other things too.
 pub(super) const SHORT_WALL: Duration = Duration::from_millis(500);
-/// A call that was not as those before counts for so many that were.
+/// A long or large call adds this many marks; each other call takes one away.
 const MARK: u8 = 2;
-/// However often it was not, so many make up for it.
-const MAX_MARKS: u8 = 8;
+/// A function with at most this many marks is expected to be short. One whose calls were all short has none, so that a machine that
+/// stops for a moment three times in a row makes it no long one.
+const CREDIT: u8 = 6;
+/// Marks are counted up to this. A function whose calls were all long has this many.
+const MAX_MARKS: u8 = CREDIT + 8;
 /// In place of marks: no call has ended yet.
 const UNSEEN: u8 = u8::MAX;
 
@@ -34,9 +37,9 @@ pub(crate) struct History(Box<[Record]>);
 /// How long a call will take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Pace {
-    /// No call of it has ended yet.
+    /// No call of it has ended yet, or some were short and some were long.
     #[default]
-    Unseen,
+    Unknown,
     Short,
     Long,
 }
@@ -57,13 +60,13 @@ impl History {
     pub(crate) fn expect(&self, function: usize) -> Expect {
         let Some(record) = self.0.get(function) else { return Expect::default() };
         let pace = match record.long.load(Relaxed) {
-            UNSEEN => Pace::Unseen,
-            0 => Pace::Short,
-            _ => Pace::Long,
+            0..=CREDIT => Pace::Short,
+            MAX_MARKS => Pace::Long,
+            _ => Pace::Unknown,
         };
         let small = match record.large.load(Relaxed) {
             UNSEEN => None,
-            marks => Some(marks == 0),
+            marks => Some(marks <= CREDIT),
         };
         Expect { pace, small }
     }
@@ -89,8 +92,9 @@ impl History {
 fn mark(marks: &AtomicU8, good: bool) {
     let before = marks.load(Relaxed);
     let now = match (before, good) {
-        (UNSEEN, true) => 0,
-        (UNSEEN, false) => MARK,
+        // The first call decides until others have ended.
+        (UNSEEN, true) => CREDIT,
+        (UNSEEN, false) => MAX_MARKS,
         (marks, true) => marks.saturating_sub(1),
         (marks, false) => (marks + MARK).min(MAX_MARKS),
     };
@@ -108,24 +112,36 @@ mod tests {
         let history = History::new(2);
         let pace = || history.expect(1).pace;
         let (short, long) = (Usage::default(), Usage { wall_us: 2_000_000, ..Usage::default() });
-        assert_eq!((pace(), history.expect(1).small), (Pace::Unseen, None));
+        assert_eq!((pace(), history.expect(1).small), (Pace::Unknown, None));
         history.ended(1, &short);
         assert_eq!((pace(), history.expect(1).small), (Pace::Short, Some(true)));
+        // It was short once: one long call casts doubt on it, and as many short ones as that counts for remove the doubt.
         history.ended(1, &long);
         history.ended(1, &short);
-        assert_eq!(pace(), Pace::Long);
+        assert_eq!(pace(), Pace::Unknown);
         history.ended(1, &short);
         assert_eq!(pace(), Pace::Short);
+        // It was short often: it may be long some times.
+        (0..CREDIT).for_each(|_| history.ended(1, &short));
+        (0..CREDIT / MARK).for_each(|_| history.ended(1, &long));
+        assert_eq!(pace(), Pace::Short);
+        history.ended(1, &long);
+        assert_eq!(pace(), Pace::Unknown);
         (0..100).for_each(|_| history.is_long(1));
-        (1..MAX_MARKS).for_each(|_| history.ended(1, &short));
         assert_eq!(pace(), Pace::Long);
+        (CREDIT + 1..MAX_MARKS).for_each(|_| history.ended(1, &short));
+        assert_eq!(pace(), Pace::Unknown);
         history.ended(1, &short);
         assert_eq!(pace(), Pace::Short);
+        history.ended(0, &long);
+        assert_eq!(history.expect(0).pace, Pace::Long);
         // Computing counts too, and so does memory, by itself.
-        history.ended(1, &Usage { cpu_us: 50_000, wall_us: 60_000, memory_peak: SMALL + 1, ..Usage::default() });
+        let large = Usage { cpu_us: 50_000, wall_us: 60_000, memory_peak: SMALL + 1, ..Usage::default() };
+        history.ended(1, &large);
+        assert_eq!(history.expect(1), Expect { pace: Pace::Unknown, small: Some(true) });
+        (0..CREDIT).for_each(|_| history.ended(1, &large));
         assert_eq!(history.expect(1), Expect { pace: Pace::Long, small: Some(false) });
-        // Nobody else's business; and a function that is not there is no harm.
-        assert_eq!(history.expect(0), Expect::default());
+        // A function that is not there does no harm.
         history.ended(2, &long);
         assert_eq!(history.expect(2), Expect::default());
     }

@@ -5,7 +5,7 @@
 //! - The last of the turns are for who has few: a module, or all that one asked for, takes one only while it holds less than
 //!   [`SHARE`] times what would be left.
 //! - A *quick place* is for a call that has to wait for a turn otherwise, and is expected to be short: those before it were, or it is
-//!   the first of its function and nothing else of its module runs. What is not over after a [`MOMENT`] counts as any other from
+//!   unknown and nothing else of its module runs. What is not over after a [`MOMENT`] counts as any other from
 //!   then on and its place is free again, so that who lies about it delays others by no more than that.
 
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub(super) const QUICK: usize = 8;
 /// How long one holds its quick place. An ordinary call takes a hundredth of it; and 250 ms is what a short call may take beside
 /// whatever others do.
 pub(super) const MOMENT: Duration = Duration::from_millis(50);
-/// Jobs that are expected to be short may be there beyond `max_running` and `max_waiting`.
+/// Calls that may have a quick place may be there beyond `max_running` and `max_waiting`.
 pub(super) const BEYOND: usize = 64;
 /// Calls of one line that are looked at for one that needs less memory than those before it.
 const LOOKS: usize = 32;
@@ -96,7 +96,12 @@ impl Jobs {
 
     fn lane(&self, table: &Table, call: &Call, pace: Pace) -> Option<Lane> {
         let turns = self.bounds.max_running;
-        let beyond = if pace == Pace::Short { BEYOND } else { 0 };
+        let is_let_by = match pace {
+            Pace::Short => true,
+            Pace::Unknown => is_alone(table, call),
+            Pace::Long => false,
+        };
+        let beyond = if is_let_by { BEYOND } else { 0 };
         let room = table.live < turns.saturating_add(self.bounds.max_waiting).saturating_add(beyond);
         // However many short ones come, the others' turns are not for them.
         let leaves_turns = pace == Pace::Short && table.queue.len() > 0;
@@ -106,7 +111,7 @@ impl Jobs {
         if call.reserved && table.reserved < RESERVED {
             return Some(Lane::Reserved);
         }
-        (room && table.quick < QUICK && is_quick(table, call, pace)).then_some(Lane::Quick)
+        (is_let_by && room && table.quick < QUICK && leaves_quick(table, call)).then_some(Lane::Quick)
     }
 
     /// Whether enough turns are left for others if the call takes one.
@@ -127,17 +132,11 @@ impl Jobs {
     }
 }
 
-/// Whether the call is expected to be short, and its module leaves quick places to others.
-fn is_quick(table: &Table, call: &Call, pace: Pace) -> bool {
-    match pace {
-        Pace::Short => {
-            let quick = |other: &&Call| matches!(&other.state, State::Live(live) if live.lane == Lane::Quick);
-            let held = table.calls.values().filter(quick).filter(|other| other.name == call.name).count();
-            held < QUICK - table.quick
-        }
-        Pace::Unseen => is_alone(table, call),
-        Pace::Long => false,
-    }
+/// Whether the call's module leaves quick places to others if the call takes one.
+fn leaves_quick(table: &Table, call: &Call) -> bool {
+    let quick = |other: &&Call| matches!(&other.state, State::Live(live) if live.lane == Lane::Quick);
+    let held = table.calls.values().filter(quick).filter(|other| other.name == call.name).count();
+    held < QUICK - table.quick
 }
 
 /// Whether nothing else of its module runs.

@@ -1,48 +1,22 @@
 //! What of an answer is the module's to see: lists that have more in them than was granted.
 
-use brine_sandbox_wire::{FilesOp, HostOp, ListKind, PillarOp};
+use brine_capabilities::{Capability, Grants, Names, Shown};
 use rmpv::Value;
 
-use crate::grants::{Grants, Names};
-
-/// What an answer is cut down to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
-    /// All of it.
-    All,
-    /// Of a dict, the granted keys of the pillar and what is below them.
-    Pillar,
-    /// Of a list, the granted paths.
-    Files,
-    /// Of a list of folders, those that may have granted paths in them.
-    Folders,
-}
-
-impl Shown {
-    /// By what was asked.
-    pub(crate) fn of(op: &HostOp) -> Self {
-        match op {
-            HostOp::Pillar(PillarOp::Items | PillarOp::Fetch) => Self::Pillar,
-            HostOp::Files(FilesOp::List { kind: ListKind::Files | ListKind::Symlinks, .. }) => Self::Files,
-            HostOp::Files(FilesOp::List { kind: ListKind::Dirs | ListKind::EmptyDirs, .. }) => Self::Folders,
-            _ => Self::All,
-        }
-    }
-
-    /// Takes away what was not granted.
-    pub(crate) fn of_answer(self, grants: &Grants, answer: Value) -> Value {
-        match (self, answer) {
-            (Self::Pillar, answer) => match &grants.pillar {
-                Names::Any => answer,
-                Names::Only(keys) => {
-                    let keys: Vec<Vec<&str>> = keys.iter().map(|key| key.split(':').collect()).collect();
-                    granted(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), answer)
-                }
-            },
-            (Self::Files, Value::Array(items)) => keep(items, |path| grants.files.matches(path)),
-            (Self::Folders, Value::Array(items)) => keep(items, |path| grants.files.matches_below(path)),
-            (_, answer) => answer,
-        }
+/// Takes away what was not granted.
+pub(crate) fn cut_down(shown: Shown, grants: &Grants, answer: Value) -> Value {
+    let files = grants.names(Capability::Files);
+    match (shown, answer) {
+        (Shown::Pillar, answer) => match grants.names(Capability::Pillar) {
+            Names::Any => answer,
+            Names::Only(keys) => {
+                let keys: Vec<Vec<&str>> = keys.iter().map(|key| key.split(':').collect()).collect();
+                granted(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>(), answer)
+            }
+        },
+        (Shown::Files, Value::Array(items)) => keep(items, |path| files.matches(path)),
+        (Shown::Folders, Value::Array(items)) => keep(items, |path| files.matches_below(path)),
+        (_, answer) => answer,
     }
 }
 

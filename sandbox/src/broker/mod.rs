@@ -2,16 +2,12 @@
 //!
 //! An executor is what an escaped guest would speak through, so nothing that it says about itself is believed: which job a
 //! call belongs to and what its module was granted is what the minion wrote down when it started the job.
-
 //!
-//! - `check.rs`   the check of each call; `process.rs`, `names.rs`, `http.rs` parts of it
+//! - `check.rs`   the check of each call, in the words of a refusal
 //! - `answer.rs`  what of an answer is the module's to see
 
 mod answer;
 mod check;
-mod http;
-mod names;
-mod process;
 #[cfg(test)]
 mod tests;
 
@@ -19,16 +15,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use brine_capabilities::Grants;
 use brine_sandbox_wire::{HostError, HostOp, JobContext, Limits, LogLevel, Sha256Hex, Usage};
 use futures_util::future::BoxFuture;
 use rmpv::Value;
 
-pub(crate) use answer::Shown;
+pub(crate) use answer::cut_down;
 pub use check::{check, check_host};
-pub(crate) use process::is_variable;
 
 use crate::ModuleName;
-use crate::grants::Grants;
+use crate::policy::{Explain, Granted};
 
 /// Who asks: what the minion wrote down when it started the call.
 #[derive(Debug, Clone)]
@@ -47,6 +43,8 @@ pub struct Caller {
     pub chain: Arc<[String]>,
     /// Its number among the calls that run, to which what it calls belongs.
     pub(crate) number: u64,
+    /// How the owner would grant more, for errors.
+    explain: Option<Arc<Explain>>,
     /// Bytes that it may still write and files that it may still make, as far as is known here: what it calls may no more.
     left: Arc<[AtomicU64; 2]>,
 }
@@ -62,7 +60,12 @@ impl Caller {
     ) -> Self {
         let chain = Arc::from([job.function.clone()]);
         let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 2]);
-        Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, left }
+        Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, explain: None, left }
+    }
+
+    /// With the words for what was not granted.
+    pub fn explained(self, granted: &Granted) -> Self {
+        Self { explain: Some(Arc::clone(&granted.explain)), ..self }
     }
 
     /// Before it calls a function: what it says that it may still write and make. That only ever gets less.
@@ -94,12 +97,6 @@ impl Caller {
         for (left, used) in self.left.iter().zip([usage.written, usage.new_files]) {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(used)));
         }
-    }
-
-    /// Whether somebody called just this function on this host itself: no master's job, and nothing that another function calls with
-    /// arguments of its own choice (`mine.update` does with those of the pillar, which is the master's word).
-    pub fn is_typed_here(&self, function: &str) -> bool {
-        self.job.master.is_none() && *self.chain == [function]
     }
 }
 

@@ -5,7 +5,7 @@ mod process;
 
 use brine_sandbox_wire::{
     ByteBuf, ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HttpOp, HttpRequest, JobsOp,
-    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, ProgressOp, UsersOp,
 };
 use rmpv::Value;
 
@@ -64,6 +64,10 @@ fn fire(tag: &str) -> HostOp {
     HostOp::Events(EventsOp::Fire { tag: tag.into(), data: data(1) })
 }
 
+fn progress(bytes: usize) -> HostOp {
+    HostOp::Progress(ProgressOp::Report { value: data(bytes) })
+}
+
 fn resolve(name: &str) -> HostOp {
     HostOp::Network(NetworkOp::Resolve { name: name.into() })
 }
@@ -98,6 +102,7 @@ fn one_of_each() -> Vec<HostOp> {
         fire("a/b"),
         HostOp::Mine(MineOp::Publish { name: "a".into(), data: data(1) }),
         HostOp::Mine(MineOp::Delete { name: "a".into() }),
+        progress(1),
         HostOp::Users(UsersOp::UserName { uid: 0 }),
         HostOp::Users(UsersOp::GroupName { gid: 0 }),
         HostOp::Directories(DirectoriesOp::Line { path: "/etc".into() }),
@@ -168,8 +173,7 @@ fn each_interface_opens_its_own_calls_and_no_others() {
         assert!(check(&any, op.clone()).is_ok(), "{op:?}");
         assert!(matches!(check(&nothing, op.clone()), Err(HostError::Denied(_))), "{op:?}");
         for interface in any.grants.interfaces() {
-            let mut grants = Grants::clone(&any.grants);
-            grants.interfaces = [interface].into();
+            let grants = Grants::clone(&any.grants).only([interface]);
             let only = Caller { grants: Arc::new(grants), ..any.clone() };
             assert_eq!(check(&only, op.clone()).is_ok(), op.interface() == interface, "{op:?} with {interface}");
         }
@@ -193,14 +197,14 @@ fn refused_for(config: &str, op: HostOp, what: &str, line: &str) {
 
 #[test]
 fn the_line_that_grants_a_directory() {
-    let grants = caller(&policy("modules:\n  mine: {filesystem: {/etc: ro, /srv: rw}}\n"), "mine", "f", None).grants;
-    let line = grants.directory_line("/srv/a b", false);
+    let who = caller(&policy("modules:\n  mine: {filesystem: {/etc: ro, /srv: rw}}\n"), "mine", "f", None);
+    let line = who.directory_line("/srv/a b", false);
     assert_eq!(line, format!("{GRANTS_IT}mine: {{filesystem: {{/etc: ro, /srv: rw, \"/srv/a b\": ro}}}}"));
     let granted = caller(&policy(&format!("modules:\n  {}\n", &line[GRANTS_IT.len()..])), "mine", "f", None).grants;
     assert_eq!(granted.direct.directories.len(), 3);
     // No line of the configuration can have these.
     for path in ["", "srv", "/srv/..", "/srv/./a", "/srv//a", "/srv/"] {
-        assert_eq!(grants.directory_line(path, false), "", "{path}");
+        assert_eq!(who.directory_line(path, false), "", "{path}");
     }
 }
 
@@ -306,8 +310,9 @@ fn a_new_entry_is_bound_to_the_content() {
     let name = "mine".parse().unwrap();
     let subject = crate::Subject { name: &name, standard: false, sha256: sha(0xab), signers: &[] };
     let every = policy("modules:\n  \"*\": {pillar: []}\n");
-    let grants = every.decide(&subject, &["brine:host/pillar@1.0.0".into()], &["f"]).unwrap().of("f", None).unwrap();
-    let who = Caller { grants, ..caller(&every, "mine", "f", None) };
+    let granted = every.decide(&subject, &["brine:host/pillar@1.0.0".into()], &["f"]).unwrap().of("f", None).unwrap();
+    let who = caller(&every, "mine", "f", None);
+    let who = Caller { grants: Arc::clone(&granted.grants), ..who }.explained(&granted);
     let error = check(&who, pillar("a", None)).unwrap_err().to_string();
     let hash = "ab".repeat(32);
     assert_eq!(
@@ -382,6 +387,7 @@ fn other_arguments_have_a_form() {
         HostOp::Events(EventsOp::Fire { tag: "a".into(), data: data((1 << 20) + 1) }),
         "the event's data: 1048577 bytes; the most is 1048576",
     );
+    never(progress((16 << 10) + 1), "the progress: 16385 bytes; the most is 16384");
     never(
         HostOp::Mine(MineOp::Publish { name: "a\n".into(), data: data(1) }),
         "the name in the mine has control characters",
@@ -458,7 +464,7 @@ fn lists_show_what_was_granted() {
     let config =
         "modules:\n  mine: {pillar: [deploy, \"web:tls\", \"no:such\"], files: [\"deploy/*.conf\", \"a/**\"]}\n";
     let who = caller(&policy(config), "mine", "f", None);
-    let shown = |op: HostOp, answer: Value| Shown::of(&op).of_answer(&who.grants, answer);
+    let shown = |op: HostOp, answer: Value| cut_down(op.shown(), &who.grants, answer);
     let map =
         |entries: Vec<(&str, Value)>| Value::Map(entries.into_iter().map(|(key, value)| (key.into(), value)).collect());
     let pillar = map(vec![

@@ -90,8 +90,9 @@ fn entry_of(content: u8) -> Entry {
 
 fn caller_of(entry: &Entry) -> Arc<Caller> {
     let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
-    let grants = entry.grants.of("f", None).unwrap();
-    Arc::new(Caller::new(job, entry.name.clone(), entry.module.sha256, grants, Duration::from_secs(60)))
+    let granted = entry.grants.of("f", None).unwrap();
+    let (name, sha256, grants) = (entry.name.clone(), entry.module.sha256, Arc::clone(&granted.grants));
+    Arc::new(Caller::new(job, name, sha256, grants, Duration::from_secs(60)).explained(&granted))
 }
 
 impl Taken {
@@ -172,7 +173,7 @@ async fn an_answer_too_large_to_send_is_an_error_to_the_guest() {
 
 #[tokio::test]
 async fn log_lines_are_bounded_and_clean() {
-    let mut it = taken(Limits { log: 10, ..Limits::default() }).await;
+    let mut it = taken(Limits { log: 13, ..Limits::default() }).await;
     for message in ["a\x1b[1m\nb", "too long a line", "cd"] {
         let log = FromExecutor::Log { call: it.call, level: LogLevel::Info, message: message.into() };
         it.say.send(&log).await.unwrap();

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use brine_capabilities::{Grants, Names};
 use brine_sandbox_wire::DirectGrants;
 
-use super::capability::always;
+use super::always;
 use super::{Capability, Entry, Explain, Grant, Policy, Refused, Signers, Subject};
-use crate::grants::{Grants, Names};
 
 /// What the functions of a module may do, for each master.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,15 +25,24 @@ struct OfMaster {
     functions: HashMap<String, Decided>,
 }
 
+/// What one function was granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// The grants.
+    pub grants: Arc<Grants>,
+    /// For errors: how the owner would grant more.
+    pub(crate) explain: Arc<Explain>,
+}
+
 /// Or the line that says why the function cannot be called at all.
-type Decided = Result<Arc<Grants>, Arc<str>>;
+type Decided = Result<Granted, Arc<str>>;
 
 impl ModuleGrants {
     /// What a function may do in a job of this master; none: a job of this host's own. The error is one line.
-    pub fn of(&self, function: &str, master: Option<&str>) -> Result<Arc<Grants>, String> {
+    pub fn of(&self, function: &str, master: Option<&str>) -> Result<Granted, String> {
         let of_master = master.and_then(|master| self.masters.get(master)).unwrap_or(&self.general);
         let decided = of_master.functions.get(function).unwrap_or(&of_master.rest);
-        decided.as_ref().map(Arc::clone).map_err(|why| why.to_string())
+        decided.clone().map_err(|why| why.to_string())
     }
 
     /// The interfaces to link: what any function may use for any master.
@@ -48,7 +57,8 @@ impl ModuleGrants {
 
     /// Every answer there is: of a master or in general, of a function or of the others.
     pub fn each(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>, &Arc<Grants>)> {
-        self.answers().filter_map(|(master, function, decided)| Some((master, function, decided.as_ref().ok()?)))
+        self.answers()
+            .filter_map(|(master, function, decided)| Some((master, function, &decided.as_ref().ok()?.grants)))
     }
 
     fn answers(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>, &Decided)> {
@@ -124,9 +134,9 @@ impl Policy {
         let mut interfaces = BTreeSet::new();
         for (master, function, decided) in grants.answers().filter(|(_, function, _)| counts(*function)) {
             match decided {
-                Ok(grants) => {
+                Ok(granted) => {
                     callable = callable.or(Some((function, master)));
-                    interfaces.extend(grants.interfaces());
+                    interfaces.extend(granted.grants.interfaces());
                 }
                 Err(why) => unsigned = unsigned.or(Some(why)),
             }
@@ -159,17 +169,16 @@ impl Policy {
     ) -> Decided {
         let entries = self.entries(subject.name, function, master);
         self.signed(subject, &entries, function, master)?;
-        let mut grants = Grants { explain: Some(self.explain(subject, function, master).into()), ..Grants::default() };
+        let mut grants = Grants::default();
         let user = entries.iter().flatten().filter(|entry| entry.binds(subject.sha256, subject.signers));
         grants.user = user.filter_map(|entry| entry.user.clone()).next();
         for (capability, interfaces) in known {
             let grant = self.grant(subject, &entries, *capability, approved);
             if grant != Grant::No {
-                grants.interfaces.extend(interfaces);
-                grants.put(*capability, grant, &self.host);
+                grants.put(*capability, interfaces.iter().copied(), grant, &self.host);
             }
         }
-        Ok(Arc::new(grants))
+        Ok(Granted { grants: Arc::new(grants), explain: self.explain(subject, function, master).into() })
     }
 
     /// The word that counts.

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brine_sandbox_wire::{Directory, Limits, NetworkRule, Sha256Hex};
+use brine_capabilities::{Capability, Grant};
+use brine_sandbox_wire::{Limits, Sha256Hex};
 
-use super::Capability;
-use crate::grants::{Names, ProcessGrant};
 use crate::signature::KeyId;
 
 /// What the owner says of a module, of one of its functions, or of every module.
@@ -68,23 +67,6 @@ pub struct Signer {
     pub written: String,
     /// The key; none as long as its file was not read.
     pub key: Option<KeyId>,
-}
-
-/// What the owner says of one capability.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Grant {
-    /// `false`
-    No,
-    /// `true`, where there is nothing to choose.
-    Yes,
-    /// Some names, or any.
-    Names(Names),
-    /// Programs.
-    Process(ProcessGrant),
-    /// Directories, sorted by path.
-    Directories(Vec<Directory>),
-    /// Hosts, sorted.
-    Network(Vec<NetworkRule>),
 }
 
 /// Limits that differ from those of all.

@@ -1,14 +1,14 @@
 //! The line of the configuration that would grant what was refused: the owner's own entry with what is missing in it.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write};
+use std::fmt;
 
+use brine_capabilities::{Capability, Grant, yaml_list, yaml_text};
 use brine_sandbox_wire::Sha256Hex;
 
-use super::entry::{Entry, Grant, LimitChanges, Quorum, Signers};
-use super::{Capability, Policy, Subject};
+use super::entry::{Entry, LimitChanges, Quorum, Signers};
+use super::{Policy, Subject};
 use crate::ModuleName;
-use crate::grants::{Names, ProcessGrant};
 use crate::signature::KeyId;
 
 /// What is needed to say how the owner would grant something: to whom, and what the owner says already.
@@ -113,7 +113,7 @@ impl Line {
             file.push_str("  masters:\n");
         }
         for (master, lines) in masters {
-            file.push_str(&format!("    {}:\n      modules:\n{lines}", text(master)));
+            file.push_str(&format!("    {}:\n      modules:\n{lines}", yaml_text(master)));
         }
         file
     }
@@ -126,7 +126,7 @@ impl Line {
         for line in lines {
             if before.is_none_or(|before| before.master != line.master) {
                 let master =
-                    line.master.as_ref().map(|master| format!("masters: {}: ", text(master))).unwrap_or_default();
+                    line.master.as_ref().map(|master| format!("masters: {}: ", yaml_text(master))).unwrap_or_default();
                 let and = if before.is_some() { " and" } else { "" };
                 sentence
                     .push_str(&format!("{and} under sandbox: {master}modules: in the minion's configuration: {line}"));
@@ -141,7 +141,7 @@ impl Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", text(&self.key), self.entry)
+        write!(f, "{}: {}", yaml_text(&self.key), self.entry)
     }
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Entry {
         parts.extend(self.downgrade.map(|may| format!("downgrade: {may}")));
         parts.extend(self.says.iter().map(|(capability, grant)| format!("{}: {grant}", capability.key())));
         if let Some(user) = &self.user {
-            parts.push(format!("user: {}", text(user)));
+            parts.push(format!("user: {}", yaml_text(user)));
         }
         if self.limits != LimitChanges::default() {
             parts.push(format!("limits: {}", self.limits));
@@ -174,7 +174,7 @@ impl fmt::Display for Quorum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = match self.any {
             true => "any".to_owned(),
-            false => list(self.of.iter().map(|signer| signer.written.as_str())),
+            false => yaml_list(self.of.iter().map(|signer| signer.written.as_str())),
         };
         if self.at_least > 1 { write!(f, "{{at_least: {}, of: {of}}}", self.at_least) } else { f.write_str(&of) }
     }
@@ -203,95 +203,9 @@ impl fmt::Display for LimitChanges {
     }
 }
 
-impl fmt::Display for Grant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::No => f.write_str("false"),
-            Self::Yes => f.write_str("true"),
-            Self::Names(names) => write!(f, "{names}"),
-            Self::Process(process) => write!(f, "{process}"),
-            Self::Directories(directories) => {
-                let mode = |writable| if writable { "rw" } else { "ro" };
-                let parts = directories.iter().map(|dir| format!("{}: {}", text(&dir.path), mode(dir.writable)));
-                write!(f, "{{{}}}", parts.collect::<Vec<_>>().join(", "))
-            }
-            Self::Network(rules) => {
-                let rules: Vec<String> = rules.iter().map(crate::grants::rule_text).collect();
-                f.write_str(&list(rules.iter().map(String::as_str)))
-            }
-        }
-    }
-}
-
-impl fmt::Display for Names {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Any => f.write_str("any"),
-            Self::Only(names) => f.write_str(&list(names.iter().map(String::as_str))),
-        }
-    }
-}
-
-impl fmt::Display for ProcessGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let others = [("users", &self.users), ("groups", &self.groups), ("env", &self.env), ("cwd", &self.cwd)];
-        let plain = !self.detach && self.file_size.is_none();
-        if plain && self.programs == Names::Any && others.iter().all(|(_, names)| **names == Names::Any) {
-            return f.write_str("any");
-        }
-        if plain && self.programs != Names::Any && others.iter().all(|(_, names)| names.is_none()) {
-            return write!(f, "{}", self.programs);
-        }
-        write!(f, "{{programs: {}", self.programs)?;
-        for (key, names) in others.iter().filter(|(_, names)| !names.is_none()) {
-            write!(f, ", {key}: {names}")?;
-        }
-        if self.detach {
-            f.write_str(", detach: true")?;
-        }
-        if let Some(bytes) = self.file_size {
-            write!(f, ", file_size: {bytes}")?;
-        }
-        f.write_char('}')
-    }
-}
-
-fn list<'a>(items: impl Iterator<Item = &'a str>) -> String {
-    let items: Vec<String> = items.map(text).collect();
-    format!("[{}]", items.join(", "))
-}
-
 /// A hash in hex: quoted where some reader of YAML could take it for a number.
 fn hash_text(hex: &str) -> String {
     let number = hex.bytes().all(|c| c.is_ascii_digit() || c == b'e')
         || hex.strip_prefix("0b").is_some_and(|rest| rest.bytes().all(|c| matches!(c, b'0' | b'1')));
-    if number { text(hex) } else { hex.to_owned() }
-}
-
-/// Text as YAML has it in a flow: quoted where it could be read as anything else.
-pub(crate) fn text(text: &str) -> String {
-    const WORDS: [&str; 11] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"];
-    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'))
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '.'))
-        && !WORDS.iter().any(|word| word.eq_ignore_ascii_case(text));
-    if plain {
-        return text.to_owned();
-    }
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(c);
-            }
-            // YAML's escapes: the line is for the owner to paste
-            c if brine_text::is_active(c) => {
-                let code = u32::from(c);
-                let _ = if code > 0xffff { write!(quoted, "\\U{code:08x}") } else { write!(quoted, "\\u{code:04x}") };
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
+    if number { yaml_text(hex) } else { hex.to_owned() }
 }

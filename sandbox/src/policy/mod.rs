@@ -4,12 +4,12 @@
 //! (`"*"`), at each of these for the master that asks before in general; then what standard modules come with; then the table.
 //! An entry that is bound to a `sha256` or a key does not count for other content; a refusal (`false`) always does.
 //!
-//! - `capability.rs` the table; `entry.rs` what one entry of the configuration says
+//! - `always.rs`     what every module has; `entry.rs` what one entry of the configuration says
 //! - `decide.rs`     from imports, functions and the owner's word to [`ModuleGrants`]
 //! - `update.rs`     what an update asks for that the version before it did not
 //! - `refused.rs`    what is missing; `line.rs` the line of the configuration that would grant it
 
-mod capability;
+mod always;
 mod decide;
 mod entry;
 mod line;
@@ -20,19 +20,18 @@ mod update;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brine_capabilities::Host;
 use brine_sandbox_wire::{Limits, Sha256Hex};
 
-pub use capability::Capability;
-pub(crate) use capability::Kind;
-pub use capability::always;
-pub use decide::ModuleGrants;
-pub use entry::{Entry, Grant, LimitChanges, Quorum, Signer, Signers};
+pub use always::always;
+pub(crate) use brine_capabilities::{Capability, Grant};
+pub use decide::{Granted, ModuleGrants};
+pub use entry::{Entry, LimitChanges, Quorum, Signer, Signers};
 pub(crate) use line::{Explain, Line};
 pub use refused::Refused;
 pub(crate) use refused::few;
 
 use crate::ModuleName;
-use crate::grants::Host;
 use crate::signature::{KeyId, SigningKey};
 
 /// What the owner of the host says.
@@ -130,7 +129,7 @@ impl Policy {
     ) -> Limits {
         let mut limits = base.clone();
         if standard {
-            capability::standard_limits(module.as_str(), &mut limits);
+            always::standard_limits(module.as_str(), &mut limits);
         }
         for entry in self.entries(module, Some(function), master).into_iter().rev().flatten() {
             entry.limits.apply(&mut limits);

@@ -145,7 +145,8 @@ fn the_most_particular_word_counts() {
                     text(&of_master)
                 );
                 let grants = decide(&read(&config), "x", false, &["grains"]);
-                let has = grants.is_ok_and(|grants| grants.of("f", Some(&master)).unwrap().allows("brine:host/grains"));
+                let has = grants
+                    .is_ok_and(|grants| grants.of("f", Some(&master)).unwrap().grants.allows("brine:host/grains"));
                 assert_eq!(has, granted, "{config}");
             }
         }
@@ -158,8 +159,8 @@ fn entries_are_not_merged_and_refusals_are_not_bound() {
     // Bound to other content: as if it were not there.
     let bound = format!("modules: {{x: {{{other}, jobs: true, pillar: [a]}}, \"*\": {{pillar: [b]}}}}");
     assert!(decide(&read(&bound), "x", false, &["jobs"]).is_err());
-    let grants = decide(&read(&bound), "x", false, &["pillar"]).unwrap().of("f", None).unwrap();
-    assert_eq!(grants.pillar.to_string(), "[b]");
+    let grants = decide(&read(&bound), "x", false, &["pillar"]).unwrap().of("f", None).unwrap().grants;
+    assert_eq!(grants.names(Capability::Pillar).to_string(), "[b]");
     // A refusal counts whatever the content.
     let refused = format!("modules: {{x: {{{other}, grains: false}}, \"*\": {{grains: true}}}}");
     assert!(decide(&read(&refused), "x", false, &["grains"]).is_err());
@@ -167,8 +168,8 @@ fn entries_are_not_merged_and_refusals_are_not_bound() {
     assert!(decide(&read("modules: {\"*\": {modules: false}}"), "sys", true, &["modules"]).is_err());
     // One level's list takes the place of another's.
     let grants = decide(&read("modules: {x.f: {pillar: [a]}, x: {pillar: [b]}}"), "x", false, &["pillar"]).unwrap();
-    assert_eq!(grants.of("f", None).unwrap().pillar.to_string(), "[a]");
-    assert_eq!(grants.of("g", None).unwrap().pillar.to_string(), "[b]");
+    assert_eq!(grants.of("f", None).unwrap().grants.names(Capability::Pillar).to_string(), "[a]");
+    assert_eq!(grants.of("g", None).unwrap().grants.names(Capability::Pillar).to_string(), "[b]");
 }
 
 #[test]
@@ -180,9 +181,9 @@ fn a_module_is_let_in_where_any_function_has_the_grant() {
     ] {
         let grants = decide(&read(&config), "x", false, &["jobs"]).unwrap();
         assert_eq!(grants.interfaces().collect::<Vec<_>>(), ["brine:host/jobs"]);
-        assert!(!grants.of("g", Some(&master)).unwrap().allows("brine:host/jobs"));
-        assert!(grants.of("f", Some(&master)).unwrap().allows("brine:host/jobs"));
-        let general = grants.of("f", None).unwrap().allows("brine:host/jobs");
+        assert!(!grants.of("g", Some(&master)).unwrap().grants.allows("brine:host/jobs"));
+        assert!(grants.of("f", Some(&master)).unwrap().grants.allows("brine:host/jobs"));
+        let general = grants.of("f", None).unwrap().grants.allows("brine:host/jobs");
         assert_eq!(general, !config.starts_with("masters"));
     }
     // Of a function that the module does not have nothing follows.
@@ -194,10 +195,10 @@ fn executors_are_shared_by_equal_grants_only() {
     let config =
         "modules: {x: {filesystem: {/srv: rw}, user: deploy, network: [\"a:1\"]}, x.g: {filesystem: {}, network: []}}";
     let grants = decide(&read(config), "x", false, &["wasi:filesystem/types", "http"]).unwrap();
-    let f = grants.of("f", None).unwrap();
+    let f = grants.of("f", None).unwrap().grants;
     assert_eq!((f.direct.user.as_deref(), f.direct.directories.len(), f.direct.network.len()), (Some("deploy"), 1, 1));
     // Who reaches nothing needs no executor of its own, whoever it acts as.
-    let g = grants.of("g", None).unwrap();
+    let g = grants.of("g", None).unwrap().grants;
     assert_eq!((&g.direct, g.user.as_deref()), (&brine_sandbox_wire::DirectGrants::default(), Some("deploy")));
     assert_eq!(grants.directs().len(), 2);
     // What is not imported is not reached.
@@ -346,7 +347,7 @@ fn odd() -> impl Strategy<Value = String> {
 }
 
 fn grant(capability: Capability) -> BoxedStrategy<Grant> {
-    use crate::grants::{Names, ProcessGrant};
+    use brine_capabilities::{Kind, Names, ProcessGrant};
     let names = |one: BoxedStrategy<String>| {
         prop_oneof![1 => Just(Names::Any), 3 => proptest::collection::vec(one, 0..3).prop_map(Names::Only)].boxed()
     };

@@ -4,10 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use brine_sandbox_wire::Directory;
+use brine_capabilities::{Directory, Names, ProcessGrant, is_glob};
 
 use crate::directories::NOT_THERE;
-use crate::grants::{Names, ProcessGrant, is_glob};
 use crate::policy::{Capability, Entry, Grant, Policy, Rules};
 use crate::settings::others_may_write;
 use crate::store::{Store, Table};
@@ -85,7 +84,7 @@ fn of_rules(path: &str, rules: &Rules, table: &Table, accounts: &Accounts<'_>, f
         of_entry(&path, entry, table, accounts, findings);
     }
     let path = format!("{path}:*");
-    for capability in [Capability::Process, Capability::Filesystem, Capability::Network, Capability::Functions] {
+    for capability in Capability::ALL.into_iter().filter(|capability| capability.is_reported_for_all()) {
         if rules.every.says.get(&capability).is_some_and(|grant| *grant != Grant::No && *grant != capability.least()) {
             findings.push(format!("{path}:{}: it is granted to every module that asks for it", capability.key()));
         }

@@ -1,14 +1,14 @@
 //! One entry under `modules`: what the owner says of a module, a function, or all.
 
-use brine_sandbox_wire::Directory;
+use brine_capabilities::forms::is_variable;
+use brine_capabilities::{Capability, Directory, Grant, Kind, Names, ProcessGrant, read_rule};
 use rmpv::Value;
 
 use super::limits::limits;
 use super::signers::{sha256, signed_by};
 use super::values::{absolute, count, entries, flag, list, name, names, size, user};
 use super::{Result, error};
-use crate::grants::{Names, ProcessGrant, is_glob, read_rule};
-use crate::policy::{Capability, Entry, Grant, Kind, Rules};
+use crate::policy::{Entry, Rules};
 
 pub(super) fn modules(path: &str, value: &Value, rules: &mut Rules) -> Result<()> {
     for (key, value) in entries(path, value)? {
@@ -74,17 +74,11 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
         Kind::Flag if value.as_bool() == Some(true) => Ok(Grant::Yes),
         Kind::Flag => error(path, format!("true or false is expected, not {value}")),
         Kind::Names if value.as_bool() == Some(true) => Ok(Grant::Names(Names::Any)),
-        Kind::Names if value.is_array() || value.is_str() => {
-            let check = |path: &str, text: &str| named(path, capability, text);
-            names(path, value, check).map(Grant::Names)
-        }
+        Kind::Names if value.is_array() || value.is_str() => granted_names(path, capability, value),
         Kind::Names => error(path, format!("any, a list or false is expected, not {value}")),
         // As a flag it is older, and never opened everything.
         Kind::Settings if value.as_bool() == Some(true) => Ok(Grant::Yes),
-        Kind::Settings if value.is_array() || value.is_str() => {
-            let check = |path: &str, text: &str| named(path, capability, text);
-            names(path, value, check).map(Grant::Names)
-        }
+        Kind::Settings if value.is_array() || value.is_str() => granted_names(path, capability, value),
         Kind::Settings => error(path, format!("true, any, a list of settings or false is expected, not {value}")),
         Kind::Process => process(path, value).map(Grant::Process),
         Kind::Directories => directories(path, value).map(Grant::Directories),
@@ -103,23 +97,10 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
     }
 }
 
-/// What one name in a list of this capability has to be.
-fn named(path: &str, capability: Capability, text: &str) -> Result<()> {
-    match capability {
-        Capability::Pillar if is_glob(text) => {
-            error(path, format!("{text:?}: keys of the pillar are named whole, without * and ?"))
-        }
-        Capability::Pillar | Capability::Config if text.split(':').any(str::is_empty) => {
-            error(path, format!("{text:?} has an empty part"))
-        }
-        Capability::Files if text.starts_with('/') || text.starts_with("salt:") => {
-            error(path, format!("{text:?}: a path on the file server is relative, as in deploy/**"))
-        }
-        Capability::Files if text.split('/').any(|part| matches!(part, "" | "." | "..")) => {
-            error(path, format!("{text:?} has parts that are empty, . or .."))
-        }
-        _ => Ok(()),
-    }
+/// Names as this capability has them.
+fn granted_names(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
+    let check = |path: &str, text: &str| capability.wrong_name(text).map_or(Ok(()), |why| error(path, why));
+    names(path, value, check).map(Grant::Names)
 }
 
 fn process(path: &str, value: &Value) -> Result<ProcessGrant> {
@@ -180,7 +161,7 @@ fn users(path: &str, value: &Value) -> Result<Names> {
 
 /// A variable's name; `*` stands for the rest of one.
 fn variable(path: &str, text: &str) -> Result<()> {
-    if crate::broker::is_variable(text.strip_suffix('*').unwrap_or(text)) || text == "*" {
+    if is_variable(text.strip_suffix('*').unwrap_or(text)) || text == "*" {
         return Ok(());
     }
     error(path, format!("{text:?} cannot be a variable's name: letters, digits and _, no digit first"))

@@ -5,11 +5,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use brine_capabilities::{Capability, Grant, Host, Names};
 use rmpv::Value;
 
 use super::{Result, Settings, keys};
-use crate::grants::{Host, Names};
-use crate::policy::{Capability, Grant, Policy};
+use crate::policy::Policy;
 
 impl Settings {
     /// Reads the value of `sandbox` as [`Settings::read`] does, then the files of keys that it names (absolute, in `beside`, the folder

@@ -19,7 +19,6 @@ use std::time::Duration;
 use rmpv::Value;
 
 pub use files::others_may_write;
-pub(crate) use values::{is_user, why_not_absolute};
 
 use crate::policy::{Entry, Rules};
 use crate::{CompileLimits, Limits, Policy};

@@ -2,16 +2,15 @@
 
 use std::ops::RangeInclusive;
 
+use brine_capabilities::forms::{is_user, why_not_absolute};
+use brine_capabilities::{MAX_NAME, Names};
 use rmpv::Value;
 
 use super::{Result, error};
 use crate::ModuleName;
-use crate::grants::{MAX_NAME, Names};
 
 /// Names in one grant. Each is compared with what a guest asks.
 const MAX_NAMES: usize = 1_000;
-/// Bytes of a path that the kernel takes.
-const MAX_PATH: usize = 4_095;
 
 /// The entries of a map with text keys; none for nil.
 pub(super) fn entries<'a>(path: &str, value: &'a Value) -> Result<Vec<(&'a str, &'a Value)>> {
@@ -74,21 +73,6 @@ pub(super) fn absolute(path: &str, text: &str) -> Result<()> {
     }
 }
 
-/// What is wrong with a path that has to be absolute and plain.
-pub(crate) fn why_not_absolute(text: &str) -> Option<&'static str> {
-    if !text.starts_with('/') {
-        Some("is not an absolute path")
-    } else if text.len() > MAX_PATH {
-        Some("is longer than a path can be")
-    } else if text.contains(char::is_control) {
-        Some("has control characters")
-    } else if text != "/" && text[1..].split('/').any(|part| matches!(part, "" | "." | "..")) {
-        Some("has parts that are empty, . or ..; the path is to be written without them")
-    } else {
-        None
-    }
-}
-
 /// A user or group: a name or a number.
 pub(super) fn user(path: &str, value: &Value) -> Result<String> {
     if let Some(number) = value.as_u64() {
@@ -99,16 +83,6 @@ pub(super) fn user(path: &str, value: &Value) -> Result<String> {
     }
     let text = text(path, value)?;
     if is_user(text) { Ok(text.to_owned()) } else { error(path, format!("{text:?} cannot be a user's name")) }
-}
-
-/// Whether it can be a user's or a group's name or number.
-pub(crate) fn is_user(text: &str) -> bool {
-    const MAX: usize = 256;
-    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '$' | '\\');
-    !text.is_empty()
-        && text.len() <= MAX
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        && text.chars().all(inside)
 }
 
 pub(super) fn flag(path: &str, value: &Value) -> Result<bool> {

@@ -517,7 +517,7 @@ fn required() {
 
 /// The owner can keep root; then it is one without root's rights, but for those of files where it has directories.
 fn as_root() {
-    if !rustix::process::geteuid().is_root() {
+    if !brine_kit::is_root() {
         return;
     }
     block_on(async {
@@ -564,7 +564,7 @@ fn as_root() {
 
 /// A checkout in somebody's home: the sandbox's user runs a program that it cannot find. What it may not run it does not.
 fn from_a_private_folder() {
-    if !rustix::process::geteuid().is_root() {
+    if !brine_kit::is_root() {
         return;
     }
     block_on(async {

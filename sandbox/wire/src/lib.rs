@@ -5,28 +5,23 @@
 //! frame is bounded, memory is reserved for what has arrived and never for what a length claims, and whatever is malformed is a
 //! typed error after which the connection is of no more use.
 //!
-//! - [`messages`]: what is said, both ways; [`ops`]: what a guest asks
-//! - [`hosts`]: names and addresses, as both ends compare them with what is granted
+//! - [`messages`]: what is said, both ways; what a guest asks is an operation of `brine_capabilities`
 //! - [`frame`]: bytes of one frame
 //! - [`connection`]: the socket, sender and receiver
 
 pub mod connection;
 pub mod frame;
-pub mod hosts;
 pub mod messages;
-pub mod ops;
 
 pub use connection::{Connection, Inbox, Received, Receiver, Sender, WireError};
 pub use frame::MAX_FRAME;
 pub use messages::{
-    DirectGrants, Directory, FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, Message, NetworkRule,
-    Outcome, Run, Sha256Hex, ToExecutor, Usage,
-};
-pub use ops::{
-    ConfigOp, DirectoriesOp, DisksOp, EventsOp, FilesOp, FunctionsOp, GrainsOp, HostOp, HttpOp, HttpRequest, JobsOp,
-    ListKind, MineOp, ModulesOp, NetworkOp, PillarOp, PolicyOp, ProcessOp, ProcessRun, UsersOp,
+    FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, Message, Outcome, Run, Sha256Hex, ToExecutor,
+    Usage,
 };
 
+pub use brine_capabilities::ops::*;
+pub use brine_capabilities::{DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, ProcessRun, hosts};
 pub use serde_bytes::ByteBuf;
 
 /// The version of this protocol; `Ready` carries it and the minion refuses an executor of another one.

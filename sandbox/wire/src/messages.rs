@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
+use brine_capabilities::{DirectGrants, HostOp};
 use brine_sandbox_walls::Walls;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 
 use crate::frame::MAX_FRAME;
-use crate::ops::HostOp;
 
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned + fmt::Debug + Send {
@@ -187,44 +187,6 @@ pub struct Run {
     /// What of the host the instance itself reaches; never more than the executor's process does.
     #[serde(default)]
     pub direct: DirectGrants,
-}
-
-/// Grants that the executor's process itself must have, so that modules with the same ones share an executor and no others do.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct DirectGrants {
-    /// Directories, sorted by path.
-    pub directories: Vec<Directory>,
-    /// Hosts, sorted.
-    pub network: Vec<NetworkRule>,
-    /// The user the process runs as, where it is not the sandbox's own.
-    pub user: Option<String>,
-}
-
-/// A directory that guests see, under its own path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Directory {
-    /// Absolute, without `.` and `..`.
-    pub path: String,
-    /// Whether they may change what is in it.
-    pub writable: bool,
-}
-
-impl Directory {
-    /// What is left of the path of something within it: of `/srv/app/x` within `/srv/app` it is `x`.
-    #[must_use]
-    pub fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
-        let rest = path.strip_prefix(self.path.trim_end_matches('/'))?.strip_prefix('/')?;
-        (!rest.is_empty()).then_some(rest)
-    }
-}
-
-/// Hosts and ports that guests may connect to.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NetworkRule {
-    /// A name in lower case, an address, or a network (`10.0.0.0/8`, `fd00::/8`).
-    pub host: String,
-    /// First and last port.
-    pub ports: (u16, u16),
 }
 
 /// The job that a call belongs to, as the guest's `brine:host/job` shows it.

@@ -72,9 +72,7 @@ fn fill(path: &Path) {
 #[test]
 fn a_full_disk_is_named_and_minions_keep_their_returns() {
     let Some(namespace) = namespace() else {
-        eprintln!(
-            "a_full_disk: does nothing here: this user may mount nothing, not even in a namespace of its own (unshare -m, unshare -Urm)"
-        );
+        brine_kit::missing("the right to mount", "allow `unshare -m` or `unshare -Urm` to this user");
         return;
     };
     let mut master = Master::prepare(brine_tests::salt::Kind::Brine, "auto_accept: True\npython_job_files: False");

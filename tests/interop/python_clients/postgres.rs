@@ -17,7 +17,7 @@ fn script(master: &Master, args: &[&str]) -> Output {
 
 #[test]
 fn both_read_what_the_other_wrote() {
-    let Some(server) = Server::start("both_read_what_the_other_wrote") else { return };
+    let Some(server) = Server::start() else { return };
     for (returner, database, password) in [("postgres", "plain", "passwd"), ("pgjsonb", "jsonb", "pass")] {
         let config = format!(
             "master_job_cache: {returner}\nreturner.{returner}.host: 127.0.0.1\nreturner.{returner}.port: {}\n\
@@ -26,9 +26,7 @@ fn both_read_what_the_other_wrote() {
         );
         let master = start(&config);
         if script(&master, &[returner, "has"]).code != 0 {
-            eprintln!(
-                "both_read_what_the_other_wrote: does nothing here: this Python has no psycopg2 (tools/salt-venv.sh installs it)"
-            );
+            brine_kit::missing("psycopg2", "tools/salt-venv.sh installs it into the Python of the tests");
             return;
         }
         let _minion = master.minion("web1");

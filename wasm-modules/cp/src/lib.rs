@@ -113,8 +113,8 @@ impl Guest for Module {
         let dir = format!("{}/", source.path.trim_end_matches('/'));
         let wanted = |path: &&String| {
             path.starts_with(&dir)
-                && include_pat.as_ref().is_none_or(|pattern| fnmatch(path, pattern))
-                && !exclude_pat.as_ref().is_some_and(|pattern| fnmatch(path, pattern))
+                && include_pat.as_ref().is_none_or(|pattern| fnmatch(pattern, path))
+                && !exclude_pat.as_ref().is_some_and(|pattern| fnmatch(pattern, path))
         };
         let mut cached = Vec::new();
         for path in files::list(&source.saltenv, None, Kind::Files)?.iter().filter(wanted) {

@@ -66,7 +66,7 @@ pub(crate) fn dir(path: &str, glob: Option<&str>, upload_path: Option<&str>) -> 
     }
     let mut found = Vec::new();
     below(&top, 0, &mut found)?;
-    found.retain(|file| glob.is_none_or(|glob| fnmatch(path::basename(file), glob)));
+    found.retain(|file| glob.is_none_or(|glob| fnmatch(glob, path::basename(file))));
     if found.is_empty() {
         return Ok(false);
     }

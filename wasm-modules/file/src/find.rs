@@ -74,9 +74,10 @@ impl Finder {
             }
             let value = value.to_text();
             let regex = |pattern: &str, ignore_case: bool| {
-                let anchored = format!("\\A(?:{})", pattern::python(pattern, false));
                 let flags = Flags { ignore_case, ..Flags::default() };
-                pattern::compile(&anchored, flags).map_err(|_| format!("invalid regular expression: \"{value}\""))
+                let regex = pattern::python(pattern, flags)
+                    .and_then(|pattern| pattern::compile(&format!("\\A(?:{pattern})"), flags));
+                regex.map_err(|_| format!("invalid regular expression: \"{value}\""))
             };
             let names = |value: &str| value.replace(',', " ").split_whitespace().map(str::to_owned).collect();
             finder.criteria.push(match key.as_str() {
@@ -96,7 +97,8 @@ impl Finder {
                     Criterion::Mtime(now - seconds, newer)
                 }
                 "grep" => {
-                    let regex = pattern::compile(&pattern::python(&value, false), Flags::default());
+                    let regex = pattern::python(&value, Flags::default())
+                        .and_then(|pattern| pattern::compile(&pattern, Flags::default()));
                     Criterion::Grep(regex.map_err(|_| format!("invalid regular expression: \"{value}\""))?)
                 }
                 "print" => {

@@ -35,7 +35,7 @@ pub(crate) fn expand(glob: &str) -> Result<Vec<String>, String> {
             };
             let hidden = part.starts_with('.');
             let names = entries.into_iter().map(|(name, _)| name).filter(|name| hidden || !name.starts_with('.'));
-            next.extend(names.filter(|name| fnmatch(name, part)).map(|name| path::join(&place, &name)));
+            next.extend(names.filter(|name| fnmatch(part, name)).map(|name| path::join(&place, &name)));
         }
         if next.len() > MAX_MATCHES {
             return Err(format!("'{glob}' matches more than {MAX_MATCHES} paths"));

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use brine_patterns::Dialect;
 use regex_lite::{Regex, RegexBuilder};
 
 /// Bytes of a pattern.
@@ -19,54 +20,27 @@ pub(crate) struct Flags {
     pub verbose: bool,
 }
 
-/// Compiles a pattern that [`python`], [`basic`] or [`extended`] wrote.
+/// Compiles a pattern that [`python`], [`basic`] or [`extended`] wrote; [`python`] has seen to lines and spaces.
 pub(crate) fn compile(pattern: &str, flags: Flags) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN {
         return Err(format!("the pattern is longer than {MAX_PATTERN} bytes"));
     }
     RegexBuilder::new(pattern)
         .case_insensitive(flags.ignore_case)
-        .multi_line(flags.multi_line)
         .dot_matches_new_line(flags.dot_all)
-        .ignore_whitespace(flags.verbose)
         .size_limit(MAX_COMPILED)
         .build()
         .map_err(|error| error.to_string())
 }
 
-/// A pattern of Python's `re`.
-pub(crate) fn python(pattern: &str, multi_line: bool) -> String {
-    let mut out = String::new();
-    let mut chars = pattern.chars().peekable();
-    let mut rest = pattern;
-    while let Some(c) = chars.next() {
-        rest = &rest[c.len_utf8()..];
-        match c {
-            '\\' => {
-                let Some(escaped) = chars.next() else {
-                    out.push('\\');
-                    break;
-                };
-                rest = &rest[escaped.len_utf8()..];
-                match escaped {
-                    'Z' => out.push_str("\\z"),
-                    // Not the start and the end of a word, as they are elsewhere.
-                    '<' | '>' => out.push(escaped),
-                    _ => out.extend(['\\', escaped]),
-                }
-            }
-            '[' => {
-                let taken = python_class(rest, &mut out);
-                rest = &rest[taken..];
-                chars = rest.chars().peekable();
-            }
-            '{' if !interval(rest) => out.push_str("\\{"),
-            // Before the line's end at the end too.
-            '$' if !multi_line => out.push_str("(?:\\n?\\z)"),
-            c => out.push(c),
-        }
+/// Rewrites a pattern of Python's `re`.
+pub(crate) fn python(pattern: &str, flags: Flags) -> Result<String, String> {
+    let read = brine_patterns::Flags { multiline: flags.multi_line, verbose: flags.verbose };
+    let rewritten = brine_patterns::rewrite(pattern, read, Dialect::Ascii)?;
+    if rewritten.backtracks {
+        return Err("looking around, back references and possessive repetitions are not there".into());
     }
-    out
+    Ok(rewritten.pattern)
 }
 
 /// Whether `{` begins a repetition: `{2}`, `{2,}`, `{,2}`, `{2,3}`.
@@ -77,38 +51,6 @@ fn interval(rest: &str) -> bool {
         None => !inside.is_empty() && digits(inside),
         Some((least, most)) => digits(least) && digits(most) && !inside.starts_with(','),
     }
-}
-
-/// What is between `[` and its `]`, where a `[` is itself. Gives how much was taken.
-fn python_class(rest: &str, out: &mut String) -> usize {
-    out.push('[');
-    let mut taken = 0;
-    let mut first = true;
-    let mut chars = rest.chars().peekable();
-    while let Some(c) = chars.next() {
-        taken += c.len_utf8();
-        match c {
-            '^' if taken == 1 => {
-                out.push('^');
-                continue;
-            }
-            ']' if !first => {
-                out.push(']');
-                return taken;
-            }
-            '\\' => {
-                out.push('\\');
-                if let Some(escaped) = chars.next() {
-                    taken += escaped.len_utf8();
-                    out.push(escaped);
-                }
-            }
-            '[' | ']' | '&' | '~' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-        first = false;
-    }
-    taken
 }
 
 /// A basic regular expression, as GNU grep has them.
@@ -253,11 +195,11 @@ mod tests {
             (r"a|b", "b", true),
             ("ü+", "xüü", true),
         ] {
-            let regex = compile(&python(pattern, false), Flags::default()).unwrap();
+            let regex = compile(&python(pattern, Flags::default()).unwrap(), Flags::default()).unwrap();
             assert_eq!(regex.is_match(text), expected, "{pattern} on {text:?}");
         }
         for bad in ["(", "[", "*", r"(?=a)", r"(a)\1"] {
-            assert!(compile(&python(bad, false), Flags::default()).is_err(), "{bad}");
+            assert!(python(bad, Flags::default()).and_then(|bad| compile(&bad, Flags::default())).is_err(), "{bad}");
         }
         assert!(compile(&"(((a{99}){99}){99}){99}".replace('9', "999"), Flags::default()).is_err());
     }

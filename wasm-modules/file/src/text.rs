@@ -46,7 +46,7 @@ pub(crate) fn contains(path: &str, text: &str) -> Result<bool, String> {
 
 /// `file.contains_regex`
 pub(crate) fn contains_regex(path: &str, regex: &str, lchar: &str) -> Result<bool, String> {
-    let regex = pattern::compile(&pattern::python(regex, false), Flags::default())?;
+    let regex = pattern::compile(&pattern::python(regex, Flags::default())?, Flags::default())?;
     let Some(file) = readable(path)? else { return Ok(false) };
     let mut found = false;
     let read = lines::lines(&file, |line| {
@@ -66,14 +66,14 @@ pub(crate) fn contains_glob(path: &str, glob: &str) -> Result<bool, String> {
         for piece in part.chunks(CHUNK) {
             chunk.extend_from_slice(piece);
             if chunk.len() >= CHUNK {
-                found |= fnmatch(&String::from_utf8_lossy(&chunk), glob);
+                found |= fnmatch(glob, &String::from_utf8_lossy(&chunk));
                 chunk.clear();
             }
         }
         !found
     });
     if !found && !chunk.is_empty() {
-        found = fnmatch(&String::from_utf8_lossy(&chunk), glob);
+        found = fnmatch(glob, &String::from_utf8_lossy(&chunk));
     }
     Ok(read.is_ok() && found)
 }
@@ -86,7 +86,7 @@ pub(crate) fn search(path: &str, pattern: &str, flags: Flags, ignore_if_missing:
         Err(fs::Error::NotFound) => return Err(format!("File not found: {path}")),
         Err(error) => return Err(error.at(path)),
     }
-    let regex = pattern::compile(&pattern::python(pattern, flags.multi_line), flags)?;
+    let regex = pattern::compile(&pattern::python(pattern, flags)?, flags)?;
     let content = fs::read(path, MAX_WHOLE)?;
     if content.iter().take(512).any(|byte| *byte == 0) {
         return Err(format!("Cannot perform string replacements on a binary file: {path}"));

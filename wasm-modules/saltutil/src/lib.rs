@@ -132,7 +132,7 @@ impl Guest for Module {
 
     fn is_running(fun: String) -> Result<Data, String> {
         let running = shapes::jobs(&jobs::running())?;
-        let named = |job: &Value| shapes::texts(job.get("fun")).iter().any(|name| fnmatch(name, &fun));
+        let named = |job: &Value| shapes::texts(job.get("fun")).iter().any(|name| fnmatch(&fun, name));
         Ok(Value::List(running.into_iter().filter(named).collect()).into())
     }
 

@@ -16,7 +16,6 @@
 
 mod bindings;
 mod data;
-mod fnmatch;
 pub mod fs;
 mod panic;
 pub mod path;
@@ -24,8 +23,8 @@ mod value;
 
 pub use bindings::brine::host;
 pub use bindings::wasi;
+pub use brine_patterns::fnmatch;
 pub use data::Data;
-pub use fnmatch::fnmatch;
 pub use value::Value;
 
 /// What a function returns that can fail: the error is the text of the failed return, one line that says what and why.

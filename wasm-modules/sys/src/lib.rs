@@ -39,7 +39,7 @@ impl Guest for Module {
 
     fn list_modules(args: Vec<Data>) -> Result<Vec<String>, String> {
         let names = names(&args)?;
-        let selected = |module: &String| names.is_empty() || names.iter().any(|name| fnmatch(module, name));
+        let selected = |module: &String| names.is_empty() || names.iter().any(|name| fnmatch(name, module));
         Ok(modules::names().into_iter().filter(selected).collect())
     }
 
@@ -53,7 +53,7 @@ impl Guest for Module {
     }
 
     fn module_info(module: String) -> Data {
-        let selected = modules::names().into_iter().filter(|name| fnmatch(name, &module));
+        let selected = modules::names().into_iter().filter(|name| fnmatch(&module, name));
         let described = selected.filter_map(|name| modules::describe(&name));
         Value::Dict(described.map(|m| (m.name.as_str().into(), describe::module(&m))).collect()).into()
     }

@@ -5,14 +5,14 @@ use brine_guest::fnmatch;
 /// For `sys.doc`: a glob, a function, or a module with or without a dot at its end.
 pub(crate) fn doc(name: &str, function: &str) -> bool {
     if name.contains('*') {
-        return fnmatch(function, name);
+        return fnmatch(name, function);
     }
     function == name || name.is_empty() || in_module(name.strip_suffix('.').unwrap_or(name), function)
 }
 
 /// For `sys.list_functions` and `sys.argspec`: a glob, a function, or a module.
 pub(crate) fn functions(name: &str, function: &str) -> bool {
-    if name.contains(['*', '.']) { fnmatch(function, name) } else { in_module(name, function) }
+    if name.contains(['*', '.']) { fnmatch(name, function) } else { in_module(name, function) }
 }
 
 /// Whether the name can mean functions of this module: what saves asking for the others.

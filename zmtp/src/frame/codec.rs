@@ -112,6 +112,9 @@ impl Decoder {
 
     /// Takes bytes from the front of `input` up to the end of the next message or command, or all of them if it is not
     /// yet complete. After an error the decoder must not be used further, but for what [`Decoder::step_over`] says.
+    ///
+    /// # Errors
+    /// When the peer breaks the protocol or a limit.
     pub fn decode(&mut self, input: &mut &[u8]) -> Result<Option<Decoded>, FrameError> {
         loop {
             let frame = match self.frame {

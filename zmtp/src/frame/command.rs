@@ -47,6 +47,9 @@ pub struct ReadyProperties {
 
 impl Command {
     /// Reads the body of a command frame.
+    ///
+    /// # Errors
+    /// When it is no command.
     pub fn parse(body: &[u8]) -> Result<Command, FrameError> {
         let (&name_len, rest) = body.split_first().ok_or(FrameError::Command("it is empty"))?;
         let (name, data) =

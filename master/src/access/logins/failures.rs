@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::From;
+use super::Address;
 
 /// Failures of an address until it is refused, and how long one of them counts.
 pub(super) const ADDRESS: Allowance = Allowance { failures: 10, most: 10, each: Duration::from_secs(10) };
@@ -31,7 +31,7 @@ pub(super) struct Allowance {
 
 /// What is thought of a log-in before its password is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(super) enum LoginStanding {
     /// Of a user who came in from there lately.
     Known,
     Good,
@@ -49,21 +49,21 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    pub(super) fn standing(&self, from: From, user: (&str, &str), now: Instant) -> Standing {
+    pub(super) fn standing(&self, from: Address, user: (&str, &str), now: Instant) -> LoginStanding {
         if from.origin().is_some_and(|origin| self.is_over(self.address(from, origin), ADDRESS, now)) {
-            return Standing::Refused;
+            return LoginStanding::Refused;
         }
         let known = !self.left(self.known(from, user), now).is_zero();
         // Of this host nobody knows from where: who has the name may be anybody there.
         let settled = known && from.origin().is_some();
         match (!settled && self.is_over(self.user(from, user), USER, now), known) {
-            (true, _) => Standing::Suspect,
-            (false, true) => Standing::Known,
-            (false, false) => Standing::Good,
+            (true, _) => LoginStanding::Suspect,
+            (false, true) => LoginStanding::Known,
+            (false, false) => LoginStanding::Good,
         }
     }
 
-    pub(super) fn ended(&mut self, from: From, user: (&str, &str), right: bool, now: Instant) {
+    pub(super) fn ended(&mut self, from: Address, user: (&str, &str), right: bool, now: Instant) {
         if right {
             // A name under attack stays so: the right one coming in does not mean that the others have gone.
             let known = self.known(from, user);
@@ -79,7 +79,7 @@ impl Failures {
     }
 
     /// Whether so many fail that each of them has to take its time.
-    pub(super) fn are_many(&self, from: From, now: Instant) -> bool {
+    pub(super) fn are_many(&self, from: Address, now: Instant) -> bool {
         self.is_over(self.together(from), TOGETHER, now)
     }
 
@@ -104,20 +104,20 @@ impl Failures {
         self.until.insert(key, until);
     }
 
-    fn address(&self, from: From, origin: u64) -> u64 {
+    fn address(&self, from: Address, origin: u64) -> u64 {
         self.hasher.hash_one(("address", from.side(), origin))
     }
 
     /// What stands for a user's name, as it is used from one side.
-    pub(super) fn user(&self, from: From, user: (&str, &str)) -> u64 {
+    pub(super) fn user(&self, from: Address, user: (&str, &str)) -> u64 {
         self.hasher.hash_one(("user", from.side(), user))
     }
 
-    fn known(&self, from: From, user: (&str, &str)) -> u64 {
+    fn known(&self, from: Address, user: (&str, &str)) -> u64 {
         self.hasher.hash_one(("known", from.side(), from.origin(), user))
     }
 
-    fn together(&self, from: From) -> u64 {
+    fn together(&self, from: Address) -> u64 {
         self.hasher.hash_one(("together", from.side()))
     }
 }
@@ -130,26 +130,26 @@ mod tests {
 
     const FRED: (&str, &str) = ("file", "fred");
 
-    fn net(last: u8) -> From {
-        From::Network(IpAddr::from([192, 0, 2, last]))
+    fn net(last: u8) -> Address {
+        Address::Network(IpAddr::from([192, 0, 2, last]))
     }
 
     /// As fast as it can, for an hour: nobody else has to wait in fred's name.
     #[test]
     fn one_address_locks_nobody_out() {
-        for at in [From::Network, From::Behind] {
+        for at in [Address::Network, Address::Behind] {
             let address = |last: u8| at(IpAddr::from([192, 0, 2, last]));
             let mut failures = Failures::default();
             let began = Instant::now();
             let mut heard = 0;
             for ms in (0..3_600_000).step_by(250) {
                 let now = began + Duration::from_millis(ms);
-                if failures.standing(address(66), FRED, now) != Standing::Refused {
+                if failures.standing(address(66), FRED, now) != LoginStanding::Refused {
                     failures.ended(address(66), FRED, false, now);
                     heard += 1;
                 }
-                assert_eq!(failures.standing(address(1), FRED, now), Standing::Good, "{ms} ms");
-                assert_eq!(failures.standing(From::Here, FRED, now), Standing::Good, "{ms} ms");
+                assert_eq!(failures.standing(address(1), FRED, now), LoginStanding::Good, "{ms} ms");
+                assert_eq!(failures.standing(Address::Here, FRED, now), LoginStanding::Good, "{ms} ms");
             }
             assert!((360..=371).contains(&heard), "{heard} guesses in an hour");
         }
@@ -164,24 +164,24 @@ mod tests {
             failures.ended(net(2), FRED, false, now);
         }
         for n in 0..REMEMBERED_MAX + 200 {
-            failures.ended(From::Here, ("file", &n.to_string()), false, now);
+            failures.ended(Address::Here, ("file", &n.to_string()), false, now);
         }
         assert_eq!(failures.until.len(), REMEMBERED_MAX);
-        assert_eq!(failures.standing(net(2), FRED, now), Standing::Refused);
-        assert_eq!(failures.standing(net(3), FRED, now), Standing::Suspect);
-        assert_eq!(failures.standing(net(1), FRED, now), Standing::Known);
+        assert_eq!(failures.standing(net(2), FRED, now), LoginStanding::Refused);
+        assert_eq!(failures.standing(net(3), FRED, now), LoginStanding::Suspect);
+        assert_eq!(failures.standing(net(1), FRED, now), LoginStanding::Known);
     }
 
     #[test]
     fn who_is_known_of_this_host_is_its_name_only() {
         let mut failures = Failures::default();
         let now = Instant::now();
-        failures.ended(From::Here, FRED, true, now);
-        assert_eq!(failures.standing(From::Here, FRED, now), Standing::Known);
+        failures.ended(Address::Here, FRED, true, now);
+        assert_eq!(failures.standing(Address::Here, FRED, now), LoginStanding::Known);
         for _ in 0..USER.failures {
-            failures.ended(From::Here, FRED, false, now);
+            failures.ended(Address::Here, FRED, false, now);
         }
-        assert_eq!(failures.standing(From::Here, FRED, now), Standing::Suspect, "it may be anybody");
-        assert_eq!(failures.standing(From::Here, FRED, now + USER.each * 2), Standing::Known);
+        assert_eq!(failures.standing(Address::Here, FRED, now), LoginStanding::Suspect, "it may be anybody");
+        assert_eq!(failures.standing(Address::Here, FRED, now + USER.each * 2), LoginStanding::Known);
     }
 }

@@ -31,13 +31,13 @@ struct Line {
 
 #[derive(Debug)]
 struct Waiting {
-    turn: oneshot::Sender<Place>,
+    turn: oneshot::Sender<LoginPlace>,
     bytes: usize,
 }
 
 /// A place among those that are looked at. Dropped, it is the next one's.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct LoginPlace {
     lane: Option<Arc<Lane>>,
 }
 
@@ -49,12 +49,16 @@ impl Lane {
 
     /// A place for a request of `bytes` when its turn comes; none if others came after it and it had to give way, or if nobody waits for
     /// it any more.
-    pub(super) async fn place(self: &Arc<Self>, bytes: usize, is_gone: &(dyn Fn() -> bool + Sync)) -> Option<Place> {
+    pub(super) async fn place(
+        self: &Arc<Self>,
+        bytes: usize,
+        is_gone: &(dyn Fn() -> bool + Sync),
+    ) -> Option<LoginPlace> {
         let waiting = {
             let mut line = self.lock();
             if line.free > 0 {
                 line.free -= 1;
-                return Some(Place { lane: Some(Arc::clone(self)) });
+                return Some(LoginPlace { lane: Some(Arc::clone(self)) });
             }
             let (turn, waiting) = oneshot::channel();
             line.come(Waiting { turn, bytes }, self.waiting_max);
@@ -86,7 +90,7 @@ impl Line {
     }
 }
 
-impl Drop for Place {
+impl Drop for LoginPlace {
     fn drop(&mut self) {
         let Some(lane) = self.lane.take() else { return };
         loop {

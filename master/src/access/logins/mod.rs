@@ -8,7 +8,7 @@
 //!
 //! - An *address* that failed too often is refused at once, unheard, right password or wrong: it is its own doing. Ten attempts, then one
 //!   each ten seconds. This host has no address, for everybody who comes through salt-api would have the same, unless a front end says for
-//!   whom it asks ([`From::Behind`]).
+//!   whom it asks ([`Address::Behind`]).
 //! - A *user* that failed too often is not refused, for then any stranger could lock anybody out. What is said in that user's name waits in
 //!   a lane with one place: all names under attack get one wrong answer a second together. So does what is said in a name of which
 //!   [`OF_USER_MAX`] are being looked at already: a crowd in one name fills no other lane.
@@ -29,8 +29,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub(super) use super::origin::From;
-use failures::{Failures, Standing};
+pub(super) use super::address::Address;
+use failures::{Failures, LoginStanding};
 use lane::Lane;
 
 /// A wrong password is answered so late.
@@ -44,7 +44,7 @@ const OF_USER_MAX: usize = 8;
 
 /// One log-in.
 pub(super) struct Attempt<'a> {
-    pub(super) from: From,
+    pub(super) from: Address,
     /// The system, and the name in it.
     pub(super) user: (&'a str, &'a str),
     /// Bytes of the request that waits for it.
@@ -106,16 +106,16 @@ impl Logins {
         let standing = self.failures().standing(from, user, Instant::now());
         let of_user = self.begin(from, user);
         let (lane, of_user) = match (standing, of_user, from) {
-            (Standing::Refused, ..) => return Err(REFUSED),
-            (Standing::Suspect, ..) | (_, None, _) => (&self.suspects, None),
-            (Standing::Known, of_user, From::Network(_)) => (&self.known_network, of_user),
-            (Standing::Known, of_user, _) => (&self.known_here, of_user),
-            (Standing::Good, of_user, From::Network(_)) => (&self.network, of_user),
-            (Standing::Good, of_user, _) => (&self.here, of_user),
+            (LoginStanding::Refused, ..) => return Err(REFUSED),
+            (LoginStanding::Suspect, ..) | (_, None, _) => (&self.suspects, None),
+            (LoginStanding::Known, of_user, Address::Network(_)) => (&self.known_network, of_user),
+            (LoginStanding::Known, of_user, _) => (&self.known_here, of_user),
+            (LoginStanding::Good, of_user, Address::Network(_)) => (&self.network, of_user),
+            (LoginStanding::Good, of_user, _) => (&self.here, of_user),
         };
         let place = lane.place(bytes, is_gone).await.ok_or("too many log-ins wait already")?;
         // It may have failed elsewhere while it waited here.
-        if self.failures().standing(from, user, Instant::now()) == Standing::Refused {
+        if self.failures().standing(from, user, Instant::now()) == LoginStanding::Refused {
             return Err(REFUSED);
         }
         let answer_at = Instant::now() + self.wrong_takes;
@@ -135,7 +135,7 @@ impl Logins {
     }
 
     /// Counts one in this user's name; none if there are too many.
-    fn begin(&self, from: From, user: (&str, &str)) -> Option<OfUser<'_>> {
+    fn begin(&self, from: Address, user: (&str, &str)) -> Option<OfUser<'_>> {
         let key = self.failures().user(from, user);
         let mut of_users = self.of_users();
         let count = of_users.entry(key).or_insert(0);

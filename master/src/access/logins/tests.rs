@@ -5,15 +5,15 @@ use super::*;
 
 const FRED: (&str, &str) = ("file", "fred");
 
-fn net(last: u8) -> From {
-    From::Network(IpAddr::from([192, 0, 2, last]))
+fn net(last: u8) -> Address {
+    Address::Network(IpAddr::from([192, 0, 2, last]))
 }
 
-fn here(_n: u32) -> From {
-    From::Here
+fn here(_n: u32) -> Address {
+    Address::Here
 }
 
-async fn attempt(logins: &Logins, from: From, user: (&str, &str), right: bool) -> Result<bool, &'static str> {
+async fn attempt(logins: &Logins, from: Address, user: (&str, &str), right: bool) -> Result<bool, &'static str> {
     let attempt = Attempt { from, user, bytes: 100, is_gone: &|| false };
     logins.attempt(attempt, async move { right }).await
 }
@@ -22,7 +22,7 @@ async fn attempt(logins: &Logins, from: From, user: (&str, &str), right: bool) -
 fn crowd(
     logins: &Arc<Logins>,
     size: u32,
-    who: impl Fn(u32) -> (From, String),
+    who: impl Fn(u32) -> (Address, String),
 ) -> tokio::task::JoinSet<Result<bool, &'static str>> {
     let mut guesses = tokio::task::JoinSet::new();
     for n in 0..size {
@@ -44,7 +44,7 @@ async fn wrong_passwords_are_slow_however_many_try() {
     let began = Instant::now();
     let guesses = crowd(&logins, TOGETHER.failures + 20, |n| (net(u8::try_from(n).unwrap()), n.to_string()));
     settle().await;
-    assert_eq!(attempt(&logins, From::Here, FRED, true).await, Ok(true), "this host has places of its own");
+    assert_eq!(attempt(&logins, Address::Here, FRED, true).await, Ok(true), "this host has places of its own");
     assert!(began.elapsed() < WRONG_TAKES);
     assert!(guesses.join_all().await.iter().all(|right| *right == Ok(false)));
     assert!(began.elapsed() >= WRONG_TAKES * 5, "four at a time: {:?}", began.elapsed());
@@ -60,7 +60,7 @@ async fn wrong_log_ins_of_this_host_lock_no_right_one_out() {
             settle().await;
             let began = Instant::now();
             for right in [("file", "ann"), FRED, ("pam", "user1")] {
-                assert_eq!(attempt(&logins, From::Here, right, true).await, Ok(true), "{right:?} in round {round}");
+                assert_eq!(attempt(&logins, Address::Here, right, true).await, Ok(true), "{right:?} in round {round}");
             }
             assert!(began.elapsed() <= WRONG_TAKES * 3, "{:?} in round {round}", began.elapsed());
             guesses.join_all().await;
@@ -71,11 +71,11 @@ async fn wrong_log_ins_of_this_host_lock_no_right_one_out() {
 /// Whoever came in lately has places that a crowd of other names does not fill, however long it goes on.
 #[tokio::test(start_paused = true)]
 async fn who_came_in_lately_passes_a_crowd_that_never_ends() {
-    for from in [From::Here, net(1)] {
+    for from in [Address::Here, net(1)] {
         let logins = Arc::new(Logins::default());
         assert_eq!(attempt(&logins, from, FRED, true).await, Ok(true));
         for round in 0..5 {
-            let of = |n: u32| if from == From::Here { from } else { net(u8::try_from(n).unwrap()) };
+            let of = |n: u32| if from == Address::Here { from } else { net(u8::try_from(n).unwrap()) };
             let mut crowd = crowd(&logins, 200, |n| (of(n + 20), format!("{round} {n}")));
             settle().await;
             let began = Instant::now();
@@ -109,8 +109,8 @@ async fn when_too_many_wait_the_oldest_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn an_address_that_goes_on_is_not_heard_for_a_while() {
-    let behind = |last: u8| From::Behind(IpAddr::from([192, 0, 2, last]));
-    for (one, two) in [(net(1), net(2)), (behind(1), behind(2)), (behind(1), From::Here)] {
+    let behind = |last: u8| Address::Behind(IpAddr::from([192, 0, 2, last]));
+    for (one, two) in [(net(1), net(2)), (behind(1), behind(2)), (behind(1), Address::Here)] {
         let logins = Logins::default();
         let mut heard = 0;
         while attempt(&logins, one, ("file", &heard.to_string()), false).await.is_ok() {
@@ -140,10 +140,14 @@ async fn a_user_under_attack_comes_in_all_the_same() {
     for n in 0..USER.failures {
         logins.failures().ended(net(100 + u8::try_from(n).unwrap()), FRED, false, now);
     }
-    assert_eq!(logins.failures().standing(net(2), FRED, now), Standing::Suspect);
-    assert_eq!(logins.failures().standing(From::Here, FRED, now), Standing::Good, "the network is not this host");
-    assert_eq!(logins.failures().standing(net(2), ("file", "ann"), now), Standing::Good);
-    assert_eq!(logins.failures().standing(net(1), FRED, now), Standing::Known, "where fred came from before");
+    assert_eq!(logins.failures().standing(net(2), FRED, now), LoginStanding::Suspect);
+    assert_eq!(
+        logins.failures().standing(Address::Here, FRED, now),
+        LoginStanding::Good,
+        "the network is not this host"
+    );
+    assert_eq!(logins.failures().standing(net(2), ("file", "ann"), now), LoginStanding::Good);
+    assert_eq!(logins.failures().standing(net(1), FRED, now), LoginStanding::Known, "where fred came from before");
     let guesses = crowd(&logins, 16, |n| (net(150 + u8::try_from(n).unwrap()), "fred".to_owned()));
     settle().await;
     let began = Instant::now();

@@ -12,12 +12,12 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Statement};
 
 pub use options::PostgresOpts;
-use session::{Failure, Session};
+use session::{PgFailure, PgSession};
 
 use super::error::StoreError;
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
-use super::returner::{KeptEvent, Record, Returner, ReturnerError, ReturnerKind, ReturnerName, Saved};
-use super::store::Added;
+use super::record::{Added, Record, Saved};
+use super::returner::{KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
 
 /// Returns of one job that are read at most: a fleet larger than any, times a few that returned twice.
 const RETURNS_MAX: i64 = 200_000;
@@ -32,8 +32,8 @@ const CLEAN_ROWS: i64 = 5_000;
 pub(crate) struct Postgres {
     name: ReturnerName,
     /// Apart, so that a lookup does not wait for a batch.
-    writing: Session,
-    reading: Session,
+    writing: PgSession,
+    reading: PgSession,
 }
 
 impl Postgres {
@@ -42,11 +42,11 @@ impl Postgres {
         // At the level debug the client would log every statement with its values: what jobs returned, secrets among it. Nothing else
         // here logs by that crate.
         log::set_max_level(log::LevelFilter::Warn);
-        Self { name, writing: Session::new(opts.clone()), reading: Session::new(opts) }
+        Self { name, writing: PgSession::new(opts.clone()), reading: PgSession::new(opts) }
     }
 
-    fn failed(&self, failure: Failure) -> StoreError {
-        let (Failure::Refused(why) | Failure::Now(why)) = failure;
+    fn failed(&self, failure: PgFailure) -> StoreError {
+        let (PgFailure::Refused(why) | PgFailure::Now(why)) = failure;
         StoreError::Returner(ReturnerError { name: self.name.to_string(), why })
     }
 
@@ -58,7 +58,7 @@ impl Postgres {
         }
     }
 
-    async fn save_all(&self, rows: &[rows::Row]) -> Result<Vec<Saved>, Failure> {
+    async fn save_all(&self, rows: &[rows::Row]) -> Result<Vec<Saved>, PgFailure> {
         self.writing
             .with(async |client| {
                 let insert = Insert::prepare(client, self.json()).await?;
@@ -72,7 +72,7 @@ impl Postgres {
     }
 
     /// Each in a transaction of its own: what will never be taken is told from the rest.
-    async fn save_each(&self, rows: &[rows::Row]) -> Result<Vec<Saved>, Failure> {
+    async fn save_each(&self, rows: &[rows::Row]) -> Result<Vec<Saved>, PgFailure> {
         let mut saved = Vec::with_capacity(rows.len());
         for row in rows {
             let one = self.writing.with(async |client| {
@@ -81,14 +81,14 @@ impl Postgres {
             });
             saved.push(match one.await {
                 Ok(saved) => saved,
-                Err(Failure::Refused(why)) => Saved::Refused(why),
+                Err(PgFailure::Refused(why)) => Saved::Refused(why),
                 Err(now) => return Err(now),
             });
         }
         Ok(saved)
     }
 
-    async fn find_jobs(&self, filter: &JobFilter) -> Result<Vec<Job>, Failure> {
+    async fn find_jobs(&self, filter: &JobFilter) -> Result<Vec<Job>, PgFailure> {
         let limit = filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX) as usize;
         let since = filter.since_ms.map_or_else(String::new, rows::jid_at);
         let minion = filter.minion.as_ref().map(MinionId::as_str).unwrap_or_default();
@@ -116,7 +116,7 @@ impl Postgres {
         Ok(found)
     }
 
-    async fn save_event_rows(&self, master: &str, rows: &[rows::EventRow]) -> Result<(), Failure> {
+    async fn save_event_rows(&self, master: &str, rows: &[rows::EventRow]) -> Result<(), PgFailure> {
         let sql = format!(
             "insert into salt_events (tag, data, master_id, alter_time) values ($1::text, $2::{}, $3::text, to_timestamp($4))",
             self.json()
@@ -136,7 +136,7 @@ impl Postgres {
     }
 
     /// As Salt's pgjsonb does it, a part at a time: a job goes when its last return is old.
-    async fn delete_before(&self, before_ms: i64) -> Result<u64, Failure> {
+    async fn delete_before(&self, before_ms: i64) -> Result<u64, PgFailure> {
         let jobs = "delete from jids where jid in (select r.jid from salt_returns r where r.alter_time < to_timestamp($1) and exists \
                     (select 1 from jids j where j.jid = r.jid) and not exists (select 1 from salt_returns n where n.jid = r.jid and \
                     n.alter_time >= to_timestamp($1)) limit $2)";
@@ -160,8 +160,8 @@ impl Postgres {
 }
 
 /// A row that is no job's or return's of Salt.
-fn unreadable(error: &Error) -> Failure {
-    Failure::Now(format!("its tables are not those of Salt's returner: {error}"))
+fn unreadable(error: &Error) -> PgFailure {
+    PgFailure::Now(format!("its tables are not those of Salt's returner: {error}"))
 }
 
 /// The statements that write.
@@ -202,7 +202,7 @@ impl Returner for Postgres {
         Box::pin(async move {
             let rows: Vec<rows::Row> = batch.iter().map(|record| rows::Row::new(record, self.name.kind)).collect();
             let saved = match self.save_all(&rows).await {
-                Err(Failure::Refused(_)) => self.save_each(&rows).await,
+                Err(PgFailure::Refused(_)) => self.save_each(&rows).await,
                 saved => saved,
             };
             saved.map_err(|failure| self.failed(failure))
@@ -265,7 +265,7 @@ impl Returner for Postgres {
                 events.iter().map(|event| rows::EventRow::new(event, self.name.kind)).collect();
             match self.save_event_rows(master, &rows).await {
                 Ok(()) => return Ok(Vec::new()),
-                Err(Failure::Refused(_)) => {}
+                Err(PgFailure::Refused(_)) => {}
                 Err(now) => return Err(self.failed(now)),
             }
             // Each alone: what will never be taken is told from the rest.
@@ -273,7 +273,7 @@ impl Returner for Postgres {
             for row in rows.chunks(1) {
                 match self.save_event_rows(master, row).await {
                     Ok(()) => {}
-                    Err(Failure::Refused(why)) => refused.push(why),
+                    Err(PgFailure::Refused(why)) => refused.push(why),
                     Err(now) => return Err(self.failed(now)),
                 }
             }

@@ -6,8 +6,8 @@ use tokio_postgres::{Error, Row as Sql};
 
 use crate::jobs::outbox;
 use crate::jobs::query::{Job, JobReturn};
-use crate::jobs::returner::{KeptEvent, Record, ReturnerKind};
-use crate::jobs::store::NewReturn;
+use crate::jobs::record::{NewReturn, Record};
+use crate::jobs::returner::{KeptEvent, ReturnerKind};
 
 /// Characters of `salt_returns.fun`. The whole is in `full_ret`.
 const FUN_MAX: usize = 50;

@@ -15,7 +15,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why it failed.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum PgFailure {
     /// What was sent will never be taken, whatever becomes of the server.
     Refused(String),
     /// Anything else: it may work later.
@@ -23,7 +23,7 @@ pub(super) enum Failure {
 }
 
 /// The connection, if there is one; one that uses it at a time.
-pub(super) struct Session {
+pub(super) struct PgSession {
     opts: PostgresOpts,
     open: Mutex<Option<Open>>,
 }
@@ -34,13 +34,16 @@ pub(super) struct Open {
     _driver: AbortOnDropHandle<()>,
 }
 
-impl Session {
+impl PgSession {
     pub(super) fn new(opts: PostgresOpts) -> Self {
         Self { opts, open: Mutex::new(None) }
     }
 
     /// Lets `work` use the connection. Nothing is left of a connection that failed, nor of one whose user went away in the middle.
-    pub(super) async fn with<T>(&self, work: impl AsyncFnOnce(&mut Client) -> Result<T, Error>) -> Result<T, Failure> {
+    pub(super) async fn with<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
+    ) -> Result<T, PgFailure> {
         let attempt = async {
             let mut place = self.open.lock().await;
             // Taken out: it goes back only when it is known to be in order.
@@ -49,7 +52,7 @@ impl Session {
                 None => self.connect().await?,
             };
             let done = work(&mut open.client).await.map_err(|error| failure(&self.opts, &error));
-            if matches!(done, Ok(_) | Err(Failure::Refused(_))) {
+            if matches!(done, Ok(_) | Err(PgFailure::Refused(_))) {
                 *place = Some(open);
             }
             done
@@ -57,12 +60,12 @@ impl Session {
         match tokio::time::timeout(ANSWER_TIMEOUT, attempt).await {
             Ok(done) => done,
             Err(_) => {
-                Err(Failure::Now(format!("{} did not answer in {} s", place(&self.opts), ANSWER_TIMEOUT.as_secs())))
+                Err(PgFailure::Now(format!("{} did not answer in {} s", place(&self.opts), ANSWER_TIMEOUT.as_secs())))
             }
         }
     }
 
-    async fn connect(&self) -> Result<Open, Failure> {
+    async fn connect(&self) -> Result<Open, PgFailure> {
         let opts = &self.opts;
         let mut config = Config::new();
         config
@@ -89,19 +92,19 @@ impl Session {
     }
 
     #[cfg(feature = "openssl")]
-    async fn connect_tls(&self, config: &Config) -> Result<Open, Failure> {
+    async fn connect_tls(&self, config: &Config) -> Result<Open, PgFailure> {
         let opts = &self.opts;
-        let tls = connector(opts).map_err(|error| Failure::Now(format!("its TLS settings do not work: {error}")))?;
+        let tls = connector(opts).map_err(|error| PgFailure::Now(format!("its TLS settings do not work: {error}")))?;
         let (client, connection) = config.connect(tls).await.map_err(|error| failure(opts, &error))?;
         Ok(Open { client, _driver: drive(connection) })
     }
 
     #[cfg(not(feature = "openssl"))]
-    async fn connect_tls(&self, config: &Config) -> Result<Open, Failure> {
+    async fn connect_tls(&self, config: &Config) -> Result<Open, PgFailure> {
         let opts = &self.opts;
         if opts.ssl != SslMode::Prefer {
             let why = "this salt-master was built without OpenSSL: set sslmode to disable or use a unix socket";
-            return Err(Failure::Now(why.to_owned()));
+            return Err(PgFailure::Now(why.to_owned()));
         }
         let (client, connection) = config.connect(NoTls).await.map_err(|error| failure(opts, &error))?;
         Ok(Open { client, _driver: drive(connection) })
@@ -148,15 +151,15 @@ fn place(opts: &PostgresOpts) -> String {
     format!("the PostgreSQL server {}:{} (database {}, user {})", opts.host, opts.port, opts.db, opts.user)
 }
 
-fn failure(opts: &PostgresOpts, error: &Error) -> Failure {
+fn failure(opts: &PostgresOpts, error: &Error) -> PgFailure {
     let Some(said) = error.as_db_error() else {
         let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-        return Failure::Now(format!("{}: {error}{cause}", place(opts)));
+        return PgFailure::Now(format!("{}: {error}{cause}", place(opts)));
     };
     let code = said.code();
     // Data exceptions, constraints, program limits (PostgreSQL, appendix A): the same values will fail again.
     if ["22", "23", "54"].into_iter().any(|class| code.code().starts_with(class)) {
-        return Failure::Refused(said.message().to_owned());
+        return PgFailure::Refused(said.message().to_owned());
     }
     let advice = if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_COLUMN {
         ". Make Salt's tables there (docs/jobs.md)"
@@ -169,5 +172,5 @@ fn failure(opts: &PostgresOpts, error: &Error) -> Failure {
     } else {
         ""
     };
-    Failure::Now(format!("{}: {} ({}){advice}", place(opts), said.message(), code.code()))
+    PgFailure::Now(format!("{}: {} ({}){advice}", place(opts), said.message(), code.code()))
 }

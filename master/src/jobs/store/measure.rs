@@ -8,7 +8,8 @@ use brine_protocol::msgpack;
 use brine_protocol::value::{Value, ValueExt, map};
 use rand::seq::IndexedRandom;
 
-use super::super::returner::{Record, Returner};
+use super::super::record::Record;
+use super::super::returner::Returner;
 use super::*;
 
 const DAY_MS: i64 = 86_400_000;
@@ -29,7 +30,7 @@ struct Filled {
 /// Four fifths of the returns are of jobs for the whole fleet, one fifth of jobs for one minion.
 async fn fill(path: &Path, returns: i64) -> Filled {
     let store = JobStore::open(path).unwrap();
-    let now_ms = crate::master::now_ms();
+    let now_ms = crate::jobs::now_ms();
     let (large, small) = (returns * 4 / 5 / FLEET, returns / 5);
     let minions: Vec<MinionId> =
         (0..FLEET).map(|n| MinionId::try_from(format!("web{n:04}.example").as_str()).unwrap()).collect();

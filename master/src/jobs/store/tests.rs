@@ -1,6 +1,7 @@
 use brine_protocol::ids::MinionId;
 
-use super::super::returner::{Record, Returner};
+use super::super::record::Record;
+use super::super::returner::Returner;
 use super::*;
 
 fn jid(text: &str) -> Jid {

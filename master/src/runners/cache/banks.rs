@@ -61,7 +61,7 @@ enum Bank {
 
 impl Bank {
     fn of(run: &Run) -> Result<Self, Failure> {
-        let cachedir = &run.master.opts.cachedir;
+        let cachedir = &run.parts.opts.cachedir;
         if run.text("cachedir").is_some_and(|other| Path::new(&other) != cachedir) {
             return Err(run.wrong("cachedir is the master's own: leave it out"));
         }
@@ -85,7 +85,7 @@ impl Bank {
         match self {
             Self::Minions(bank) => {
                 let id = MinionId::try_from(key.as_str()).map_err(|_| run.wrong("key must be the id of a minion"))?;
-                Ok(super::path(&run.master.opts.cachedir, bank, &id))
+                Ok(super::path(&run.parts.opts.cachedir, bank, &id))
             }
             Self::Own(folder) if is_name(&key) => Ok(folder.join(format!("{key}.p"))),
             Self::Own(_) => Err(run.wrong("key must be a name that does not begin with a dot")),
@@ -112,7 +112,7 @@ async fn fetch(run: Run) -> Outcome {
 }
 
 async fn list(run: Run) -> Outcome {
-    let folder = Bank::of(&run)?.folder(&run.master.opts.cachedir);
+    let folder = Bank::of(&run)?.folder(&run.parts.opts.cachedir);
     let names = blocking(move || names(&folder)).await?;
     Ok(Value::Array(names.into_iter().map(Value::from).collect()))
 }
@@ -156,7 +156,7 @@ async fn store(run: Run) -> Outcome {
 
 async fn flush(run: Run) -> Outcome {
     let bank = Bank::of(&run)?;
-    let cachedir = run.master.opts.cachedir.clone();
+    let cachedir = run.parts.opts.cachedir.clone();
     let one = run.get("key").is_some();
     let there = match (&bank, one) {
         (Bank::Minions(name), _) => {
@@ -190,7 +190,7 @@ async fn flush(run: Run) -> Outcome {
 
 /// Every file of such a bank.
 async fn of_minions(run: &Run, bank: &'static str) -> Result<Vec<PathBuf>, Failure> {
-    let folder = run.master.opts.cachedir.join(bank);
+    let folder = run.parts.opts.cachedir.join(bank);
     let listed = blocking({
         let folder = folder.clone();
         move || names(&folder)
@@ -206,7 +206,7 @@ async fn forget(run: &Run, bank: &str, file: &Path) -> Result<(), Failure> {
     }
     let id = file.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| MinionId::try_from(stem).ok());
     if let Some(id) = id {
-        run.master.mine.change(&id, MineRequest::Flush, &empty_map()).await?;
+        run.parts.mine.change(&id, MineRequest::Flush, &empty_map()).await?;
     }
     Ok(())
 }

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brine_cli::output::{Outputter, Style};
 use brine_protocol::config::{Config, Role, yaml};
 use brine_protocol::ids::SafePath;
-use brine_protocol::output::{Outputter, Style};
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt as _};
 
@@ -31,10 +31,10 @@ pub(super) const FUNCTIONS: [Function; 1] = [Function {
 
 /// What cannot be done is told as Salt tells it, in place of a result.
 async fn update_config(run: Run) -> Outcome {
-    let master = Arc::clone(&run.master);
+    let opts = Arc::clone(&run.parts.opts);
     let name = run.text("file_name").unwrap_or_default();
     let contents = run.get("yaml_contents").cloned().ok_or_else(|| run.wrong("yaml_contents must be settings"))?;
-    let write = move || update(&master.opts.conf_file, &master.opts.default_include, &name, &contents);
+    let write = move || update(&opts.conf_file, &opts.default_include, &name, &contents);
     let written =
         tokio::task::spawn_blocking(write).await.map_err(|_| Failure::from("the file could not be written"))?;
     Ok(Value::from(written.unwrap_or_else(|why| why)))

@@ -5,8 +5,8 @@ use brine_protocol::keys::{PrivateKey, PublicKey, clean_pem};
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
-use crate::fileserver::HashType;
-use crate::keys::{KeyError, KeyState};
+use crate::hash_type::HashType;
+use crate::keys::{KeyState, MinionKeyError};
 use crate::runners::function::{Failure, Function, Outcome, Run};
 
 /// Globs and ids in one request.
@@ -162,7 +162,7 @@ const ORDER: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::A
 fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
     let mut found = Vec::new();
     for state in ORDER {
-        let ids = run.master.keys.list(state).map_err(text)?;
+        let ids = run.parts.keys.list(state).map_err(text)?;
         let is_meant = |id: &&MinionId| match meant {
             Meant::Globs(globs) => globs.iter().any(|glob| fnmatch(glob, id.as_str())),
             Meant::Ids(listed) => listed.iter().any(|(of, ids)| *of == state && ids.contains(id)),
@@ -186,7 +186,7 @@ fn ids_of(ids: &[MinionId]) -> Value {
 fn list_all(run: &Run) -> Outcome {
     let mut shown = empty_map();
     for state in ORDER {
-        shown.insert(state.dir(), ids_of(&run.master.keys.list(state).map_err(text)?));
+        shown.insert(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?));
     }
     shown.insert("local", Value::Array(vec!["master.pem".into(), "master.pub".into()]));
     Ok(shown)
@@ -209,7 +209,7 @@ fn list(run: &Run) -> Outcome {
     } else {
         return Ok(empty_map());
     };
-    Ok(map([(state.dir(), ids_of(&run.master.keys.list(state).map_err(text)?))]))
+    Ok(map([(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?))]))
 }
 
 /// Where the keys that are meant are now, which is what Salt returns of a change.
@@ -236,12 +236,12 @@ fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
                 KeyState::Denied => run.is("include_denied"),
             };
         for id in ids.into_iter().filter(|_| wanted) {
-            if run.master.keys.move_to(from, to, &id).map_err(text)? {
+            if run.parts.keys.move_to(from, to, &id).map_err(text)? {
                 if from == KeyState::Accepted {
-                    crate::runners::key_deleted(&run.master, &id);
+                    run.parts.key_removal.removed(&id);
                 }
                 let data = map([("result", Value::from(true)), ("act", Value::from(act)), ("id", Value::from(&id))]);
-                run.master.bus.fire("salt/key", data);
+                run.parts.bus.fire("salt/key", data);
             }
         }
     }
@@ -251,8 +251,8 @@ fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
 fn delete(run: &Run, meant: &Meant) -> Outcome {
     for (state, ids) in matching(run, meant)? {
         for id in ids {
-            if run.master.keys.remove(state, &id).map_err(text)? {
-                crate::runners::key_deleted(&run.master, &id);
+            if run.parts.keys.remove(state, &id).map_err(text)? {
+                run.parts.key_removal.removed(&id);
             }
         }
     }
@@ -266,7 +266,7 @@ fn each(run: &Run, of: impl Fn(&str) -> String) -> Result<Value, Failure> {
         let mut keys = empty_map();
         for id in &ids {
             // One that has gone since it was listed is left out.
-            if let Some(key) = run.master.keys.find(state, id).map_err(text)? {
+            if let Some(key) = run.parts.keys.find(state, id).map_err(text)? {
                 keys.insert(id.as_str(), of(&key.pem));
             }
         }
@@ -281,7 +281,7 @@ fn key_str(run: &Run) -> Outcome {
 
 fn hash_type(run: &Run) -> Result<HashType, Failure> {
     match run.text("hash_type") {
-        None => Ok(run.master.opts.files.hash_type),
+        None => Ok(run.parts.opts.files.hash_type),
         Some(name) => HashType::parse(&name.to_lowercase())
             .ok_or_else(|| run.wrong("hash_type must be sha224, sha256, sha384 or sha512")),
     }
@@ -314,7 +314,7 @@ fn fingerprint(pem: &str, kind: HashType) -> String {
 }
 
 fn master_pem(run: &Run) -> String {
-    run.master.private.public().clean_pem().to_owned()
+    run.parts.private.public().clean_pem().to_owned()
 }
 
 /// A new key pair; its private half does not print.
@@ -348,7 +348,7 @@ async fn pair(run: &Run) -> Result<Pair, Failure> {
 async fn gen_accept(run: Run) -> Outcome {
     let id = run.text("id_").unwrap_or_default();
     let id = MinionId::try_from(id.as_str()).map_err(|error| run.wrong(&error.to_string()))?;
-    let known = |state| run.master.keys.find(state, &id).map(|key| key.is_some()).map_err(text);
+    let known = |state| run.parts.keys.find(state, &id).map(|key| key.is_some()).map_err(text);
     let mut taken = Vec::new();
     for state in [KeyState::Accepted, KeyState::Pending, KeyState::Rejected] {
         if known(state)? {
@@ -360,16 +360,16 @@ async fn gen_accept(run: Run) -> Outcome {
     }
     let pair = pair(&run).await?;
     for state in taken {
-        if run.master.keys.remove(state, &id).map_err(text)? && state == KeyState::Accepted {
-            crate::runners::key_deleted(&run.master, &id);
+        if run.parts.keys.remove(state, &id).map_err(text)? && state == KeyState::Accepted {
+            run.parts.key_removal.removed(&id);
         }
     }
-    run.master.keys.put(KeyState::Accepted, &id, pair.public.clean_pem()).map_err(text)?;
+    run.parts.keys.put(KeyState::Accepted, &id, pair.public.clean_pem()).map_err(text)?;
     Ok(pair.value())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the form map_err takes")]
-fn text(error: KeyError) -> Failure {
+fn text(error: MinionKeyError) -> Failure {
     error.to_string().into()
 }
 

@@ -7,7 +7,7 @@ mod roots;
 use brine_protocol::value::Value;
 
 use super::function::Function;
-use super::{manage, small};
+use super::{error, manage};
 
 /// Every wheel function there is, by module.
 pub(super) const FUNCTIONS: &[&[Function]] = &[&OTHERS, &config::FUNCTIONS, &key::FUNCTIONS, &roots::FUNCTIONS];
@@ -17,19 +17,19 @@ const OTHERS: [Function; 3] = [
         name: "config.values",
         parameters: &[],
         doc: "Returns the master's configuration: Salt's own options, without secrets.",
-        run: |run| Box::pin(async move { Ok(run.master.live.load().shown.clone()) }),
+        run: |run| Box::pin(async move { Ok(run.parts.live.load().shown.clone()) }),
     },
     Function {
         name: "error.error",
         parameters: &["name=None", "message=''"],
         doc: "Fails with this exception, to try what happens then; without a name it does not.",
-        run: |run| Box::pin(async move { small::raise(&run, "wheel") }),
+        run: |run| Box::pin(async move { error::raise(&run, "wheel") }),
     },
     Function {
         name: "minions.connected",
         parameters: &[],
         doc: "Lists the minions that are connected.",
-        run: |run| Box::pin(async move { manage::connected(&run.master).await }),
+        run: |run| Box::pin(async move { manage::connected(&run.parts).await }),
     },
 ];
 

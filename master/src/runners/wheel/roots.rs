@@ -103,9 +103,9 @@ type Roots = Vec<(Saltenv, Vec<PathBuf>)>;
 
 /// Does something with files, on a thread that may wait for them.
 async fn work(run: Run, kind: Kind, act: fn(&Run, &Roots, Kind) -> Outcome) -> Outcome {
-    let master = Arc::clone(&run.master);
+    let settings = Arc::clone(&run.parts.live);
     let work = move || {
-        let live = master.live.load();
+        let live = settings.load();
         let roots = match kind {
             Kind::Files => &live.file_roots,
             Kind::Pillar => &live.pillar_roots,

@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use brine_protocol::value::{Value, list, map};
-use brine_sandbox::{DisksOp, HostError};
+use brine_sandbox::{Caller, DisksOp, HostError};
 use rustix::fs::{StatVfs, statvfs};
 
 use super::slow::Slow;
+use super::{MinionBroker, Perform};
 use mounts::{MOUNTS, Mount, Mounts, Table};
 
 /// File systems that may hang at once, and how long one is waited for.
@@ -18,6 +19,12 @@ const MAX_HUNG: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// File systems that are asked before others have their turn.
 const AT_A_TIME: usize = 64;
+
+impl Perform<DisksOp> for MinionBroker {
+    async fn perform(&self, _: &Caller, op: DisksOp) -> Result<Value, HostError> {
+        self.disks.answer(op).await
+    }
+}
 
 /// Asks file systems.
 pub(super) struct Disks {

@@ -19,6 +19,7 @@ use hyper::{Method, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::network::Resolver;
+use super::{MinionBroker, Perform};
 use tls::Tls;
 use url::Url;
 
@@ -64,6 +65,12 @@ const HARMLESS: &[HeaderName] = &[
     header::RANGE,
     header::USER_AGENT,
 ];
+
+impl Perform<HttpOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: HttpOp) -> Result<Value, HostError> {
+        self.http.answer(caller, op).await
+    }
+}
 
 /// Sends requests.
 pub(super) struct Http {

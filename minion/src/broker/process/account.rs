@@ -21,7 +21,7 @@ pub(super) struct Account {
 
 /// Whether the minion runs as this user. Looks at the minion's own number only.
 pub(super) fn is_own(user: &str) -> bool {
-    user == "root" && geteuid().is_root() || crate::process::user_name(geteuid().as_raw()).as_deref() == Some(user)
+    user == "root" && geteuid().is_root() || crate::accounts::user_name(geteuid().as_raw()).as_deref() == Some(user)
 }
 
 /// Finds the user and the group. `groups` are those beside the user's own that were granted. The error is one line.

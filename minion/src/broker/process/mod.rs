@@ -29,6 +29,7 @@ use tokio::sync::Semaphore;
 use tracing::info;
 
 use super::slow::Slow;
+use super::{MinionBroker, Perform};
 use cgroup::Groups;
 use request::Request;
 
@@ -38,6 +39,12 @@ const MAX_PROGRAMS: usize = 64;
 /// `which` and `shell` at once, and how long one may take: programs may lie on a file system that hangs.
 const MAX_LOOKS: usize = 16;
 const LOOK: Duration = Duration::from_secs(5);
+
+impl Perform<ProcessOp> for MinionBroker {
+    async fn perform(&self, caller: &Caller, op: ProcessOp) -> Result<Value, HostError> {
+        self.processes.answer(caller, op).await
+    }
+}
 
 /// Runs programs for modules.
 pub(super) struct Processes {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_kit::is_root;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{Caller, Grants, HostError, JobContext, Names, ProcessGrant, ProcessOp, ProcessRun, Sha256Hex};
 
@@ -17,17 +18,17 @@ mod outcome;
 mod surroundings;
 mod users;
 
-const ANY: fn() -> ProcessGrant = || {
-    let mut grant = ProcessGrant::default();
-    (grant.programs, grant.users, grant.groups) = (Names::Any, Names::Any, Names::Any);
-    (grant.env, grant.cwd) = (Names::Any, Names::Any);
-    grant
+const ANY: fn() -> ProcessGrant = || ProcessGrant {
+    programs: Names::Any,
+    users: Names::Any,
+    groups: Names::Any,
+    env: Names::Any,
+    cwd: Names::Any,
+    ..ProcessGrant::default()
 };
 
 fn only(programs: &[&str]) -> ProcessGrant {
-    let mut grant = ProcessGrant::default();
-    grant.programs = names(programs);
-    grant
+    ProcessGrant { programs: names(programs), ..ProcessGrant::default() }
 }
 
 fn names(names: &[&str]) -> Names {
@@ -84,14 +85,6 @@ fn stdout(value: &Value) -> String {
 
 fn number(value: &Value, key: &str) -> Option<i64> {
     value.get(key).unwrap().as_i64()
-}
-
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        println!("skipped: only root can run programs as another user");
-    }
-    root
 }
 
 /// A folder that only its owner writes, whatever the umask.

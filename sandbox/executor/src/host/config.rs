@@ -1,9 +1,14 @@
 //! `brine:host/config`: the minion's settings as far as they are public or granted, asked of the broker.
 
 use brine_sandbox_wire::{ConfigOp, HostOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::config::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::config::{Data, Host, add_to_linker};
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/config", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn get(&mut self, key: String) -> wasmtime::Result<Option<Data>> {

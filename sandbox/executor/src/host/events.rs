@@ -1,10 +1,15 @@
 //! `brine:host/events`: events on the master's bus, asked of the broker.
 
 use brine_sandbox_wire::{ByteBuf, EventsOp, HostOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::events::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::events::{Data, Host, add_to_linker};
 use crate::guest::Guest;
 use crate::value::msgpack;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/events", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn fire(&mut self, tag: String, data: Data) -> wasmtime::Result<Result<(), String>> {

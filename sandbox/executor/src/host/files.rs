@@ -2,9 +2,14 @@
 
 use brine_sandbox_wire::{ByteBuf, FilesOp, HostOp, ListKind};
 use serde::Deserialize;
+use wasmtime::component::HasSelf;
 
+use super::Links;
 use super::bindings::brine::host::files as wit;
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/files", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 #[derive(Deserialize)]
 struct Digest {

@@ -1,10 +1,15 @@
 //! `brine:host/functions`: functions of other modules, asked of the broker, which runs each in an instance of its own.
 
 use brine_sandbox_wire::{ByteBuf, FunctionsOp, HostOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::functions::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::functions::{Data, Host, add_to_linker};
 use crate::guest::Guest;
 use crate::value::msgpack::{self, Item, Malformed, Reader, Writer};
+
+pub(super) const LINKS: Links =
+    &[("brine:host/functions", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn call(

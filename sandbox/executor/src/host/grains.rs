@@ -1,9 +1,14 @@
 //! `brine:host/grains`: facts about this host, asked of the broker.
 
 use brine_sandbox_wire::{GrainsOp, HostOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::grains::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::grains::{Data, Host, add_to_linker};
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/grains", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn items(&mut self) -> wasmtime::Result<Data> {

@@ -1,9 +1,14 @@
 //! `brine:host/jobs`: the minion's running jobs, asked of the broker.
 
 use brine_sandbox_wire::{HostOp, JobsOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::jobs::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::jobs::{Data, Host, add_to_linker};
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/jobs", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn running(&mut self) -> wasmtime::Result<Data> {

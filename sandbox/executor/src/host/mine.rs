@@ -1,10 +1,15 @@
 //! `brine:host/mine`: what this minion shows to others, asked of the broker.
 
 use brine_sandbox_wire::{ByteBuf, HostOp, MineOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::mine::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::mine::{Data, Host, add_to_linker};
 use crate::guest::Guest;
 use crate::value::msgpack;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/mine", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn publish(&mut self, name: String, data: Data) -> wasmtime::Result<Result<(), String>> {

@@ -1,7 +1,7 @@
 //! What the host does for a guest: one file an interface of `wit/`, of the same name, and [`wasi`].
 //!
-//! `log` and `job` are answered here, and `metadata` from the granted directories. The others ask the minion's broker, which checks
-//! every argument again.
+//! Each capability has a file of its name, which says how its interfaces are linked. `log` and `job` are answered here, and `metadata`
+//! from the granted directories. The others ask the minion's broker, which checks every argument again.
 
 pub mod config;
 pub mod disks;
@@ -17,14 +17,31 @@ pub mod log;
 pub mod metadata;
 pub mod mine;
 pub mod modules;
+pub mod network;
 pub mod pillar;
 pub mod policy;
 pub mod process;
+pub mod progress;
 pub mod sockets;
 pub mod wasi;
 
+use wasmtime::component::Linker;
+
+use crate::guest::Guest;
 use crate::outcome::HostFailure;
 use crate::value::msgpack::{self, Item, Reader};
+
+/// Interfaces of one capability, without version, and how each is added to a linker.
+pub type Links = &'static [(&'static str, fn(&mut Linker<Guest>) -> wasmtime::Result<()>)];
+
+macro_rules! link {
+    ($($capability:ident in $module:ident: $($op:ident($type:ident)),+;)+) => {
+        /// Interfaces that need a grant.
+        pub const GRANTABLE: &[Links] = &[$($module::LINKS),+];
+    };
+}
+
+brine_capabilities::each_capability!(link);
 
 /// The interfaces of `wit/`, as traits that [`crate::guest::Guest`] implements.
 #[expect(missing_docs, reason = "made from WIT, which documents them")]
@@ -50,6 +67,7 @@ pub mod bindings {
                 import brine:host/metadata@1.0.0;
                 import brine:host/disks@1.0.0;
                 import brine:host/policy@1.0.0;
+                import brine:host/progress@1.0.0;
             }
         ",
         imports: {
@@ -62,7 +80,7 @@ pub mod bindings {
 
 use bindings::brine::host::types::Data;
 
-impl bindings::brine::host::types::Host for crate::guest::Guest {}
+impl bindings::brine::host::types::Host for Guest {}
 
 /// The broker's answer as `data`. Checked, for the guest is told that it is one value.
 fn data(what: &'static str, value: Vec<u8>) -> Result<Data, HostFailure> {
@@ -101,7 +119,7 @@ fn odd(what: &'static str, error: &msgpack::Malformed) -> HostFailure {
     HostFailure::Failed { what, error: format!("the minion's answer is malformed: {error}") }
 }
 
-impl crate::guest::Guest {
+impl Guest {
     /// Asks the broker, for functions that have an error to return.
     async fn ask_for<T: serde::de::DeserializeOwned>(
         &mut self,

@@ -2,9 +2,14 @@
 
 use brine_sandbox_wire::{HostOp, ModulesOp};
 use serde::Deserialize;
+use wasmtime::component::HasSelf;
 
+use super::Links;
 use super::bindings::brine::host::modules as wit;
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/modules", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 #[derive(Deserialize)]
 struct Module {

@@ -1,9 +1,14 @@
 //! `brine:host/pillar`: the granted keys of this minion's pillar, asked of the broker.
 
 use brine_sandbox_wire::{HostOp, PillarOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::pillar::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::pillar::{Data, Host, add_to_linker};
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/pillar", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn items(&mut self) -> wasmtime::Result<Result<Data, String>> {

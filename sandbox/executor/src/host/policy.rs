@@ -1,9 +1,14 @@
 //! `brine:host/policy`: what the owner of this host granted, asked of the broker.
 
 use brine_sandbox_wire::{HostOp, PolicyOp};
+use wasmtime::component::HasSelf;
 
-use super::bindings::brine::host::policy::{Data, Host};
+use super::Links;
+use super::bindings::brine::host::policy::{Data, Host, add_to_linker};
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/policy", |linker| add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 impl Host for Guest {
     async fn list(&mut self) -> wasmtime::Result<Data> {

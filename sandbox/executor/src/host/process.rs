@@ -2,9 +2,14 @@
 
 use brine_sandbox_wire::{ByteBuf, HostOp, ProcessOp, ProcessRun};
 use serde::Deserialize;
+use wasmtime::component::HasSelf;
 
+use super::Links;
 use super::bindings::brine::host::process as wit;
 use crate::guest::Guest;
+
+pub(super) const LINKS: Links =
+    &[("brine:host/process", |linker| wit::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest))];
 
 #[derive(Deserialize)]
 struct Finished {

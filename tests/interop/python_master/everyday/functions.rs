@@ -8,7 +8,7 @@ use super::Fleet;
 pub(super) fn check(fleet: &Fleet) {
     let master = &fleet.master;
     let docs = master.salt(&["brine1", "sys.doc", "test.ping"]).exits(0);
-    assert!(docs.stdout.starts_with("test.ping:\n\n    Used to make sure the minion is up"), "{docs:?}");
+    assert!(docs.stdout.starts_with("test.ping:\n\n    Returns `True`"), "{docs:?}");
     let made = [
         call("*", "sys.list_modules", json!([])),
         call("*", "sys.list_functions", json!(["saltutil"])),

@@ -1,0 +1,177 @@
+//! Options that the commands share: where the configuration is, and how to log in.
+
+use std::path::PathBuf;
+
+use brine_protocol::config::{Config, Role};
+use brine_protocol::exit;
+use brine_protocol::secret::Secret;
+use clap::Args;
+
+use crate::Failure;
+use brine_client::{ClientOpts, LogIn, login};
+
+/// Where Salt's configuration is unless said otherwise.
+const CONFIG_DIR: &str = "/etc/salt";
+
+/// `-c`, and what all commands say about themselves.
+#[derive(Debug, Clone, Args)]
+pub struct ConfigArgs {
+    /// Changes nothing: errors are always told as they are.
+    #[arg(long = "hard-crash", hide = true)]
+    _hard_crash: bool,
+    /// The folder with the configuration. Default: /etc/salt.
+    #[arg(short = 'c', long = "config-dir", value_name = "CONFIG_DIR")]
+    pub config_dir: Option<PathBuf>,
+}
+
+impl ConfigArgs {
+    /// Reads the master's configuration.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    pub fn load(&self) -> Result<(Config, ClientOpts), Failure> {
+        let usage = |error: &dyn std::fmt::Display| Failure::new(exit::USAGE, error.to_string());
+        let from_env = || std::env::var_os("SALT_CONFIG_DIR").map(PathBuf::from);
+        let named = self.config_dir.clone().or_else(from_env);
+        // Salt warns and goes on with its defaults: another master's, or one that is not there.
+        if let Some(dir) = &named
+            && let Err(error) = std::fs::metadata(dir)
+            && error.kind() == std::io::ErrorKind::NotFound
+        {
+            return Err(usage(&format_args!(
+                "the configuration folder {} does not exist: name the one that salt-master was started with (-c)",
+                dir.display()
+            )));
+        }
+        let dir = named.unwrap_or_else(|| CONFIG_DIR.into());
+        let config = Config::load(&dir.join("master"), Role::Master).map_err(|error| usage(&error))?;
+        let opts = ClientOpts::new(&config).map_err(|error| usage(&error))?;
+        Ok((config, opts))
+    }
+}
+
+/// `-a` and the like.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "External Authentication")]
+pub struct LogInArgs {
+    /// Log in by this system of the master's external_auth, for example pam or ldap.
+    #[arg(short = 'a', long = "auth", aliases = ["eauth", "external-auth"], value_name = "EAUTH")]
+    eauth: Option<String>,
+    /// Keep the token that the master gives for a log-in; later calls use it until it expires (token_expire).
+    #[arg(short = 'T', long = "make-token")]
+    make_token: bool,
+    /// The user to log in as. Default: asked for.
+    #[arg(long, value_name = "USERNAME")]
+    username: Option<String>,
+    /// The password to log in with. Default: asked for.
+    #[arg(long, value_name = "PASSWORD")]
+    password: Option<Secret<String>>,
+}
+
+/// The systems of `external_auth` that masters have, Salt's and Brine's: which of them a master uses, it says itself.
+const SYSTEMS: [&str; 12] = [
+    "auto",
+    "django",
+    "file",
+    "keystone",
+    "ldap",
+    "mysql",
+    "pam",
+    "pki",
+    "rest",
+    "sharedsecret",
+    "statictoken",
+    "yubico",
+];
+
+impl LogInArgs {
+    /// For a command that names these options differently.
+    pub(super) const fn new(
+        eauth: Option<String>,
+        make_token: bool,
+        username: Option<String>,
+        password: Option<Secret<String>>,
+    ) -> Self {
+        Self { eauth, make_token, username, password }
+    }
+
+    /// Says so, as Salt does, where the system that was asked for is one that no master has.
+    ///
+    /// # Errors
+    /// Then: with everything said, and this exit code.
+    pub(super) fn check_system(&self, code: i32) -> Result<(), Failure> {
+        match &self.eauth {
+            Some(eauth) if !eauth.is_empty() && !SYSTEMS.contains(&eauth.as_str()) => {
+                let shown = brine_protocol::text::visible(eauth);
+                crate::print::stdout(&format!(
+                    "The specified external authentication system \"{shown}\" is not available\nAvailable eauth types: {}",
+                    SYSTEMS.join(", ")
+                ));
+                Err(Failure::new(code, "ERROR: Authentication failed"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Chooses the log-in: the saved token, a name and a password, or the master's own key. Asks at the terminal for what is
+    /// missing.
+    ///
+    /// # Errors
+    /// When there is no terminal to ask at.
+    pub async fn resolve(&self, config: &Config, opts: &ClientOpts) -> Result<LogIn, Failure> {
+        let token_file = login::token_file(config);
+        let eauth = self.eauth.as_deref().filter(|eauth| !eauth.is_empty());
+        let again = eauth.is_some() && (self.make_token || self.username.is_some() || self.password.is_some());
+        if !again && let Some(token) = login::saved_token(&token_file, config) {
+            return Ok(if login::has_key(opts) { LogIn::Key } else { LogIn::Token(token) });
+        }
+        let Some(eauth) = eauth else { return Ok(LogIn::Key) };
+        let nobody = |what: &str, error: std::io::Error| {
+            Failure::new(
+                exit::STATE_FAILURE,
+                format!("ERROR: Authentication failed: no {what}: {error}; name it with --{what}"),
+            )
+        };
+        let username = match &self.username {
+            Some(name) => name.clone(),
+            None => ask("username: ").map_err(|error| nobody("username", error))?,
+        };
+        let username = if username.is_empty() { opts.user.clone() } else { username };
+        let password = match &self.password {
+            Some(password) => password.clone(),
+            None => {
+                rpassword::prompt_password("password: ").map(Secret::new).map_err(|error| nobody("password", error))?
+            }
+        };
+        let log_in = LogIn::External { eauth: eauth.to_owned(), username, password };
+        if !self.make_token {
+            return Ok(log_in);
+        }
+        match login::make_token(opts, &log_in).await {
+            Ok(token) => {
+                if let Err(error) = login::save_token(&token_file, &token) {
+                    tracing::warn!("the token cannot be kept in {}: {error}", token_file.display());
+                }
+                Ok(LogIn::Token(token))
+            }
+            // The master then says the same of what is asked for.
+            Err(error) => {
+                tracing::debug!("no token: {error}");
+                Ok(log_in)
+            }
+        }
+    }
+}
+
+/// A line from the terminal.
+#[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
+fn ask(prompt: &str) -> std::io::Result<String> {
+    use std::io::Write as _;
+    print!("{}", brine_protocol::text::visible(prompt));
+    std::io::stdout().flush()?;
+    let mut line = String::new();
+    match std::io::stdin().read_line(&mut line)? {
+        0 => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        _ => Ok(line.trim_end_matches(['\n', '\r']).to_owned()),
+    }
+}

@@ -1,0 +1,50 @@
+//! `--preview-target`: the minions that the master expects to match, by the keys and the cached data on its disk.
+
+use brine_protocol::config::{Config, settings};
+use brine_protocol::exit;
+use brine_protocol::ids::MinionId;
+use brine_protocol::target::{Nodegroups, Target, TargetType};
+use brine_protocol::value;
+
+use super::args::SaltArgs;
+use super::call::Call;
+use crate::print::{Printer, stderr};
+use brine_client::ClientOpts;
+use brine_client::keys::{KeyStore, Status};
+
+/// The ids; or why there are none.
+pub(super) fn minions(
+    args: &SaltArgs,
+    call: &Call,
+    tgt_type: &str,
+    config: &Config,
+    opts: &ClientOpts,
+) -> Result<Vec<String>, String> {
+    let groups = config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default();
+    let target = tgt_type
+        .parse::<TargetType>()
+        .and_then(|kind| Target::parse_with(kind, &call.tgt, &args.target.delimiter, &groups))
+        .map_err(|error| error.to_string())?;
+    let accepted = KeyStore::new(&opts.pki_dir).list(Status::Accepted).map_err(|error| error.to_string())?;
+    if target.needs_data() && !opts.minion_data_cache {
+        return Ok(accepted);
+    }
+    let ids: Vec<MinionId> = accepted.into_iter().filter_map(|id| id.parse().ok()).collect();
+    let matched = target.resolve_known(&ids, &opts.cachedir).matched;
+    Ok(matched.into_iter().map(MinionId::into_string).collect())
+}
+
+/// Prints them.
+pub(super) fn show(printer: &mut Printer, minions: Result<Vec<String>, String>) -> i32 {
+    let minions = minions.unwrap_or_else(|why| {
+        tracing::error!("{why}");
+        Vec::new()
+    });
+    let is_empty = minions.is_empty();
+    printer.show(&value::list(minions), "", 0);
+    if is_empty {
+        stderr("ERROR: No return received");
+        return exit::STATE_FAILURE;
+    }
+    exit::OK
+}

@@ -1,0 +1,23 @@
+//! What can stand at the cursor of `salt-key`: the ids that an action could be about.
+
+use crate::commandline::{self, Candidates, Line};
+use clap::{Command, CommandFactory as _};
+
+use super::args::SaltKeyArgs;
+use crate::commands::candidates::ids;
+use brine_client::keys::Status;
+
+pub(super) fn complete_or_document() {
+    let pending: Candidates = |command, line| list_ids(command, line, &[Status::Pending]);
+    let undecided: Candidates = |command, line| list_ids(command, line, &[Status::Pending, Status::Accepted]);
+    let all: Candidates = |command, line| list_ids(command, line, &Status::ALL);
+    let kinds: Candidates = |_, _| ["accepted", "all", "denied", "pre", "rejected"].map(str::to_owned).into();
+    let values =
+        [("accept", pending), ("reject", undecided), ("delete", all), ("print", all), ("finger", all), ("list", kinds)];
+    commandline::complete_or_document(&SaltKeyArgs::command(), &values);
+}
+
+fn list_ids(command: &Command, line: &Line, statuses: &[Status]) -> Vec<String> {
+    let loaded = line.parse::<SaltKeyArgs>(command).and_then(|args| args.config.load().ok());
+    loaded.map(|(_, opts)| ids(&opts, statuses)).unwrap_or_default()
+}

@@ -1,0 +1,328 @@
+//! `salt-key`: lists the keys of minions and decides about them. It edits `pki_dir` itself, with or without a running
+//! master; a running one is told by an event.
+
+mod announce;
+mod args;
+mod candidates;
+mod generate;
+mod remote;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::Path;
+
+use brine_protocol::config::{Config, settings};
+use brine_protocol::exit;
+use brine_protocol::ids::MinionId;
+use brine_protocol::keys;
+use brine_protocol::text::name;
+use brine_protocol::value::{self, Value, ValueExt};
+
+pub use args::SaltKeyArgs;
+use args::{Action, Decision};
+
+use super::block_on;
+use crate::commandline;
+use crate::print::{Printer, stderr, stdout};
+use crate::{Failure, Outcome};
+use announce::Announcer;
+use brine_client::keys::{KeyStore, KeyStoreError, Listing, Status};
+use brine_client::{ClientOpts, LogIn, WheelClient, user};
+use remote::Remote;
+
+/// Runs the command with these arguments, the program's name first.
+///
+/// # Errors
+/// What stops it, with its exit code.
+pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
+    candidates::complete_or_document();
+    let args: SaltKeyArgs = commandline::parse(argv)?;
+    let action = args.action()?;
+    args.start_logging()?;
+    let (config, opts) = args.config.load()?;
+    let printer = Printer::new(&args.output, &config)?.for_names();
+    if let Some(log_in) = args.log_in() {
+        log_in.check_system(exit::OK)?;
+        let log_in = block_on(log_in.resolve(&config, &opts))??;
+        // A user that can read the master's key needs no log-in, as with Salt.
+        if log_in != LogIn::Key {
+            let client = WheelClient::logged_in(opts, log_in);
+            return Remote { args: &args, printer, client }.run(&action);
+        }
+    }
+    let owner = owner(&args, &opts)?;
+    let store = KeyStore::new(&opts.pki_dir).owned_by(owner);
+    let mut command = Command { args: &args, config: &config, opts: &opts, printer, store, owner };
+    match action {
+        Action::List(which) => command.list(&which),
+        Action::Print(globs) => command.print(&globs),
+        Action::Finger(globs) => command.finger(&globs),
+        Action::Decide(decision, globs) => command.decide(decision, &globs),
+        Action::Generate(name) => command.generate(&name),
+        Action::Sign => command.sign(),
+    }
+}
+
+/// The owner of files that are written: `--user`, or the master's user. None if this process cannot choose it.
+///
+/// # Errors
+/// When the user of `--user` is not there, or this one may not act for it.
+fn owner(args: &SaltKeyArgs, opts: &ClientOpts) -> Result<Option<u32>, Failure> {
+    let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) else {
+        return Ok(user::find_uid(&opts.master_user).filter(|_| is_root()));
+    };
+    let unable = |text: String| Failure::new(exit::NO_USER, text);
+    let uid = user::find_uid(name).ok_or_else(|| unable(format!("User not found: \"{name}\"")))?;
+    if !is_root() && uid != rustix::process::geteuid().as_raw() {
+        return Err(unable(format!("salt-key: only root may act for {name}: run this as root or as {name}")));
+    }
+    Ok(Some(uid).filter(|_| is_root()))
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn failed(error: &KeyStoreError) -> Failure {
+    let code = match error {
+        KeyStoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            exit::NO_PERMISSION
+        }
+        _ => exit::GENERIC,
+    };
+    Failure::new(code, format!("salt-key: {error}"))
+}
+
+/// A listing as the value that outputters show.
+fn listing_value(listing: &Listing) -> Value {
+    value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
+}
+
+/// Asks the operator whether to go on.
+#[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
+fn ask_operator(decision: Decision) -> Result<bool, Failure> {
+    let default = if decision == Decision::Delete { "n" } else { "y" };
+    print!("Proceed? {} ", if decision == Decision::Delete { "[N/y]" } else { "[n/Y]" });
+    let mut answer = String::new();
+    let read = std::io::stdout().flush().and_then(|()| std::io::stdin().read_line(&mut answer));
+    match read {
+        Ok(0) | Err(_) => {
+            Err(Failure::new(exit::GENERIC, "\nsalt-key: no answer, nothing was changed; -y answers yes"))
+        }
+        Ok(_) => {
+            let answer = answer.trim_end_matches(['\n', '\r']);
+            let answer = if answer.is_empty() { default } else { answer };
+            Ok(answer.to_lowercase().starts_with('y'))
+        }
+    }
+}
+
+struct Command<'a> {
+    args: &'a SaltKeyArgs,
+    config: &'a Config,
+    opts: &'a ClientOpts,
+    printer: Printer,
+    store: KeyStore,
+    /// The owner of files that are written.
+    owner: Option<u32>,
+}
+
+impl Command<'_> {
+    fn list(&mut self, which: &[Status]) -> Outcome {
+        let listing = self.store.list_all().map_err(|error| failed(&error))?;
+        let chosen = listing.into_iter().filter(|(status, _)| which.contains(status)).collect();
+        self.printer.show(&listing_value(&chosen), "key", 0);
+        Ok(exit::OK)
+    }
+
+    fn print(&mut self, globs: &str) -> Outcome {
+        let keys = self.map_keys(globs, |store, status, id| store.read(status, id))?;
+        self.printer.show(&value::map(keys), "key", 0);
+        Ok(exit::OK)
+    }
+
+    fn finger(&mut self, globs: &str) -> Outcome {
+        let hash = match &self.args.finger_hash {
+            Some(hash) => hash.clone(),
+            // As it is written: fingerprints may have a hash that the file server refuses.
+            None => self.config.value(settings::HASH_TYPE.row.name).map(ValueExt::python_str).unwrap_or_default(),
+        };
+        let finger = |pem: &str| {
+            keys::fingerprint_by(&hash, pem).map_err(|_| {
+                let text =
+                    format!("salt-key: {hash} is no hash for fingerprints: use sha1, sha224, sha256, sha384 or sha512");
+                Failure::new(exit::USAGE, text)
+            })
+        };
+        // Before any key is read.
+        finger("")?;
+        let mut fingers = self.map_keys(globs, |store, status, id| store.read(status, id))?;
+        for (_, named) in &mut fingers {
+            if let Value::Map(named) = named {
+                for (_, pem) in named {
+                    *pem = Value::from(finger(pem.text().unwrap_or_default())?);
+                }
+            }
+        }
+        let local = self.store.local().unwrap_or_default();
+        let globs: Vec<_> = globs.split(',').collect();
+        let matches = |name: &str| globs.iter().any(|glob| brine_protocol::target::fnmatch(glob, name));
+        let local = local.into_iter().filter(|(name, _)| matches(name));
+        let local = local.map(|(name, pem)| Ok((name, finger(&pem)?))).collect::<Result<Vec<_>, Failure>>()?;
+        if !local.is_empty() {
+            fingers.push(("local", value::map(local)));
+        }
+        self.printer.show(&value::map(fingers), "key", 0);
+        Ok(exit::OK)
+    }
+
+    /// Maps every key that matches, by status.
+    fn map_keys(
+        &self,
+        globs: &str,
+        of: impl Fn(&KeyStore, Status, &str) -> Result<String, KeyStoreError>,
+    ) -> Result<Vec<(&'static str, Value)>, Failure> {
+        let mut out = Vec::new();
+        for (status, ids) in self.store.matching(globs).map_err(|error| failed(&error))? {
+            let mut entries = Vec::with_capacity(ids.len());
+            for id in ids {
+                let text = of(&self.store, status, &id).map_err(|error| failed(&error))?;
+                entries.push((id, Value::from(text)));
+            }
+            out.push((status.folder(), value::map(entries)));
+        }
+        Ok(out)
+    }
+
+    /// Accepts, rejects or deletes what matches, once the operator has seen it and agreed.
+    fn decide(&mut self, decision: Decision, globs: &str) -> Outcome {
+        let included = self.args.included(decision);
+        let matched = self.store.matching(globs).map_err(|error| failed(&error))?;
+        let matched: Listing =
+            included.iter().filter_map(|status| matched.iter().find(|(found, _)| found == status).cloned()).collect();
+        if matched.is_empty() {
+            let statuses = self.args.not_matched(decision);
+            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
+            return Ok(exit::OK);
+        }
+        stdout(&format!("The following keys are going to be {}:", decision.past()));
+        self.printer.show(&listing_value(&matched), "key", 0);
+        if !self.args.yes && !ask_operator(decision)? {
+            return Ok(exit::OK);
+        }
+        let done = self.carry_out(decision, &matched);
+        self.aftermath(decision, &matched);
+        done
+    }
+
+    fn carry_out(&mut self, decision: Decision, matched: &Listing) -> Outcome {
+        let announcer = Announcer::new(self.opts.push_socket());
+        let mut done = Vec::new();
+        let mut code = exit::OK;
+        block_on(async {
+            let mut announcer = announcer.connect().await;
+            for (status, ids) in matched {
+                for id in ids {
+                    let result = match decision.to() {
+                        Some(to) => self.store.change(*status, to, id).map(Some),
+                        None => self.store.delete(*status, id).map(|()| None),
+                    };
+                    match result {
+                        Ok(pem) => {
+                            announcer.announce(decision.act(), id, pem).await;
+                            done.push(id.clone());
+                        }
+                        Err(error @ KeyStoreError::NotAKey { .. }) => {
+                            self.problem(&format!("Unable to {} invalid key for {}.", decision.verb(), name(id)));
+                            // The command ends well, as with Salt: what it could do, it did.
+                            tracing::info!("{error}");
+                        }
+                        Err(error) => {
+                            self.problem(&format!("salt-key: {error}"));
+                            code = exit::GENERIC;
+                        }
+                    }
+                }
+            }
+        })?;
+        let now = match decision {
+            Decision::Delete => matched.clone(),
+            _ => self.state_of(matched)?,
+        };
+        for id in now.iter().flat_map(|(_, ids)| ids).filter(|id| done.contains(id)) {
+            self.printer.line(&format!("Key for minion {} {}.", name(id), decision.past()));
+        }
+        Ok(code)
+    }
+
+    fn problem(&self, text: &str) {
+        stderr(text);
+    }
+
+    /// Where these ids are now, an id that is in two places twice, in Salt's order.
+    fn state_of(&self, matched: &Listing) -> Result<Listing, Failure> {
+        let all = self.store.list_all().map_err(|error| failed(&error))?;
+        let mut out: Listing = Vec::new();
+        for id in matched.iter().flat_map(|(_, ids)| ids) {
+            for status in [Status::Accepted, Status::Pending, Status::Rejected, Status::Denied] {
+                if !all.iter().any(|(found, ids)| *found == status && ids.contains(id)) {
+                    continue;
+                }
+                match out.iter_mut().find(|(found, _)| *found == status) {
+                    Some((_, ids)) => ids.push(id.clone()),
+                    None => out.push((status, vec![id.clone()])),
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// What must follow when minions lose their place: the master renews the key that they know, and forgets their data.
+    fn aftermath(&self, decision: Decision, matched: &Listing) {
+        if decision == Decision::Accept {
+            return;
+        }
+        let rotate =
+            self.args.rotate_aes_key.unwrap_or_else(|| self.config.get(settings::ROTATE_AES_KEY).unwrap_or(true));
+        if rotate && let Err(error) = self.drop_file() {
+            self.problem(&format!(
+                "salt-key: cannot ask the master to renew its key in {}: {error}; a removed minion may still read what is \
+                 published",
+                self.opts.cachedir.display()
+            ));
+        }
+        let preserve = self.args.preserve_minions.unwrap_or(false)
+            || self.config.get(settings::PRESERVE_MINION_CACHE).unwrap_or_default();
+        if decision == Decision::Delete && !preserve {
+            let left = self.store.list_all().unwrap_or_default();
+            let gone = |id: &&String| !left.iter().any(|(_, ids)| ids.contains(id));
+            for id in matched.iter().flat_map(|(_, ids)| ids).filter(gone).filter_map(|id| id.parse::<MinionId>().ok())
+            {
+                for bank in ["grains", "pillar"] {
+                    // not there is as good as removed
+                    let _ = std::fs::remove_file(self.opts.cachedir.join(bank).join(format!("{id}.p")));
+                }
+            }
+        }
+    }
+
+    /// The dropfile `cachedir/.dfn`, which holds the master's id; the master looks for it with every loop.
+    fn drop_file(&self) -> std::io::Result<()> {
+        let path = self.opts.cachedir.join(".dfn");
+        if path.exists() {
+            return Ok(());
+        }
+        let id = self.config.get(settings::ID).unwrap_or_default();
+        std::fs::create_dir_all(&self.opts.cachedir)?;
+        brine_protocol::keys::write_file(&path, id.as_bytes(), 0o400)?;
+        self.give(&path)
+    }
+
+    /// Gives a file that was written to its owner.
+    fn give(&self, path: &Path) -> std::io::Result<()> {
+        match self.owner {
+            None => Ok(()),
+            owner => std::os::unix::fs::chown(path, owner, None),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `salt-key --auth`: the same for users of `external_auth`. They may not touch the key store, so the master's wheel does it.
+
+use brine_protocol::exit;
+use brine_protocol::text::name;
+use brine_protocol::value::{self, Value, ValueExt as _};
+
+use super::args::{Action, Decision, SaltKeyArgs};
+use super::{Failure, Outcome, ask_operator, block_on};
+use crate::commandline::misuse;
+use crate::print::{Printer, stderr, stdout};
+use brine_client::keys::Status;
+use brine_client::{ClientError, WheelClient};
+
+pub(super) struct Remote<'a> {
+    pub(super) args: &'a SaltKeyArgs,
+    pub(super) printer: Printer,
+    pub(super) client: WheelClient,
+}
+
+impl Remote<'_> {
+    /// Does what was asked for. What the master says against it is shown in place of a result, and ends well, as with Salt.
+    pub(super) fn run(&mut self, action: &Action) -> Outcome {
+        let done = match action {
+            Action::List(which) => self.list(which),
+            Action::Print(globs) => self.show("key.print", vec![("match", globs.as_str().into())]),
+            Action::Finger(globs) => {
+                let mut kwargs = vec![("match", Value::from(globs.as_str()))];
+                kwargs.extend(self.args.finger_hash.as_deref().map(|hash| ("hash_type", hash.into())));
+                self.show("key.finger", kwargs)
+            }
+            Action::Decide(decision, globs) => self.decide(*decision, globs),
+            Action::Generate(_) | Action::Sign => {
+                return Err(misuse::<SaltKeyArgs>(
+                    "--gen-keys and --gen-signature make files on this host, and go without --auth",
+                ));
+            }
+        };
+        match done {
+            Ok(code) => Ok(code),
+            Err(Trouble::Here(failure)) => Err(failure),
+            Err(Trouble::Master(error)) if error.is_refusal() => {
+                if !self.args.quiet {
+                    self.printer.show(&error.to_string().into(), "nested", 0);
+                }
+                Ok(exit::OK)
+            }
+            Err(Trouble::Master(error)) => Err(Failure::new(exit::GENERIC, format!("salt-key: {error}"))),
+        }
+    }
+
+    fn call(&self, fun: &str, kwargs: Vec<(&str, Value)>) -> Result<Value, Trouble> {
+        block_on(self.client.cmd(fun, kwargs))?.map_err(Trouble::Master)
+    }
+
+    fn show(&mut self, fun: &str, kwargs: Vec<(&str, Value)>) -> Result<i32, Trouble> {
+        let found = self.call(fun, kwargs)?;
+        self.printer.show(&found, "key", 0);
+        Ok(exit::OK)
+    }
+
+    fn list(&mut self, which: &[Status]) -> Result<i32, Trouble> {
+        let word = match which {
+            [Status::Accepted] => "accepted",
+            [Status::Pending] => "pre",
+            [Status::Rejected] => "rejected",
+            [Status::Denied] => "denied",
+            _ => "all",
+        };
+        let mut found = self.call("key.list", vec![("match", word.into())])?;
+        // The master's own keys are nobody's minion.
+        found.remove("local");
+        self.printer.show(&found, "key", 0);
+        Ok(exit::OK)
+    }
+
+    fn decide(&mut self, decision: Decision, globs: &str) -> Result<i32, Trouble> {
+        let found = self.call("key.glob_match", vec![("match", globs.into())])?;
+        let included = self.args.included(decision);
+        let ids = |status: &Status| found.get_list(status.folder()).filter(|ids| !ids.is_empty());
+        let matched: Vec<(Status, Vec<Value>)> =
+            included.iter().filter_map(|status| Some((*status, ids(status)?.to_vec()))).collect();
+        if matched.is_empty() {
+            let statuses = self.args.not_matched(decision);
+            self.printer.line(&format!("The key glob '{globs}' does not match any {statuses} keys."));
+            return Ok(exit::OK);
+        }
+        stdout(&format!("The following keys are going to be {}:", decision.past()));
+        let shown = value::map(matched.iter().map(|(status, ids)| (status.folder(), Value::Array(ids.clone()))));
+        self.printer.show(&shown, "key", 0);
+        if !self.args.yes && !ask_operator(decision)? {
+            return Ok(exit::OK);
+        }
+        let includes = |status| Value::from(included.contains(&status));
+        let (fun, mut kwargs) = match decision {
+            Decision::Accept => ("key.accept_dict", vec![("include_rejected", includes(Status::Rejected))]),
+            Decision::Reject => ("key.reject_dict", vec![("include_accepted", includes(Status::Accepted))]),
+            Decision::Delete => ("key.delete_dict", Vec::new()),
+        };
+        if decision != Decision::Delete {
+            kwargs.push(("include_denied", includes(Status::Denied)));
+        }
+        // What was shown and ask_operator to, by name: a glob could match more by now.
+        kwargs.push(("match", shown.clone()));
+        let now = self.call(fun, kwargs)?;
+        let to = decision.to().map(Status::folder);
+        for id in matched.iter().flat_map(|(_, ids)| ids) {
+            let is_there = |folder: &str| now.get_list(folder).is_some_and(|ids| ids.contains(id));
+            let done = match to {
+                Some(folder) => is_there(folder),
+                None => !Status::ALL.iter().any(|status| is_there(status.folder())),
+            };
+            let id = id.python_str();
+            if done {
+                self.printer.line(&format!("Key for minion {} {}.", name(&id), decision.past()));
+            } else {
+                stderr(&format!("The master did not {} the key of {}.", decision.verb(), name(&id)));
+            }
+        }
+        Ok(exit::OK)
+    }
+}
+
+/// What stops it, and where.
+enum Trouble {
+    Here(Failure),
+    Master(ClientError),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Here(failure)
+    }
+}

@@ -1,0 +1,77 @@
+//! `txt`: `minion: line` for every line of a return. `newline_values_only`: the values without their minions. `raw`: the Python
+//! literal.
+
+use brine_protocol::pyrepr;
+use brine_protocol::value::Value;
+
+use super::{Style, pprint};
+
+pub(super) fn txt(value: &Value, style: &Style) -> String {
+    let mut out = String::new();
+    match value {
+        Value::Map(entries) => {
+            for (key, item) in entries {
+                let key = pyrepr::str(key);
+                let key = style.pass(&key);
+                match item {
+                    Value::String(text) if text.is_str() => {
+                        for line in pyrepr::split_lines(text.as_str().unwrap_or_default()) {
+                            push_line(&mut out, &key, &style.pass(line));
+                        }
+                    }
+                    Value::Binary(data) => {
+                        // Python splits the bytes and prints each piece as a literal
+                        for line in split_byte_lines(data) {
+                            push_line(&mut out, &key, &pyrepr::bytes(line));
+                        }
+                    }
+                    _ => push_line(&mut out, &key, &style.pass(&pyrepr::str_or_tuple(item, style.tuples))),
+                }
+            }
+        }
+        Value::String(text) if text.is_str() => {
+            out.push_str(&style.pass(text.as_str().unwrap_or_default()));
+            out.push('\n');
+        }
+        _ => out.push_str(&style.pass(&pprint::format(value, 1))),
+    }
+    out
+}
+
+fn push_line(out: &mut String, key: &str, line: &str) {
+    for part in [key, ": ", line, "\n"] {
+        out.push_str(part);
+    }
+}
+
+/// Python's `bytes.splitlines()`, which knows fewer line ends than text does.
+fn split_byte_lines(data: &[u8]) -> Vec<&[u8]> {
+    let mut lines = Vec::new();
+    let mut rest = data;
+    while !rest.is_empty() {
+        let at = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
+        lines.push(&rest[..at]);
+        let skip = if rest[at..].starts_with(b"\r\n") { 2 } else { 1 };
+        rest = rest.get(at + skip..).unwrap_or_default();
+    }
+    lines
+}
+
+pub(super) fn raw(value: &Value, style: &Style) -> String {
+    match value {
+        Value::String(text) if text.is_str() => style.pass(text.as_str().unwrap_or_default()).into_owned(),
+        _ if style.tuples => style.pass(&pyrepr::repr_of_tuples(value)).into_owned(),
+        _ => style.pass(&pyrepr::repr(value)).into_owned(),
+    }
+}
+
+/// `None` for what is not a map, which has no values.
+pub(super) fn values(value: &Value, style: &Style) -> Option<String> {
+    let Value::Map(entries) = value else { return None };
+    let values = entries.iter().flat_map(|(_, item)| match item {
+        Value::Array(items) => items.as_slice(),
+        item => std::slice::from_ref(item),
+    });
+    let lines: Vec<String> = values.map(|item| style.pass(&pyrepr::str(item)).into_owned()).collect();
+    Some(lines.join("\n"))
+}

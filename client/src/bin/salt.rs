@@ -1,9 +1,0 @@
-//! The command `salt`.
-
-use std::process::ExitCode;
-
-use brine_client::cli::{finish, salt};
-
-fn main() -> ExitCode {
-    finish(salt::run(std::env::args_os()))
-}

@@ -1,0 +1,181 @@
+//! Start-up, signals and end of a daemon: the same for each program. What differs is behind [`Daemon`] and [`Running`].
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+use brine_cli::{commandline, logging, print};
+use brine_protocol::config::{Config, settings};
+use brine_protocol::exit;
+use clap::{Args as _, Command};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::DaemonArgs;
+use crate::folders::{self, Folder};
+use crate::limits::{self, OpenFiles};
+use crate::signals::{Request, Signals};
+use crate::{ProcessError, background, service, user};
+
+/// How long blocking work that is left (a slow disk) may keep the process at its end.
+const BLOCKING_GRACE: Duration = Duration::from_secs(1);
+
+/// Resolves when a daemon ends by itself.
+pub type Ended = Pin<Box<dyn Future<Output = Result<(), ProcessError>>>>;
+
+/// A daemon before it runs: its configuration, and what that says about the process.
+pub trait Daemon: Sized {
+    /// The program's name.
+    const NAME: &'static str;
+    /// What the program is for, for `--help`.
+    const ABOUT: &'static str;
+
+    /// Reads and checks the configuration.
+    ///
+    /// # Errors
+    /// When it cannot be used.
+    fn load(args: &DaemonArgs) -> Result<Self, ProcessError>;
+
+    /// The configuration.
+    fn config(&self) -> &Config;
+
+    /// The user to run as.
+    fn user(&self) -> &str;
+
+    /// The folders it works in.
+    fn folders(&self) -> Vec<Folder>;
+
+    /// The single files, besides the log, that its user has to be able to write.
+    fn files(&self) -> Vec<PathBuf>;
+
+    /// Warns of what will not work on this host. Called as the daemon's user, with logging started and no second thread.
+    fn check_host(&self, open_files: OpenFiles) {
+        let _ = open_files;
+    }
+
+    /// The runtime's settings.
+    fn runtime() -> Builder {
+        Builder::new_multi_thread()
+    }
+
+    /// Starts. When this resolves, the daemon has all that it needs of this host.
+    fn start(self) -> impl Future<Output = Result<impl Running, ProcessError>>;
+}
+
+/// A daemon that runs.
+pub trait Running {
+    /// What it does, in one line for the service manager.
+    fn status(&self) -> String;
+
+    /// Resolves when it ends by itself. Called once.
+    fn ended(&mut self) -> Ended {
+        Box::pin(std::future::pending())
+    }
+
+    /// Reads the configuration again and takes up what can change while it runs. What cannot be used is logged and changes nothing.
+    fn reload(&mut self, args: &DaemonArgs) -> impl Future<Output = ()>;
+
+    /// Writes tasks and queues to the log.
+    fn dump(&self);
+
+    /// Begins a profile of the next seconds.
+    fn profile(&self);
+
+    /// Finishes what is in work, and ends.
+    fn stop(self, ended: Ended) -> impl Future<Output = Result<(), ProcessError>>;
+}
+
+/// Runs a daemon, from its command line to its end, and returns its exit code.
+pub fn run<D: Daemon>() -> i32 {
+    // The name and the purpose last: clap would take those of `DaemonArgs`.
+    let command = DaemonArgs::augment_args(Command::new(D::NAME)).about(D::ABOUT).version(commandline::VERSION);
+    commandline::complete_or_document(&command, &[]);
+    match commandline::parse_command::<DaemonArgs>(&command, std::env::args_os()) {
+        Err(failure) => failure.report(),
+        Ok((args, line)) => start::<D>(&args, &line).unwrap_or_else(|error| {
+            print::stderr(&format!("{}: {error}", D::NAME));
+            error.exit_code()
+        }),
+    }
+}
+
+fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, ProcessError> {
+    let daemon = D::load(args)?;
+    if args.background {
+        background::leave_terminal();
+    } else if args.daemon {
+        return background::start(line.get(1..).unwrap_or_default());
+    }
+    // As root, if it is root, and before there is a second thread.
+    let open_files = limits::raise_open_files(daemon.config())?;
+    let warnings = become_user(args, &daemon)?;
+    args.start_log(daemon.config())?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    open_files.warn_if_few();
+    daemon.check_host(open_files);
+    let failed = |error| ProcessError::new(exit::SOFTWARE, format!("no threads: {error}"));
+    let runtime: Runtime = D::runtime().enable_all().build().map_err(failed)?;
+    let result = runtime.block_on(serve(args, daemon));
+    runtime.shutdown_timeout(BLOCKING_GRACE);
+    if let Err(error) = &result
+        && args.background
+    {
+        tracing::error!("{error}"); // there may be no terminal any more to read it on
+    }
+    result
+}
+
+/// Becomes the daemon's user, and gives it the folders and files first. Returns warnings for the log, which is not there yet.
+fn become_user<D: Daemon>(args: &DaemonArgs, daemon: &D) -> Result<Vec<String>, ProcessError> {
+    let Some(other) = user::find_other(D::NAME, daemon.user(), args.user.is_some())? else { return Ok(Vec::new()) };
+    let log = daemon.config().get(settings::LOG_FILE).ok().filter(|path| !logging::is_url(path));
+    let files: Vec<PathBuf> = log.into_iter().chain(daemon.files()).collect();
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let warnings = folders::give(D::NAME, &daemon.folders(), &files, &other)?;
+    other.become_it()?;
+    Ok(warnings)
+}
+
+async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D) -> Result<i32, ProcessError> {
+    // First: whoever hears that it answers may end it at once.
+    let failed = |error| ProcessError::new(exit::GENERIC, format!("signals cannot be received: {error}"));
+    let mut signals = Signals::listen().map_err(failed)?;
+    let mut running = daemon.start().await?;
+    let mut ended = running.ended();
+    let status = running.status();
+    service::ready(&status);
+    tokio::spawn(service::watchdog());
+    if args.background {
+        background::detach();
+    }
+    loop {
+        let request = tokio::select! {
+            result = &mut ended => return result.map(|()| exit::OK),
+            request = signals.next() => request,
+        };
+        match request {
+            Request::Stop => break,
+            Request::Reload => {
+                service::reloading();
+                tokio::select! {
+                    result = &mut ended => return result.map(|()| exit::OK),
+                    () = running.reload(args) => {}
+                }
+                service::ready(&status);
+            }
+            Request::Dump => running.dump(),
+            Request::Profile => running.profile(),
+        }
+    }
+    tracing::info!("asked to end");
+    service::stopping();
+    tokio::select! {
+        result = running.stop(ended) => result.map(|()| exit::OK),
+        () = signals.wait_for_stop() => {
+            tracing::warn!("asked to end a second time; ending now");
+            Ok(exit::GENERIC)
+        }
+    }
+}

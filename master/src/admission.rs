@@ -1,0 +1,84 @@
+//! The door: who asks, and if that is nobody, a line in the log, an event and a line in the audit log that say who tried, and no secret.
+
+use std::sync::Arc;
+
+use brine_protocol::value::{Value, ValueExt, map};
+
+use crate::access::{Access, Address, Claim, Denied, Principal, shown};
+use crate::audit::{Audit, AuditLine};
+use crate::bus::Bus;
+use crate::refusals::{Refusals, Stranger, Who};
+
+/// The event of a log-in, token or key that was wrong.
+const EVENT: &str = "brine/refused/login";
+
+/// Finds who asks.
+pub(crate) struct Admission {
+    pub(crate) access: Arc<Access>,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) bus: Bus,
+}
+
+impl Admission {
+    /// Who asks for `client` (`publish`, `runner`, `wheel`), as [`Access::identify`] finds.
+    pub(crate) async fn admit(&self, claim: &Claim<'_>, client: &'static str) -> Result<Principal, Denied> {
+        let mut found = self.access.identify(claim).await;
+        if let Err(denied) = &mut found {
+            denied.told = self.report(claim, client, denied);
+        }
+        found
+    }
+
+    /// Answers `mk_token` (§7.3): an empty text for whoever is not let in, as Salt does.
+    pub(crate) async fn mk_token(&self, claim: &Claim<'_>) -> Value {
+        let refused = Value::from("");
+        let (data, principal) = match self.access.mint(claim).await {
+            Ok(minted) => minted,
+            Err(denied) => {
+                self.report(claim, "mk_token", &denied);
+                return refused;
+            }
+        };
+        let record = AuditLine::new("mk_token", "allowed").by(&principal);
+        let record = record.put("eauth", data.get("eauth").cloned().unwrap_or(Value::Nil));
+        match self.audit.write(record.put("expire", data.get("expire").cloned().unwrap_or(Value::Nil))) {
+            Ok(()) => data,
+            // It stays, unknown to anybody, until it expires.
+            Err(_) => refused,
+        }
+    }
+
+    fn report(&self, claim: &Claim<'_>, client: &'static str, denied: &Denied) -> bool {
+        let (load, from) = (claim.load, self.access.address(claim));
+        let given = |key: &str| claim.given(key).is_some();
+        let text = |key: &str| load.get_text(key).map(shown).unwrap_or_default();
+        // Whom it says it is: of a token only the token could tell.
+        let (method, user, system) = match (given("token"), given("eauth")) {
+            (true, _) => ("token", String::new(), String::new()),
+            (false, true) => ("eauth", text("username"), text("eauth")),
+            (false, false) => ("key", text("user"), String::new()),
+        };
+        let mut said = denied.message.clone();
+        if let Some(why) = denied.why {
+            said = format!("{said} {why}");
+        }
+        let data = map([
+            ("client", client),
+            ("method", method),
+            ("user", &user),
+            ("eauth", &system),
+            ("address", &from.to_string()),
+            ("error", &said),
+        ]);
+        let kind = if from == Address::Here { Stranger::LocalLogin } else { Stranger::Login };
+        let told =
+            self.refusals.log(Who::Stranger(kind), &format!("a {client} request from {from} was refused: {said}"));
+        if told {
+            self.bus.fire(EVENT, data);
+        }
+        let record = AuditLine::new("login", "refused").whose(&user, method, from.to_string());
+        self.audit.stranger(record.put("eauth", system).put("client", client).put("why", said));
+        told
+    }
+}

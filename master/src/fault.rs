@@ -1,0 +1,29 @@
+//! Why a request has no proper answer.
+
+/// Its text is for the log; the sender gets Salt's general text and nothing else.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Fault(String);
+
+impl Fault {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+macro_rules! from_errors {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Fault {
+            fn from(error: $error) -> Self {
+                Self(error.to_string())
+            }
+        }
+    )*};
+}
+
+from_errors!(
+    brine_protocol::keys::KeyError,
+    brine_protocol::job::JobError,
+    crate::keys::MinionKeyError,
+    crate::jobs::StoreError
+);

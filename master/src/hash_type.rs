@@ -1,0 +1,44 @@
+//! `hash_type`: how files, keys and jobs are hashed.
+
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+
+/// `hash_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are the algorithms'")]
+pub enum HashType {
+    Sha224,
+    Sha256,
+    Sha384,
+    Sha512,
+}
+
+impl HashType {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "sha224" => Self::Sha224,
+            "sha256" => Self::Sha256,
+            "sha384" => Self::Sha384,
+            "sha512" => Self::Sha512,
+            _ => return None,
+        })
+    }
+
+    /// The hash of a few bytes, as hexadecimal text.
+    pub(crate) fn digest(self, bytes: &[u8]) -> String {
+        match self {
+            Self::Sha224 => hex::encode(Sha224::digest(bytes)),
+            Self::Sha256 => hex::encode(Sha256::digest(bytes)),
+            Self::Sha384 => hex::encode(Sha384::digest(bytes)),
+            Self::Sha512 => hex::encode(Sha512::digest(bytes)),
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Sha224 => "sha224",
+            Self::Sha256 => "sha256",
+            Self::Sha384 => "sha384",
+            Self::Sha512 => "sha512",
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The jobs of late: to whom each was sent, and who is told of its returns. A return of another minion is refused.
+//!
+//! Minions decide for themselves whether a target by grains, pillar or address means them, so for those the master's list of ids is
+//! an expectation and anyone may answer. Of a job that the master does not know (it forgets after `keep_jobs_seconds`, and a
+//! schedule makes its own) nobody waits for returns; they are kept, as by Salt.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use brine_protocol::ids::{Jid, MinionId};
+
+use super::returner::ReturnerName;
+
+/// Jobs that are remembered, so that returns need not read them from the store: more than are mostly under way at once.
+const REMEMBERED_MAX: usize = 256;
+/// Ids of all of them together.
+const REMEMBERED_IDS_MAX: usize = 100_000;
+
+/// The returners that a job was published with (`--return`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct JobReturners {
+    /// Those that this master has.
+    pub(crate) known: Vec<ReturnerName>,
+    /// What else it named, and why it is not done.
+    pub(crate) refused: Vec<String>,
+}
+
+/// What a return is to its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The job was sent to this minion.
+    Asked,
+    /// The master knows of no such job.
+    Unasked,
+    /// The job was not sent to this minion.
+    NotMeant,
+}
+
+/// Who may return for a job.
+#[derive(Debug)]
+pub(super) enum Recipients {
+    /// The minions whose own matcher accepts the target.
+    Anyone,
+    These(HashSet<MinionId>),
+}
+
+impl Recipients {
+    pub(super) fn new(tgt_type: &str, minions: impl Iterator<Item = MinionId>) -> Self {
+        let by_id = matches!(tgt_type, "glob" | "pcre" | "list");
+        if by_id { Self::These(minions.collect()) } else { Self::Anyone }
+    }
+
+    pub(super) fn has(&self, id: &MinionId) -> bool {
+        match self {
+            Self::Anyone => true,
+            Self::These(ids) => ids.contains(id),
+        }
+    }
+
+    fn ids(&self) -> usize {
+        match self {
+            Self::Anyone => 0,
+            Self::These(ids) => ids.len(),
+        }
+    }
+}
+
+/// A job that was sent.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) jid: Jid,
+    pub(super) recipients: Recipients,
+    pub(super) returners: Arc<JobReturners>,
+}
+
+/// The last jobs that were sent, or that there were returns for.
+#[derive(Debug, Default)]
+pub(super) struct RecentJobs {
+    last: Mutex<VecDeque<Sent>>,
+    /// Held while a job is read, so that those who return for it at one moment wait for one reading.
+    pub(super) reading: tokio::sync::Mutex<()>,
+}
+
+impl RecentJobs {
+    pub(super) fn remember(&self, sent: Sent) {
+        let mut last = self.lock();
+        last.retain(|known| known.jid != sent.jid);
+        last.push_front(sent);
+        let mut ids = 0;
+        let fits = |sent: &&Sent| {
+            ids += sent.recipients.ids();
+            ids <= REMEMBERED_IDS_MAX
+        };
+        // The newest in any case.
+        let kept = last.iter().take(REMEMBERED_MAX).take_while(fits).count().max(1);
+        last.truncate(kept);
+    }
+
+    pub(super) fn returners(&self, jid: &Jid) -> Option<Arc<JobReturners>> {
+        self.lock().iter().find(|known| known.jid == *jid).map(|known| Arc::clone(&known.returners))
+    }
+
+    pub(super) fn is_sent_to(&self, jid: &Jid, id: &MinionId) -> bool {
+        self.lock().iter().any(|known| known.jid == *jid && known.recipients.has(id))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Sent>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(range: std::ops::Range<u32>) -> Vec<MinionId> {
+        range.map(|n| format!("m{n}").parse().unwrap()).collect()
+    }
+
+    fn jid(n: u32) -> Jid {
+        Jid::try_from(format!("2026112013474{n:07}").as_str()).unwrap()
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_in_jobs_and_in_ids() {
+        let recent = RecentJobs::default();
+        let remember = |n: u32, tgt_type: &str, minions: &[MinionId]| {
+            let recipients = Recipients::new(tgt_type, minions.iter().cloned());
+            recent.remember(Sent { jid: jid(n), recipients, returners: Arc::default() });
+        };
+        let one = ids(0..1);
+        for n in 0..1_000 {
+            remember(n, "glob", &one);
+        }
+        assert_eq!(recent.lock().len(), REMEMBERED_MAX);
+        assert!(recent.is_sent_to(&jid(999), &one[0]));
+        assert!(!recent.is_sent_to(&jid(999), &ids(1..2)[0]), "it was not sent to that one");
+        let many = ids(0..60_000);
+        remember(1_000, "list", &many);
+        remember(1_001, "list", &many);
+        assert_eq!(recent.lock().len(), 1);
+        remember(1_002, "grain", &many);
+        assert!(recent.is_sent_to(&jid(1_002), &"other".parse().unwrap()), "minions decide");
+        assert!(recent.is_sent_to(&jid(1_001), &many[59_999]));
+    }
+}

@@ -1,0 +1,113 @@
+//! What is kept: a job, or a return.
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::job::{fun_text, is_success, worst_retcode};
+use brine_protocol::msgpack;
+use brine_protocol::value::{Value, ValueExt};
+
+use super::query::{Job, JobReturn};
+
+/// Characters of a target that the job list shows.
+const TARGET_TEXT_MAX: usize = 1_024;
+/// Characters of a user's name that the job list shows.
+const USER_TEXT_MAX: usize = 64;
+
+/// A return on its way into the store.
+#[derive(Debug, Clone)]
+pub struct NewReturn {
+    /// The job it answers.
+    pub jid: Jid,
+    /// Who sent it, as the channel proved.
+    pub minion: MinionId,
+    /// The function that ran.
+    pub fun: String,
+    /// When it arrived, unix ms.
+    pub at_ms: i64,
+    /// The job's exit code.
+    pub retcode: i64,
+    /// Whether the function succeeded.
+    pub success: bool,
+    /// The whole return, disk flavour of msgpack.
+    pub load: Vec<u8>,
+}
+
+/// What became of a return.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It is in the store now, on disk.
+    New,
+    /// The store had one for this job and minion; the first one stays.
+    Duplicate,
+}
+
+/// What is kept.
+#[derive(Debug, Clone)]
+pub enum Record {
+    /// A published job.
+    Job(Job),
+    /// What a minion returned.
+    Return(NewReturn),
+}
+
+/// What became of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Saved {
+    /// It is there; for a return, whether it was before.
+    Kept(Added),
+    /// It can never be kept there, and why.
+    Refused(String),
+}
+
+impl Job {
+    /// A job that is recorded now, by its load.
+    pub(crate) fn to_record(jid: Jid, load: &Value, minions: Vec<MinionId>) -> Self {
+        Self {
+            jid,
+            fun: fun_text(load),
+            user: load.get_text("user").unwrap_or("root").chars().take(USER_TEXT_MAX).collect(),
+            tgt: load.get("tgt").map(ValueExt::python_str).unwrap_or_default().chars().take(TARGET_TEXT_MAX).collect(),
+            tgt_type: load.get_text("tgt_type").unwrap_or("glob").to_owned(),
+            started_ms: super::now_ms(),
+            minions,
+            load: msgpack::encode_disk(load),
+        }
+    }
+
+    /// A job from its load as returners keep it: the published load, perhaps with `Minions`.
+    pub(super) fn from_load(jid: Jid, started_ms: i64, mut load: Value) -> Self {
+        let minions = load.remove("Minions").unwrap_or(Value::Nil);
+        let minions = minions.list().unwrap_or_default().iter();
+        Self {
+            fun: fun_text(&load),
+            user: load.get_text("user").unwrap_or("root").to_owned(),
+            tgt: load.get("tgt").map(ValueExt::python_str).unwrap_or_default(),
+            tgt_type: load.get_text("tgt_type").unwrap_or("glob").to_owned(),
+            minions: minions.filter_map(|id| MinionId::try_from(id.text()?).ok()).collect(),
+            load: msgpack::encode_disk(&load),
+            jid,
+            started_ms,
+        }
+    }
+}
+
+impl NewReturn {
+    /// A return from its load.
+    pub(crate) fn from_load(jid: Jid, minion: MinionId, at_ms: i64, load: &Value) -> Self {
+        Self {
+            fun: fun_text(load),
+            retcode: worst_retcode(load),
+            success: is_success(load),
+            load: msgpack::encode_disk(load),
+            jid,
+            minion,
+            at_ms,
+        }
+    }
+}
+
+impl From<NewReturn> for JobReturn {
+    fn from(new: NewReturn) -> Self {
+        let NewReturn { minion, at_ms, retcode, success, load, .. } = new;
+        Self { minion, at_ms, retcode, success, load }
+    }
+}

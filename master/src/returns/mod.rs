@@ -1,0 +1,241 @@
+//! The one way of a return into the master (§6.2): stored once for each (jid, minion), then an event; on disk before it is acknowledged.
+//!
+//! [`Returns::accept`] goes through the stages: validate, standing, encode, quota, store, announce, acknowledge. What the master itself ran
+//! joins at the store ([`Returns::keep_run`]).
+
+mod failed_states;
+mod signature;
+
+use std::sync::Arc;
+
+use brine_protocol::ids::{Jid, MinionId};
+use brine_protocol::job::{ReturnJid, ReturnLoad};
+use brine_protocol::msgpack;
+use brine_protocol::request::Request;
+use brine_protocol::value::{Value, ValueExt, map};
+
+use crate::access::Principal;
+use crate::bus::{Bus, BusEvent, TRIMMED};
+use crate::fault::Fault;
+use crate::jobs::{Added, Job, JobCache, NewReturn, ReturnerName, Standing, StoreError, now_ms};
+use crate::keys::MinionKey;
+use crate::lanes::Turn;
+use crate::quotas::{Kind, Met};
+use crate::refusals::{Refusals, Who};
+use crate::throttle::Throttle;
+
+/// Takes returns in.
+pub(crate) struct Returns {
+    pub(crate) jobs: Arc<JobCache>,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) bus: Bus,
+    pub(crate) refusals: Arc<Refusals>,
+    /// `max_return_size`.
+    pub(crate) bytes_max: usize,
+    /// `require_minion_sign_messages`.
+    pub(crate) must_be_signed: bool,
+    /// `drop_messages_signature_fail`.
+    pub(crate) refuses_bad_signatures: bool,
+}
+
+/// What is done with a return that may be taken.
+enum Course {
+    /// It is stored; and `makes_job`, if it is of no job that was published.
+    Store { jid: Jid, kind: Kind, makes_job: bool },
+    /// Listeners hear of it, and it is not kept.
+    Tell,
+}
+
+impl Returns {
+    /// Takes a return of the minion that the channel proved. Every answer but a fault lets the minion forget the return.
+    pub(crate) async fn accept(
+        &self,
+        request: Request,
+        key: &MinionKey,
+        bytes: u64,
+        turn: &mut Turn,
+    ) -> Result<Value, Fault> {
+        let signed = self.check_signature(&request, key);
+        let id = &request.id;
+        let mut ret = ReturnLoad::parse(request.load, id);
+        let course = match signed {
+            Ok(()) => self.course(id, &mut ret).await?,
+            Err(why) => Err(why),
+        };
+        match course {
+            Ok(Course::Store { jid, kind, makes_job }) => self.take(id, jid, ret, (kind, makes_job), turn).await,
+            Ok(Course::Tell) => {
+                if let Err(met) = self.throttle.admit(id, "_return", Kind::Event, (1, bytes), turn).await {
+                    return Ok(not_now(met));
+                }
+                let tag = format!("salt/job/nocache/ret/{id}");
+                self.bus.fire_by(Principal::Minion(id.clone()), tag, ret.into_event());
+                Ok(Value::Nil)
+            }
+            Err(why) => {
+                self.refuse(id, &ret, why);
+                Ok(Value::Nil)
+            }
+        }
+    }
+
+    /// Decides by its job what is done with it, or why it is refused.
+    async fn course(&self, id: &MinionId, ret: &mut ReturnLoad) -> Result<Result<Course, &'static str>, StoreError> {
+        let jid = match ret.jid() {
+            Ok(ReturnJid::Job(jid)) => jid.clone(),
+            Ok(ReturnJid::NotKept) => return Ok(Ok(Course::Tell)),
+            Ok(ReturnJid::Requested) => {
+                let jid = Jid::now();
+                ret.assign(&jid);
+                return Ok(Ok(Course::Store { jid, kind: Kind::Unasked, makes_job: true }));
+            }
+            Err(why) => return Ok(Err(why)),
+        };
+        let kind = match self.jobs.standing(&jid, id).await? {
+            Standing::Asked => Kind::Asked,
+            Standing::Unasked => Kind::Unasked,
+            Standing::NotMeant => return Ok(Err("its job was not sent to this minion")),
+        };
+        Ok(Ok(Course::Store { jid, kind, makes_job: false }))
+    }
+
+    /// Encodes it, counts it, stores it and tells of it.
+    async fn take(
+        &self,
+        id: &MinionId,
+        jid: Jid,
+        mut ret: ReturnLoad,
+        (kind, makes_job): (Kind, bool),
+        turn: &mut Turn,
+    ) -> Result<Value, Fault> {
+        // A job of nobody's asked for nothing, as far as it is known.
+        let returners = if ret.wants_returners() && !(makes_job && self.jobs.keeps()) {
+            self.returners(id, &jid).await?
+        } else {
+            Vec::new()
+        };
+        let packed = self.encode(id, &jid, &mut ret);
+        let job = makes_job.then(|| Job::to_record(jid.clone(), &ret.to_job(id, &jid), vec![id.clone()]));
+        let size = packed.len() + job.as_ref().map_or(0, |job| job.load.len());
+        let admitted = match self.throttle.admit(id, "_return", kind, (1, size as u64), turn).await {
+            Ok(admitted) => admitted,
+            Err(met) => return Ok(not_now(met)),
+        };
+        let (fun, retcode, success) = (ret.fun(), ret.retcode(), ret.is_success());
+        let failed = failed_states::events(id, &jid, &ret);
+        let tag = format!("salt/job/{jid}/ret/{id}");
+        let event = self.bus.encode_by(Principal::Minion(id.clone()), tag, ret.into_event(), &packed);
+        let new = NewReturn { jid, minion: id.clone(), fun, at_ms: now_ms(), retcode, success, load: packed };
+        let stored = self.store(job, new, &returners, (event, failed)).await;
+        if !matches!(stored, Ok(Some(Added::New))) {
+            // There was one already, or it comes again.
+            self.throttle.give_back(id, &admitted);
+        }
+        Ok(stored.map(|_| Value::Nil)?)
+    }
+
+    /// As it is stored. In the place of one that is too large comes what tells those who wait for this job, instead of leaving them waiting.
+    fn encode(&self, id: &MinionId, jid: &Jid, ret: &mut ReturnLoad) -> Vec<u8> {
+        let (packed, most) = (ret.encode(), self.bytes_max);
+        if packed.len() <= most {
+            return packed;
+        }
+        let len = packed.len();
+        drop(packed);
+        let why = format!(
+            "The return of {len} bytes is larger than the master's max_return_size ({most}) and was not stored"
+        );
+        self.refuse(id, ret, &why);
+        ret.replace_result(id, jid, &why, most)
+    }
+
+    /// Stores a return, tells of it, and waits for the disk.
+    async fn store(
+        &self,
+        job: Option<Job>,
+        new: NewReturn,
+        returners: &[ReturnerName],
+        (event, failed): (Arc<BusEvent>, Vec<(String, Value)>),
+    ) -> Result<Option<Added>, StoreError> {
+        if let Some(job) = job {
+            self.jobs.add_job(job).await?;
+        }
+        let mut adding = self.jobs.add_return(new, returners).await?;
+        let added = adding.stored().await;
+        match added {
+            Some(Added::New) => {
+                self.bus.fire_encoded(&event);
+                if !failed.is_empty() {
+                    self.tell_failed_states(&event.by, failed);
+                }
+            }
+            Some(Added::Duplicate) => tracing::debug!("a minion returned again: {}", event.event.tag),
+            None => {}
+        }
+        // The minion keeps it until then.
+        adding.synced().await?;
+        Ok(added)
+    }
+
+    /// The returners that this job was published with, of which a minion may not name others.
+    async fn returners(&self, id: &MinionId, jid: &Jid) -> Result<Vec<ReturnerName>, StoreError> {
+        let returners = self.jobs.returners_of(jid).await?;
+        for why in &returners.refused {
+            let said = format!("a return of {id} for {jid} is not written to the returner {why}");
+            self.refusals.log(Who::Minion(id), &said);
+        }
+        Ok(returners.known.clone())
+    }
+
+    /// No refusal without a trace: the operator sees it in the log and on the bus.
+    fn refuse(&self, id: &MinionId, ret: &ReturnLoad, why: &str) {
+        let short = |key: &str| {
+            let text = ret.get(key).map(ValueExt::python_str).unwrap_or_default();
+            Value::from(text.chars().take(128).collect::<String>())
+        };
+        let data =
+            map([("id", Value::from(id)), ("jid", short("jid")), ("fun", short("fun")), ("error", Value::from(why))]);
+        let said = format!("a return of {id} was refused: {why}");
+        self.refusals.tell(Who::Minion(id), &said, format!("brine/refused/return/{id}"), data);
+    }
+
+    /// Keeps what a runner of the master `id` returned (`runner_returns`): a job of the master's own, to be looked up by its jid as any other.
+    pub(crate) async fn keep_run(&self, id: &MinionId, jid: &Jid, user: &str, data: &Value) -> Result<(), StoreError> {
+        let fun = data.get_text("fun").unwrap_or_default();
+        let load = map([
+            ("id", Value::from(id)),
+            ("tgt", Value::from(id)),
+            ("jid", Value::from(jid)),
+            ("fun", Value::from(fun)),
+            ("user", Value::from(user)),
+        ]);
+        let job = Job { tgt_type: "list".to_owned(), ..Job::to_record(jid.clone(), &load, Vec::new()) };
+        let mut returned = load;
+        returned.insert("return", data.clone());
+        let mut packed = msgpack::encode_disk(&returned);
+        if packed.len() > self.bytes_max {
+            let mut short = data.clone();
+            short.insert("return", TRIMMED);
+            returned.insert("return", short);
+            packed = msgpack::encode_disk(&returned);
+        }
+        let success = data.get_bool("success").unwrap_or(false);
+        let new = NewReturn {
+            jid: jid.clone(),
+            minion: id.clone(),
+            fun: fun.to_owned(),
+            at_ms: job.started_ms,
+            retcode: i64::from(!success),
+            success,
+            load: packed,
+        };
+        self.jobs.add_job(job).await?;
+        self.jobs.add_return(new, &[]).await?.synced().await.map(drop)
+    }
+}
+
+/// The answer to a return that is not taken: no acknowledgement. A minion that keeps its returns shows the text and sends it again later; one that
+/// does not can read it, and so does not authenticate anew.
+fn not_now(met: Met) -> Value {
+    Value::from(format!("the return was not taken: {met}"))
+}

@@ -1,0 +1,168 @@
+//! `cache.*`: what the master remembers of its minions, and how to make it forget.
+
+pub(super) mod banks;
+
+use std::path::{Path, PathBuf};
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::msgpack::{self, Limits};
+use brine_protocol::value::{Value, ValueExt as _, empty_map, map};
+
+use super::function::{Failure, Function, Outcome, Run};
+use crate::files;
+use crate::keys::KeyState;
+use crate::mine::MineRequest;
+
+/// Bytes of one minion's file that are read; what is written has a bound of its own.
+const FILE_MAX: u64 = 16 << 20;
+
+const TARGET: &[&str] = &["tgt=None", "tgt_type='glob'"];
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: [Function; 8] = [
+    Function {
+        name: "cache.clear_all",
+        parameters: TARGET,
+        doc: "Forgets the pillar, the grains and the mine of minions. They come again with the minions' next refresh.",
+        run: |run| Box::pin(clear(run, &["pillar", "grains", "mine"])),
+    },
+    Function {
+        name: "cache.clear_grains",
+        parameters: TARGET,
+        doc: "Forgets the grains of minions. They come again when a minion starts or refreshes its pillar.",
+        run: |run| Box::pin(clear(run, &["grains"])),
+    },
+    Function {
+        name: "cache.clear_mine",
+        parameters: TARGET,
+        doc: "Forgets what minions put into the mine.",
+        run: |run| Box::pin(clear(run, &["mine"])),
+    },
+    Function {
+        name: "cache.clear_mine_func",
+        parameters: &["tgt=None", "tgt_type='glob'", "clear_mine_func_flag=None"],
+        doc: "Forgets one function's entry of minions in the mine.",
+        run: |run| Box::pin(clear_mine_func(run)),
+    },
+    Function {
+        name: "cache.clear_pillar",
+        parameters: TARGET,
+        doc: "Forgets the pillar of minions.",
+        run: |run| Box::pin(clear(run, &["pillar"])),
+    },
+    Function {
+        name: "cache.grains",
+        parameters: &["tgt", "tgt_type='glob'", "**kwargs"],
+        doc: "Returns the cached grains of minions.",
+        run: |run| Box::pin(async move { show(&run, "grains").await }),
+    },
+    Function {
+        name: "cache.mine",
+        parameters: &["tgt=None", "tgt_type='glob'", "**kwargs"],
+        doc: "Returns what minions put into the mine.",
+        run: |run| Box::pin(async move { show(&run, "mine").await }),
+    },
+    Function {
+        name: "cache.pillar",
+        parameters: &["tgt=None", "tgt_type='glob'", "**kwargs"],
+        doc: "Returns the cached pillar of minions; without a target, of all.",
+        run: |run| Box::pin(async move { show(&run, "pillar").await }),
+    },
+];
+
+/// The banks that are of minions.
+const fn known_banks() -> [&'static str; 3] {
+    ["grains", "pillar", "mine"]
+}
+
+/// The minions that `tgt` of `tgt_type` names; none without one.
+async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
+    let Some(tgt) = run.get("tgt").filter(|tgt| tgt.truthy()) else { return Ok(None) };
+    let kind = run.text("tgt_type").unwrap_or_else(|| "glob".to_owned());
+    let found = run.parts.dispatcher.targets.find(&kind, tgt).await;
+    Ok(Some(found.map_err(|fault| fault.to_string())?))
+}
+
+/// `{id: data}`. `bank` is the folder.
+pub(super) async fn show(run: &Run, bank: &'static str) -> Outcome {
+    let meant = meant(run).await?;
+    if meant.is_none() && bank == "grains" {
+        return Ok(empty_map());
+    }
+    // Salt: without a target, those of which there are grains; of these, with a pillar only who has one.
+    let accepted = run.parts.keys.list(KeyState::Accepted).map_err(|e| e.to_string())?;
+    let all = meant.is_none();
+    let ids = meant.unwrap_or_else(|| accepted.to_vec());
+    let cachedir = run.parts.opts.cachedir.clone();
+    let read = move || {
+        let mut found = empty_map();
+        for id in &ids {
+            if all && !path(&cachedir, "grains", id).exists() {
+                continue;
+            }
+            let data = read(&path(&cachedir, bank, id)).unwrap_or_else(empty_map);
+            if !all || bank != "pillar" || data.truthy() {
+                found.insert(id.as_str(), data);
+            }
+        }
+        found
+    };
+    blocking(read).await
+}
+
+async fn clear(run: Run, banks: &'static [&'static str]) -> Outcome {
+    let Some(ids) = known(&run).await? else { return Ok(Value::from(false)) };
+    for id in ids {
+        for bank in banks {
+            if *bank == "mine" {
+                run.parts.mine.change(&id, MineRequest::Flush, &empty_map()).await?;
+            } else {
+                let path = path(&run.parts.opts.cachedir, bank, &id);
+                remove(&path).map_err(|error| format!("{} cannot be removed: {error}", path.display()))?;
+            }
+        }
+    }
+    Ok(Value::from(true))
+}
+
+/// Those of the minions meant of which there are grains: Salt goes by these.
+async fn known(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
+    let Some(mut ids) = meant(run).await? else { return Ok(None) };
+    ids.retain(|id| path(&run.parts.opts.cachedir, "grains", id).exists());
+    Ok(Some(ids))
+}
+
+async fn clear_mine_func(run: Run) -> Outcome {
+    let (Some(ids), Some(name)) = (known(&run).await?, run.text("clear_mine_func_flag")) else {
+        return Ok(Value::from(false));
+    };
+    for id in ids {
+        run.parts.mine.change(&id, MineRequest::Delete, &map([("fun", name.as_str())])).await?;
+    }
+    Ok(Value::from(true))
+}
+
+async fn blocking(work: impl FnOnce() -> Value + Send + 'static) -> Outcome {
+    tokio::task::spawn_blocking(work).await.map_err(|_| "the cache could not be read".into())
+}
+
+fn path(cachedir: &Path, bank: &str, id: &MinionId) -> PathBuf {
+    cachedir.join(bank).join(format!("{id}.p"))
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+fn read(path: &Path) -> Option<Value> {
+    match files::read_regular(path, FILE_MAX) {
+        Ok(packed) => msgpack::decode(&packed?.0, &Limits::REQUEST).ok(),
+        Err(error) => {
+            tracing::warn!("{} cannot be read: {error}", path.display());
+            None
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `error.error`: fails as it is told to.
+
+use brine_protocol::value::empty_map;
+
+use super::function::{Function, Outcome, Run};
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: [Function; 1] = [Function {
+    name: "error.error",
+    parameters: &["name=None", "message=''"],
+    doc: "Fails with this exception, to try what happens then; without a name it does not.",
+    run: |run| Box::pin(async move { raise(&run, "runner") }),
+}];
+
+/// Python's own exceptions that somebody may try; those of Salt follow.
+const BUILT_IN: [&str; 18] = [
+    "ArithmeticError",
+    "AssertionError",
+    "AttributeError",
+    "EOFError",
+    "Exception",
+    "ImportError",
+    "IndexError",
+    "KeyError",
+    "LookupError",
+    "MemoryError",
+    "NameError",
+    "NotImplementedError",
+    "OSError",
+    "PermissionError",
+    "RuntimeError",
+    "TypeError",
+    "ValueError",
+    "ZeroDivisionError",
+];
+const SALTS: [&str; 17] = [
+    "AuthenticationError",
+    "AuthorizationError",
+    "CommandExecutionError",
+    "CommandNotFoundError",
+    "EauthAuthenticationError",
+    "FileserverConfigError",
+    "JobNotFound",
+    "MinionError",
+    "SaltCacheError",
+    "SaltClientError",
+    "SaltClientTimeout",
+    "SaltException",
+    "SaltInvocationError",
+    "SaltMasterError",
+    "SaltReqTimeoutError",
+    "SaltSystemExit",
+    "TokenAuthenticationError",
+];
+
+/// What Salt says of an exception, without the lines of its program.
+pub(super) fn raise(run: &Run, kind: &str) -> Outcome {
+    let Some(name) = run.text("name") else { return Ok(empty_map()) };
+    let message = run.text("message").unwrap_or_default();
+    // Salt's `raise_error`: a name that nobody knows is a SaltException's.
+    let name = match name.as_str() {
+        "" => "Exception".to_owned(),
+        name if BUILT_IN.contains(&name) => name.to_owned(),
+        name if SALTS.contains(&name) => format!("salt.exceptions.{name}"),
+        _ => "salt.exceptions.SaltException".to_owned(),
+    };
+    // A TypeError, and what Salt derives from it, is shown as wrong arguments.
+    if matches!(name.as_str(), "TypeError" | "salt.exceptions.SaltInvocationError") {
+        return Err(run.wrong(&message));
+    }
+    let end = if message.is_empty() { String::new() } else { format!(": {message}") };
+    Err(format!("Exception occurred in {kind} error.error: {name}{end}\n").into())
+}

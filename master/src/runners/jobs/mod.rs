@@ -1,0 +1,436 @@
+//! `jobs.*`: what the job store knows, and what runs now.
+
+mod search;
+
+use std::sync::Arc;
+
+use brine_protocol::ids::Jid;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+
+use super::Parts;
+use super::ask::{self, Question};
+use super::function::{Failure, Function, Outcome, Run};
+use crate::jobs::{Job, JobFilter};
+use search::Search;
+
+/// The name of the job store where Salt names a returner.
+const STORE: &str = "brine";
+/// Characters of what is looked up as a jid.
+const JID_TEXT_MAX: usize = 64;
+/// What is said of a jid that is not known.
+const UNKNOWN: &str = "Cannot contact returner or no job with this jid";
+
+/// The functions of this module.
+pub(super) const FUNCTIONS: [Function; 9] = [
+    Function {
+        name: "jobs.active",
+        parameters: &["display_progress=False"],
+        doc: "Asks all minions which jobs they run now, and returns these jobs by jid.",
+        run: |run| Box::pin(active(run)),
+    },
+    Function {
+        name: "jobs.exit_success",
+        parameters: &["jid", "ext_source=None"],
+        doc: "Returns for each minion of a job whether it returned something that counts as true.",
+        run: |run| Box::pin(exit_success(run)),
+    },
+    Function {
+        name: "jobs.last_run",
+        parameters: &[
+            "ext_source=None",
+            "outputter=None",
+            "metadata=None",
+            "function=None",
+            "target=None",
+            "display_progress=False",
+        ],
+        doc: "Returns the newest job that fits, with its returns; False if there is none.",
+        run: |run| Box::pin(last_run(run)),
+    },
+    Function {
+        name: "jobs.list_job",
+        parameters: &["jid", "ext_source=None", "display_progress=False"],
+        doc: "Returns all about one job: what was asked of whom, and what came back.",
+        run: |run| Box::pin(list_job(run)),
+    },
+    Function {
+        name: "jobs.list_jobs",
+        parameters: &[
+            "ext_source=None",
+            "outputter=None",
+            "search_metadata=None",
+            "search_function=None",
+            "search_target=None",
+            "start_time=None",
+            "end_time=None",
+            "display_progress=False",
+            "search_minion=None",
+            "limit=None",
+        ],
+        doc: "Lists the jobs that are kept and fit all of the filters: globs of functions and of targets, or lists of them; metadata \
+              of which one entry fits; the time of the start; a minion that returned.",
+        run: |run| Box::pin(list_jobs(run)),
+    },
+    Function {
+        name: "jobs.list_jobs_filter",
+        parameters: &["count", "filter_find_job=True", "ext_source=None", "outputter=None", "display_progress=False"],
+        doc: "Lists the newest jobs, without saltutil.find_job.",
+        run: |run| Box::pin(list_jobs_filter(run)),
+    },
+    Function {
+        name: "jobs.lookup_jid",
+        parameters: &[
+            "jid",
+            "ext_source=None",
+            "returned=True",
+            "missing=False",
+            "display_progress=False",
+            "minion=None",
+        ],
+        doc: "Returns what the minions returned to a job; with missing=True also who did not.",
+        run: |run| Box::pin(lookup_jid(run)),
+    },
+    Function {
+        name: "jobs.master",
+        parameters: &[],
+        doc: "Lists the runners that run in the master now.",
+        run: |run| Box::pin(async move { Ok(Value::Array(run.parts.runs.list())) }),
+    },
+    Function {
+        name: "jobs.print_job",
+        parameters: &["jid", "ext_source=None"],
+        doc: "Returns one job with its returns, under its jid.",
+        run: |run| Box::pin(print_job(run)),
+    },
+];
+
+/// The jid that was asked for; as it was written where it is none, which is the jid of no job.
+enum Asked {
+    Jid(Jid),
+    Other(Value),
+}
+
+impl Asked {
+    fn of(run: &Run) -> Result<Self, Failure> {
+        let given = run.get("jid").ok_or_else(|| run.wrong("jid must be the id of a job"))?;
+        // A jid has only digits; a command line may have made a number of them.
+        let text = given.python_str();
+        if text.chars().count() > JID_TEXT_MAX {
+            return Err(run.wrong("jid must be the id of a job"));
+        }
+        Ok(Jid::try_from(text.as_str()).map_or_else(|_| Self::Other(given.clone()), Self::Jid))
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Self::Jid(jid) => Value::from(jid),
+            Self::Other(given) => given.clone(),
+        }
+    }
+}
+
+/// Returns are in the master's own store, whatever Salt calls it.
+fn source(run: &Run) -> Result<(), Failure> {
+    match run.text("ext_source") {
+        None => Ok(()),
+        Some(name) if matches!(name.as_str(), STORE | "local_cache") => Ok(()),
+        Some(name) => Err(format!("'{name}' is not a job cache of this master: leave ext_source out").into()),
+    }
+}
+
+/// `Function` and so on, `StartTime`, `Result`.
+struct Shown {
+    entries: Vec<(Value, Value)>,
+    minions: Vec<String>,
+    results: Vec<(String, Value)>,
+    /// With `job_cache_store_endtime`: when the last return came.
+    ended: Option<String>,
+}
+
+impl Shown {
+    fn value(self, before: Option<Value>) -> Value {
+        let jid = before.map(|jid| (Value::from("jid"), jid));
+        let results = map(self.results.iter().map(|(id, result)| (id.as_str(), result.clone())));
+        let ended = self.ended.map(|time| (Value::from("EndTime"), Value::from(time)));
+        Value::Map(jid.into_iter().chain(self.entries).chain([(Value::from("Result"), results)]).chain(ended).collect())
+    }
+}
+
+async fn show(parts: &Arc<Parts>, asked: &Asked) -> Result<Shown, Failure> {
+    let job = match asked {
+        Asked::Jid(jid) => parts.jobs.job(jid).await.map_err(|e| e.to_string())?,
+        Asked::Other(_) => None,
+    };
+    let mut shown = match &job {
+        Some(job) => summary(job),
+        None => map([("Error", UNKNOWN)]),
+    };
+    let minions: Vec<String> = job.iter().flat_map(|job| &job.minions).map(ToString::to_string).collect();
+    if job.is_some() {
+        shown.insert("Minions", Value::Array(minions.iter().map(|id| Value::from(id.as_str())).collect()));
+    }
+    // Salt has it last.
+    shown.remove("StartTime");
+    let mut results = Vec::new();
+    let mut last_ms = None;
+    if let Asked::Jid(jid) = asked {
+        shown.insert("StartTime", jid.start_time());
+        for ret in parts.jobs.returns(jid).await.map_err(|e| e.to_string())? {
+            let load = ret.load();
+            last_ms = last_ms.max(Some(ret.at_ms));
+            let mut result = empty_map();
+            for field in ["return", "retcode", "success", "out", "usage"] {
+                if let Some(value) = load.get(field) {
+                    result.insert(field, value.clone());
+                }
+            }
+            results.push((ret.minion.to_string(), result));
+        }
+    } else {
+        shown.insert("StartTime", "");
+    }
+    let Value::Map(entries) = shown else { return Err("a job is a map".into()) };
+    let ended = last_ms.filter(|_| parts.opts.job_cache_store_endtime).and_then(Jid::at).map(|jid| jid.start_time());
+    Ok(Shown { entries, minions, results, ended })
+}
+
+fn querying(run: &Run) {
+    if run.is("display_progress") {
+        run.progress(format!("Querying returner: {STORE}"));
+    }
+}
+
+async fn list_job(run: Run) -> Outcome {
+    source(&run)?;
+    querying(&run);
+    let asked = Asked::of(&run)?;
+    Ok(show(&run.parts, &asked).await?.value(Some(asked.value())))
+}
+
+async fn print_job(run: Run) -> Outcome {
+    source(&run)?;
+    let asked = Asked::of(&run)?;
+    let shown = show(&run.parts, &asked).await?.value(None);
+    Ok(Value::Map(vec![(asked.value(), shown)]))
+}
+
+async fn lookup_jid(run: Run) -> Outcome {
+    source(&run)?;
+    querying(&run);
+    let Shown { minions, results, .. } = show(&run.parts, &Asked::of(&run)?).await?;
+    // For who wants one large return and not all of them.
+    let only = run.text("minion");
+    let mut found = empty_map();
+    let returned = run.get("returned").is_none_or(Value::truthy);
+    for (id, result) in &results {
+        if only.as_ref().is_some_and(|only| only != id) {
+            continue;
+        }
+        if run.is("display_progress") {
+            run.progress(id.as_str());
+        }
+        if returned {
+            found.insert(id, result.get("return").cloned().unwrap_or(Value::Nil));
+        }
+    }
+    if run.is("missing") {
+        for id in minions.iter().filter(|id| !results.iter().any(|(known, _)| known == *id)) {
+            found.insert(id, "Minion did not return");
+        }
+    }
+    // As Salt: the first return says how all of them are shown.
+    let out = results.first().and_then(|(_, result)| result.get("out")).filter(|out| out.truthy());
+    Ok(outputter(out.cloned(), found))
+}
+
+fn outputter(out: Option<Value>, data: Value) -> Value {
+    match out {
+        Some(out) => map([("outputter", out), ("data", data)]),
+        None => data,
+    }
+}
+
+async fn exit_success(run: Run) -> Outcome {
+    source(&run)?;
+    let shown = show(&run.parts, &Asked::of(&run)?).await?;
+    let mut found = map(shown.minions.iter().map(|id| (id.as_str(), false)));
+    for (id, result) in &shown.results {
+        let yes = result.get("return").is_some_and(Value::truthy);
+        if yes || found.has(id) {
+            found.insert(id, yes);
+        }
+    }
+    Ok(found)
+}
+
+async fn last_run(run: Run) -> Outcome {
+    source(&run)?;
+    if run.is("metadata") && run.get("metadata").and_then(ValueExt::entries).is_none() {
+        return Ok(Value::from(false));
+    }
+    listing(&run);
+    let search = Search {
+        metadata: run.get("metadata").cloned(),
+        functions: search::words(run.get("function")),
+        targets: search::words(run.get("target")),
+        ..Search::default()
+    };
+    match found(&run.parts, JobFilter::default(), &search).await?.pop() {
+        Some(job) => {
+            let shown = show(&run.parts, &Asked::Jid(job.jid.clone())).await?.value(None);
+            Ok(map([(job.jid.as_str(), shown)]))
+        }
+        None => Ok(Value::from(false)),
+    }
+}
+
+fn listing(run: &Run) {
+    if run.is("display_progress") {
+        run.progress(format!("Querying returner {STORE} for jobs."));
+    }
+}
+
+async fn list_jobs(run: Run) -> Outcome {
+    source(&run)?;
+    listing(&run);
+    let search = Search {
+        metadata: run.get("search_metadata").filter(|wanted| wanted.truthy()).cloned(),
+        functions: search::words(run.get("search_function")),
+        targets: search::words(run.get("search_target")),
+        from: run.text("start_time").map(|time| search::time(&time).ok_or_else(|| bad_time(&run))).transpose()?,
+        to: run.text("end_time").map(|time| search::time(&time).ok_or_else(|| bad_time(&run))).transpose()?,
+    };
+    let minion = run.text("search_minion");
+    let filter = JobFilter {
+        minion: minion
+            .map(|id| id.parse().map_err(|_| run.wrong("search_minion must be the id of a minion")))
+            .transpose()?,
+        limit: run.get("limit").and_then(Value::as_u64).and_then(|limit| u32::try_from(limit).ok()),
+        ..JobFilter::default()
+    };
+    let jobs = found(&run.parts, filter, &search).await?;
+    let listed = map(jobs.iter().map(|job| (job.jid.as_str(), summary(job))));
+    Ok(outputter(run.get("outputter").cloned(), listed))
+}
+
+fn bad_time(run: &Run) -> Failure {
+    run.wrong("a time is written 2026-11-20, 2026-11-20 13:05:09 or '2026, Nov 20 13:05'")
+}
+
+async fn list_jobs_filter(run: Run) -> Outcome {
+    source(&run)?;
+    listing(&run);
+    let count = run.get("count").and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
+    let count = count.ok_or_else(|| run.wrong("count must be a number of jobs"))?;
+    let without_find = run.get("filter_find_job").is_none_or(Value::truthy);
+    let mut jobs = found(&run.parts, JobFilter::default(), &Search::default()).await?;
+    jobs.retain(|job| !(without_find && job.fun == "saltutil.find_job"));
+    let skip = jobs.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
+    let listed = jobs.iter().skip(skip).map(|job| {
+        let mut shown = summary(job);
+        let start = shown.remove("StartTime");
+        shown.insert("JID", job.jid.as_str());
+        shown.insert("StartTime", start.unwrap_or(Value::Nil));
+        shown
+    });
+    Ok(outputter(run.get("outputter").cloned(), Value::Array(listed.collect())))
+}
+
+/// The jobs that fit, the oldest first.
+async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<Job>, Failure> {
+    // What the store can find by itself, it need not bring.
+    filter.fun = search.one_function();
+    let limit = filter.limit.take_if(|_| !search.is_empty());
+    let mut jobs = parts.jobs.find(filter).await.map_err(|e| e.to_string())?;
+    jobs.retain(|job| search.fits(job, &summary(job)));
+    if let Some(limit) = limit {
+        jobs.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    }
+    jobs.reverse();
+    Ok(jobs)
+}
+
+async fn active(run: Run) -> Outcome {
+    let answers = ask::minions(&run.parts, Question::all("saltutil.running")).await?;
+    if run.is("display_progress") {
+        let ids: Vec<Value> = answers.returns.keys().map(|id| Value::from(id.as_str())).collect();
+        run.progress(format!("Attempting to contact minions: {}", Value::Array(ids).python_repr()));
+    }
+    let mut jobs: Vec<(String, Value)> = Vec::new();
+    for (id, running) in answers.results() {
+        if run.is("display_progress") {
+            run.progress(format!("Received reply from minion {id}"));
+        }
+        for job in running.list().unwrap_or_default() {
+            let Some(jid) = job.get("jid").map(ValueExt::python_str) else { continue };
+            let runs = map([(id, job.get("pid").cloned().unwrap_or(Value::Nil))]);
+            if let Some((_, known)) = jobs.iter_mut().find(|(known, _)| *known == jid) {
+                if let Some(Value::Array(running)) = known.get_mut("Running") {
+                    running.push(runs);
+                }
+                continue;
+            }
+            let mut shown = format_job(job);
+            shown.insert("StartTime", Jid::try_from(jid.as_str()).map(|jid| jid.start_time()).unwrap_or_default());
+            shown.insert("Running", Value::Array(vec![runs]));
+            shown.insert("Returned", Value::Array(Vec::new()));
+            jobs.push((jid, shown));
+        }
+    }
+    for (jid, shown) in &mut jobs {
+        let Ok(jid) = Jid::try_from(jid.as_str()) else { continue };
+        let returns = run.parts.jobs.returns(&jid).await.map_err(|e| e.to_string())?;
+        shown.insert("Returned", Value::Array(returns.iter().map(|ret| Value::from(&ret.minion)).collect()));
+    }
+    Ok(map(jobs.iter().map(|(jid, shown)| (jid.as_str(), shown.clone()))))
+}
+
+fn summary(job: &Job) -> Value {
+    let mut shown = format_job(&job.load());
+    shown.insert("StartTime", job.jid.start_time());
+    shown
+}
+
+/// Salt's `format_job_instance`.
+fn format_job(load: &Value) -> Value {
+    let field = |name: &str, default: &str| load.get(name).cloned().unwrap_or_else(|| Value::from(default));
+    let args = load.get_list("arg").unwrap_or_default();
+    let mut shown = map([
+        ("Function", field("fun", "unknown-function")),
+        ("Arguments", Value::Array(args.to_vec())),
+        ("Target", field("tgt", "unknown-target")),
+        ("Target-type", field("tgt_type", "list")),
+        ("User", field("user", "root")),
+    ]);
+    // A command line has it among the arguments.
+    let marked =
+        || args.iter().filter(|arg| arg.get_bool("__kwarg__") == Some(true)).find_map(|arg| arg.get("metadata"));
+    let metadata = load.get("metadata").or_else(|| load.get("kwargs")?.get("metadata")).or_else(marked);
+    if let Some(metadata) = metadata {
+        shown.insert("Metadata", metadata.clone());
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_protocol::value::list;
+
+    use super::*;
+
+    #[test]
+    fn jobs_are_shown_as_salt_shows_them() {
+        let keys = |value: &Value| -> Vec<String> {
+            value.entries().unwrap().iter().map(|(key, _)| key.python_str()).collect()
+        };
+        assert_eq!(keys(&format_job(&empty_map())), ["Function", "Arguments", "Target", "Target-type", "User"]);
+        let marked = map([("__kwarg__", Value::from(true)), ("metadata", map([("a", 1)]))]);
+        for load in [
+            map([("metadata", map([("a", 1)]))]),
+            map([("kwargs", map([("metadata", map([("a", 1)]))]))]),
+            map([("arg", list([marked]))]),
+        ] {
+            assert_eq!(format_job(&load).get("Metadata"), Some(&map([("a", 1)])), "{load}");
+        }
+    }
+}

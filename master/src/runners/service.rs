@@ -1,0 +1,161 @@
+//! Requests to run something in the master (§7.3), and each run from its first event to its last.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::value::{Value, ValueExt, map};
+use futures_util::FutureExt;
+
+use super::function::{Failure, Outcome, RunJob};
+use super::{Call, Parts, RUNNERS, find, wheel};
+use crate::access::{Denied, Principal};
+use crate::audit::{Audit, AuditLine};
+use crate::refusals::{Refusals, Who};
+use crate::returns::Returns;
+
+/// Runs runners and wheel functions.
+#[derive(Clone)]
+pub(crate) struct Runners {
+    pub(crate) parts: Arc<Parts>,
+    pub(crate) returns: Arc<Returns>,
+    pub(crate) audit: Arc<Audit>,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+/// A call that its caller may make, and that is written down.
+struct Admitted {
+    fun: String,
+    call: Call,
+    job: Arc<RunJob>,
+    /// For the audit log, when it is over.
+    succeeded: AuditLine,
+    failed: AuditLine,
+}
+
+/// The answer to whoever is not served.
+pub(crate) fn refusal(denied: &Denied) -> Value {
+    map([("error", denied.value())])
+}
+
+impl Runners {
+    /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
+    pub(crate) fn answer_runner(&self, load: &Value, caller: &Principal) -> Value {
+        let Admitted { fun, call, job, succeeded, failed } = match self.admit("runner", "run", load, caller) {
+            Ok(admitted) => admitted,
+            Err(denied) => return refusal(&denied),
+        };
+        let started = map([("tag", Value::from(job.tag.as_str())), ("jid", Value::from(&job.jid))]);
+        self.parts.bus.settle();
+        let this = self.clone();
+        tokio::spawn(async move {
+            let outcome = this.run(&fun, &call, &job).await;
+            this.audit.note(if outcome.is_ok() { succeeded } else { failed });
+        });
+        started
+    }
+
+    /// Runs a runner for somebody who was found to be allowed to, with the events of a run; `load` has its `arg`.
+    pub(crate) async fn run_for(&self, by: &Principal, fun: &str, load: &Value) -> Outcome {
+        self.run(fun, &Call::from_load(load), &RunJob::new("run", by)).await
+    }
+
+    /// Runs a wheel function and answers with its result.
+    pub(crate) async fn answer_wheel(&self, load: &Value, caller: &Principal) -> Value {
+        let Admitted { fun, call, job, succeeded, failed } = match self.admit("wheel", "wheel", load, caller) {
+            Ok(admitted) => admitted,
+            Err(denied) => return refusal(&denied),
+        };
+        let mut data = announcement("wheel", &fun, &job, &call);
+        if wheel::hides_arguments(&fun) {
+            data.insert("fun_args", crate::bus::TRIMMED);
+        }
+        data.insert("tag", job.tag.as_str());
+        self.parts.bus.settle();
+        self.parts.bus.fire(format!("{}/new", job.tag), data.clone());
+        let outcome = match find(wheel::FUNCTIONS, &fun) {
+            Ok(function) => function.call(&self.parts, &job, &call).await,
+            Err(unknown) => Err(unknown),
+        };
+        self.audit.note(if outcome.is_ok() { succeeded } else { failed });
+        conclude(&mut data, &outcome);
+        let mut event = data.clone();
+        event.insert("return", wheel::told(&fun, data.get("return").unwrap_or(&Value::Nil)));
+        self.parts.bus.fire_result(format!("{}/ret", job.tag), event);
+        map([("tag", Value::from(job.tag.as_str())), ("data", data)])
+    }
+
+    /// What a caller asks for, if it may. It is written down before it begins: what has to be and cannot be is not done.
+    fn admit(
+        &self,
+        form: &'static str,
+        tag: &'static str,
+        load: &Value,
+        caller: &Principal,
+    ) -> Result<Admitted, Denied> {
+        let invalid = || Denied::invocation(format!("no {form} function was named"));
+        let fun = load.get_text("fun").ok_or_else(invalid)?.to_owned();
+        let call = Call::from_load(load);
+        let record = |outcome| AuditLine::new(form, outcome).by(caller).call(fun.as_str(), &call.shown());
+        caller.may_call(form, &fun, call.args(), call.kwargs()).inspect_err(|denied| {
+            let said = format!("a {form} request for {fun} was refused: {}", denied.message);
+            self.refusals.log(Who::User(caller.name()), &said);
+            self.audit.note(record("refused").put("why", denied.message.as_str()));
+        })?;
+        let job = RunJob::new(tag, caller);
+        let record = |outcome| record(outcome).put("jid", job.jid.as_str());
+        self.audit.write(record("allowed")).map_err(|why| Denied::invocation(why.to_owned()))?;
+        let (succeeded, failed) = (record("succeeded"), record("failed"));
+        Ok(Admitted { fun, call, job, succeeded, failed })
+    }
+
+    /// Runs a runner, with its events; what it returned is kept with the jobs.
+    async fn run(&self, fun: &str, call: &Call, job: &Arc<RunJob>) -> Outcome {
+        let parts = &self.parts;
+        let mut data = announcement("runner", fun, job, call);
+        parts.bus.fire(format!("{}/new", job.tag), data.clone());
+        let work = async {
+            let _running = parts.runs.begin(&job.jid, &data).ok_or("too many runners are running: try again later")?;
+            find(RUNNERS, fun)?.call(parts, job, call).await
+        };
+        // Whoever waits for the result waits without an end, so there is one whatever happens.
+        let outcome = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| {
+            Err(format!("{fun} failed: this is a bug in salt-master, please report it").into())
+        });
+        conclude(&mut data, &outcome);
+        self.keep(job, &data).await;
+        parts.bus.fire_result(format!("{}/ret", job.tag), data);
+        outcome
+    }
+
+    /// `runner_returns`.
+    async fn keep(&self, job: &RunJob, data: &Value) {
+        let opts = &self.parts.opts;
+        if !(opts.runner_returns && opts.job_cache.keep) {
+            return;
+        }
+        let Ok(id) = MinionId::try_from(opts.id.as_str()) else { return };
+        if let Err(error) = self.returns.keep_run(&id, &job.jid, &job.user, data).await {
+            tracing::warn!("what {} returned is not kept: {error}", job.tag);
+        }
+    }
+}
+
+/// The first event of a run, to which its result is added.
+fn announcement(form: &str, fun: &str, job: &RunJob, call: &Call) -> Value {
+    map([
+        ("fun", Value::from(format!("{form}.{fun}"))),
+        ("jid", Value::from(&job.jid)),
+        ("user", Value::from(job.user.as_str())),
+        ("fun_args", Value::Array(call.shown())),
+    ])
+}
+
+fn conclude(data: &mut Value, outcome: &Outcome) {
+    let (Ok(value) | Err(Failure(value))) = outcome;
+    data.insert("return", value.clone());
+    data.insert("success", outcome.is_ok());
+    if outcome.is_err() {
+        data.insert("retcode", 1);
+    }
+}

@@ -1,0 +1,65 @@
+//! Which minions a target means, by their keys and by what they said of themselves (§10).
+//!
+//! It is an expectation: minions decide for themselves. So a minion that has said nothing yet is left out of targets by grains and
+//! pillar, as with Salt, and with `minion_data_cache: False` everyone is expected.
+
+use std::sync::Arc;
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::target::{Resolved, Target, TargetError, TargetType};
+use brine_protocol::value::Value;
+
+use crate::fault::Fault;
+use crate::keys::{KeyState, MinionKeys};
+use crate::live_settings::SharedSettings;
+use crate::minion_data::MinionData;
+
+/// What targets are resolved with.
+pub(crate) struct Targets {
+    pub(crate) keys: Arc<MinionKeys>,
+    pub(crate) data: Arc<MinionData>,
+    pub(crate) live: SharedSettings,
+    /// `minion_data_cache`.
+    pub(crate) has_data: bool,
+}
+
+impl Targets {
+    /// Reads a target.
+    pub(crate) fn parse(&self, tgt_type: &str, tgt: &Value, delimiter: &str) -> Result<Target, TargetError> {
+        Target::parse_with(tgt_type.parse::<TargetType>()?, tgt, delimiter, &self.live.load().nodegroups)
+    }
+
+    /// The accepted minions that a target means.
+    pub(crate) async fn resolve(&self, target: Target) -> Result<Resolved, Fault> {
+        let ids = self.keys.list(KeyState::Accepted)?;
+        if target.needs_data() && !self.has_data {
+            return Ok(Resolved { matched: ids.to_vec(), missing: Vec::new() });
+        }
+        let data = Arc::clone(&self.data);
+        let resolved = tokio::task::spawn_blocking(move || data.resolve(&target, &ids));
+        resolved.await.map_err(|_| Fault::new("the target could not be resolved"))
+    }
+
+    /// The same of a target as text. What is no target means nobody; why is in the log.
+    pub(crate) async fn find(&self, tgt_type: &str, tgt: &Value) -> Result<Vec<MinionId>, Fault> {
+        match self.parse(tgt_type, tgt, ":") {
+            Ok(target) => Ok(self.resolve(target).await?.matched),
+            Err(error) => {
+                tracing::warn!("a target was not resolved: {error}");
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// The minions that a permission is for. Where the master does not keep what it would have to know, nobody.
+    pub(crate) async fn permitted(&self, target: String) -> Vec<MinionId> {
+        if !self.has_data && target.contains('@') {
+            tracing::warn!("a permission for {target:?} allows nothing: minion_data_cache is off");
+            return Vec::new();
+        }
+        self.find("compound", &Value::from(target.as_str())).await.unwrap_or_else(|fault| {
+            tracing::error!("a permission for {target:?} allows nothing: {fault}");
+            Vec::new()
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! What every use of `salt-call` needs: the configuration and threads.
+
+use brine_cli::Failure;
+use brine_protocol::exit;
+
+use super::flags::Flags;
+use crate::cli;
+use crate::config::MinionOpts;
+
+/// One thread for `salt-call`, one for the work that it waits for.
+const WORKER_THREADS: usize = 2;
+
+/// Loads the minion's configuration; the command line overrides it.
+pub(super) fn load_conf(flags: &Flags) -> Result<MinionOpts, Failure> {
+    MinionOpts::load_with(&cli::conf_dir(flags.config_dir.as_deref()), flags.id.as_deref(), &flags.overrides())
+        .map_err(|e| Failure::new(e.exit_code(), format!("salt-call: {e}")))
+}
+
+pub(super) fn start_threads() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKER_THREADS)
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(exit::SOFTWARE, format!("salt-call: no threads: {e}")))
+}

@@ -1,0 +1,291 @@
+//! The master's file server (PROTOCOL §6.1, §6.5, §6.6): list, hash, fetch, push. Every answer has a bound, and each fetched file is
+//! compared with the hash that the master announced.
+
+mod error;
+mod hash;
+mod transfer_rate;
+
+use brine_protocol::ids::{SafePath, Saltenv};
+use brine_protocol::value::{Value, ValueExt, map};
+
+pub use error::FileError;
+pub use hash::{FileHash, StatedHash};
+
+use crate::connection::Masters;
+use hash::Hasher;
+use transfer_rate::TransferRate;
+
+/// Upper bound on the names in one listing: more than a tree of modules has.
+const MAX_FILES: usize = 100_000;
+/// Upper bound on a master's environments.
+const MAX_ENVS: usize = 10_000;
+/// Fetches of a file that keeps changing while it is fetched.
+const TRIES: u32 = 3;
+/// Index of the size in the master's `stat` list.
+const STAT_SIZE: usize = 6;
+
+/// What to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileListing {
+    /// `_file_list`
+    Files,
+    /// `_dir_list`
+    Dirs,
+    /// `_file_list_emptydirs`
+    EmptyDirs,
+    /// `_symlink_list`
+    Symlinks,
+}
+
+/// Where a fetched file goes.
+pub trait Sink: Send {
+    /// Begins a file with this hash. Passes the part that is kept of it to `kept` and returns that part's length; the fetch continues
+    /// after it. By default, nothing is kept.
+    ///
+    /// # Errors
+    /// When the destination cannot be read or written.
+    fn resume(&mut self, said: &FileHash, kept: &mut dyn FnMut(&[u8])) -> std::io::Result<u64> {
+        let _ = (said, kept);
+        self.restart()?;
+        Ok(0)
+    }
+    /// Drops everything so far: the file is fetched again.
+    ///
+    /// # Errors
+    /// When the destination cannot be written.
+    fn restart(&mut self) -> std::io::Result<()>;
+    /// Appends the next bytes.
+    ///
+    /// # Errors
+    /// When the destination cannot be written.
+    fn write(&mut self, data: &[u8]) -> std::io::Result<()>;
+}
+
+impl Sink for Vec<u8> {
+    fn restart(&mut self) -> std::io::Result<()> {
+        self.clear();
+        Ok(())
+    }
+
+    fn write(&mut self, data: &[u8]) -> std::io::Result<()> {
+        self.extend_from_slice(data);
+        Ok(())
+    }
+}
+
+/// A client of the file server.
+#[derive(Clone)]
+pub struct FileClient {
+    masters: Masters,
+    max_file: u64,
+}
+
+impl FileClient {
+    /// Upper bound on the bytes of a file.
+    pub fn max_file(&self) -> u64 {
+        self.max_file
+    }
+
+    /// A client of the preferred master's file server; none without a master. Files are at most `max_file` bytes.
+    pub fn new(masters: &Masters, max_file: u64) -> Option<Self> {
+        masters.preferred().is_ok().then(|| Self { masters: masters.clone(), max_file })
+    }
+
+    /// The fingerprint of the master's key, once the minion has signed in.
+    pub fn master(&self) -> Option<String> {
+        self.masters.preferred().ok()?.current_sign_in().map(|live| live.master.to_string())
+    }
+
+    /// Lists the files below a folder. Names that are not safe paths are left out.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
+    pub async fn list(&self, saltenv: &Saltenv, prefix: &str) -> Result<Vec<SafePath>, FileError> {
+        self.listing(FileListing::Files, saltenv, prefix).await
+    }
+
+    /// Lists one kind of entries below a folder. Names that are not safe paths are left out.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
+    pub async fn listing(
+        &self,
+        what: FileListing,
+        saltenv: &Saltenv,
+        prefix: &str,
+    ) -> Result<Vec<SafePath>, FileError> {
+        let cmd = match what {
+            FileListing::Files => "_file_list",
+            FileListing::Dirs => "_dir_list",
+            FileListing::EmptyDirs => "_file_list_emptydirs",
+            FileListing::Symlinks => "_symlink_list",
+        };
+        let names = self.request_names(cmd, saltenv, prefix).await?;
+        Ok(names.iter().filter_map(|name| SafePath::try_from(name).ok()).collect())
+    }
+
+    /// Lists the environments. Invalid names are left out.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
+    pub async fn list_envs(&self) -> Result<Vec<Saltenv>, FileError> {
+        match self.masters.preferred()?.request(map([("cmd", "_file_envs")])).await? {
+            Value::Array(envs) if envs.len() <= MAX_ENVS => {
+                Ok(envs.iter().filter_map(|env| Saltenv::try_from(env).ok()).collect())
+            }
+            _ => Err(FileError::Malformed("_file_envs")),
+        }
+    }
+
+    /// Whether an environment has any content. A master shows an environment that it does not have, or whose folder is not mounted, as
+    /// empty.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
+    pub async fn has_anything(&self, saltenv: &Saltenv) -> Result<bool, FileError> {
+        for cmd in ["_dir_list", "_file_list"] {
+            if !self.request_names(cmd, saltenv, "").await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn request_names(&self, cmd: &'static str, saltenv: &Saltenv, prefix: &str) -> Result<Vec<Value>, FileError> {
+        let load = map([("cmd", Value::from(cmd)), ("saltenv", Value::from(saltenv)), ("prefix", Value::from(prefix))]);
+        match self.masters.preferred()?.request(load).await? {
+            Value::Array(names) if names.len() <= MAX_FILES => Ok(names),
+            // A map of symbolic links to their targets.
+            Value::Map(links) if links.len() <= MAX_FILES && cmd == "_symlink_list" => {
+                Ok(links.into_iter().map(|(link, _)| link).collect())
+            }
+            _ => Err(FileError::Malformed(cmd)),
+        }
+    }
+
+    /// Asks for the hash of a file; none if there is no such file.
+    ///
+    /// # Errors
+    /// When the master cannot be asked, or names no hash by which a file can be verified.
+    pub async fn request_hash(&self, path: &SafePath, saltenv: &Saltenv) -> Result<Option<FileHash>, FileError> {
+        let answer = self.masters.preferred()?.request(file_load("_file_hash", path, saltenv)).await?;
+        if !answer.truthy() {
+            return Ok(None);
+        }
+        FileHash::parse(&answer).map(Some)
+    }
+
+    /// Asks for the hash of a file, of any kind, and its size; none if there is no such file.
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
+    pub async fn request_hash_and_size(
+        &self,
+        path: &SafePath,
+        saltenv: &Saltenv,
+    ) -> Result<Option<StatedHash>, FileError> {
+        let answer = self.masters.preferred()?.request(file_load("_file_hash_and_stat", path, saltenv)).await?;
+        let Value::Array(parts) = answer else { return Err(FileError::Malformed("_file_hash_and_stat")) };
+        let Some(hash) = parts.first().filter(|hash| hash.truthy()) else { return Ok(None) };
+        let size = parts.get(1).and_then(|stat| stat.list()?.get(STAT_SIZE)?.as_u64());
+        StatedHash::parse(hash, size).map(Some)
+    }
+
+    /// Fetches a file with this hash.
+    ///
+    /// # Errors
+    /// When the file cannot be fetched or has another hash, see [`FileError`].
+    pub async fn fetch(&self, path: &SafePath, saltenv: &Saltenv, said: &FileHash) -> Result<Vec<u8>, FileError> {
+        let mut content = Vec::new();
+        self.fetch_into(path, saltenv, said, &mut content).await?;
+        Ok(content)
+    }
+
+    /// As [`FileClient::fetch`], piece by piece. The content of the sink is verified only when this has returned its hash.
+    ///
+    /// # Errors
+    /// As [`FileClient::fetch`], and when the sink cannot keep the content.
+    pub async fn fetch_into(
+        &self,
+        path: &SafePath,
+        saltenv: &Saltenv,
+        said: &FileHash,
+        sink: &mut dyn Sink,
+    ) -> Result<FileHash, FileError> {
+        let mut said = said.clone();
+        let mut tries = TRIES;
+        let mut pace = TransferRate::begin();
+        loop {
+            let mut hasher = Hasher::new(said.kind);
+            let at = sink.resume(&said, &mut |kept| hasher.update(kept)).map_err(FileError::Keep)?;
+            let got = self.chunks(path, saltenv, (hasher, at), &mut pace, sink).await?;
+            if got == said.hex {
+                return Ok(said);
+            }
+            sink.restart().map_err(FileError::Keep)?;
+            if at > 0 {
+                continue; // the kept part may be wrong
+            }
+            tries -= 1;
+            let now = self.request_hash(path, saltenv).await?.ok_or_else(|| FileError::Missing(path.clone()))?;
+            if tries == 0 || now == said {
+                return Err(FileError::WrongHash { path: path.clone(), got, said: said.hex });
+            }
+            said = now; // the file changed while it was fetched
+        }
+    }
+
+    /// Fetches from the kept part to the end and returns the hash of the whole.
+    async fn chunks(
+        &self,
+        path: &SafePath,
+        saltenv: &Saltenv,
+        (mut hasher, mut at): (Hasher, u64),
+        pace: &mut TransferRate,
+        sink: &mut dyn Sink,
+    ) -> Result<String, FileError> {
+        loop {
+            let mut load = file_load("_serve_file", path, saltenv);
+            load.insert("loc", at);
+            let answer = self.masters.preferred()?.request_raw(load).await?;
+            let data = answer.get_bytes("data").ok_or(FileError::Malformed("_serve_file"))?;
+            if data.is_empty() {
+                let dest = answer.get_bytes("dest").unwrap_or_default();
+                if at == 0 && dest.is_empty() {
+                    return Err(FileError::Missing(path.clone()));
+                }
+                return Ok(hasher.hex());
+            }
+            at += data.len() as u64;
+            if at > self.max_file {
+                return Err(FileError::TooLarge { path: path.clone(), max: self.max_file });
+            }
+            hasher.update(data);
+            sink.write(data).map_err(FileError::Keep)?;
+            pace.add_piece(data.len()).map_err(|why| FileError::TooSlow { path: path.clone(), why })?;
+        }
+    }
+
+    /// Sends a piece of a file of this host. Returns whether the master accepted it (`file_recv`).
+    ///
+    /// # Errors
+    /// When the master cannot be asked or its answer is malformed.
+    pub async fn push(&self, path: &SafePath, at: u64, size: u64, data: Vec<u8>) -> Result<bool, FileError> {
+        let load = map([
+            ("cmd", Value::from("_file_recv")),
+            ("path", Value::Array(path.as_str().split('/').map(Value::from).collect())),
+            ("loc", Value::from(at)),
+            ("size", Value::from(size)),
+            ("data", Value::Binary(data)),
+        ]);
+        match self.masters.preferred()?.request(load).await? {
+            Value::Boolean(taken) => Ok(taken),
+            other if !other.truthy() => Ok(false),
+            _ => Err(FileError::Malformed("_file_recv")),
+        }
+    }
+}
+
+fn file_load(cmd: &str, path: &SafePath, saltenv: &Saltenv) -> Value {
+    map([("cmd", Value::from(cmd)), ("path", Value::from(path)), ("saltenv", Value::from(saltenv))])
+}

@@ -1,0 +1,55 @@
+//! Grains under construction.
+
+use brine_protocol::value::Value;
+#[cfg(test)]
+use brine_protocol::value::ValueExt;
+
+/// A map that keeps its order and has each key once.
+#[derive(Default)]
+pub(crate) struct Grains(Vec<(Value, Value)>);
+
+impl Grains {
+    pub(crate) fn set(&mut self, key: &str, value: Value) {
+        self.put(Value::from(key), value);
+    }
+
+    pub(crate) fn text(&mut self, key: &str, value: &str) {
+        self.set(key, Value::from(value));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn get_text(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(k, _)| k.as_str() == Some(key)).and_then(|(_, v)| v.text())
+    }
+
+    fn put(&mut self, key: Value, value: Value) {
+        match self.0.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, slot)) => *slot = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    pub(super) fn merge(&mut self, entries: Vec<(Value, Value)>) {
+        for (key, value) in entries {
+            self.put(key, value);
+        }
+    }
+
+    pub(super) fn into_value(self) -> Value {
+        Value::Map(self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_grain_replaces_an_earlier_one() {
+        let mut grains = Grains::default();
+        grains.text("role", "web");
+        grains.merge(vec![(Value::from("role"), Value::from("db"))]);
+        assert_eq!(grains.0.len(), 1);
+        assert_eq!(grains.get_text("role"), Some("db"));
+    }
+}

@@ -1,0 +1,180 @@
+//! What a job led to, and the fields of its return.
+
+use brine_protocol::job::JobLoad;
+use brine_protocol::value::{Value, ValueExt, empty_map, map};
+use brine_sandbox::JobOutcome;
+
+/// How one function of a job ended.
+#[derive(Debug)]
+pub struct Called {
+    /// The function.
+    pub fun: String,
+    /// Its return, and the code that it ends with.
+    pub outcome: JobOutcome,
+    /// Whether the function returned; otherwise the value says why it did not.
+    pub ran: bool,
+}
+
+impl Called {
+    /// Judges what the sandbox says of a call.
+    pub(super) fn new(fun: &str, mut outcome: JobOutcome) -> Self {
+        let ran = outcome.success;
+        judge(&mut outcome);
+        Self { fun: fun.to_owned(), outcome, ran }
+    }
+
+    /// What the function used and which module it was: Brine's own field of a return; masters pass it on as it is.
+    pub fn usage(&self) -> Value {
+        usage(&self.outcome)
+    }
+}
+
+/// What a job led to: one outcome for each of its functions.
+pub(super) struct Outcomes {
+    /// Whether the job named its functions in a list.
+    pub(super) multi: bool,
+    /// Whether a job of several functions returns lists and not dicts (`multifunc_ordered`).
+    pub(super) ordered: bool,
+    pub(super) each: Vec<Called>,
+}
+
+/// Salt's verdict: a dict whose `result` or `success` is false is a failure, and a job succeeded when its retcode is 0
+/// (PROTOCOL §6.2).
+fn judge(outcome: &mut JobOutcome) {
+    if outcome.retcode == 0 && outcome.value.entries().is_some() {
+        let denied = |key: &str| outcome.value.get(key).is_some_and(|v| !v.truthy());
+        if denied("result") || denied("success") {
+            outcome.retcode = 1;
+        }
+    }
+    outcome.success &= outcome.retcode == 0;
+}
+
+impl Outcomes {
+    /// The outcomes of a job that did not run, one for each of its functions.
+    pub(super) fn refused(job: &JobLoad, ordered: bool, why: &str) -> Self {
+        let each = job.calls.iter().map(|call| Called::new(&call.fun, failed(why))).collect();
+        Self { multi: job.multi, ordered, each }
+    }
+
+    /// `return`, `retcode`, `success`, `usage` and, for a failure, `out` of the return's load.
+    pub(super) fn fields(self) -> Vec<(&'static str, Value)> {
+        let usage: Vec<Value> = self.each.iter().map(Called::usage).collect();
+        let failed = self.each.iter().any(|called| !called.outcome.success);
+        let mut fields = if self.multi {
+            let all = |pick: &dyn Fn(&JobOutcome) -> Value| {
+                let values = self.each.iter().map(|called| (called.fun.as_str(), pick(&called.outcome)));
+                if self.ordered { Value::Array(values.map(|(_, v)| v).collect()) } else { unique(values) }
+            };
+            vec![
+                ("return", all(&|o| o.value.clone())),
+                ("retcode", all(&|o| Value::from(o.retcode))),
+                ("success", all(&|o| Value::from(o.success))),
+                ("usage", Value::Array(usage)),
+            ]
+        } else {
+            let Some(Called { outcome, .. }) = self.each.into_iter().next() else { return Vec::new() };
+            vec![
+                ("return", outcome.value),
+                ("retcode", Value::from(outcome.retcode)),
+                ("success", Value::from(outcome.success)),
+                ("usage", usage.into_iter().next().unwrap_or(Value::Nil)),
+            ]
+        };
+        if failed && !self.multi {
+            fields.push(("out", Value::from("nested")));
+        }
+        fields
+    }
+}
+
+/// A dict of function to value. Of a function that was called twice, the later value stays, as in Salt.
+fn unique<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
+    let mut out = empty_map();
+    values.for_each(|(fun, value)| out.insert(fun, value));
+    out
+}
+
+/// The outcome of a function whose job was told to end before it ran.
+pub(super) fn killed_before(fun: &str) -> JobOutcome {
+    failed(&format!("{fun} was stopped before it began: it was killed"))
+}
+
+/// The outcome of a function that did not run.
+pub(super) fn failed(why: &str) -> JobOutcome {
+    JobOutcome { value: Value::from(why), retcode: 1, success: false, usage: None, sha256: None }
+}
+
+fn usage(outcome: &JobOutcome) -> Value {
+    let mut entries: Vec<(&str, Value)> = Vec::with_capacity(8);
+    if let Some(used) = &outcome.usage {
+        entries.extend([
+            ("wall_us", used.wall_us.into()),
+            ("cpu_us", used.cpu_us.into()),
+            ("memory_peak", used.memory_peak.into()),
+            ("host_calls", Value::from(used.host_calls)),
+            ("bytes_in", used.bytes_in.into()),
+            ("bytes_out", used.bytes_out.into()),
+        ]);
+        // Most functions have none of these.
+        for (key, count) in
+            [("log_dropped", used.log_dropped), ("written", used.written), ("new_files", used.new_files)]
+        {
+            if count > 0 {
+                entries.push((key, count.into()));
+            }
+        }
+    }
+    if let Some(sha256) = &outcome.sha256 {
+        entries.push(("sha256", Value::from(sha256.to_string())));
+    }
+    map(entries)
+}
+
+/// Roughly how many bytes a value takes in memory.
+pub(super) fn weight(value: &Value) -> usize {
+    const OWN: usize = size_of::<Value>();
+    OWN + match value {
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Map(entries) => entries.iter().map(|(k, v)| weight(k) + weight(v)).sum(),
+        other => other.bytes().map_or(0, <[u8]>::len),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(value: Value) -> JobOutcome {
+        JobOutcome { value, retcode: 0, success: true, usage: None, sha256: None }
+    }
+
+    #[test]
+    fn a_dict_that_says_it_failed_is_a_failure() {
+        for (value, code) in [
+            (map([("result", false)]), 1),
+            (map([("success", Value::Nil)]), 1),
+            (map([("result", true)]), 0),
+            (Value::from(false), 0),
+            (map([("other", false)]), 0),
+        ] {
+            let mut outcome = outcome(value.clone());
+            judge(&mut outcome);
+            assert_eq!((outcome.retcode, outcome.success), (code, code == 0), "{value}");
+        }
+    }
+
+    #[test]
+    fn fields_of_single_and_multi_function_jobs() {
+        let each = |names: &[&str]| names.iter().map(|n| Called::new(n, outcome(Value::from(*n)))).collect();
+        let single = Outcomes { multi: false, ordered: false, each: each(&["a.b"]) }.fields();
+        assert_eq!(single[0], ("return", Value::from("a.b")));
+        let multi = Outcomes { multi: true, ordered: false, each: each(&["a.b", "c.d", "a.b"]) }.fields();
+        assert_eq!(multi[0].1.entries().unwrap().len(), 2);
+        let ordered = Outcomes { multi: true, ordered: true, each: each(&["a.b", "c.d"]) }.fields();
+        assert_eq!(ordered[1].1, Value::Array(vec![Value::from(0), Value::from(0)]));
+        let refused = failed("no");
+        let fields = Outcomes { multi: false, ordered: false, each: vec![Called::new("a.b", refused)] }.fields();
+        assert!(fields.contains(&("out", Value::from("nested"))));
+    }
+}

@@ -1,0 +1,70 @@
+//! The loads of `_return` requests (PROTOCOL §6.2).
+
+use brine_protocol::ids::MinionId;
+use brine_protocol::job::JobLoad;
+use brine_protocol::value::{Value, ValueExt, map};
+
+use super::outcomes::{Called, Outcomes, weight};
+
+/// A refusal repeats the job's arguments only while it has at most this many bytes.
+const MAX_REFUSAL_BYTES: usize = 4 * 1024;
+
+/// The return of a published job.
+pub(super) fn for_publication(id: &MinionId, job: &JobLoad, outcomes: Outcomes) -> Value {
+    let mut load = map([
+        ("cmd", Value::from("_return")),
+        ("id", Value::from(id)),
+        ("jid", Value::from(&job.jid)),
+        ("fun", job.raw.get("fun").cloned().unwrap_or(Value::Nil)),
+        ("fun_args", job.raw.get("arg").cloned().unwrap_or(Value::Nil)),
+    ]);
+    for (key, value) in outcomes.fields() {
+        load.insert(key, value);
+    }
+    for key in ["user", "master_id", "ret_config", "ret_kwargs"] {
+        if let Some(value) = job.raw.get(key) {
+            load.insert(key, value.clone());
+        }
+    }
+    // The master writes to the returners of `--return`: a minion has no passwords of databases, and its modules cannot reach them.
+    if let Some(ret) = job.raw.get("ret").filter(|ret| ret.truthy()) {
+        load.insert("ret", ret.clone());
+    }
+    if let Some(metadata) = job.metadata.as_ref().filter(|m| m.entries().is_some()) {
+        load.insert("metadata", metadata.clone());
+    }
+    load
+}
+
+/// The return of a job that was refused, and its size.
+pub(super) fn for_refusal(id: &MinionId, job: &JobLoad, outcomes: Outcomes) -> (Value, usize) {
+    let mut load = for_publication(id, job, outcomes);
+    let mut bytes = weight(&load);
+    if bytes > MAX_REFUSAL_BYTES {
+        // The master knows the large arguments that it sent.
+        load.insert("fun_args", Value::Array(Vec::new()));
+        for key in ["metadata", "ret_config", "ret_kwargs"] {
+            let _ = load.remove(key);
+        }
+        bytes = weight(&load);
+    }
+    (load, bytes)
+}
+
+/// The return of a call on this host; the master gives the job its jid. `typed` are the arguments as typed, which Salt sends too.
+pub(super) fn for_call(id: &MinionId, job: &JobLoad, typed: Value, called: &Called) -> Value {
+    let mut load = map([
+        ("cmd", Value::from("_return")),
+        ("id", Value::from(id)),
+        ("jid", Value::from("req")),
+        ("fun", Value::from(called.fun.as_str())),
+        ("fun_args", typed),
+        ("return", called.outcome.value.clone()),
+        ("retcode", Value::from(called.outcome.retcode)),
+        ("usage", called.usage()),
+    ]);
+    if let Some(metadata) = &job.metadata {
+        load.insert("metadata", metadata.clone());
+    }
+    load
+}

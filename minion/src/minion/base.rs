@@ -1,0 +1,113 @@
+//! The common part of a minion and `salt-call`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_sandbox::Broker;
+
+use super::error::MinionError;
+use super::sandbox::{MakeRuntime, sandbox_settings};
+use crate::broker::{MinionBroker, Sources};
+use crate::config::MinionOpts;
+use crate::connection::{Channel, Masters};
+use crate::events::Events;
+use crate::fileclient::FileClient;
+use crate::grains::GrainsStore;
+use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
+use crate::modules::Modules;
+use crate::pillar::{PillarStore, Refresh};
+use crate::pki::Pki;
+use crate::runtime::Runtime;
+
+/// The sandbox's own bound on jobs at once, less the turns reserved for control jobs.
+const MAX_SLOTS: usize = 1000;
+
+/// The parts of a minion that `salt-call` has too.
+pub(crate) struct Base {
+    pub(crate) opts: Arc<MinionOpts>,
+    pub(crate) pillar: Arc<PillarStore>,
+    pub(crate) refresh: Arc<Refresh>,
+    pub(crate) procs: Arc<ProcDir>,
+    pub(crate) modules: Arc<Modules>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) masters: Masters,
+    pub(crate) events: Arc<Events>,
+    pub(crate) jobs: Arc<Jobs>,
+}
+
+impl Base {
+    /// Gets everything ready that needs no master. `with_master` is false for `salt-call --local`.
+    pub(crate) async fn prepare(
+        opts: MinionOpts,
+        with_master: bool,
+        make_runtime: MakeRuntime,
+    ) -> Result<Self, MinionError> {
+        let opts = Arc::new(opts);
+        let settings = sandbox_settings(&opts)?;
+        let folder = |path: PathBuf| move |source| MinionError::Folder { path, source };
+        make_private(&opts.cachedir).map_err(folder(opts.cachedir.clone()))?;
+        let proc_dir = opts.cachedir.join("proc");
+        let procs = ProcDir::open(&proc_dir).map_err(folder(proc_dir))?;
+        let grains = GrainsStore::new(Arc::clone(&opts));
+        let channel = match with_master {
+            false => None,
+            true => {
+                let (dir, size) = (opts.pki_dir.clone(), opts.auth.keysize);
+                let pki = tokio::task::spawn_blocking(move || Pki::open(&dir, size)).await;
+                let pki = pki.expect("making a key neither panics nor is cancelled")?;
+                Some(Channel::new(Arc::clone(&opts), pki, Arc::clone(&grains)))
+            }
+        };
+        let masters = Masters::new(channel);
+        let client = FileClient::new(&masters, settings.compile.module);
+        let modules = Modules::new(client, &opts.modules, &opts.modules_dir());
+        let pillar = PillarStore::new();
+        let refresh = Refresh::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains), Arc::clone(&pillar));
+        let broker = MinionBroker::new(Sources {
+            opts: Arc::clone(&opts),
+            grains: Arc::clone(&grains),
+            pillar: Arc::clone(&pillar),
+            procs: Arc::clone(&procs),
+            modules: Arc::clone(&modules),
+            refresh: Arc::clone(&refresh),
+            masters: masters.clone(),
+        });
+        let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
+        let answers: Arc<dyn Broker> = broker.clone();
+        let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
+        modules.attach(&runtime);
+        let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
+        if with_master {
+            modules.attach_events(Arc::clone(&events));
+        }
+        broker.attach(&runtime);
+        let jobs = Jobs::new(JobParts {
+            opts: Arc::clone(&opts),
+            runner: JobRunner {
+                id: opts.id.clone(),
+                runtime: Arc::clone(&runtime),
+                modules: Arc::clone(&modules),
+                test: opts.jobs.test,
+                multifunc_ordered: opts.jobs.multifunc_ordered,
+            },
+            procs: Arc::clone(&procs),
+            masters: masters.clone(),
+            events: Arc::clone(&events),
+            grains,
+            pillar: Arc::clone(&pillar),
+            limits: JobLimits {
+                slots,
+                owner_set_slots: opts.jobs.running_max.is_some(),
+                max_waiting: settings.max_waiting,
+                max_queued: settings.max_queued,
+                seen_jids: opts.jobs.seen_jids,
+            },
+        });
+        Ok(Self { opts, pillar, refresh, procs, modules, runtime, masters, events, jobs })
+    }
+}
+
+fn make_private(dir: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o750).create(dir)
+}

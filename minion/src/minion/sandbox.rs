@@ -1,0 +1,70 @@
+//! The sandbox of the product: the programs and standard modules of the package, with the owner's settings.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use brine_sandbox::{Broker, Sandbox, SandboxConfig, Settings};
+use futures_util::future::BoxFuture;
+
+use super::error::MinionError;
+use crate::config::{MinionOpts, Package};
+use crate::runtime::Runtime;
+
+/// Makes the sandbox, given the broker of its modules and the number of jobs at once.
+pub type MakeRuntime =
+    Box<dyn FnOnce(Arc<dyn Broker>, usize) -> BoxFuture<'static, Result<Arc<dyn Runtime>, MinionError>> + Send>;
+
+/// Reads the owner's settings of the sandbox.
+///
+/// # Errors
+/// When a setting cannot be used; the error names it.
+pub fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
+    Ok(Settings::load(&opts.sandbox, &opts.conf_dir)?)
+}
+
+/// The sandbox with the package of this program. `modules_dir` replaces the folder of fetched modules.
+///
+/// # Errors
+/// When the package is not found or a setting cannot be used.
+pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Result<MakeRuntime, MinionError> {
+    let package = Package::find().map_err(|e| MinionError::Sandbox(e.to_string()))?;
+    sandbox_with(package, opts, modules_dir)
+}
+
+/// The sandbox with this package. `modules_dir` replaces the folder of fetched modules.
+///
+/// # Errors
+/// When a setting cannot be used; the error names it.
+pub fn sandbox_with(
+    package: Package,
+    opts: &MinionOpts,
+    modules_dir: Option<PathBuf>,
+) -> Result<MakeRuntime, MinionError> {
+    let settings = sandbox_settings(opts)?;
+    let cache_dir = opts.cachedir.join("sandbox");
+    let modules_dir = modules_dir.unwrap_or_else(|| opts.modules_dir());
+    Ok(Box::new(move |broker, jobs| {
+        Box::pin(async move {
+            let config = SandboxConfig {
+                executor: package.executor,
+                compiler: package.compiler,
+                cache_dir,
+                standard_dir: package.modules,
+                modules_dir,
+                limits: settings.limits,
+                policy: settings.policy,
+                max_running: jobs,
+                max_waiting: settings.max_waiting,
+                max_queued: settings.max_queued,
+                total_memory: settings.total_memory,
+                executor_idle: settings.executor_idle,
+                compile: settings.compile,
+                user: settings.user,
+                require_second_wall: settings.require_second_wall,
+            };
+            let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
+            let runtime: Arc<dyn Runtime> = sandbox;
+            Ok(runtime)
+        })
+    }))
+}

@@ -1,0 +1,179 @@
+//! Shell-style patterns with Python's rules.
+
+/// Whether the text matches a shell-style pattern as Python's `fnmatch.fnmatchcase` decides.
+pub fn fnmatch(pattern: &str, text: &str) -> bool {
+    Glob::new(pattern).matches(text)
+}
+
+/// A shell-style pattern with Python's rules, which are not a shell's: `*` takes everything, there is no escape, an
+/// unclosed `[` is itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Star,
+    Any,
+    Char(char),
+    Class { negated: bool, ranges: Vec<(char, char)> },
+}
+
+impl Glob {
+    /// Reads a pattern; every text is one.
+    pub fn new(pattern: &str) -> Self {
+        let chars: Vec<char> = pattern.chars().collect();
+        let mut pieces = Vec::new();
+        let mut at = 0;
+        while let Some(&c) = chars.get(at) {
+            at += 1;
+            match c {
+                '*' if pieces.last() == Some(&Piece::Star) => {}
+                '*' => pieces.push(Piece::Star),
+                '?' => pieces.push(Piece::Any),
+                '[' => match class(&chars, at) {
+                    Some((piece, next)) => {
+                        pieces.push(piece);
+                        at = next;
+                    }
+                    None => pieces.push(Piece::Char('[')),
+                },
+                c => pieces.push(Piece::Char(c)),
+            }
+        }
+        Self(pieces)
+    }
+
+    /// Whether the whole text matches. At most as many steps as both lengths multiplied.
+    pub fn matches(&self, text: &str) -> bool {
+        let text: Vec<char> = text.chars().collect();
+        let (mut piece, mut at) = (0, 0);
+        // Where to go on if the last star takes one character more.
+        let mut retry: Option<(usize, usize)> = None;
+        while at < text.len() {
+            match self.0.get(piece) {
+                Some(Piece::Star) => {
+                    retry = Some((piece + 1, at));
+                    piece += 1;
+                }
+                Some(one) if one.takes(text[at]) => {
+                    piece += 1;
+                    at += 1;
+                }
+                _ => match &mut retry {
+                    Some((after_star, from)) => {
+                        *from += 1;
+                        (piece, at) = (*after_star, *from);
+                    }
+                    None => return false,
+                },
+            }
+        }
+        self.0[piece..].iter().all(|p| *p == Piece::Star)
+    }
+}
+
+impl Piece {
+    fn takes(&self, c: char) -> bool {
+        match self {
+            Self::Star => false,
+            Self::Any => true,
+            Self::Char(own) => *own == c,
+            Self::Class { negated, ranges } => ranges.iter().any(|(from, to)| (*from..=*to).contains(&c)) != *negated,
+        }
+    }
+}
+
+/// Python leaves empty ranges out before it looks for the `!` that turns a class around: `[b-a!c]` is `[!c]` to it. The members
+/// without it then.
+fn take_negation(ranges: &mut Vec<(char, char)>) -> bool {
+    match ranges.first().copied() {
+        Some(('!', '!')) => drop(ranges.remove(0)),
+        // What was left of a range that it began.
+        Some(('!', to)) => drop(ranges.splice(..1, [('-', '-'), (to, to)])),
+        _ => return false,
+    }
+    true
+}
+
+/// The class that begins behind `[`, and where the pattern goes on; none if it is not closed.
+fn class(chars: &[char], start: usize) -> Option<(Piece, usize)> {
+    let negated = chars.get(start) == Some(&'!');
+    let first = start + usize::from(negated);
+    // A `]` in the first place is a member.
+    let end = first + 1 + chars.get(first + 1..)?.iter().position(|&c| c == ']')?;
+    let mut ranges = Vec::new();
+    let mut at = first;
+    while at < end {
+        let is_range = at + 2 < end && chars[at + 1] == '-';
+        let (from, to) = (chars[at], chars[if is_range { at + 2 } else { at }]);
+        // An empty range matches nothing.
+        if from <= to {
+            ranges.push((from, to));
+        }
+        at += if is_range { 3 } else { 1 };
+    }
+    let negated = negated || take_negation(&mut ranges);
+    Some((Piece::Class { negated, ranges }, end + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn globs_are_pythons() {
+        let cases = [
+            ("*", "", true),
+            ("web*", "web1", true),
+            ("web*", "aweb", false),
+            ("*.example.*", "a.example.com", true),
+            ("w?b", "wéb", true),
+            ("w?b", "wb", false),
+            ("[ab]x", "bx", true),
+            ("[!ab]x", "bx", false),
+            ("[!ab]x", "cx", true),
+            ("[a-c]", "b", true),
+            ("[c-a]", "b", false),
+            ("[!c-a]", "b", true),
+            ("[a-]", "-", true),
+            ("[]]", "]", true),
+            ("[!]]", "]", false),
+            ("[]a]", "a", true),
+            ("[", "[", true),
+            ("[a", "[a", true),
+            ("[]", "[]", true),
+            ("[!]", "[!]", true),
+            ("a\\*", "a\\b", true),
+            ("WEB", "web", false),
+            ("a**b*c", "aXbYc", true),
+            ("[^a]", "^", true),
+            ("[[]", "[", true),
+            ("[a-b-c]", "-", true),
+            ("{a,b}", "a", false),
+            ("{a,b}", "{a,b}", true),
+        ];
+        for (pattern, name, expect) in cases {
+            assert_eq!(fnmatch(pattern, name), expect, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn many_stars_take_no_exponential_time() {
+        let pattern = "*a".repeat(1000) + "b";
+        assert!(!fnmatch(&pattern, &"a".repeat(255)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_is_a_glob_and_none_panics(pattern in "[\\[\\]!a-c*?-]{0,12}", name in "[a-c\\[\\]!-]{0,8}") {
+            let _ = fnmatch(&pattern, &name);
+        }
+
+        #[test]
+        fn a_glob_without_magic_is_equality(a in "[a-c.]{0,3}", b in "[a-c.]{0,3}") {
+            prop_assert_eq!(fnmatch(&a, &b), a == b);
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! A return (§6.2): as a minion makes it, and as the master takes it in.
+
+use crate::ids::{Jid, MinionId};
+use crate::msgpack;
+use crate::value::{self, Value, ValueExt};
+
+/// What one minion returned for one job.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Return {
+    /// Who returned.
+    pub id: MinionId,
+    /// For which job; none for `req`, which asks the master to allocate one (`salt-call`).
+    pub jid: Option<Jid>,
+    /// The function, or the list of functions.
+    pub fun: Value,
+    /// The arguments as they were published.
+    pub fun_args: Value,
+    /// The value; a map of function to value for several.
+    pub return_: Value,
+    /// 0 when all went well; a map for several functions.
+    pub retcode: Value,
+    /// Whether it went well; a map for several functions; `salt-call` does not send it.
+    pub success: Option<Value>,
+    /// Who asked for the job.
+    pub user: Option<String>,
+    /// The outputter to show it with.
+    pub out: Option<String>,
+    /// `metadata` of the job.
+    pub metadata: Option<Value>,
+    /// What the job used, a map; Brine's addition, which Salt passes through.
+    pub usage: Option<Value>,
+}
+
+impl Return {
+    /// A return of one function.
+    pub fn new(
+        id: MinionId,
+        jid: Jid,
+        fun: impl Into<String>,
+        fun_args: Vec<Value>,
+        return_: Value,
+        retcode: i64,
+    ) -> Self {
+        Self {
+            id,
+            jid: Some(jid),
+            fun: Value::from(fun.into()),
+            fun_args: Value::Array(fun_args),
+            return_,
+            retcode: Value::from(retcode),
+            success: Some(Value::from(retcode == 0)),
+            user: None,
+            out: None,
+            metadata: None,
+            usage: None,
+        }
+    }
+
+    /// The load of the `_return` request.
+    pub fn to_load(&self) -> Value {
+        let jid = self.jid.as_ref().map_or_else(|| Value::from("req"), Value::from);
+        let mut load = value::map([("cmd", Value::from("_return")), ("id", Value::from(&self.id))]);
+        if let Some(success) = &self.success {
+            load.insert("success", success.clone());
+        }
+        load.insert("return", self.return_.clone());
+        load.insert("retcode", self.retcode.clone());
+        load.insert("jid", jid);
+        load.insert("fun", self.fun.clone());
+        load.insert("fun_args", self.fun_args.clone());
+        let texts = [("user", &self.user), ("out", &self.out)];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                load.insert(key, text.as_str());
+            }
+        }
+        for (key, value) in [("metadata", &self.metadata), ("usage", &self.usage)] {
+            if let Some(value) = value {
+                load.insert(key, value.clone());
+            }
+        }
+        load
+    }
+}
+
+/// Characters of a function's name that are kept, four bytes each; only a hostile one is longer.
+const FUN_CHARS_MAX: usize = 128;
+
+/// What a return says its job is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReturnJid {
+    /// This one.
+    Job(Jid),
+    /// `req`: the master is to make a job of it (`salt-call`).
+    Requested,
+    /// `nocache`: a schedule's, of which listeners hear and which is not kept.
+    NotKept,
+}
+
+/// A return as the master takes it in. What decides about it is read once; every other field stays as it came, for listeners and for those
+/// who look the job up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReturnLoad {
+    load: Value,
+    jid: Result<ReturnJid, &'static str>,
+    wants_returners: bool,
+}
+
+impl ReturnLoad {
+    /// Reads the load of a `_return` of the minion that the channel proved.
+    pub fn parse(mut load: Value, id: &MinionId) -> Self {
+        load.insert("id", id.as_str());
+        // A Brine minion leaves it to its master to write what `--return` asked for; Python's do that themselves and send no such field.
+        let wants_returners = load.remove("ret").is_some_and(|ret| ret.truthy());
+        let jid = match load.get_text("jid") {
+            _ if !load.has("return") || !load.has("jid") => Err("it has no return or no jid"),
+            Some("req") => Ok(ReturnJid::Requested),
+            Some("nocache") => Ok(ReturnJid::NotKept),
+            text => text.and_then(|text| Jid::new(text).ok()).map(ReturnJid::Job).ok_or("its jid is not valid"),
+        };
+        Self { load, jid, wants_returners }
+    }
+
+    /// The job it is for.
+    ///
+    /// # Errors
+    /// When it cannot be taken, with the reason.
+    pub fn jid(&self) -> Result<&ReturnJid, &'static str> {
+        self.jid.as_ref().map_err(|why| *why)
+    }
+
+    /// Makes it the return of a job that the master made.
+    pub fn assign(&mut self, jid: &Jid) {
+        self.load.insert("jid", jid.as_str());
+        self.jid = Ok(ReturnJid::Job(jid.clone()));
+    }
+
+    /// Whether the master is to tell the returners of the job.
+    pub const fn wants_returners(&self) -> bool {
+        self.wants_returners
+    }
+
+    /// A field as it came.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.load.get(name)
+    }
+
+    /// The function, or the functions with commas between.
+    pub fn fun(&self) -> String {
+        fun_text(&self.load)
+    }
+
+    /// The exit code.
+    pub fn retcode(&self) -> i64 {
+        worst_retcode(&self.load)
+    }
+
+    /// Whether all of it went well.
+    pub fn is_success(&self) -> bool {
+        is_success(&self.load)
+    }
+
+    /// As it is stored, in the disk flavour.
+    pub fn encode(&self) -> Vec<u8> {
+        msgpack::encode_disk(&self.load)
+    }
+
+    /// Puts a failure in the place of a result that is too large, for those who wait for it; answers its encoding of `most` bytes.
+    pub fn replace_result(&mut self, id: &MinionId, jid: &Jid, why: &str, most: usize) -> Vec<u8> {
+        let load = &mut self.load;
+        load.insert("return", why);
+        load.insert("retcode", 1);
+        load.insert("success", false);
+        load.insert("out", "nested");
+        load.remove("usage");
+        let mut packed = msgpack::encode_disk(load);
+        if packed.len() > most {
+            load.remove("fun_args");
+            load.remove("metadata");
+            packed = msgpack::encode_disk(load);
+        }
+        if packed.len() > most {
+            // Fields that no minion sends.
+            *load = value::map([
+                ("cmd", Value::from("_return")),
+                ("id", Value::from(id)),
+                ("jid", Value::from(jid)),
+                ("fun", Value::from(fun_text(load))),
+                ("return", Value::from(why)),
+                ("retcode", Value::from(1)),
+                ("success", Value::from(false)),
+                ("out", Value::from("nested")),
+            ]);
+            packed = msgpack::encode_disk(load);
+        }
+        packed
+    }
+
+    /// The load of the job that a return without one becomes.
+    pub fn to_job(&self, id: &MinionId, jid: &Jid) -> Value {
+        let field = |name: &str| self.get(name).cloned().unwrap_or(Value::Nil);
+        value::map([
+            ("jid", Value::from(jid)),
+            ("fun", field("fun")),
+            ("arg", field("fun_args")),
+            ("tgt", Value::from(id)),
+            ("tgt_type", Value::from("glob")),
+            ("id", Value::from(id)),
+            ("user", self.get("user").cloned().unwrap_or(Value::from("root"))),
+        ])
+    }
+
+    /// The data of its event.
+    pub fn into_event(self) -> Value {
+        self.load
+    }
+}
+
+/// The function of a job or return, or the functions with commas between.
+pub fn fun_text(load: &Value) -> String {
+    let text = match load.get("fun") {
+        Some(Value::Array(funs)) => funs.iter().map(ValueExt::python_str).collect::<Vec<_>>().join(","),
+        Some(fun) => fun.python_str(),
+        None => String::new(),
+    };
+    if text.len() > 4 * FUN_CHARS_MAX { text.chars().take(FUN_CHARS_MAX).collect() } else { text }
+}
+
+/// The exit code of a return: the highest, if it is of several functions.
+pub fn worst_retcode(load: &Value) -> i64 {
+    let number = |value: &Value| value.as_i64().unwrap_or_else(|| i64::from(value.truthy()));
+    match load.get("retcode") {
+        Some(Value::Map(entries)) => entries.iter().map(|(_, v)| number(v)).max().unwrap_or(0),
+        Some(Value::Array(items)) => items.iter().map(number).max().unwrap_or(0),
+        Some(value) => number(value),
+        None => 0,
+    }
+}
+
+/// Whether every function of a return went well; `salt-call` does not say, and has returned.
+pub fn is_success(load: &Value) -> bool {
+    load.get("success").is_none_or(|success| match success {
+        Value::Map(entries) => entries.iter().all(|(_, v)| v.truthy()),
+        Value::Array(items) => items.iter().all(ValueExt::truthy),
+        value => value.truthy(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::{list, map, text};
+
+    const JID: &str = "20261120134740245008";
+
+    fn id() -> MinionId {
+        MinionId::new("m1").unwrap()
+    }
+
+    #[test]
+    fn a_return_is_taken_in_as_it_was_sent() {
+        let mut ret = Return::new(id(), Jid::new(JID).unwrap(), "test.ping", vec![], Value::from(true), 0);
+        ret.user = Some("root".to_owned());
+        ret.out = Some("nested".to_owned());
+        ret.usage = Some(map([("wall_us", 5)]));
+        let taken = ReturnLoad::parse(ret.to_load(), &id());
+        assert_eq!(taken.jid(), Ok(&ReturnJid::Job(Jid::new(JID).unwrap())));
+        assert_eq!((taken.fun().as_str(), taken.retcode(), taken.is_success()), ("test.ping", 0, true));
+        assert_eq!(taken.into_event(), ret.to_load());
+        ret.jid = None;
+        let mut taken = ReturnLoad::parse(ret.to_load(), &id());
+        assert_eq!(taken.jid(), Ok(&ReturnJid::Requested));
+        taken.assign(&Jid::new(JID).unwrap());
+        assert_eq!(taken.into_event().get_text("jid"), Some(JID));
+    }
+
+    #[test]
+    fn the_sender_is_the_proved_one_and_unknown_fields_stay() {
+        let load = |jid: Value| {
+            map([("id", text("m2")), ("jid", jid), ("return", Value::Nil), ("x", 1.into()), ("ret", text("a"))])
+        };
+        let taken = ReturnLoad::parse(load(text(JID)), &id());
+        assert!(taken.wants_returners());
+        let event = taken.into_event();
+        assert_eq!((event.get_text("id"), event.get_i64("x"), event.has("ret")), (Some("m1"), Some(1), false));
+        assert_eq!(ReturnLoad::parse(load(text("nocache")), &id()).jid(), Ok(&ReturnJid::NotKept));
+        for bad in [text("../../etc"), Value::Nil, Value::from(5)] {
+            assert_eq!(ReturnLoad::parse(load(bad), &id()).jid(), Err("its jid is not valid"));
+        }
+        for missing in ["jid", "return"] {
+            let mut load = load(text(JID));
+            load.remove(missing);
+            assert_eq!(ReturnLoad::parse(load, &id()).jid(), Err("it has no return or no jid"));
+        }
+    }
+
+    #[test]
+    fn a_result_that_is_too_large_leaves_a_failure_that_fits() {
+        let jid = Jid::new(JID).unwrap();
+        for (field, most) in [("return", 400), ("fun_args", 400), ("junk", 400)] {
+            let mut load = map([("jid", text(JID)), ("fun", text("a.b")), ("return", Value::from(true))]);
+            load.insert(field, "x".repeat(1_000));
+            let mut ret = ReturnLoad::parse(load, &id());
+            let packed = ret.replace_result(&id(), &jid, "too large", most);
+            assert!(packed.len() <= most, "{field}");
+            assert_eq!((ret.retcode(), ret.is_success(), ret.encode()), (1, false, packed));
+        }
+    }
+
+    #[test]
+    fn the_worst_of_several_return_codes_counts() {
+        let ret = |retcode: Value| worst_retcode(&map([("retcode", retcode)]));
+        assert_eq!(ret(Value::from(2)), 2);
+        assert_eq!(ret(map([("a", 0), ("b", 3)])), 3);
+        assert_eq!(ret(list([0, 1])), 1);
+        assert_eq!(ret(Value::Nil), 0);
+        assert_eq!(ret(text("x")), 1);
+    }
+}

@@ -1,0 +1,19 @@
+//! MessagePack in Salt's two flavours (§2).
+//!
+//! Network flavour: ZMQ payloads and Crypticle plaintext; text and bytes share the old raw codes, so a reader turns every
+//! byte string that is UTF-8 into text. Disk flavour: events, job cache, signatures; text and bytes are apart. Readers take
+//! both. Decoding is bounded in bytes, depth and items, and allocates only for bytes that have arrived: 16 MB of nils would
+//! otherwise become 640 MB of values.
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+pub use decode::{
+    DecodeError, Limits, Pick, decode, decode_disk, decode_entries, decode_picked, decode_prefix, decode_raw,
+};
+pub use encode::{
+    encode_disk, encode_disk_bytes_into, encode_disk_into, encode_disk_last_entry_into, encode_network,
+    encode_network_bytes, encode_network_into,
+};

@@ -1,0 +1,35 @@
+//! `events`: fire events on the master's bus.
+
+use crate::prelude::*;
+
+pub(crate) const DECLARATION: Declaration =
+    Declaration::new("events", "fire events on the master's bus", &["brine:host/events"], Kind::Names);
+
+/// `brine:host/events`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EventsOp {
+    /// Answered by true once the master has it.
+    Fire {
+        /// The tag; which ones are allowed is the grant's business.
+        tag: String,
+        /// One MessagePack map.
+        data: ByteBuf,
+    },
+}
+
+impl Operation for EventsOp {
+    const INTERFACE: &'static str = "brine:host/events";
+
+    fn size(&self) -> Size {
+        let Self::Fire { tag, data } = self;
+        Size { names: tag.len(), content: data.len(), ..Size::default() }
+    }
+
+    fn check(self, who: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        let Self::Fire { tag, data } = &self;
+        forms::tag(tag, who.minion_id)?;
+        forms::size("the event's data", data.len(), forms::MAX_DATA)?;
+        granted.permit_name(Capability::Events, tag, format_args!("fire the event {tag}"))?;
+        Ok(self)
+    }
+}

@@ -1,0 +1,154 @@
+//! `files`: read files of the master's file server, and send it files.
+
+use crate::prelude::*;
+
+pub(crate) const DECLARATION: Declaration = Declaration {
+    standard: &[("cp", Standard::All)],
+    wrong_name: |name| {
+        if name.starts_with('/') || name.starts_with("salt:") {
+            return Some(format!("{name:?}: a path on the file server is relative, as in deploy/**"));
+        }
+        let odd = name.split('/').any(|part| matches!(part, "" | "." | ".."));
+        odd.then(|| format!("{name:?} has parts that are empty, . or .."))
+    },
+    ..Declaration::new("files", "read files of the master's file server", &["brine:host/files"], Kind::Names)
+};
+
+/// Parts of the path of a file that is pushed.
+const MAX_PARTS: usize = 128;
+/// Bytes of a file that are read in one call: the executor's guest holds them too.
+const MAX_READ: u32 = 4 << 20;
+
+/// `brine:host/files`: the master's file server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FilesOp {
+    /// Answered by a sorted array of paths.
+    List {
+        /// The environment: `base`.
+        saltenv: String,
+        /// Only what is under it.
+        prefix: String,
+        /// What to list.
+        kind: ListKind,
+    },
+    /// Answered by a sorted array of environments.
+    Envs,
+    /// Answered by a map of `hash_type`, `hsum` and `size`, nil where there is no such file.
+    Hash {
+        /// Without `salt://`.
+        path: String,
+        /// The environment.
+        saltenv: String,
+    },
+    /// Answered by binary: at most `length` bytes, none at the end of the file; nil where there is no such file.
+    Read {
+        /// Without `salt://`.
+        path: String,
+        /// The environment.
+        saltenv: String,
+        /// In bytes.
+        offset: u64,
+        /// In bytes; the minion may give less.
+        length: u32,
+    },
+    /// Fetches a file into the minion's cache; answered by its path there, nil where there is no such file.
+    Cache {
+        /// Without `salt://`.
+        path: String,
+        /// The environment.
+        saltenv: String,
+    },
+    /// Sends bytes of a file of this host to the master (`cp.push`); answered by whether it took them.
+    Push {
+        /// The parts of its name on the master.
+        path: Vec<String>,
+        /// Where these bytes belong.
+        offset: u64,
+        /// Some of the file.
+        data: ByteBuf,
+        /// The file's size.
+        size: u64,
+    },
+}
+
+/// What [`FilesOp::List`] lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ListKind {
+    /// Files.
+    Files,
+    /// Directories.
+    Dirs,
+    /// Directories without anything in them.
+    EmptyDirs,
+    /// Symbolic links.
+    Symlinks,
+}
+
+impl Operation for FilesOp {
+    const INTERFACE: &'static str = "brine:host/files";
+
+    fn size(&self) -> Size {
+        match self {
+            Self::Envs => Size::default(),
+            Self::List { saltenv, prefix: path, .. }
+            | Self::Hash { path, saltenv }
+            | Self::Read { path, saltenv, .. }
+            | Self::Cache { path, saltenv } => Size::names(path.len() + saltenv.len()),
+            Self::Push { path, data, .. } => Size { names: Size::list(path), content: data.len(), ..Size::default() },
+        }
+    }
+
+    fn check(mut self, _: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal> {
+        match &mut self {
+            Self::Envs => {}
+            Self::List { saltenv, prefix, .. } => {
+                forms::environment(saltenv)?;
+                // What is below it is listed as far as it was granted.
+                prefix.truncate(prefix.trim_end_matches('/').len());
+                if !prefix.is_empty() {
+                    forms::relative(prefix)?;
+                }
+            }
+            Self::Hash { path, saltenv } | Self::Cache { path, saltenv } => read(granted, path, saltenv)?,
+            Self::Read { path, saltenv, length, .. } => {
+                read(granted, path, saltenv)?;
+                *length = (*length).min(MAX_READ);
+            }
+            Self::Push { path, offset, data, size } => {
+                let end = offset.checked_add(data.len() as u64).filter(|end| *end <= *size);
+                push(granted, path, data.len(), end.is_some())?;
+            }
+        }
+        Ok(self)
+    }
+
+    fn shown(&self) -> Shown {
+        match self {
+            Self::List { kind: ListKind::Files | ListKind::Symlinks, .. } => Shown::Files,
+            Self::List { kind: ListKind::Dirs | ListKind::EmptyDirs, .. } => Shown::Folders,
+            _ => Shown::All,
+        }
+    }
+}
+
+fn read(granted: &Grants, path: &str, saltenv: &str) -> Result<(), Refusal> {
+    forms::environment(saltenv)?;
+    forms::relative(path)?;
+    granted.permit_name(Capability::Files, path, format_args!("read salt://{path}"))
+}
+
+fn push(granted: &Grants, path: &[String], bytes: usize, within: bool) -> Result<(), Refusal> {
+    if path.is_empty() || path.len() > MAX_PARTS {
+        return Err(malformed("the path", &format!("has none or more than {MAX_PARTS} parts")));
+    }
+    if path.iter().any(|part| part.contains('/')) {
+        return Err(malformed("a part of the path", "has a slash"));
+    }
+    let whole = path.join("/");
+    forms::relative(&whole)?;
+    forms::size("the data", bytes, forms::MAX_BULK)?;
+    if !within {
+        return Err(malformed("the data", "goes beyond the size of the file"));
+    }
+    granted.permit_name(Capability::Files, &whole, format_args!("send the master a file as {whole}"))
+}

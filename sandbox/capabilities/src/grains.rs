@@ -1,0 +1,40 @@
+//! `grains`: facts about this host.
+
+use crate::prelude::*;
+
+pub(crate) const DECLARATION: Declaration = Declaration {
+    by_default: true,
+    ..Declaration::new("grains", "read this host's grains", &["brine:host/grains"], Kind::Flag)
+};
+
+/// `brine:host/grains`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GrainsOp {
+    /// All grains; answered by a map.
+    Items,
+    /// One grain; answered by its value, nil where there is none.
+    Get {
+        /// May lead into nested values.
+        key: String,
+        /// Between the key's parts, `:` unless given.
+        delimiter: Option<String>,
+    },
+}
+
+impl Operation for GrainsOp {
+    const INTERFACE: &'static str = "brine:host/grains";
+
+    fn size(&self) -> Size {
+        match self {
+            Self::Items => Size::default(),
+            Self::Get { key, delimiter } => Size::names(key.len() + Size::optional(delimiter.as_ref())),
+        }
+    }
+
+    fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
+        if let Self::Get { key, delimiter } = &self {
+            forms::key(key, delimiter.as_deref())?;
+        }
+        Ok(self)
+    }
+}

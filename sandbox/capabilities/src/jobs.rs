@@ -1,0 +1,43 @@
+//! `jobs`: see and end the minion's running jobs.
+
+use crate::prelude::*;
+
+pub(crate) const DECLARATION: Declaration = Declaration {
+    standard: &[("saltutil", Standard::All)],
+    ..Declaration::new("jobs", "see and end running jobs", &["brine:host/jobs"], Kind::Flag)
+};
+
+/// `brine:host/jobs`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobsOp {
+    /// Answered by an array of maps, one a job; the asking job is left out.
+    Running,
+    /// Answered by a map, empty where there is no such job.
+    Find {
+        /// The job.
+        jid: String,
+    },
+    /// Answered by whether there was such a job.
+    Kill {
+        /// The job.
+        jid: String,
+    },
+}
+
+impl Operation for JobsOp {
+    const INTERFACE: &'static str = "brine:host/jobs";
+
+    fn size(&self) -> Size {
+        match self {
+            Self::Running => Size::default(),
+            Self::Find { jid } | Self::Kill { jid } => Size::names(jid.len()),
+        }
+    }
+
+    fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
+        if let Self::Find { jid } | Self::Kill { jid } = &self {
+            forms::text("the id of a job", jid, forms::MAX_WORD, Form::Line)?;
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,68 @@
+//! `modules`: list, describe and refresh modules, and have grains and pillar refreshed.
+
+use crate::prelude::*;
+
+pub(crate) const DECLARATION: Declaration = Declaration {
+    standard: &[("sys", Standard::All), ("saltutil", Standard::All)],
+    ..Declaration::new(
+        "modules",
+        "list, describe and refresh modules, have grains and pillar refreshed",
+        &["brine:host/modules"],
+        Kind::Flag,
+    )
+};
+
+/// Environments in one call.
+const MAX_ENVIRONMENTS: usize = 32;
+
+/// `brine:host/modules`
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ModulesOp {
+    /// Answered by a sorted array of names.
+    Names,
+    /// Answered by a map with the fields of WIT's `module` record (parameters are maps of name, type, optional and rest), or nil.
+    Describe {
+        /// The module.
+        name: String,
+    },
+    /// Answered by an array of the names that changed, as `modules.NAME`.
+    Sync {
+        /// Environments of the master's file server; none: `base`.
+        saltenv: Option<Vec<String>>,
+    },
+    /// Answered by true when it is done.
+    RefreshFacts {
+        /// Collect the grains again.
+        grains: bool,
+        /// Ask the master for the pillar, with the grains.
+        pillar: bool,
+    },
+}
+
+impl Operation for ModulesOp {
+    const INTERFACE: &'static str = "brine:host/modules";
+
+    fn size(&self) -> Size {
+        match self {
+            Self::Names | Self::RefreshFacts { .. } => Size::default(),
+            Self::Describe { name } => Size::names(name.len()),
+            Self::Sync { saltenv } => Size::names(Size::list(saltenv.as_deref().unwrap_or_default())),
+        }
+    }
+
+    fn check(self, _: &Asker<'_>, _: &Grants) -> Result<Self, Refusal> {
+        match &self {
+            Self::Names | Self::RefreshFacts { .. } => {}
+            Self::Describe { name } => forms::module(name)?,
+            Self::Sync { saltenv } => {
+                let environments = saltenv.as_deref().unwrap_or_default();
+                if environments.len() > MAX_ENVIRONMENTS {
+                    let why = format!("has more than {MAX_ENVIRONMENTS} items");
+                    return Err(forms::malformed("the list of environments", &why));
+                }
+                environments.iter().try_for_each(|environment| forms::environment(environment))?;
+            }
+        }
+        Ok(self)
+    }
+}

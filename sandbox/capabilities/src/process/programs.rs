@@ -1,0 +1,145 @@
+//! Which granted program is meant by what a guest wrote.
+//!
+//! Pure: folders that are links to others (`/bin` on most systems) were found out when the configuration was read, and the
+//! program's own name is never followed: `/bin/vi` as a link to `busybox` is not a grant of `busybox`.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::{Host, ProcessGrant};
+use crate::names::Names;
+
+/// Where programs are looked for by their bare names, whatever the minion's own environment says.
+pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// What [`ProcessGrant::find`] finds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program<'a> {
+    /// This granted one.
+    Granted(&'a str),
+    /// What was asked, as it is: any is granted.
+    Any,
+    /// None that was granted.
+    No,
+}
+
+impl ProcessGrant {
+    /// The granted program that is meant by a bare name (the first of that file name) or an absolute path (the same file name in
+    /// the same folder).
+    pub fn find(&self, asked: &str) -> Program<'_> {
+        let programs = match &self.programs {
+            Names::Any => return Program::Any,
+            Names::Only(programs) => programs,
+        };
+        let found = match asked.rsplit_once('/') {
+            None => programs.iter().find(|program| split(program).1 == asked),
+            Some((folder, name)) => programs.iter().find(|program| {
+                let granted = split(program);
+                granted.1 == name && self.host.folder(granted.0) == self.host.folder(folder)
+            }),
+        };
+        found.map_or(Program::No, |program| Program::Granted(program))
+    }
+}
+
+fn split(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
+impl Host {
+    /// Looks at this host: folders of programs, those of `programs` among them, and who the minion is.
+    pub fn look<'a>(programs: impl Iterator<Item = &'a str>) -> Self {
+        let folders = PROGRAM_FOLDERS.into_iter().chain(programs.map(|program| split(program).0));
+        let mut links = BTreeMap::new();
+        for folder in folders {
+            let real = std::fs::canonicalize(if folder.is_empty() { "/" } else { folder });
+            if let Some(real) = real.ok().and_then(|real| real.to_str().map(str::to_owned))
+                && real != folder
+            {
+                links.insert(folder.to_owned(), if real == "/" { String::new() } else { real });
+            }
+        }
+        Self { folders: Arc::new(links), user: None }
+    }
+
+    fn folder<'a>(&'a self, folder: &'a str) -> &'a str {
+        self.folders.get(folder).map_or(folder, String::as_str)
+    }
+}
+
+/// Where a program of this bare name is on this host; for the words of an error, never for a decision.
+pub(super) fn locate(name: &str) -> String {
+    let there = PROGRAM_FOLDERS.into_iter().find(|folder| Path::new(folder).join(name).is_file());
+    let folder = there.unwrap_or("/usr/bin");
+    format!("{folder}/{name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged() -> Host {
+        let folders = [("/bin", "/usr/bin"), ("/sbin", "/usr/sbin")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+        Host { folders: Arc::new(folders.into()), user: None }
+    }
+
+    #[test]
+    fn programs_are_found_by_name_and_folder() {
+        let programs = ["/bin/ls", "/opt/a/run", "/opt/b/run", "/init"].map(str::to_owned).to_vec();
+        let grant = ProcessGrant { programs: Names::Only(programs), host: merged(), ..ProcessGrant::default() };
+        for (asked, expect) in [
+            ("ls", Some("/bin/ls")),
+            ("/bin/ls", Some("/bin/ls")),
+            ("/usr/bin/ls", Some("/bin/ls")),
+            ("/sbin/ls", None),
+            ("/opt/bin/ls", None),
+            ("run", Some("/opt/a/run")),
+            ("/opt/b/run", Some("/opt/b/run")),
+            ("/opt/c/run", None),
+            ("/init", Some("/init")),
+            ("init", Some("/init")),
+            ("LS", None),
+            ("", None),
+            ("/", None),
+            ("/bin/", None),
+            ("bin/ls", None),
+            ("./ls", None),
+            ("/bin/../bin/ls", None),
+            ("/bin//ls", None),
+            ("/bin/ls/", None),
+            ("l?", None),
+            ("*", None),
+        ] {
+            let expect = expect.map_or(Program::No, Program::Granted);
+            assert_eq!(grant.find(asked), expect, "{asked:?}");
+        }
+        assert_eq!(ProcessGrant { programs: Names::Any, ..grant }.find("anything"), Program::Any);
+    }
+
+    /// The link of a folder is followed, once, when it is looked at; that of the program is not.
+    #[test]
+    fn the_host_is_looked_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let path = |name: &str| base.join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(path("real")).unwrap();
+        std::os::unix::fs::symlink("real", path("link")).unwrap();
+        std::fs::write(path("real/busybox"), "").unwrap();
+        std::os::unix::fs::symlink("busybox", path("real/vi")).unwrap();
+        let programs = vec![path("link/vi")];
+        let host = Host::look(programs.iter().map(String::as_str));
+        let grant = ProcessGrant { programs: Names::Only(programs), host, ..ProcessGrant::default() };
+        assert_eq!(grant.find(&path("real/vi")), Program::Granted(&path("link/vi")));
+        assert_eq!(grant.find(&path("link/vi")), Program::Granted(&path("link/vi")));
+        for other in ["real/busybox", "link/busybox"] {
+            assert_eq!(grant.find(&path(other)), Program::No);
+        }
+    }
+
+    #[test]
+    fn where_programs_are() {
+        assert!(locate("sh").ends_with("bin/sh"));
+        assert_eq!(locate("no-such-program-anywhere"), "/usr/bin/no-such-program-anywhere");
+    }
+}

@@ -1,0 +1,410 @@
+//! `wasi:filesystem`: the granted directories, each under its own path. What resolves a path and opens is done here (see
+//! [`crate::directories`]); the rest is wasmtime's.
+//!
+//! - `names.rs` names that are made, replaced and removed; `listing.rs` what is in a directory; `convert.rs` the kernel's words and WASI's
+
+mod convert;
+mod listing;
+mod names;
+
+use std::any::Any;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, LazyLock, Mutex, Weak};
+
+use brine_sandbox_wire::Limits;
+use rustix::fd::OwnedFd;
+use rustix::fs::{FileType, Mode, OFlags, Timestamps};
+use rustix::io::Errno;
+use wasmtime::component::{HasSelf, Resource, ResourceTable};
+use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::p2::bindings::filesystem::preopens;
+use wasmtime_wasi::p2::bindings::filesystem::types::{
+    self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize,
+    HostDescriptor, MetadataHashValue, NewTimestamp, OpenFlags, PathFlags,
+};
+use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult, TcpSocket};
+use wasmtime_wasi::{FsPerms, OpenMode};
+
+use super::Links;
+use super::bindings::brine::host::metadata;
+use crate::budget::{Budget, Counted, opened};
+use crate::directories::{Directories, look_below, open_below, open_file};
+use crate::guest::Guest;
+use crate::outcome::HostFailure;
+use convert::{Wanted, code, described, timespec, wanted};
+use listing::Listing;
+
+pub(super) const LINKS: Links = &[
+    ("brine:host/metadata", |linker| metadata::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/types", |linker| types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+    ("wasi:filesystem/preopens", |linker| preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
+];
+
+/// Files and sockets that one guest may have open. The directories that it was granted come on top, and are few.
+const MAX_OPEN: usize = 100;
+
+/// What part of the files that the process may have open is not for guests: it takes in modules as open files.
+const RESERVED: u64 = 8;
+
+/// What a call has of files.
+#[derive(Default)]
+pub struct Files {
+    /// What it was granted, opened where it imports this.
+    pub directories: Directories,
+    /// What it may still write and make.
+    pub budget: Arc<Budget>,
+    /// What it has open itself. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
+    open: Vec<Weak<dyn Any + Send + Sync>>,
+    ctx: WasiFilesystemCtx,
+}
+
+impl Files {
+    /// Of a module's call.
+    #[must_use]
+    pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
+        Self { budget: Arc::new(Budget::new(module, limits)), ..Self::default() }
+    }
+
+    /// Whether there is room for one more beside so many sockets.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn room(&mut self, sockets: usize) -> Result<(), HostFailure> {
+        if self.open.len() + sockets >= MAX_OPEN {
+            self.open.retain(|open| open.strong_count() > 0);
+        }
+        if self.open.len() + sockets >= MAX_OPEN {
+            return Err(HostFailure::TooManyOpen(MAX_OPEN));
+        }
+        // The next number is the lowest that is free, so it tells how many are taken.
+        static CEILING: LazyLock<u64> = LazyLock::new(|| {
+            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+            limit - limit / RESERVED
+        });
+        let next = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 0).map(|fd| u64::try_from(fd.as_raw_fd()));
+        match next {
+            Ok(Ok(next)) if next < *CEILING => Ok(()),
+            _ => Err(HostFailure::NoFilesLeft),
+        }
+    }
+
+    fn add<T: Send + Sync + 'static>(&mut self, file: &Arc<T>) {
+        let weak = Arc::downgrade(file);
+        self.open.push(weak);
+    }
+}
+
+/// Runs what may block on a thread where it may.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Errno> + Send + 'static) -> FsResult<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|error| code(error).into()),
+        Err(error) => Err(FsError::trap(error)),
+    }
+}
+
+fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> {
+    match table.get(fd)? {
+        Descriptor::Dir(dir) => Ok(dir.clone()),
+        Descriptor::File(_) => Err(ErrorCode::NotDirectory.into()),
+    }
+}
+
+/// What may not be changed at all is not counted.
+fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
+    match table.get(fd)? {
+        Descriptor::File(file) if file.perms == FsPerms::ReadOnly => Err(ErrorCode::NotPermitted.into()),
+        _ => opened_file(table, fd),
+    }
+}
+
+fn opened_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
+    match table.get(fd)? {
+        Descriptor::File(file) => Ok(Arc::clone(&file.file)),
+        // As wasmtime has it.
+        Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
+    }
+}
+
+fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) == FileType::Directory)
+}
+
+impl Guest {
+    /// Whether it may open one more file or socket.
+    ///
+    /// # Errors
+    /// It may not.
+    pub fn room(&mut self) -> Result<(), HostFailure> {
+        // A socket cannot go before its streams, so those in the table are all there are.
+        let table = &self.table;
+        self.tcp.retain(|rep| table.get(&Resource::<TcpSocket>::new_borrow(*rep)).is_ok());
+        self.files.room(self.tcp.len())
+    }
+
+    fn filesystem(&mut self) -> WasiFilesystemCtxView<'_> {
+        WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
+    }
+
+    /// What a path leads to, for what needs no more than that.
+    async fn looked_at<T: Send + 'static>(
+        &mut self,
+        fd: &Resource<Descriptor>,
+        path: String,
+        follow: bool,
+        then: impl FnOnce(&OwnedFd) -> Result<T, Errno> + Send + 'static,
+    ) -> FsResult<T> {
+        let dir = directory(&self.table, fd)?.dir;
+        let root = self.files.directories.is_root(&dir);
+        blocking(move || then(&look_below(&dir, root, &path, follow)?)).await
+    }
+}
+
+impl Guest {
+    /// The stream with what it writes counted.
+    fn counted(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+        file: Arc<File>,
+        at: Option<Filesize>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let inner = self.table.delete(stream)?;
+        let counted: DynOutputStream = Box::new(Counted::new(inner, file, at, Arc::clone(&self.files.budget)));
+        Ok(self.table.push(counted)?)
+    }
+}
+
+impl preopens::Host for Guest {
+    fn get_directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
+        let directories: Vec<(Dir, String)> =
+            self.files.directories.iter().map(|(path, dir)| (dir.clone(), path.to_owned())).collect();
+        directories.into_iter().map(|(dir, path)| Ok((self.table.push(Descriptor::Dir(dir))?, path))).collect()
+    }
+}
+
+impl types::Host for Guest {
+    fn convert_error_code(&mut self, error: FsError) -> wasmtime::Result<ErrorCode> {
+        error.downcast()
+    }
+
+    fn filesystem_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {
+        types::Host::filesystem_error_code(&mut self.filesystem(), error)
+    }
+}
+
+/// Methods that wasmtime's own do.
+macro_rules! theirs {
+    ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
+        $(async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $ty),*) -> $result {
+            HostDescriptor::$name(&mut self.filesystem(), fd, $($arg),*).await
+        })*
+    };
+}
+
+impl HostDescriptor for Guest {
+    theirs! {
+        advise(offset: Filesize, length: Filesize, advice: Advice) -> FsResult<()>;
+        sync_data() -> FsResult<()>;
+        get_flags() -> FsResult<DescriptorFlags>;
+        get_type() -> FsResult<DescriptorType>;
+        set_times(access: NewTimestamp, modification: NewTimestamp) -> FsResult<()>;
+        read(length: Filesize, offset: Filesize) -> FsResult<(Vec<u8>, bool)>;
+        sync() -> FsResult<()>;
+        stat() -> FsResult<DescriptorStat>;
+        readlink_at(path: String) -> FsResult<String>;
+        is_same_object(other: Resource<Descriptor>) -> wasmtime::Result<bool>;
+        metadata_hash() -> FsResult<MetadataHashValue>;
+        metadata_hash_at(flags: PathFlags, path: String) -> FsResult<MetadataHashValue>;
+    }
+
+    async fn create_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, true).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let made = self.new_name(&fd)?;
+        let done = HostDescriptor::create_directory_at(&mut self.filesystem(), fd, path).await;
+        self.leave(entry)?;
+        made.keep(done)
+    }
+
+    async fn symlink_at(&mut self, fd: Resource<Descriptor>, target: String, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, true).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let made = self.new_name(&fd)?;
+        let done = HostDescriptor::symlink_at(&mut self.filesystem(), fd, target, path).await;
+        self.leave(entry)?;
+        made.keep(done)
+    }
+
+    async fn unlink_file_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, false).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let done = HostDescriptor::unlink_file_at(&mut self.filesystem(), fd, path).await;
+        self.leave(entry)?;
+        done
+    }
+
+    async fn remove_directory_at(&mut self, fd: Resource<Descriptor>, path: String) -> FsResult<()> {
+        let entry = self.entry(fd, path, false).await?;
+        let (fd, path) = (entry.fd(), entry.path.clone());
+        let done = HostDescriptor::remove_directory_at(&mut self.filesystem(), fd, path).await;
+        self.leave(entry)?;
+        done
+    }
+
+    async fn rename_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path: String,
+        to: Resource<Descriptor>,
+        new: String,
+    ) -> FsResult<()> {
+        let (from, to) = self.two_entries((fd, path), (to, new), false).await?;
+        let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
+        let done = HostDescriptor::rename_at(&mut self.filesystem(), fd, path, other, new).await;
+        self.leave(from)?;
+        self.leave(to)?;
+        done
+    }
+
+    async fn link_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        to: Resource<Descriptor>,
+        new: String,
+    ) -> FsResult<()> {
+        let (from, to) = self.two_entries((fd, path), (to, new), true).await?;
+        let (fd, path, other, new) = (from.fd(), from.path.clone(), to.fd(), to.path.clone());
+        let made = self.new_name(&other)?;
+        let done = HostDescriptor::link_at(&mut self.filesystem(), fd, flags, path, other, new).await;
+        self.leave(from)?;
+        self.leave(to)?;
+        made.keep(done)
+    }
+
+    async fn open_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        path_flags: PathFlags,
+        path: String,
+        open_flags: OpenFlags,
+        flags: DescriptorFlags,
+    ) -> FsResult<Resource<Descriptor>> {
+        let dir = directory(&self.table, &fd)?;
+        let Wanted { flags, mode } = wanted(&dir, path_flags, open_flags, flags)?;
+        self.room().map_err(FsError::trap)?;
+        let root = self.files.directories.is_root(&dir.dir);
+        let budget = Arc::clone(&self.files.budget);
+        let narrower = self.files.directories.narrower();
+        let opened = blocking(move || {
+            let made = OFlags::CREATE | OFlags::EXCL;
+            let (create, exclusive) = (flags.contains(OFlags::CREATE), flags.contains(OFlags::EXCL));
+            let opened = opened(&budget, create, exclusive, |create| {
+                let flags = if create { flags } else { flags - made };
+                match &narrower {
+                    None => Ok((open_file(&dir.dir, root, &path, flags, Mode::from_raw_mode(0o666))?, true)),
+                    Some(narrower) => narrower.open(&dir.dir, root, &path, flags, mode.contains(OpenMode::WRITE)),
+                }
+            });
+            let (fd, may_change) = match opened? {
+                Ok(opened) => opened,
+                Err(failure) => return Ok(Err(failure)),
+            };
+            let perms = if may_change { dir.perms } else { FsPerms::ReadOnly };
+            let is_directory = is_directory(&fd)?;
+            let file = File::from(fd);
+            Ok(Ok(match is_directory {
+                true => Descriptor::Dir(Dir::new(file, perms, mode, false)),
+                false => Descriptor::File(filesystem::File::new(file, perms, mode, false)),
+            }))
+        });
+        let opened = opened.await?.map_err(FsError::trap)?;
+        match &opened {
+            Descriptor::Dir(dir) => self.files.add(&dir.dir),
+            Descriptor::File(file) => self.files.add(&file.file),
+        }
+        Ok(self.table.push(opened)?)
+    }
+
+    async fn stat_at(&mut self, fd: Resource<Descriptor>, flags: PathFlags, path: String) -> FsResult<DescriptorStat> {
+        let follow = flags.contains(PathFlags::SYMLINK_FOLLOW);
+        self.looked_at(&fd, path, follow, |fd| Ok(described(&rustix::fs::fstat(fd)?))).await
+    }
+
+    async fn set_times_at(
+        &mut self,
+        fd: Resource<Descriptor>,
+        flags: PathFlags,
+        path: String,
+        access: NewTimestamp,
+        modification: NewTimestamp,
+    ) -> FsResult<()> {
+        if directory(&self.table, &fd)?.perms == FsPerms::ReadOnly {
+            return Err(ErrorCode::NotPermitted.into());
+        }
+        let times = Timestamps { last_access: timespec(access)?, last_modification: timespec(modification)? };
+        let dir = directory(&self.table, &fd)?.dir;
+        let root = self.files.directories.is_root(&dir);
+        // Of what is open: those of a path are not judged by landlock. A link's own cannot be set so, and nobody does.
+        let mut how = OFlags::RDONLY;
+        how.set(OFlags::NOFOLLOW, !flags.contains(PathFlags::SYMLINK_FOLLOW));
+        let narrower = self.files.directories.narrower();
+        let opened = move || match narrower {
+            None => open_file(&dir, root, &path, how, Mode::empty()),
+            Some(narrower) => narrower.open(&dir, root, &path, how, true).map(|(fd, _)| fd),
+        };
+        blocking(move || rustix::fs::futimens(opened()?, &times)).await
+    }
+
+    async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
+        let dir = directory(&self.table, &fd)?.dir;
+        self.room().map_err(FsError::trap)?;
+        let opened = blocking(move || {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            rustix::fs::Dir::new(open_below(&dir, false, ".", flags, Mode::empty())?)
+        });
+        let dir = Arc::new(Mutex::new(opened.await?));
+        self.files.add(&dir);
+        let stream = self.table.push(Listing::new(dir))?;
+        // What the guest holds is a number; that it stands for a stream of ours is known here alone.
+        Ok(Resource::new_own(stream.rep()))
+    }
+
+    fn read_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynInputStream>> {
+        HostDescriptor::read_via_stream(&mut self.filesystem(), fd, offset)
+    }
+
+    fn write_via_stream(&mut self, fd: Resource<Descriptor>, offset: Filesize) -> FsResult<Resource<DynOutputStream>> {
+        let file = opened_file(&self.table, &fd)?;
+        let stream = HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset)?;
+        self.counted(stream, file, Some(offset))
+    }
+
+    fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
+        let file = opened_file(&self.table, &fd)?;
+        let stream = HostDescriptor::append_via_stream(&mut self.filesystem(), fd)?;
+        self.counted(stream, file, None)
+    }
+
+    async fn set_size(&mut self, fd: Resource<Descriptor>, size: Filesize) -> FsResult<()> {
+        let file = writable_file(&self.table, &fd)?;
+        let budget = Arc::clone(&self.files.budget);
+        let taken = budget.set_size(&file, size).map_err(FsError::trap)?;
+        let done = HostDescriptor::set_size(&mut self.filesystem(), fd, size).await;
+        done.inspect_err(|_| budget.give_back(taken))
+    }
+
+    async fn write(&mut self, fd: Resource<Descriptor>, buffer: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        let file = writable_file(&self.table, &fd)?;
+        let budget = Arc::clone(&self.files.budget);
+        let taken = budget.write(&file, Some(offset), buffer.len()).map_err(FsError::trap)?;
+        let done = HostDescriptor::write(&mut self.filesystem(), fd, buffer, offset).await;
+        done.inspect_err(|_| budget.give_back(taken))
+    }
+
+    fn drop(&mut self, fd: Resource<Descriptor>) -> wasmtime::Result<()> {
+        HostDescriptor::drop(&mut self.filesystem(), fd)
+    }
+}

@@ -1,0 +1,33 @@
+//! A guest without a process around it, asked as the engine asks.
+
+use std::sync::Arc;
+
+use brine_executor::directories::Directories;
+use brine_executor::guest::{Guest, Line};
+use brine_sandbox_wire::{DirectGrants, Directory, JobContext, Limits, Run, Sha256Hex};
+use wasmtime::component::Resource;
+use wasmtime_wasi::filesystem::Descriptor;
+
+/// One of this module that was granted these directories, and what was said of them.
+pub(crate) fn guest(module: &str, limits: Limits, granted: &[Directory]) -> (Guest, Vec<String>) {
+    let mut run = Run {
+        call: 1,
+        module: Sha256Hex::from([0; 32]),
+        function: "f".into(),
+        args: vec![0x90],
+        kwargs: vec![0x80],
+        context: JobContext::default(),
+        limits,
+        imports_granted: Vec::new(),
+        direct: DirectGrants::default(),
+    };
+    let mut guest = Guest::new(Arc::new(Line::new(1, 1 << 16, 1_000)), &module.into(), &mut run);
+    let (directories, said) = Directories::open(granted);
+    guest.files.directories = directories;
+    (guest, said)
+}
+
+/// The same one, for one more call.
+pub(crate) fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
+    Resource::new_borrow(fd.rep())
+}
