@@ -9,6 +9,8 @@ BIN     := $(TARGET)/$(PROFILE_DIR)
 MODULES := $(TARGET)/modules
 PREFIX  ?= /usr/local
 UNITS   ?= $(PREFIX)/lib/systemd/system
+# Where the programs look for their configuration.
+SYSCONF := /etc/salt
 PROGRAMS := salt salt-cp salt-key salt-run salt-call salt-master salt-minion salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
@@ -22,7 +24,7 @@ RUN_TESTS := $(if $(NEXTEST),cargo nextest run --no-fail-fast,cargo test --no-fa
 
 export BRINE_PYTHON = $(VENV)/bin/python
 
-.PHONY: help setup build modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard install audit clean
+.PHONY: help setup build modules venv demo test lint docs engines programs test-executor test-rest interop soak bench bench-scale bench-parts bench-guard settings install audit clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1 - \2/p' $(MAKEFILE_LIST)
@@ -107,6 +109,9 @@ bench-scale: ## measure a master with 100, 1,000 and 10,000 simulated minions (d
 	cargo build --locked --release -p brine-master -p brine-cli -p brine-swarm
 	BRINE_BIN=$(TARGET)/release tools/bench-scale.sh
 
+settings: ## write docs/settings.md, pkg/master and pkg/minion from the table of settings
+	BRINE_WRITE_SETTINGS=yes cargo test --locked -p brine-protocol --lib generated_files
+
 install: ## build for release and install under PREFIX (default /usr/local)
 	$(MAKE) build PROFILE=release
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/brine/modules $(DESTDIR)$(PREFIX)/lib/brine/python
@@ -128,6 +133,11 @@ install: ## build for release and install under PREFIX (default /usr/local)
 	  sed 's|@PREFIX@|$(PREFIX)|' pkg/$$unit >$(DESTDIR)$(UNITS)/$$unit || exit 1; \
 	done
 	install -m 644 client/python/brine.py $(DESTDIR)$(PREFIX)/lib/brine/python
+	# Samples with every line commented out. What is there stays.
+	install -d $(DESTDIR)$(SYSCONF)
+	for file in master minion; do \
+	  test -e $(DESTDIR)$(SYSCONF)/$$file || install -m 644 pkg/$$file $(DESTDIR)$(SYSCONF)/$$file || exit 1; \
+	done
 
 audit: ## advisories, licences and banned crates
 	@cargo deny --version >/dev/null 2>&1 || cargo install --locked cargo-deny

@@ -11,6 +11,7 @@ use clap::Args;
 use crate::Failure;
 use crate::output::{Indent, Outputter, StateSettings, Style};
 use brine_protocol::config::Config;
+use brine_protocol::config::settings::{self, Setting};
 use brine_protocol::exit;
 use brine_protocol::text::visible;
 use brine_protocol::value::{Value, ValueExt};
@@ -90,27 +91,27 @@ pub fn rendered(text: &str) {
 
 /// What of states is shown, by the options and the configuration.
 fn states(args: &OutputArgs, config: &Config) -> StateSettings {
-    let flag = |key: &str, default: bool| config.value(key).map_or(default, ValueExt::truthy);
+    let flag = |setting| config.get(setting).unwrap_or_default();
     // A list, or text with commas.
-    let results = |key: &str| -> Vec<String> {
+    let results = |setting: Setting<Value>| -> Vec<String> {
         let texts = |value: &Value| match value.list() {
             Some(items) => items.iter().map(ValueExt::python_str).collect(),
             None => value.python_str().split(',').map(str::to_owned).collect(),
         };
-        config.value(key).map(texts).unwrap_or_default()
+        config.value(setting.row.name).map(texts).unwrap_or_default()
     };
     let mut set = StateSettings {
-        verbose: flag("state_verbose", true),
-        diff: args.state_output_diff || flag("state_output_diff", false),
-        profile: flag("state_output_profile", true),
-        percent: flag("state_output_pct", false),
-        tabular: config.value("state_tabular") == Some(&Value::from(true)),
-        exclude: results("state_output_exclude"),
-        terse: results("state_output_terse"),
+        verbose: flag(settings::STATE_VERBOSE),
+        diff: args.state_output_diff || flag(settings::STATE_OUTPUT_DIFF),
+        profile: flag(settings::STATE_OUTPUT_PROFILE),
+        percent: flag(settings::STATE_OUTPUT_PCT),
+        tabular: config.find(settings::STATE_TABULAR).is_ok_and(|tabular| tabular == Some(Value::from(true))),
+        exclude: results(settings::STATE_OUTPUT_EXCLUDE),
+        terse: results(settings::STATE_OUTPUT_TERSE),
         ..StateSettings::default()
     };
-    let configured = config.value("state_output").and_then(ValueExt::text);
-    set.set_output(args.state_output.as_deref().or(configured).unwrap_or_default());
+    let configured = config.find(settings::STATE_OUTPUT).ok().flatten();
+    set.set_output(args.state_output.as_deref().or(configured.as_deref()).unwrap_or_default());
     // As Salt reads it: any other text counts as true.
     if let Some(verbose) = &args.state_verbose {
         set.verbose = !matches!(verbose.as_str(), "False" | "false" | "");
@@ -143,16 +144,16 @@ impl Printer {
             }
         };
         let terminal = file.is_none() && std::io::stdout().is_terminal();
-        let wanted = config.value("color").is_none_or(ValueExt::truthy);
+        let wanted = config.get(settings::COLOR).unwrap_or(true);
         let color = args.force_color || (!args.no_color && terminal && wanted);
-        let indent = match (args.output_indent, config.opts().get("output_indent")) {
+        let indent = match (args.output_indent, config.opts().get(settings::OUTPUT_INDENT.row.name)) {
             (Some(columns), _) => Indent::Columns(columns),
             (None, None) => Indent::Unset,
             (None, Some(Value::String(text))) if text.as_str() == Some("pretty") => Indent::Pretty,
             (None, Some(value)) => value.as_i64().map_or(Indent::Null, Indent::Columns),
         };
-        let strip_colors = config.value("strip_colors").is_none_or(ValueExt::truthy);
-        let configured = || config.value("output").and_then(|output| output.text().map(str::to_owned));
+        let strip_colors = config.get(settings::STRIP_COLORS).unwrap_or(true);
+        let configured = || config.find(settings::OUTPUT).ok().flatten();
         let chosen = args.output.clone().or_else(configured).filter(|name| !name.is_empty());
         // with colours it will end on a terminal, whatever is in between
         let style = Style {

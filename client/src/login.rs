@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::keys;
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt, map};
@@ -14,8 +14,6 @@ use crate::{ClientError, ClientOpts, request};
 
 /// The longest token file that is read; Salt's tokens have 64 to 128 characters.
 const MAX_TOKEN: u64 = 4096;
-/// Salt's default of `token_expire`.
-const EXPIRE: Duration = Duration::from_secs(43_200);
 /// How long the master has to check a password: slow on purpose, and one waits for others.
 const MAKE: Duration = Duration::from_secs(60);
 
@@ -71,8 +69,8 @@ pub async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secret<Stri
 /// Where a user's token is kept: the option `token_file`, or `salt_token` in `~/.config/salt` (where that is a folder) or `~`.
 pub fn token_file(config: &Config) -> PathBuf {
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    if let Some(file) = config.value("token_file").and_then(ValueExt::text).filter(|file| !file.is_empty()) {
-        return file.strip_prefix("~/").map_or_else(|| PathBuf::from(file), |below| home.join(below));
+    if let Some(file) = config.find(settings::TOKEN_FILE).ok().flatten() {
+        return file.strip_prefix("~/").map_or_else(|| PathBuf::from(&file), |below| home.join(below));
     }
     let config_home = std::env::var_os("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
     let folder = config_home.join("salt");
@@ -82,7 +80,7 @@ pub fn token_file(config: &Config) -> PathBuf {
 /// The token that was saved, if it can still be good.
 pub fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
     let written = file.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
-    let expire = config.get_duration("token_expire").unwrap_or(EXPIRE);
+    let expire = config.get(settings::TOKEN_EXPIRE).ok()?;
     if SystemTime::now().duration_since(written).is_ok_and(|age| age > expire) {
         return None;
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_zmtp::Endpoint;
 
 use crate::{ClientError, user};
@@ -45,17 +45,17 @@ impl ClientOpts {
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         Ok(Self {
             conf_file: config.path().to_owned(),
-            cachedir: config.get_path("cachedir")?,
-            sock_dir: config.get_path("sock_dir")?,
-            pki_dir: config.get_path("pki_dir")?,
-            interface: config.get_str("interface")?,
-            ret_port: config.get_port("ret_port")?,
-            publish_port: config.get_port("publish_port")?,
-            master_user: config.opt_str("user")?.unwrap_or_else(|| "root".to_owned()),
+            cachedir: config.get(settings::CACHEDIR)?,
+            sock_dir: config.get(settings::SOCK_DIR)?,
+            pki_dir: config.get(settings::PKI_DIR)?,
+            interface: config.get(settings::INTERFACE)?,
+            ret_port: config.get(settings::RET_PORT)?,
+            publish_port: config.get(settings::PUBLISH_PORT)?,
+            master_user: config.get(settings::USER)?,
             user: user::caller_name(),
-            timeout: config.get_duration("timeout")?,
-            gather_job_timeout: config.get_duration("gather_job_timeout")?,
-            minion_data_cache: config.get_bool("minion_data_cache")?,
+            timeout: config.get(settings::TIMEOUT)?,
+            gather_job_timeout: config.get(settings::GATHER_JOB_TIMEOUT)?,
+            minion_data_cache: config.get(settings::MINION_DATA_CACHE)?,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brine_cli::logging::{self, LogArgs};
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::value::Value;
 use clap::Args;
@@ -77,11 +77,11 @@ impl DaemonArgs {
             Some(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).display().to_string())
         };
         let given = [
-            ("user", self.user.clone()),
-            ("pidfile", path(&self.pid_file)),
-            ("log_level", self.log.log_level.clone()),
-            ("log_file", path(&self.log.log_file)),
-            ("log_level_logfile", self.log.log_file_level.clone()),
+            (settings::USER.row.name, self.user.clone()),
+            (settings::PIDFILE.row.name, path(&self.pid_file)),
+            (settings::LOG_LEVEL.row.name, self.log.log_level.clone()),
+            (settings::LOG_FILE.row.name, path(&self.log.log_file)),
+            (settings::LOG_LEVEL_LOGFILE.row.name, self.log.log_file_level.clone()),
         ];
         given.into_iter().filter_map(|(key, value)| Some((key, Value::from(value?)))).collect()
     }
@@ -93,10 +93,7 @@ impl DaemonArgs {
     pub fn start_log(&self, config: &Config) -> Result<(), ProcessError> {
         let usage = |why: String| ProcessError::new(exit::USAGE, why);
         let levels = levels(config).map_err(usage)?;
-        let file = match config.opt_str("log_file").map_err(|e| usage(e.to_string()))? {
-            Some(_) => Some(config.get_path("log_file").map_err(|e| usage(e.to_string()))?),
-            None => None,
-        };
+        let file = config.find(settings::LOG_FILE).map_err(|e| usage(e.to_string()))?;
         let both = |file| logging::init(&levels.0, Some((file, levels.1.as_str())));
         match file.as_deref() {
             Some(file) if self.log.log_file.is_some() => both(file).map_err(usage),
@@ -115,11 +112,12 @@ impl DaemonArgs {
 /// # Errors
 /// When one is unknown, as one line.
 pub fn levels(config: &Config) -> Result<(String, String), String> {
-    let level = |key| config.opt_str(key).map_err(|error| error.to_string());
-    let console = level("log_level")?.unwrap_or_else(|| "warning".to_owned());
-    let file = level("log_level_logfile")?.unwrap_or_else(|| console.clone());
-    for (key, level) in [("log_level", &console), ("log_level_logfile", &file)] {
-        logging::parse_level(level).map_err(|why| format!("the option {key} in {}: {why}", config.path().display()))?;
+    let console = config.get(settings::LOG_LEVEL).map_err(|error| error.to_string())?;
+    let file = config.find(settings::LOG_LEVEL_LOGFILE).map_err(|error| error.to_string())?;
+    let file = file.unwrap_or_else(|| console.clone());
+    for (setting, level) in [(settings::LOG_LEVEL, &console), (settings::LOG_LEVEL_LOGFILE, &file)] {
+        let at = config.path().display();
+        logging::parse_level(level).map_err(|why| format!("the option {} in {at}: {why}", setting.row.name))?;
     }
     Ok((console, file))
 }

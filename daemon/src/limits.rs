@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
+use brine_protocol::exit;
 use rustix::process::{Resource, Rlimit};
+
+use crate::ProcessError;
 
 /// How many files a process may have open; none: any number.
 #[derive(Debug, Clone, Copy)]
@@ -13,8 +16,12 @@ pub struct OpenFiles {
 }
 
 /// Raises the limit on open files to what the system allows: root's to `max_open_files` at least.
-pub fn raise_open_files(config: &Config) -> OpenFiles {
-    let wanted = config.get_u64("max_open_files").unwrap_or(100_000);
+///
+/// # Errors
+/// When `max_open_files` is no number.
+pub fn raise_open_files(config: &Config) -> Result<OpenFiles, ProcessError> {
+    let wanted = config.get(settings::MAX_OPEN_FILES);
+    let wanted = wanted.map_err(|error| ProcessError::new(exit::USAGE, error.to_string()))?;
     let mut limit = rustix::process::getrlimit(Resource::Nofile);
     let below = |a: Option<u64>, b: Option<u64>| match (a, b) {
         (None, _) => false,
@@ -29,7 +36,7 @@ pub fn raise_open_files(config: &Config) -> OpenFiles {
     } else if below(limit.current, limit.maximum) && set(limit.maximum, limit.maximum).is_ok() {
         limit.current = limit.maximum;
     }
-    OpenFiles { limit: limit.current, wanted }
+    Ok(OpenFiles { limit: limit.current, wanted })
 }
 
 /// How bad it is to have this many accepted keys with this many open files; none: good.
@@ -112,7 +119,7 @@ mod tests {
         assert!(line.contains("999") && line.contains("max_open_files (1000)") && !line.contains('\n'), "{line}");
         let config =
             Config::from_yaml("max_open_files: 1", Path::new("/etc/salt/master"), brine_protocol::config::Role::Master);
-        let raised = raise_open_files(&config.unwrap());
+        let raised = raise_open_files(&config.unwrap()).unwrap();
         let now = rustix::process::getrlimit(Resource::Nofile);
         assert_eq!((raised.limit, now.current), (now.current, now.maximum), "soft is hard now");
     }

@@ -1,13 +1,10 @@
 //! What a configuration that changed means to a daemon that runs: some of it counts at once, the rest is named.
 
 use brine_cli::logging;
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::args;
-
-/// The settings of both daemons that count at once.
-const LOGGING: [&str; 2] = ["log_level", "log_level_logfile"];
 
 /// Takes up the log levels and opens the log file anew, so that a log rotation only has to send SIGHUP.
 ///
@@ -37,11 +34,10 @@ fn list_changed(before: &Config, now: &Config) -> Vec<String> {
     changed
 }
 
-/// Says what of a new configuration counts now, and what from the next start. `live` are the daemon's own settings that count at once.
-pub fn report(before: &Config, now: &Config, live: &[&str]) {
-    let (at_once, later): (Vec<String>, Vec<String>) = list_changed(before, now)
-        .into_iter()
-        .partition(|key| live.contains(&key.as_str()) || LOGGING.contains(&key.as_str()));
+/// Says what of a new configuration counts now, and what from the next start.
+pub fn report(before: &Config, now: &Config) {
+    let (at_once, later): (Vec<String>, Vec<String>) =
+        list_changed(before, now).into_iter().partition(|key| settings::is_live(key, now.role()));
     let words = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
     // At a level that is seen: the operator who reloads wants to know.
     tracing::warn!("configuration read again: {} changed", words(&at_once));

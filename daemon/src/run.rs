@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use brine_cli::{commandline, logging, print};
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use clap::{Args as _, Command};
 use tokio::runtime::{Builder, Runtime};
@@ -107,7 +107,7 @@ fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, Process
         return background::start(line.get(1..).unwrap_or_default());
     }
     // As root, if it is root, and before there is a second thread.
-    let open_files = limits::raise_open_files(daemon.config());
+    let open_files = limits::raise_open_files(daemon.config())?;
     let warnings = become_user(args, &daemon)?;
     args.start_log(daemon.config())?;
     for warning in warnings {
@@ -130,7 +130,7 @@ fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, Process
 /// Becomes the daemon's user, and gives it the folders and files first. Returns warnings for the log, which is not there yet.
 fn become_user<D: Daemon>(args: &DaemonArgs, daemon: &D) -> Result<Vec<String>, ProcessError> {
     let Some(other) = user::find_other(D::NAME, daemon.user(), args.user.is_some())? else { return Ok(Vec::new()) };
-    let log = daemon.config().get_path("log_file").ok().filter(|path| !logging::is_url(path));
+    let log = daemon.config().get(settings::LOG_FILE).ok().filter(|path| !logging::is_url(path));
     let files: Vec<PathBuf> = log.into_iter().chain(daemon.files()).collect();
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     let warnings = folders::give(D::NAME, &daemon.folders(), &files, &other)?;

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brine_protocol::config::settings::{self, Folders, Setting};
 use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::event::Framing;
 use brine_protocol::ids::Saltenv;
 use brine_protocol::keys::SignAlg;
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _, map};
-use brine_zmtp::{Heartbeat, Keepalive, Limits};
+use brine_zmtp::{Heartbeat, Keepalive};
 
 pub use crate::access::AccessOpts;
 pub use crate::audit::AuditOpts;
@@ -19,27 +20,6 @@ pub use crate::jobs::JobCacheOpts;
 use crate::jobs::ReturnerName;
 use crate::keys::Room;
 pub use crate::quotas::QuotaOpts;
-
-/// A return of more bytes is not stored; what comes instead says so. Brine's own key, `max_return_size`.
-const RETURN_BYTES_MAX: u64 = 16 << 20;
-/// `minion_rate`: a minion of a busy host sends a few a second, and one that was cut off brings what it has kept within a minute.
-const MINION_RATE: u64 = 250;
-/// `minion_rate_bytes`. The largest return at once, and one of half a megabyte eight times a second.
-const MINION_RATE_BYTES: u64 = 4 << 20;
-/// `minion_return_quota`: a return of ten megabytes every quarter of an hour.
-const MINION_RETURN_QUOTA: u64 = 1 << 30;
-/// `minion_return_quota_count`: a job each second.
-const MINION_RETURNS: u64 = 100_000;
-/// `file_recv_quota`, MiB: ten files of the largest size.
-const FILE_RECV_MIB: u64 = 1_024;
-/// `file_recv_quota_count`.
-const FILE_RECV_COUNT: u64 = 10_000;
-/// Keys that wait for an operator: twice as many as the largest fleets that come at once. Anybody can send one.
-const PENDING_MAX: u64 = 20_000;
-/// The same from one address, behind which may be a site; it takes ten addresses to make the keys of others go.
-const PENDING_OF_ADDRESS_MAX: u64 = 2_000;
-/// Requests of more bytes are refused. Brine's own key, `max_request_size`; a file pushed by cp.push is in chunks.
-const REQUEST_BYTES_MAX: u64 = 64 << 20;
 
 /// The master's settings.
 #[derive(Debug, Clone)]
@@ -229,28 +209,27 @@ pub struct FileOpts {
     pub recv_quota: (u64, u64),
 }
 
-/// What `_master_opts` tells besides the environments (§6.1), with Salt's defaults; minions take every one of them for granted.
-fn told(c: &Config) -> Value {
-    let nil = || Value::Nil;
-    let no = || Value::from(false);
-    let defaults = [
-        ("top_file_merging_strategy", Value::from("merge")),
-        ("env_order", Value::Array(Vec::new())),
-        ("default_top", Value::from("base")),
-        ("renderer", Value::from("jinja|yaml")),
-        ("failhard", no()),
-        ("state_top", Value::from("salt://top.sls")),
-        ("state_top_saltenv", nil()),
-        ("nodegroups", Value::Map(Vec::new())),
-        ("state_auto_order", Value::from(true)),
-        ("state_events", no()),
-        ("state_aggregate", no()),
-        ("jinja_env", Value::Map(Vec::new())),
-        ("jinja_sls_env", Value::Map(Vec::new())),
-        ("jinja_lstrip_blocks", no()),
-        ("jinja_trim_blocks", no()),
+/// What `_master_opts` tells besides the environments (§6.1); minions take every one of them for granted.
+fn told(c: &Config) -> Result<Value, ConfigError> {
+    let told = [
+        settings::TOP_FILE_MERGING_STRATEGY,
+        settings::ENV_ORDER,
+        settings::DEFAULT_TOP,
+        settings::RENDERER,
+        settings::FAILHARD,
+        settings::STATE_TOP,
+        settings::STATE_TOP_SALTENV,
+        settings::NODEGROUPS,
+        settings::STATE_AUTO_ORDER,
+        settings::STATE_EVENTS,
+        settings::STATE_AGGREGATE,
+        settings::JINJA_ENV,
+        settings::JINJA_SLS_ENV,
+        settings::JINJA_LSTRIP_BLOCKS,
+        settings::JINJA_TRIM_BLOCKS,
     ];
-    map(defaults.map(|(key, default)| (key, c.value(key).cloned().unwrap_or(default))))
+    let told = told.map(|setting| c.get(setting).map(|value| (setting.row.name, value)));
+    Ok(map(told.into_iter().collect::<Result<Vec<_>, _>>()?))
 }
 
 /// The ones that a request with `env_only` gets.
@@ -262,89 +241,77 @@ impl MasterOpts {
     /// # Errors
     /// When an option has a value of a wrong type or form; the error names option, file and what is expected.
     pub fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        let keep_seconds = u64_or(c, "keep_jobs_seconds", 86_400)?;
+        let keep_jobs = c.get(settings::KEEP_JOBS_SECONDS)?;
         Ok(Self {
-            id: c.opt_str("id")?.unwrap_or_else(default_id),
-            user: c.opt_str("user")?.unwrap_or_else(|| "root".to_owned()),
-            interface: c.get_str("interface")?,
-            publish_port: c.get_port("publish_port")?,
-            ret_port: c.get_port("ret_port")?,
-            backlog: u32::try_from(u64_or(c, "zmq_backlog", 1_000)?)
-                .map_err(|_| c.wrong("zmq_backlog", "a small number"))?,
-            pub_hwm: to_usize(c, "pub_hwm", u64_or(c, "pub_hwm", 1_000)?.max(1))?,
-            zmq_filtering: bool_or(c, "zmq_filtering", false)?,
+            id: c.get(settings::ID)?,
+            user: c.get(settings::USER)?,
+            interface: c.get(settings::INTERFACE)?,
+            publish_port: c.get(settings::PUBLISH_PORT)?,
+            ret_port: c.get(settings::RET_PORT)?,
+            backlog: c.get(settings::ZMQ_BACKLOG)?,
+            pub_hwm: c.get(settings::PUB_HWM)?,
+            zmq_filtering: c.get(settings::ZMQ_FILTERING)?,
             heartbeat: heartbeat(c)?,
             keepalive: keepalive(c)?,
-            max_request_size: to_usize(c, "max_request_size", u64_or(c, "max_request_size", REQUEST_BYTES_MAX)?)?,
-            max_return_size: to_usize(c, "max_return_size", u64_or(c, "max_return_size", RETURN_BYTES_MAX)?)?,
+            max_request_size: c.get(settings::MAX_REQUEST_SIZE)?,
+            max_return_size: c.get(settings::MAX_RETURN_SIZE)?,
             quotas: QuotaOpts {
-                rate: u64_or(c, "minion_rate", MINION_RATE)?,
-                rate_bytes: u64_or(c, "minion_rate_bytes", MINION_RATE_BYTES)?,
-                returns_bytes: u64_or(c, "minion_return_quota", MINION_RETURN_QUOTA)?,
-                returns: u64_or(c, "minion_return_quota_count", MINION_RETURNS)?,
+                rate: c.get(settings::MINION_RATE)?,
+                rate_bytes: c.get(settings::MINION_RATE_BYTES)?,
+                returns_bytes: c.get(settings::MINION_RETURN_QUOTA)?,
+                returns: c.get(settings::MINION_RETURN_QUOTA_COUNT)?,
                 events_kept: !ReturnerName::of_events(c)?.is_empty(),
             },
             connections: connections(c)?,
-            pki_dir: c.get_path("pki_dir")?,
-            cachedir: c.get_path("cachedir")?,
-            sock_dir: c.get_path("sock_dir")?,
-            pidfile: path_or(c, "pidfile", "/var/run/salt-master.pid")?,
-            keysize: match u64_or(c, "keysize", 2_048)? {
-                bits @ 2_048..=8_192 => to_usize(c, "keysize", bits)?,
-                _ => return Err(c.wrong("keysize", "a number of bits from 2048 to 8192")),
-            },
+            pki_dir: c.get(settings::PKI_DIR)?,
+            cachedir: c.get(settings::CACHEDIR)?,
+            sock_dir: c.get(settings::SOCK_DIR)?,
+            pidfile: c.get(settings::PIDFILE)?,
+            keysize: c.get(settings::KEYSIZE)?,
             conf_file: c.path().to_owned(),
-            default_include: c.opt_str("default_include")?.unwrap_or_default(),
+            default_include: c.find(settings::DEFAULT_INCLUDE)?.unwrap_or_default(),
             auth: auth(c)?,
             access: AccessOpts::from_config(c)?,
             audit: AuditOpts {
-                path: opt_path(c, "audit_log")?,
-                required: bool_or(c, "audit_log_required", false)?,
-                hide: list_or_empty(c, "audit_log_hide")?,
+                path: c.find(settings::AUDIT_LOG)?,
+                required: c.get(settings::AUDIT_LOG_REQUIRED)?,
+                hide: c.get(settings::AUDIT_LOG_HIDE)?,
             },
-            publish_session: duration_or(c, "publish_session", 86_400)?,
-            rotate_aes_key: bool_or(c, "rotate_aes_key", true)?,
-            ping_on_rotate: bool_or(c, "ping_on_rotate", false)?,
-            publish_signing_algorithm: match c.opt_str("publish_signing_algorithm")? {
-                Some(name) => name
-                    .parse()
-                    .map_err(|_| c.wrong("publish_signing_algorithm", "PKCS1v15-SHA1 or PKCS1v15-SHA224"))?,
-                None => SignAlg::default(),
-            },
-            request_server_ttl: u64_or(c, "request_server_ttl", 0)?,
-            master_sign_pubkey: bool_or(c, "master_sign_pubkey", false)?,
-            master_sign_key_name: c.opt_str("master_sign_key_name")?.unwrap_or_else(|| "master_sign".to_owned()),
-            allow_minion_key_revoke: bool_or(c, "allow_minion_key_revoke", true)?,
-            timeout: duration_or(c, "timeout", 5)?,
-            gather_job_timeout: duration_or(c, "gather_job_timeout", 10)?,
-            runner_returns: bool_or(c, "runner_returns", true)?,
-            pillar_roots: roots(c, "pillar_roots")?,
-            loop_interval: duration_or(c, "loop_interval", 60)?.max(Duration::from_secs(1)),
-            presence_events: bool_or(c, "presence_events", false)?,
-            keep_jobs: (keep_seconds > 0).then(|| Duration::from_secs(keep_seconds)),
+            publish_session: c.get(settings::PUBLISH_SESSION)?,
+            rotate_aes_key: c.get(settings::ROTATE_AES_KEY)?,
+            ping_on_rotate: c.get(settings::PING_ON_ROTATE)?,
+            publish_signing_algorithm: c.get_parsed(settings::PUBLISH_SIGNING_ALGORITHM)?,
+            request_server_ttl: c.get(settings::REQUEST_SERVER_TTL)?,
+            master_sign_pubkey: c.get(settings::MASTER_SIGN_PUBKEY)?,
+            master_sign_key_name: c.get(settings::MASTER_SIGN_KEY_NAME)?,
+            allow_minion_key_revoke: c.get(settings::ALLOW_MINION_KEY_REVOKE)?,
+            timeout: c.get(settings::TIMEOUT)?,
+            gather_job_timeout: c.get(settings::GATHER_JOB_TIMEOUT)?,
+            runner_returns: c.get(settings::RUNNER_RETURNS)?,
+            pillar_roots: roots(c, settings::PILLAR_ROOTS)?,
+            loop_interval: c.get(settings::LOOP_INTERVAL)?,
+            presence_events: c.get(settings::PRESENCE_EVENTS)?,
+            keep_jobs: (!keep_jobs.is_zero()).then_some(keep_jobs),
             job_cache: JobCacheOpts::from_config(c)?,
-            job_cache_store_endtime: bool_or(c, "job_cache_store_endtime", false)?,
+            job_cache_store_endtime: c.get(settings::JOB_CACHE_STORE_ENDTIME)?,
             event_return: EventReturnOpts::from_config(c)?,
-            python_job_files: bool_or(c, "python_job_files", true)?,
-            minion_data_cache: bool_or(c, "minion_data_cache", true)?,
-            nodegroups: c.value("nodegroups").map(Nodegroups::new).unwrap_or_default(),
-            minion_data_cache_events: bool_or(c, "minion_data_cache_events", true)?,
-            mine_get: c.value("mine_get").cloned(),
-            peer: c.value("peer").cloned(),
-            peer_run: c.value("peer_run").cloned(),
-            require_signed_returns: bool_or(c, "require_minion_sign_messages", false)?,
-            refuse_badly_signed_returns: bool_or(c, "drop_messages_signature_fail", true)?,
-            event_framing: match c.opt_str("event_publisher_framing")?.as_deref() {
-                None | Some("bare") => Framing::Bare,
-                Some("prefixed") => Framing::Prefixed,
-                Some(_) => {
-                    return Err(c.wrong("event_publisher_framing", "bare (3007, 3008 clients) or prefixed (3006)"));
-                }
+            python_job_files: c.get(settings::PYTHON_JOB_FILES)?,
+            minion_data_cache: c.get(settings::MINION_DATA_CACHE)?,
+            nodegroups: Nodegroups::new(&c.get(settings::NODEGROUPS)?),
+            minion_data_cache_events: c.get(settings::MINION_DATA_CACHE_EVENTS)?,
+            mine_get: c.find(settings::MINE_GET)?,
+            peer: c.find(settings::PEER)?,
+            peer_run: c.find(settings::PEER_RUN)?,
+            require_signed_returns: c.get(settings::REQUIRE_MINION_SIGN_MESSAGES)?,
+            refuse_badly_signed_returns: c.get(settings::DROP_MESSAGES_SIGNATURE_FAIL)?,
+            event_framing: match c.get(settings::EVENT_PUBLISHER_FRAMING)?.as_str() {
+                "prefixed" => Framing::Prefixed,
+                _ => Framing::Bare,
             },
-            max_event_size: to_usize(c, "max_event_size", u64_or(c, "max_event_size", 1_048_576)?)?,
+            max_event_size: c.get(settings::MAX_EVENT_SIZE)?,
             files: files(c)?,
             shown: shown(c),
-            told_to_minions: told(c),
+            told_to_minions: told(c)?,
         })
     }
 
@@ -363,72 +330,54 @@ fn shown(c: &Config) -> Value {
 
 fn auth(c: &Config) -> Result<AuthOpts, ConfigError> {
     Ok(AuthOpts {
-        auto_accept: bool_or(c, "auto_accept", false)?,
-        open_mode: bool_or(c, "open_mode", false)?,
-        max_minions: to_usize(c, "max_minions", u64_or(c, "max_minions", 0)?)?,
-        autosign_file: opt_path(c, "autosign_file")?,
-        autoreject_file: opt_path(c, "autoreject_file")?,
-        autosign_timeout: Duration::from_secs(u64_or(c, "autosign_timeout", 120)?.saturating_mul(60)),
-        autosign_grains_dir: opt_path(c, "autosign_grains_dir")?,
-        permissive_pki_access: bool_or(c, "permissive_pki_access", false)?,
-        auth_events: bool_or(c, "auth_events", true)?,
-        auth_events_autosign_grains: list_or_empty(c, "auth_events_autosign_grains")?,
-        minimum_auth_version: u64_or(c, "minimum_auth_version", 3)?,
+        auto_accept: c.get(settings::AUTO_ACCEPT)?,
+        open_mode: c.get(settings::OPEN_MODE)?,
+        max_minions: c.get(settings::MAX_MINIONS)?,
+        autosign_file: c.find(settings::AUTOSIGN_FILE)?,
+        autoreject_file: c.find(settings::AUTOREJECT_FILE)?,
+        autosign_timeout: c.get(settings::AUTOSIGN_TIMEOUT)?,
+        autosign_grains_dir: c.find(settings::AUTOSIGN_GRAINS_DIR)?,
+        permissive_pki_access: c.get(settings::PERMISSIVE_PKI_ACCESS)?,
+        auth_events: c.get(settings::AUTH_EVENTS)?,
+        auth_events_autosign_grains: c.get(settings::AUTH_EVENTS_AUTOSIGN_GRAINS)?,
+        minimum_auth_version: c.get(settings::MINIMUM_AUTH_VERSION)?,
         room: Room {
-            all: to_usize(c, "max_pending_keys", u64_or(c, "max_pending_keys", PENDING_MAX)?)?,
-            of_address: {
-                let key = "max_pending_keys_per_address";
-                to_usize(c, key, u64_or(c, key, PENDING_OF_ADDRESS_MAX)?)?
-            },
+            all: c.get(settings::MAX_PENDING_KEYS)?,
+            of_address: c.get(settings::MAX_PENDING_KEYS_PER_ADDRESS)?,
         },
     })
 }
 
 fn connections(c: &Config) -> Result<ConnectionOpts, ConfigError> {
-    let defaults = Limits::default();
-    let count = |key: &'static str, default: usize| match u64_or(c, key, default as u64)? {
-        0 => Err(c.wrong(key, "a number of 1 or more")),
-        count => to_usize(c, key, count),
-    };
     Ok(ConnectionOpts {
-        all: count("max_connections", defaults.max_connections)?,
-        per_address: count("max_connections_per_address", defaults.max_connections_per_address)?,
-        silent_per_address: count("max_silent_per_address", defaults.max_silent_per_address)?,
-        subscriptions: count("max_subscriptions", defaults.max_subscriptions)?,
+        all: c.get(settings::MAX_CONNECTIONS)?,
+        per_address: c.get(settings::MAX_CONNECTIONS_PER_ADDRESS)?,
+        silent_per_address: c.get(settings::MAX_SILENT_PER_ADDRESS)?,
+        subscriptions: c.get(settings::MAX_SUBSCRIPTIONS)?,
     })
 }
 
 fn files(c: &Config) -> Result<FileOpts, ConfigError> {
+    let mebibytes = |setting| c.get(setting).map(|count: u64| count << 20);
     Ok(FileOpts {
-        roots: roots(c, "file_roots")?,
-        buffer_size: match u64_or(c, "file_buffer_size", 1_048_576)? {
-            // Above, a chunk would not fit into a peer's message limit.
-            bytes @ 1..=16_777_216 => to_usize(c, "file_buffer_size", bytes)?,
-            _ => return Err(c.wrong("file_buffer_size", "a number of bytes from 1 to 16777216")),
-        },
-        hash_type: match c.opt_str("hash_type")? {
-            Some(name) => {
-                HashType::parse(&name).ok_or_else(|| c.wrong("hash_type", "sha224, sha256, sha384 or sha512"))?
-            }
-            None => HashType::Sha256,
-        },
-        follow_symlinks: bool_or(c, "fileserver_followsymlinks", true)?,
-        ignore_glob: list_or_empty(c, "file_ignore_glob")?,
-        ignore_regex: list_or_empty(c, "file_ignore_regex")?,
-        recv: bool_or(c, "file_recv", false)?,
-        recv_max: u64_or(c, "file_recv_max_size", 100)?.saturating_mul(1 << 20),
-        recv_quota: (
-            u64_or(c, "file_recv_quota", FILE_RECV_MIB)?.saturating_mul(1 << 20),
-            u64_or(c, "file_recv_quota_count", FILE_RECV_COUNT)?,
-        ),
+        roots: roots(c, settings::FILE_ROOTS)?,
+        buffer_size: c.get(settings::FILE_BUFFER_SIZE)?,
+        hash_type: HashType::parse(&c.get(settings::HASH_TYPE)?).unwrap_or(HashType::Sha256),
+        follow_symlinks: c.get(settings::FILESERVER_FOLLOWSYMLINKS)?,
+        ignore_glob: c.get(settings::FILE_IGNORE_GLOB)?,
+        ignore_regex: c.get(settings::FILE_IGNORE_REGEX)?,
+        recv: c.get(settings::FILE_RECV)?,
+        recv_max: mebibytes(settings::FILE_RECV_MAX_SIZE)?,
+        recv_quota: (mebibytes(settings::FILE_RECV_QUOTA)?, c.get(settings::FILE_RECV_QUOTA_COUNT)?),
     })
 }
 
 /// Environments and their folders.
-fn roots(c: &Config, key: &'static str) -> Result<Vec<(Saltenv, Vec<PathBuf>)>, ConfigError> {
+fn roots(c: &Config, setting: Setting<Folders>) -> Result<Vec<(Saltenv, Vec<PathBuf>)>, ConfigError> {
     let mut roots = Vec::new();
-    for (env, paths) in c.get_map_of_lists(key)? {
-        let env = Saltenv::try_from(env.as_str()).map_err(|_| c.wrong(key, "a map of environments to folders"))?;
+    for (env, paths) in c.find(setting)?.unwrap_or_default() {
+        let env = Saltenv::try_from(env.as_str())
+            .map_err(|_| c.wrong(setting.row.name, "a map of environments to folders"))?;
         let dir = c.dir().to_owned();
         roots.push((env, paths.into_iter().map(|path| dir.join(path)).collect()));
     }
@@ -436,58 +385,20 @@ fn roots(c: &Config, key: &'static str) -> Result<Vec<(Saltenv, Vec<PathBuf>)>, 
 }
 
 fn heartbeat(c: &Config) -> Result<Heartbeat, ConfigError> {
-    let interval = u64_or(c, "zmq_heartbeat_ivl", 10_000)?;
-    let timeout = u64_or(c, "zmq_heartbeat_timeout", 30_000)?;
+    let interval = c.get(settings::ZMQ_HEARTBEAT_IVL)?;
     Ok(Heartbeat {
-        interval: (interval > 0).then(|| Duration::from_millis(interval)),
-        timeout: Duration::from_millis(timeout),
+        interval: (!interval.is_zero()).then_some(interval),
+        timeout: c.get(settings::ZMQ_HEARTBEAT_TIMEOUT)?,
     })
 }
 
 fn keepalive(c: &Config) -> Result<Keepalive, ConfigError> {
-    // -1 leaves it to the system.
-    let seconds = |key: &'static str, default: i64| -> Result<Option<Duration>, ConfigError> {
-        let value = if c.value(key).is_some() { c.get_i64(key)? } else { default };
-        Ok(u64::try_from(value).ok().filter(|s| *s > 0).map(Duration::from_secs))
-    };
-    let count = if c.value("tcp_keepalive_cnt").is_some() { c.get_i64("tcp_keepalive_cnt")? } else { -1 };
+    let seconds =
+        |setting| c.get(setting).map(|n: i64| u64::try_from(n).ok().filter(|n| *n > 0).map(Duration::from_secs));
     Ok(Keepalive {
-        enabled: bool_or(c, "tcp_keepalive", true)?,
-        idle: seconds("tcp_keepalive_idle", 300)?,
-        interval: seconds("tcp_keepalive_intvl", -1)?,
-        count: u32::try_from(count).ok().filter(|n| *n > 0),
+        enabled: c.get(settings::TCP_KEEPALIVE)?,
+        idle: seconds(settings::TCP_KEEPALIVE_IDLE)?,
+        interval: seconds(settings::TCP_KEEPALIVE_INTVL)?,
+        count: u32::try_from(c.get(settings::TCP_KEEPALIVE_CNT)?).ok().filter(|n| *n > 0),
     })
-}
-
-fn default_id() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{host}_master")
-}
-
-fn bool_or(c: &Config, key: &str, default: bool) -> Result<bool, ConfigError> {
-    if c.value(key).is_some() { c.get_bool(key) } else { Ok(default) }
-}
-
-fn u64_or(c: &Config, key: &str, default: u64) -> Result<u64, ConfigError> {
-    if c.value(key).is_some() { c.get_u64(key) } else { Ok(default) }
-}
-
-fn duration_or(c: &Config, key: &str, default_seconds: u64) -> Result<Duration, ConfigError> {
-    if c.value(key).is_some() { c.get_duration(key) } else { Ok(Duration::from_secs(default_seconds)) }
-}
-
-fn path_or(c: &Config, key: &str, default: &str) -> Result<PathBuf, ConfigError> {
-    Ok(opt_path(c, key)?.unwrap_or_else(|| PathBuf::from(default)))
-}
-
-fn opt_path(c: &Config, key: &str) -> Result<Option<PathBuf>, ConfigError> {
-    c.opt_str(key)?.map(|_| c.get_path(key)).transpose()
-}
-
-fn list_or_empty(c: &Config, key: &str) -> Result<Vec<String>, ConfigError> {
-    if c.value(key).is_some() { c.get_list(key) } else { Ok(Vec::new()) }
-}
-
-fn to_usize(c: &Config, key: &str, value: u64) -> Result<usize, ConfigError> {
-    usize::try_from(value).map_err(|_| c.wrong(key, "a smaller number"))
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_protocol::config::settings::{self, Setting};
 use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::value::{Value, ValueExt};
 use futures_util::FutureExt;
@@ -48,15 +49,13 @@ impl EventReturnOpts {
     /// # Errors
     /// When a returner is none that keeps events here, or a setting has a wrong type.
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        let number = |key: &str| if c.value(key).is_some() { c.get_u64(key) } else { Ok(0) };
-        let queue = number("event_return_queue")?;
-        let seconds = number("event_return_queue_max_seconds")?;
+        let longest = c.get(settings::EVENT_RETURN_QUEUE_MAX_SECONDS)?;
         Ok(Self {
             to: ReturnerName::of_events(c)?,
-            allow: names(c, "event_return_whitelist")?,
-            deny: names(c, "event_return_blacklist")?,
-            queue: usize::try_from(queue).unwrap_or(BATCH_MAX).clamp(1, BATCH_MAX),
-            longest: (seconds > 0).then(|| Duration::from_secs(seconds)),
+            allow: names(c, settings::EVENT_RETURN_WHITELIST)?,
+            deny: names(c, settings::EVENT_RETURN_BLACKLIST)?,
+            queue: c.get(settings::EVENT_RETURN_QUEUE)?.clamp(1, BATCH_MAX),
+            longest: (!longest.is_zero()).then_some(longest),
         })
     }
 
@@ -68,13 +67,14 @@ impl EventReturnOpts {
 }
 
 /// Tags, globs or expressions: a list, or a single one.
-fn names(c: &Config, key: &str) -> Result<Vec<Name>, ConfigError> {
+fn names(c: &Config, setting: Setting<Value>) -> Result<Vec<Name>, ConfigError> {
+    let key = setting.row.name;
     let wrong = |why: String| {
         tracing::error!("{key}: {why}");
         c.wrong(key, "a list of tags, globs or expressions")
     };
-    match c.value(key) {
-        None | Some(Value::Nil) => Ok(Vec::new()),
+    match c.find(setting)? {
+        None => Ok(Vec::new()),
         Some(Value::Array(items)) => items.iter().map(|item| Name::new(&item.python_str()).map_err(wrong)).collect(),
         Some(one) if one.text().is_some() => Ok(vec![Name::new(&one.python_str()).map_err(wrong)?]),
         Some(other) => Err(wrong(format!("{} is not a list", other.python_repr()))),

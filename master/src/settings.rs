@@ -5,7 +5,7 @@ use brine_daemon::{ProcessError, reload, trust};
 use brine_protocol::config::{Config, Role};
 use brine_protocol::exit;
 
-use crate::{MasterOpts, Server, live_settings};
+use crate::{MasterOpts, Server};
 
 /// Reads and checks the configuration.
 ///
@@ -35,11 +35,11 @@ pub(crate) fn reload(args: &DaemonArgs, before: &Config, server: &Server) -> Opt
         if let Err(error) = server.reopen_audit_log() {
             tracing::error!("the audit log cannot be opened anew, it goes on into the file that was open: {error}");
         }
-        Ok((config, opts))
+        Ok(config)
     });
     match taken {
-        Ok((config, opts)) => {
-            reload::report(before, &config, &live_settings::names(&opts));
+        Ok(config) => {
+            reload::report(before, &config);
             Some(config)
         }
         Err(why) => {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brine_cli::logging;
 use brine_cli::print::stderr;
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, ConfigError, settings};
 
 /// Salt's folder of configuration files.
 pub(crate) const CONF_DIR: &str = "/etc/salt";
@@ -38,11 +38,11 @@ pub(crate) fn start_log(
     level: Option<&str>,
     file: Option<(&Path, Option<&str>)>,
 ) -> Result<(), String> {
-    let text = |key: &str| config.opt_str(key).ok().flatten();
-    let level = level.map(str::to_owned).or_else(|| text("log_level")).unwrap_or_else(|| "warning".to_owned());
+    let wrong = |error: ConfigError| error.to_string();
+    let level = level.map_or_else(|| config.get(settings::LOG_LEVEL), |level| Ok(level.to_owned())).map_err(wrong)?;
     let Some((path, file_level)) = file else { return logging::init(&level, None) };
-    let file_level =
-        file_level.map(str::to_owned).or_else(|| text("log_level_logfile")).unwrap_or_else(|| level.clone());
+    let configured = config.find(settings::LOG_LEVEL_LOGFILE).map_err(wrong)?;
+    let file_level = file_level.map(str::to_owned).or(configured).unwrap_or_else(|| level.clone());
     logging::parse_level(&level)?;
     logging::parse_level(&file_level)?;
     logging::init(&level, Some((path, &file_level))).or_else(|e| {

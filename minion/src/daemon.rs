@@ -9,7 +9,7 @@ use brine_daemon::pidfile::PidFile;
 use brine_daemon::profile::{self, Timings};
 use brine_daemon::run::{self, Ended};
 use brine_daemon::{ProcessError, reload};
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -20,19 +20,6 @@ use crate::minion::{Minion, MinionControl, MinionError, package_sandbox, sandbox
 
 /// Two threads: the daemon mostly waits for the network, and the sandbox works in other processes.
 const WORKER_THREADS: usize = 2;
-/// The settings that a reload takes up, besides those of logs. Of `sandbox`, it takes up what [`MinionControl::reload`] does.
-const LIVE: [&str; 1] = ["sandbox"];
-/// The settings of `sandbox` that count from the next start.
-const LATER: [&str; 8] = [
-    "user",
-    "require_second_wall",
-    "executor_idle",
-    "max_running",
-    "max_waiting",
-    "max_queued",
-    "total_memory",
-    "compile",
-];
 
 /// The program salt-minion.
 #[derive(Debug)]
@@ -165,7 +152,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl
     };
     // Files of keys may have changed even if the configuration has not.
     let modules = control.reload(settings).await;
-    reload::report(&before.config, &opts.config, &LIVE);
+    reload::report(&before.config, &opts.config);
     let names = |names: &[brine_sandbox::ModuleName]| {
         let names: Vec<&str> = names.iter().map(brine_sandbox::ModuleName::as_str).collect();
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
@@ -175,8 +162,12 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl
         names(&modules.changed),
         names(&modules.refused)
     );
-    let part = |opts: &MinionOpts, key: &str| opts.config.value(&format!("sandbox:{key}")).cloned();
-    let later: Vec<&str> = LATER.into_iter().filter(|key| part(before, key) != part(&opts, key)).collect();
+    let differs = |name: &str| before.config.value(name) != opts.config.value(name);
+    let later: Vec<&str> = settings::rows()
+        .filter_map(|row| Some((row, row.name.strip_prefix("sandbox:")?)))
+        .filter(|(row, key)| !key.contains(':') && row.minion.is_some_and(|side| !side.live) && differs(row.name))
+        .map(|(_, key)| key)
+        .collect();
     if !later.is_empty() {
         warn!("of sandbox these count from the next start: {}", later.join(", "));
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_protocol::config::settings;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt};
 use tokio::sync::Notify;
@@ -13,7 +14,7 @@ use crate::connection::Masters;
 use crate::jobs::{Jobs, Source, local_job};
 use crate::pillar::PillarStore;
 
-const CONFIGURED: &str = "mine_functions";
+const CONFIGURED: &str = settings::MINE_FUNCTIONS.row.name;
 const UPDATE: &str = "mine.update";
 
 /// Fills the mine.

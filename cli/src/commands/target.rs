@@ -1,6 +1,6 @@
 //! The options that choose the target: those of `salt` and `salt-cp`.
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{self, Value, ValueExt as _};
 use clap::{Args, CommandFactory};
@@ -98,7 +98,7 @@ impl TargetArgs {
 /// # Errors
 /// The first group that there is not, in Salt's words.
 pub fn replace_groups(tgt: &Value, tgt_type: &str, config: &Config) -> Result<Value, String> {
-    let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
+    let groups = config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default();
     expand_groups(tgt, tgt_type, &groups)
         .map_err(|name| format!("Node group {name} unavailable in {}", config.path().display()))
 }

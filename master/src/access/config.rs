@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brine_protocol::config::settings::{self, Setting};
 use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::secret::Secret;
 use brine_protocol::value::{Value, ValueExt};
@@ -68,41 +69,40 @@ impl AccessOpts {
     /// # Errors
     /// When one has a wrong type or form. What it says does not repeat `sharedsecret`.
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        let wrong = |key: &'static str, expected: &'static str| {
+        let wrong = |setting: Setting<Value>, expected: &'static str| {
             move |why: String| {
+                let key = setting.row.name;
                 tracing::error!("{key}: {why}");
                 c.wrong(key, expected)
             }
         };
-        let blacklist = |of: &str| {
-            let list = c.value("publisher_acl_blacklist").and_then(|lists| lists.get(of)).unwrap_or(&Value::Nil);
-            names(list).map_err(wrong(
-                "publisher_acl_blacklist",
+        let blacklist = |of: Setting<Value>| {
+            names(&c.get(of)?).map_err(wrong(
+                settings::PUBLISHER_ACL_BLACKLIST,
                 "a map with lists of users and modules, names, globs or expressions",
             ))
         };
         // Permissions that are kept elsewhere would be looked for in vain: better no master than one that refuses or allows what nobody meant.
         let here = "nothing: permissions are those of external_auth, as they are when a token is used; leave it out";
-        if c.value("eauth_acl_module").is_some_and(ValueExt::truthy) {
-            return Err(c.wrong("eauth_acl_module", here));
-        }
-        if c.value("keep_acl_in_token").is_some_and(ValueExt::truthy) {
-            return Err(c.wrong("keep_acl_in_token", here));
+        for setting in [settings::EAUTH_ACL_MODULE, settings::KEEP_ACL_IN_TOKEN] {
+            if c.find(setting)? == Some(true) {
+                return Err(c.wrong(setting.row.name, here));
+            }
         }
         Ok(Self {
-            systems: systems(c.value("external_auth").unwrap_or(&Value::Nil))
-                .map_err(wrong("external_auth", "a map of systems to users and what they may do"))?,
-            shared_secret: c.opt_str("sharedsecret")?.filter(|secret| !secret.is_empty()).map(Secret::new),
-            pam_service: c.opt_str("auth.pam.service")?.unwrap_or_else(|| "login".to_owned()),
-            users_must_exist: c.value("client_acl_verify").is_none_or(ValueExt::truthy),
-            publisher_acl: publisher_acl(c.value("publisher_acl").unwrap_or(&Value::Nil))
-                .map_err(wrong("publisher_acl", "a map of users to what they may do"))?,
-            blocked_users: blacklist("users")?,
-            blocked_functions: blacklist("modules")?,
-            permissive: c.value("permissive_acl").is_some_and(ValueExt::truthy),
-            token_expire: c.get_duration("token_expire")?,
-            own_expire: own_expire(c.value("token_expire_user_override").unwrap_or(&Value::Nil))
-                .map_err(wrong("token_expire_user_override", "true, false, or a map of systems to users"))?,
+            systems: systems(&c.get(settings::EXTERNAL_AUTH)?)
+                .map_err(wrong(settings::EXTERNAL_AUTH, "a map of systems to users and what they may do"))?,
+            shared_secret: c.find(settings::SHAREDSECRET)?.map(Secret::new),
+            pam_service: c.get(settings::PAM_SERVICE)?,
+            users_must_exist: c.get(settings::CLIENT_ACL_VERIFY)?,
+            publisher_acl: publisher_acl(&c.get(settings::PUBLISHER_ACL)?)
+                .map_err(wrong(settings::PUBLISHER_ACL, "a map of users to what they may do"))?,
+            blocked_users: blacklist(settings::PUBLISHER_ACL_BLACKLIST_USERS)?,
+            blocked_functions: blacklist(settings::PUBLISHER_ACL_BLACKLIST_MODULES)?,
+            permissive: c.get(settings::PERMISSIVE_ACL)?,
+            token_expire: c.get(settings::TOKEN_EXPIRE)?,
+            own_expire: own_expire(&c.get(settings::TOKEN_EXPIRE_USER_OVERRIDE)?)
+                .map_err(wrong(settings::TOKEN_EXPIRE_USER_OVERRIDE, "true, false, or a map of systems to users"))?,
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::value::{Value, ValueExt, map};
 use tokio_util::sync::CancellationToken;
@@ -39,16 +39,9 @@ impl JobCacheOpts {
     /// # Errors
     /// When `master_job_cache` is none that there is here, or a returner's setting has a wrong value.
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        let ext = c.opt_str("ext_job_cache")?.filter(|name| !name.is_empty());
-        let master = match c.opt_str("master_job_cache")?.as_deref() {
-            // `brine` is for Python's programs on this host: it reads the embedded store.
-            None | Some("" | "local_cache" | "brine") => None,
-            Some(name) => Some(
-                ReturnerName::parse(name)
-                    .filter(|name| name.config.is_none())
-                    .ok_or_else(|| c.wrong("master_job_cache", "local_cache, brine, postgres or pgjsonb"))?,
-            ),
-        };
+        let ext = c.find(settings::EXT_JOB_CACHE)?;
+        // No returner: `local_cache`, and `brine`, by which Python's programs on this host read the embedded store.
+        let master = ReturnerName::parse(&c.get(settings::MASTER_JOB_CACHE)?);
         let ext_name = ext.as_deref().and_then(ReturnerName::parse);
         let events = ReturnerName::of_events(c)?;
         let named: Vec<ReturnerName> = ext_name.into_iter().chain(master.clone()).chain(events).collect();
@@ -56,12 +49,8 @@ impl JobCacheOpts {
         if let Some(ext) = ext.as_deref().filter(|ext| ReturnerName::parse(ext).is_none()) {
             tracing::warn!("ext_job_cache {ext} is for Python minions only: this master has postgres and pgjsonb");
         }
-        Ok(Self { keep: bool_or(c, "job_cache", true)?, ext, master, servers })
+        Ok(Self { keep: c.get(settings::JOB_CACHE)?, ext, master, servers })
     }
-}
-
-fn bool_or(c: &Config, key: &str, default: bool) -> Result<bool, ConfigError> {
-    if c.value(key).is_some() { c.get_bool(key) } else { Ok(default) }
 }
 
 /// The job cache. One a master.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use brine_protocol::config::{Config, ConfigError};
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt};
 use futures_util::future::BoxFuture;
@@ -95,15 +95,16 @@ impl ReturnerName {
     /// # Errors
     /// When one is none that keeps events here.
     pub(crate) fn of_events(c: &Config) -> Result<Vec<Self>, ConfigError> {
-        let named: Vec<String> = match c.value("event_return") {
-            None | Some(Value::Nil) => Vec::new(),
+        let setting = settings::EVENT_RETURN;
+        let named: Vec<String> = match c.find(setting)? {
+            None => Vec::new(),
             Some(Value::Array(names)) => names.iter().map(ValueExt::python_str).collect(),
             Some(name) => vec![name.python_str()],
         };
         let mut to = Vec::new();
         for name in named.iter().filter(|name| !name.is_empty()) {
             let name = Self::parse(name).filter(|name| name.config.is_none());
-            let name = name.ok_or_else(|| c.wrong("event_return", "postgres, pgjsonb or a list of both"))?;
+            let name = name.ok_or_else(|| c.wrong(setting.row.name, "postgres, pgjsonb or a list of both"))?;
             if !to.contains(&name) {
                 to.push(name);
             }

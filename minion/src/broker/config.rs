@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use brine_protocol::config::{CONFIG_PUBLIC, Config};
+use brine_protocol::config::{Config, settings};
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{Caller, Capability, ConfigOp, HostError, Names};
 
 use super::{MinionBroker, Perform, checked_key};
+
+const CONFIG_PUBLIC: &str = settings::CONFIG_PUBLIC.row.name;
 
 impl Perform<ConfigOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: ConfigOp) -> Result<Value, HostError> {

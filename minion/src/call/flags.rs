@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use brine_cli::commandline::VERSION;
 use brine_cli::print::OutputArgs;
 use brine_protocol::args::yamlify;
+use brine_protocol::config::settings;
 use brine_protocol::exit;
 use brine_protocol::value::Value;
 use clap::{Args, Parser};
@@ -180,15 +181,15 @@ impl Flags {
     pub(super) fn overrides(&self) -> Vec<(&'static str, Value)> {
         let mut set = Vec::new();
         if let Some(master) = &self.master {
-            set.push(("master", Value::from(master.as_str())));
+            set.push((settings::MASTER.row.name, Value::from(master.as_str())));
         }
         if let Some(seconds) = self.timeout {
-            set.push(("auth_timeout", Value::from(seconds)));
-            set.push(("auth_tries", Value::from(1)));
+            set.push((settings::AUTH_TIMEOUT.row.name, Value::from(seconds)));
+            set.push((settings::AUTH_TRIES.row.name, Value::from(1)));
         }
         if let Some(dir) = &self.cachedir {
             let dir = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
-            set.push(("cachedir", Value::from(dir.to_string_lossy().into_owned())));
+            set.push((settings::CACHEDIR.row.name, Value::from(dir.to_string_lossy().into_owned())));
         }
         if self.skip_grains {
             set.push((crate::grains::SKIP, Value::from(true)));

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use brine_cli::print::Printer;
 use brine_cli::{Failure, commandline, logging};
 use brine_protocol::args::parse_input_but;
+use brine_protocol::config::settings;
 use brine_protocol::exit;
 use brine_protocol::job::FunCall;
 use brine_protocol::value::{Value, ValueExt, list, map};
@@ -44,7 +45,7 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     let mut printer =
         Printer::new(&flags.output, &opts.config).map_err(|e| Failure::new(exit::USAGE, format!("salt-call: {e}")))?;
     // The minion's log file belongs to the daemon. A log service is for all programs.
-    let service = || opts.config.get_path("log_file").ok().filter(|path| logging::is_url(path));
+    let service = || opts.config.get(settings::LOG_FILE).ok().filter(|path| logging::is_url(path));
     let log_file = flags.log_file.clone().or_else(service);
     let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
     cli::start_log(&opts.config, flags.log_level.as_deref(), log_file).map_err(misuse)?;
@@ -61,7 +62,7 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
         print(printer, grains, 0);
         return Ok(exit::OK);
     }
-    let file_client_local = opts.config.value("file_client").and_then(|v| v.text()) == Some("local");
+    let file_client_local = opts.config.get(settings::FILE_CLIENT).is_ok_and(|from| from == "local");
     let with_master = !(flags.local || file_client_local);
     let failed = |e: crate::minion::MinionError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
     let make_runtime = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::MinionId;
+use brine_protocol::value::{Value, ValueExt};
 
 use super::OptsError;
 
@@ -44,10 +45,10 @@ pub(super) fn find(config: &Config, given: Option<&str>) -> Result<(MinionId, Id
     if let Some(id) = given.filter(|id| !id.is_empty()) {
         return checked(id, IdSource::CommandLine);
     }
-    if let Some(id) = config.opt_str("id")? {
+    if let Some(id) = config.find(settings::ID)? {
         return checked(&id, IdSource::Setting);
     }
-    let caching = config.value("minion_id_caching").is_none_or(|v| v.as_bool() != Some(false));
+    let caching = config.get(settings::MINION_ID_CACHING)?;
     let cache = config.dir().join("minion_id");
     if caching && let Ok(text) = brine_files::read_named_text(&cache, MAX_CACHE) {
         let text = text.trim_start_matches('\u{feff}').lines().next().unwrap_or_default().trim();
@@ -55,36 +56,33 @@ pub(super) fn find(config: &Config, given: Option<&str>) -> Result<(MinionId, Id
             return checked(text, IdSource::Cache(cache));
         }
     }
-    let (id, source) = checked(&from_host(config), IdSource::HostName)?;
+    let (id, source) = checked(&from_host(config)?, IdSource::HostName)?;
     if caching && let Err(e) = brine_protocol::keys::write_file(&cache, id.as_str().as_bytes(), 0o644) {
         tracing::warn!("cannot keep the minion's id in {}: {e}", cache.display());
     }
     Ok((id, source))
 }
 
-fn from_host(config: &Config) -> String {
+fn from_host(config: &Config) -> Result<String, ConfigError> {
     let names = crate::host_names::host_names();
     let mut id = if names.fqdn.starts_with("localhost") { names.host_name } else { names.fqdn };
-    let on = |key: &str| config.value(key).and_then(brine_protocol::value::Value::as_bool) == Some(true);
-    if on("minion_id_lowercase") {
+    if config.get(settings::MINION_ID_LOWERCASE)? {
         id = id.to_lowercase();
     }
-    match config.value("minion_id_remove_domain") {
-        Some(v) if v.as_bool() == Some(true) => id = id.split('.').next().unwrap_or_default().to_owned(),
-        Some(_) => {
-            for domain in config.get_list("minion_id_remove_domain").unwrap_or_default() {
-                if let Some(short) = id.strip_suffix(&format!(".{domain}")) {
-                    id = short.to_owned();
-                    break;
-                }
-            }
+    match config.get(settings::MINION_ID_REMOVE_DOMAIN)? {
+        Value::Nil | Value::Boolean(false) => {}
+        Value::Boolean(true) => id = id.split('.').next().unwrap_or_default().to_owned(),
+        domains => {
+            let one = std::slice::from_ref(&domains);
+            let domains = domains.list().unwrap_or(one).iter().map(ValueExt::python_str);
+            let mut short = domains.filter_map(|domain| id.strip_suffix(&format!(".{domain}")).map(str::to_owned));
+            id = short.next().unwrap_or(id);
         }
-        None => {}
     }
-    match config.opt_str("append_domain") {
-        Ok(Some(domain)) if !id.ends_with(&format!(".{domain}")) => format!("{id}.{domain}"),
+    Ok(match config.find(settings::APPEND_DOMAIN)? {
+        Some(domain) if !id.ends_with(&format!(".{domain}")) => format!("{id}.{domain}"),
         _ => id,
-    }
+    })
 }
 
 #[cfg(test)]

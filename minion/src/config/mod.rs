@@ -184,6 +184,8 @@ pub struct JobOpts {
     pub running_max: Option<usize>,
     /// `multifunc_ordered`
     pub multifunc_ordered: bool,
+    /// `test`: functions are told to change nothing.
+    pub test: bool,
     /// `drain_timeout`: how long running jobs may go on after a signal to end, 10 s.
     pub drain: Duration,
 }
@@ -200,16 +202,10 @@ pub struct ReturnOpts {
 /// How much the spool may hold.
 #[derive(Debug, Clone, Copy)]
 pub struct SpoolLimits {
-    /// Bytes of all files. The default, 256 MiB, is 64 returns of the largest output a job may have.
+    /// Bytes of all files.
     pub max_bytes: u64,
-    /// Files. The default, 10,000, is what a minion collects in a day of a job every nine seconds without its master.
+    /// Files.
     pub max_count: usize,
-}
-
-impl Default for SpoolLimits {
-    fn default() -> Self {
-        Self { max_bytes: 256 * 1024 * 1024, max_count: 10_000 }
-    }
 }
 
 /// Which events are sent by themselves.

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brine_daemon::trust;
-use brine_protocol::config::{Config, ConfigError, Role};
+use brine_protocol::config::settings::{self, Setting};
+use brine_protocol::config::{Config, Role};
 use brine_protocol::ids::Saltenv;
-use brine_protocol::value::{Value, ValueExt};
+use brine_protocol::value::Value;
 use brine_zmtp::{Backoff, Heartbeat, Keepalive};
 
-use super::SpoolLimits;
-use super::{AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, id};
+use super::{
+    AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits, id,
+};
 
 impl MinionOpts {
     /// Reads `<conf_dir>/minion` and what belongs to it. `id` comes from the command line.
@@ -34,95 +36,53 @@ impl MinionOpts {
 
     /// Checks a configuration.
     pub fn from_config(mut config: Config, id: Option<&str>) -> Result<Self, OptsError> {
-        let file = config.path().to_owned();
-        let setting = |key: &str, why: String| OptsError::Setting { key: key.to_owned(), file: file.clone(), why };
         let (id, source) = id::find(&config, id)?;
-        config.set("id", id.as_str());
+        config.set(settings::ID.row.name, id.as_str());
         tracing::debug!("the minion's id {id} comes from {source}");
 
         let conf_dir = config.dir().to_owned();
-        let pki_dir = config.get_path("pki_dir")?;
-        let master = master(&config)?;
-        let transport = config.get_str("transport")?;
-        if transport != "zeromq" {
-            return Err(setting("transport", format!("is `{transport}`; this minion speaks zeromq")));
-        }
-        let algorithm = |key: &str| config.get_str(key);
-        let enc_algo = algorithm("encryption_algorithm")?;
-        let sig_algo = algorithm("signing_algorithm")?;
-        let verify_key = match config.get_bool("verify_master_pubkey_sign")? {
-            false => None,
-            true => {
-                let name = config.opt_str("master_sign_key_name")?.unwrap_or_else(|| "master_sign".to_owned());
-                Some(pki_dir.join(format!("{name}.pub")))
-            }
-        };
-        let auth = AuthOpts {
-            wait: config.get_duration("acceptance_wait_time")?,
-            wait_max: config.get_duration("acceptance_wait_time_max")?,
-            timeout: config.get_duration("auth_timeout")?,
-            tries: u32::try_from(config.get_u64("auth_tries")?).unwrap_or(u32::MAX).max(1),
-            reauth_delay: config.get_duration("random_reauth_delay")?,
-            rejected_retry: config.get_bool("rejected_retry")?,
-            master_finger: config.opt_str("master_finger")?.unwrap_or_default(),
-            open_mode: config.get_bool("open_mode")?,
-            verify_key,
-            autosign_grains: list_or_empty(&config, "autosign_grains")?,
-            keysize: usize::try_from(config.get_u64("keysize")?).unwrap_or(usize::MAX),
-            enc_algo: enc_algo
-                .parse()
-                .map_err(|_| setting("encryption_algorithm", format!("is unknown: {enc_algo}")))?,
-            sig_algo: sig_algo.parse().map_err(|_| setting("signing_algorithm", format!("is unknown: {sig_algo}")))?,
-            sign_messages: config.get_bool("minion_sign_messages")?,
-        };
-        let modules = ModuleOpts {
-            saltenv: match config.opt_str("saltenv")? {
-                None => Saltenv::base(),
-                Some(env) => env.parse().map_err(|e| setting("saltenv", format!("cannot be used: {e}")))?,
-            },
-            autoload: optional(&config, "autoload_dynamic_modules", Config::get_bool)?.unwrap_or(true),
-            clean: optional(&config, "clean_dynamic_modules", Config::get_bool)?.unwrap_or(true),
-        };
-        let returns = ReturnOpts {
-            retry: (config.get_duration("return_retry_timer")?, config.get_duration("return_retry_timer_max")?),
-            limits: SpoolLimits {
-                max_bytes: optional(&config, "spool_max_bytes", Config::get_u64)?
-                    .unwrap_or(SpoolLimits::default().max_bytes),
-                max_count: optional(&config, "spool_max_count", Config::get_u64)?
-                    .map_or(SpoolLimits::default().max_count, |n| usize::try_from(n).unwrap_or(usize::MAX)),
-            },
-        };
-        let mine_enabled = config.get_bool("mine_enabled")?;
-        let mine = optional(&config, "mine_interval", Config::get_f64)?.filter(|minutes| *minutes > 0.0);
-        let mine = mine.filter(|minutes| minutes.is_finite()).filter(|_| mine_enabled);
-        let ping = optional(&config, "ping_interval", Config::get_f64)?.unwrap_or(0.0);
+        let pki_dir = config.get(settings::PKI_DIR)?;
+        // There is no other yet.
+        config.get(settings::TRANSPORT)?;
+        let mine = config.find(settings::MINE_INTERVAL)?.filter(|interval| !interval.is_zero());
+        let mine_enabled = config.get(settings::MINE_ENABLED)?;
         Ok(Self {
             grains_file: conf_dir.join("grains"),
-            grains: config.value("grains").cloned().unwrap_or(Value::Nil),
-            cachedir: config.get_path("cachedir")?,
-            user: config.opt_str("user")?.unwrap_or_default(),
-            pidfile: config.get_path("pidfile")?,
+            grains: config.get(settings::GRAINS)?,
+            cachedir: config.get(settings::CACHEDIR)?,
+            user: config.get(settings::USER)?,
+            pidfile: config.get(settings::PIDFILE)?,
+            master: master(&config)?,
+            auth: auth(&config, &pki_dir)?,
             net: net(&config)?,
-            jobs: JobOpts {
-                seen_jids: usize::try_from(config.get_u64("minion_jid_queue_hwm")?).unwrap_or(usize::MAX).min(100_000),
-                running_max: usize::try_from(config.get_i64("process_count_max")?).ok().filter(|n| *n > 0),
-                multifunc_ordered: config.get_bool("multifunc_ordered")?,
-                drain: optional(&config, "drain_timeout", Config::get_duration)?.unwrap_or(Duration::from_secs(10)),
+            jobs: jobs(&config)?,
+            returns: ReturnOpts {
+                retry: (config.get(settings::RETURN_RETRY_TIMER)?, config.get(settings::RETURN_RETRY_TIMER_MAX)?),
+                limits: SpoolLimits {
+                    max_bytes: config.get(settings::SPOOL_MAX_BYTES)?,
+                    max_count: config.get(settings::SPOOL_MAX_COUNT)?,
+                },
             },
             events: EventOpts {
-                legacy_start: config.get_bool("enable_legacy_startup_events")?,
-                start_grains: list_or_empty(&config, "start_event_grains")?,
-                ping: (ping > 0.0 && ping.is_finite()).then(|| Duration::from_secs_f64((ping * 60.0).min(1e9))),
+                legacy_start: config.get(settings::ENABLE_LEGACY_STARTUP_EVENTS)?,
+                start_grains: config.get(settings::START_EVENT_GRAINS)?,
+                ping: config.find(settings::PING_INTERVAL)?.filter(|interval| !interval.is_zero()),
             },
-            mine_interval: mine.map(|minutes| Duration::from_secs_f64((minutes * 60.0).min(1e9))),
-            sandbox: config.value("sandbox").cloned().unwrap_or(Value::Nil),
+            modules: ModuleOpts {
+                saltenv: match config.find(settings::SALTENV)? {
+                    None => Saltenv::base(),
+                    Some(env) => {
+                        env.parse().map_err(|e| wrong(&config, settings::SALTENV, format!("cannot be used: {e}")))?
+                    }
+                },
+                autoload: config.get(settings::AUTOLOAD_DYNAMIC_MODULES)?,
+                clean: config.get(settings::CLEAN_DYNAMIC_MODULES)?,
+            },
+            mine_interval: mine.filter(|_| mine_enabled),
+            sandbox: config.get(settings::SANDBOX)?,
             id,
             conf_dir,
             pki_dir,
-            master,
-            auth,
-            returns,
-            modules,
             config,
         })
     }
@@ -133,51 +93,86 @@ impl MinionOpts {
     }
 }
 
+fn wrong<T>(config: &Config, setting: Setting<T>, why: String) -> OptsError {
+    OptsError::Setting { key: setting.row.name.to_owned(), file: config.path().to_owned(), why }
+}
+
+fn auth(config: &Config, pki_dir: &Path) -> Result<AuthOpts, OptsError> {
+    let sign_key = config.get(settings::MASTER_SIGN_KEY_NAME)?;
+    let verify = config.get(settings::VERIFY_MASTER_PUBKEY_SIGN)?;
+    Ok(AuthOpts {
+        wait: config.get(settings::ACCEPTANCE_WAIT_TIME)?,
+        wait_max: config.get(settings::ACCEPTANCE_WAIT_TIME_MAX)?,
+        timeout: config.get(settings::AUTH_TIMEOUT)?,
+        tries: config.get(settings::AUTH_TRIES)?,
+        reauth_delay: config.get(settings::RANDOM_REAUTH_DELAY)?,
+        rejected_retry: config.get(settings::REJECTED_RETRY)?,
+        master_finger: config.get(settings::MASTER_FINGER)?,
+        open_mode: config.get(settings::OPEN_MODE)?,
+        verify_key: verify.then(|| pki_dir.join(format!("{sign_key}.pub"))),
+        autosign_grains: config.get(settings::AUTOSIGN_GRAINS)?,
+        keysize: config.get(settings::KEYSIZE)?,
+        enc_algo: config.get_parsed(settings::ENCRYPTION_ALGORITHM)?,
+        sig_algo: config.get_parsed(settings::SIGNING_ALGORITHM)?,
+        sign_messages: config.get(settings::MINION_SIGN_MESSAGES)?,
+    })
+}
+
+fn jobs(config: &Config) -> Result<JobOpts, OptsError> {
+    Ok(JobOpts {
+        seen_jids: config.get(settings::MINION_JID_QUEUE_HWM)?,
+        running_max: usize::try_from(config.get(settings::PROCESS_COUNT_MAX)?).ok().filter(|n| *n > 0),
+        multifunc_ordered: config.get(settings::MULTIFUNC_ORDERED)?,
+        test: config.find(settings::TEST)?.unwrap_or_default(),
+        drain: config.get(settings::DRAIN_TIMEOUT)?,
+    })
+}
+
 fn net(config: &Config) -> Result<NetOpts, OptsError> {
-    let positive = |key: &str| config.get_i64(key).map(|n| u64::try_from(n).ok().map(Duration::from_secs));
-    let default = Heartbeat::default();
-    let interval = optional(config, "zmq_heartbeat_ivl", Config::get_duration_ms)?;
-    let initial = config.get_duration_ms("recon_default")?;
-    let max = config.get_duration_ms("recon_max")?;
-    let randomize = config.get_bool("recon_randomize")?;
+    let seconds =
+        |setting| config.get(setting).map(|n: i64| u64::try_from(n).ok().filter(|n| *n > 0).map(Duration::from_secs));
+    let interval = config.get(settings::ZMQ_HEARTBEAT_IVL)?;
     Ok(NetOpts {
-        filtering: config.get_bool("zmq_filtering")?,
-        backoff: Backoff { initial, max, randomize },
+        filtering: config.get(settings::ZMQ_FILTERING)?,
+        backoff: Backoff {
+            initial: config.get(settings::RECON_DEFAULT)?,
+            max: config.get(settings::RECON_MAX)?,
+            randomize: config.get(settings::RECON_RANDOMIZE)?,
+        },
         keepalive: Keepalive {
-            enabled: config.get_bool("tcp_keepalive")?,
-            idle: positive("tcp_keepalive_idle")?,
-            interval: positive("tcp_keepalive_intvl")?,
-            count: u32::try_from(config.get_i64("tcp_keepalive_cnt")?).ok(),
+            enabled: config.get(settings::TCP_KEEPALIVE)?,
+            idle: seconds(settings::TCP_KEEPALIVE_IDLE)?,
+            interval: seconds(settings::TCP_KEEPALIVE_INTVL)?,
+            count: u32::try_from(config.get(settings::TCP_KEEPALIVE_CNT)?).ok().filter(|n| *n > 0),
         },
         heartbeat: Heartbeat {
-            interval: interval.map_or(default.interval, |i| (!i.is_zero()).then_some(i)),
-            timeout: optional(config, "zmq_heartbeat_timeout", Config::get_duration_ms)?.unwrap_or(default.timeout),
+            interval: (!interval.is_zero()).then_some(interval),
+            timeout: config.get(settings::ZMQ_HEARTBEAT_TIMEOUT)?,
         },
-        request_timeout: config.get_duration("request_channel_timeout")?,
-        request_tries: u32::try_from(config.get_u64("request_channel_tries")?).unwrap_or(u32::MAX).max(1),
+        request_timeout: config.get(settings::REQUEST_CHANNEL_TIMEOUT)?,
+        request_tries: config.get(settings::REQUEST_CHANNEL_TRIES)?,
     })
 }
 
 /// The first of the configured masters. (Going on to the next one when it fails is failover, which comes later.)
 fn master(config: &Config) -> Result<MasterOpts, OptsError> {
-    let setting = |key: &str, why: String| OptsError::Setting { key: key.into(), file: config.path().to_owned(), why };
-    let masters = config.get_list("master")?;
+    let masters = config.find(settings::MASTER)?.unwrap_or_default();
     let first = masters.iter().map(|m| m.trim()).find(|m| !m.is_empty());
-    let Some(first) = first else { return Err(setting("master", "names no master".into())) };
+    let Some(first) = first else { return Err(wrong(config, settings::MASTER, "names no master".into())) };
     if masters.len() > 1 {
         tracing::warn!("several masters are configured; this minion uses the first, {first}");
     }
-    let default_port = config.get_port("master_port")?;
-    let (host, port) = split_host_port(first).ok_or_else(|| setting("master", format!("is no host: {first}")))?;
-    let source = match config.opt_str("source_address")? {
+    let default_port = config.get(settings::MASTER_PORT)?;
+    let (host, port) =
+        split_host_port(first).ok_or_else(|| wrong(config, settings::MASTER, format!("is no host: {first}")))?;
+    let source = match config.find(settings::SOURCE_ADDRESS)? {
         None => None,
         Some(address) => {
-            let port = |key| optional(config, key, Config::get_port).map(Option::unwrap_or_default);
-            Some((address, port("source_ret_port")?, port("source_publish_port")?))
+            Some((address, config.get(settings::SOURCE_RET_PORT)?, config.get(settings::SOURCE_PUBLISH_PORT)?))
         }
     };
     // Salt takes a `publish_port` other than its own odd default, 4506, for one that overrules the master.
-    let publish_port = optional(config, "publish_port", Config::get_port)?.filter(|port| *port != 4506);
+    let publish_port = Some(config.get(settings::PUBLISH_PORT)?).filter(|port| *port != 4506);
     Ok(MasterOpts { host: host.to_owned(), port: port.unwrap_or(default_port), publish_port, source })
 }
 
@@ -200,24 +195,11 @@ fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-fn optional<T>(
-    config: &Config,
-    key: &str,
-    get: impl FnOnce(&Config, &str) -> Result<T, ConfigError>,
-) -> Result<Option<T>, ConfigError> {
-    match config.value(key) {
-        None => Ok(None),
-        Some(value) if value.text() == Some("") => Ok(None),
-        Some(_) => get(config, key).map(Some),
-    }
-}
-
-fn list_or_empty(config: &Config, key: &str) -> Result<Vec<String>, ConfigError> {
-    optional(config, key, Config::get_list).map(Option::unwrap_or_default)
-}
-
 #[cfg(test)]
 mod tests {
+    use brine_protocol::config::settings::Kind;
+    use brine_protocol::value::{ValueExt as _, map};
+
     use super::*;
 
     fn opts(text: &str) -> Result<MinionOpts, OptsError> {
@@ -312,6 +294,75 @@ mod tests {
         std::fs::remove_file(conf.join("minion.d/grants.conf")).unwrap();
         chmod(&conf.join("minion.d"), 0o777);
         assert!(MinionOpts::load(&conf, None).is_err());
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_an_error_and_not_another_number() {
+        for (text, expected) in [
+            ("auth_tries: 0", "auth_tries in FILE must be a whole number of attempts from 1 to 1000000, not 0"),
+            ("keysize: 1024", "keysize in FILE must be a whole number of bits from 2048 to 8192, not 1024"),
+            ("request_channel_tries: 0", "request_channel_tries in FILE must be a whole number of attempts from 1"),
+            (
+                "minion_jid_queue_hwm: 100001",
+                "minion_jid_queue_hwm in FILE must be a whole number of jobs from 0 to 100000",
+            ),
+            ("mine_interval: -1", "mine_interval in FILE must be a number of minutes from 0 to 10000000, not -1"),
+            ("mine_interval: .inf", "mine_interval in FILE must be a number of minutes from 0 to 10000000, not inf"),
+            ("ping_interval: 1e9", "ping_interval in FILE must be a number of minutes from 0 to 10000000"),
+            ("process_count_max: -2", "process_count_max in FILE must be a whole number of jobs from -1 to 1000000"),
+            ("tcp_keepalive_cnt: 128", "tcp_keepalive_cnt in FILE must be a whole number of checks from -1 to 127"),
+            ("spool_max_count: -1", "spool_max_count in FILE must be a whole number of returns, 0 or more, not -1"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("minion");
+            let config = Config::from_yaml(&format!("id: m1\n{text}"), &file, Role::Minion).unwrap();
+            let error = MinionOpts::from_config(config, None).unwrap_err();
+            let expected = expected.replace("FILE", file.to_str().unwrap());
+            assert!(error.to_string().contains(&expected), "{text}: {error}");
+            assert_eq!(error.exit_code(), 64);
+        }
+    }
+
+    /// The sandbox checks its settings itself; the table has the same defaults and ranges.
+    #[test]
+    fn the_table_says_of_the_sandbox_what_it_does() {
+        let read = |name: &str, value: Value| {
+            let nested = name.rsplit(':').fold(value, |value, key| map([(key, value)]));
+            brine_sandbox::Settings::read(nested.get("sandbox").unwrap())
+        };
+        let default = format!("{:?}", brine_sandbox::Settings::default());
+        let rows = || settings::rows().filter(|row| row.name.starts_with("sandbox:"));
+        for row in rows() {
+            let side = row.minion.unwrap();
+            if !side.default.is_empty() {
+                assert_eq!(format!("{:?}", read(row.name, side.value()).unwrap()), default, "{}", row.name);
+            }
+            let (good, bad) = match row.kind {
+                Kind::Integer { min, max, .. } => (vec![min, max], vec![min - 1, max + 1]),
+                Kind::Size { min, max } => {
+                    let [min, max] = [min, max].map(|bound| i64::try_from(bound).unwrap());
+                    (vec![min, max], vec![min - 1, max + 1])
+                }
+                Kind::Span => (vec![1, 86_400], vec![0, 86_401]),
+                _ => continue,
+            };
+            assert!(good.iter().all(|n| read(row.name, Value::from(*n)).is_ok()), "{}", row.name);
+            assert!(bad.iter().all(|n| read(row.name, Value::from(*n)).is_err()), "{}", row.name);
+        }
+        // None is missing: the sandbox names its settings when it is asked for another.
+        let names = |of: &str| {
+            let error = read(&format!("{of}:nothing"), Value::from(1)).unwrap_err().to_string();
+            error.rsplit_once("; there are ").unwrap().1.replace(" and ", ", ").split(", ").map(str::to_owned).collect()
+        };
+        for of in ["sandbox", "sandbox:limits", "sandbox:compile"] {
+            let mut known: Vec<String> = names(of);
+            let prefix = format!("{of}:");
+            let below = rows().filter_map(|row| row.name.strip_prefix(&prefix).filter(|key| !key.contains(':')));
+            let mut in_table: Vec<&str> = below.collect();
+            known.sort();
+            in_table.sort_unstable();
+            assert_eq!(known, in_table, "{of}");
+        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_protocol::value::ValueExt;
 use brine_sandbox::Broker;
 
 use super::error::MinionError;
@@ -88,7 +87,7 @@ impl Base {
                 id: opts.id.clone(),
                 runtime: Arc::clone(&runtime),
                 modules: Arc::clone(&modules),
-                test: opts.config.value("test").is_some_and(ValueExt::truthy),
+                test: opts.jobs.test,
                 multifunc_ordered: opts.jobs.multifunc_ordered,
             },
             procs: Arc::clone(&procs),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use brine_protocol::config::settings;
 use brine_protocol::value::{Value, empty_map, map};
 use tracing::{debug, warn};
 
@@ -93,13 +94,13 @@ impl Refresh {
 
     async fn ask(&self) -> Result<Value, PillarError> {
         let channel = self.masters.preferred().map_err(|_| PillarError::NoMaster)?;
-        let setting = |key: &str| self.opts.config.value(key).cloned().unwrap_or(Value::Nil);
+        let written = |name: &str| self.opts.config.value(name).cloned().unwrap_or(Value::Nil);
         let load = map([
             ("cmd", Value::from("_pillar")),
             ("id", Value::from(&self.opts.id)),
             ("grains", Value::clone(&self.grains.now())),
-            ("saltenv", setting("saltenv")),
-            ("pillarenv", setting("pillarenv")),
+            ("saltenv", written(settings::SALTENV.row.name)),
+            ("pillarenv", written(settings::PILLARENV.row.name)),
             ("pillar_override", empty_map()),
             ("extra_minion_data", empty_map()),
             ("ver", Value::from("2")),

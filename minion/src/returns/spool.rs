@@ -286,8 +286,8 @@ fn shorten(load: &mut Value, size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brine_protocol::value::map;
 
+    const ROOM: SpoolLimits = SpoolLimits { max_bytes: 256 << 20, max_count: 10_000 };
     const JID: &str = "20261120134740245008";
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -305,13 +305,13 @@ mod tests {
     fn what_is_put_survives_and_keeps_its_order() {
         let (_folder, dir) = folder();
         let path = dir.join("spool");
-        let (spool, found) = Spool::open(&path, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&path, ROOM).unwrap();
         assert!(found.is_empty());
         for text in ["one", "two", "three"] {
             spool.put(JID, None, &mut load(text)).unwrap();
         }
         drop(spool);
-        let (spool, found) = Spool::open(&path, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&path, ROOM).unwrap();
         let texts: Vec<String> =
             found.iter().map(|e| spool.read(e).unwrap().get_text("return").unwrap().to_owned()).collect();
         assert_eq!(texts, ["one", "two", "three"]);
@@ -334,13 +334,13 @@ mod tests {
         {
             fs::write(dir.join(format!("{n:020}-{JID}")), msgpack::encode_network(&torn)).unwrap();
         }
-        let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
         assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None]);
         let mut new = load("new");
         let (entry, _) = spool.put(JID, Some("aa:bb".into()), &mut new).unwrap();
         assert_eq!((entry.master(), &new), (Some("aa:bb"), &load("new")));
         drop(spool);
-        let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
         assert_eq!(found.iter().map(SpooledReturn::master).collect::<Vec<_>>(), [None, Some("aa:bb")]);
         assert_eq!(found.iter().filter_map(|e| spool.read(e)).collect::<Vec<_>>(), [load("old"), load("new")]);
     }
@@ -350,7 +350,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let (_folder, dir) = folder();
         let path = dir.join("spool");
-        let (spool, _) = Spool::open(&path, SpoolLimits::default()).unwrap();
+        let (spool, _) = Spool::open(&path, ROOM).unwrap();
         let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         assert_eq!(fs::metadata(path.join(&entry.name)).unwrap().permissions().mode() & 0o777, 0o600);
@@ -367,7 +367,7 @@ mod tests {
         fs::write(dir.join(format!("{:020}-{JID}.tmp", 7)), &whole).unwrap();
         fs::write(dir.join(format!("{:020}-{JID}.tmp", 8)), &whole[..whole.len() - 1]).unwrap();
         fs::write(dir.join("notes"), "not ours").unwrap();
-        let (spool, found) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, found) = Spool::open(&dir, ROOM).unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!(spool.read(&found[0]).unwrap().get_text("return"), Some("whole"));
         assert!(dir.join("notes").exists());
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn a_broken_file_is_removed_when_it_is_read() {
         let (_folder, dir) = folder();
-        let (spool, _) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, _) = Spool::open(&dir, ROOM).unwrap();
         let (entry, _) = spool.put(JID, None, &mut load("x")).unwrap();
         fs::write(dir.join(&entry.name), b"\xc1garbage").unwrap();
         assert!(spool.read(&entry).is_none());
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn only_what_is_still_there_is_synced() {
         let (_folder, dir) = folder();
-        let (spool, _) = Spool::open(&dir, SpoolLimits::default()).unwrap();
+        let (spool, _) = Spool::open(&dir, ROOM).unwrap();
         let (kept, kept_file) = spool.put(JID, None, &mut load("kept")).unwrap();
         let (gone, gone_file) = spool.put(JID, None, &mut load("gone")).unwrap();
         spool.remove(&gone);

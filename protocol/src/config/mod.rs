@@ -1,19 +1,17 @@
 //! Configuration files (§12): Salt's keys, defaults, includes and YAML.
 
-mod defaults;
 mod files;
+pub mod settings;
 mod shown;
 pub mod yaml;
 
 #[cfg(test)]
 mod tests;
 
-pub use shown::CONFIG_PUBLIC;
-
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use crate::value::{Value, ValueExt};
+use settings::{Kind, Setting, scalar_text};
 
 /// Whose configuration it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -67,7 +65,7 @@ pub enum ConfigError {
         /// The main configuration file.
         file: PathBuf,
         /// What it must be.
-        expected: &'static str,
+        expected: String,
         /// What it is.
         got: String,
     },
@@ -110,7 +108,7 @@ impl Config {
         trust: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<Self, ConfigError> {
         let path = std::path::absolute(path).map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
-        let default_include = defaults_of(role).get("default_include").cloned();
+        let default_include = settings::DEFAULT_INCLUDE.row.on(role).map(|side| side.value());
         let own = files::load(&path, default_include.as_ref(), trust)?;
         Self::build(own, path, role)
     }
@@ -130,7 +128,7 @@ impl Config {
 
     /// Lays the file's options over the defaults and derives what Salt derives.
     fn build(own: Value, path: PathBuf, role: Role) -> Result<Self, ConfigError> {
-        let mut opts = defaults_of(role);
+        let mut opts = settings::defaults(role);
         if let Value::Map(entries) = own {
             for (key, value) in entries {
                 match key.text() {
@@ -148,56 +146,81 @@ impl Config {
 
     fn derive(&mut self) -> Result<(), ConfigError> {
         // Names that an owner may write as numbers.
-        for key in ["id", "user", "master_finger"] {
+        for setting in [settings::ID, settings::USER, settings::MASTER_FINGER] {
+            let key = setting.row.name;
             if let Some(value) = self.value(key).filter(|v| v.text().is_none()) {
                 let text = value.python_str();
                 self.set(key, text);
             }
         }
-        let cachedir = self.get_str("cachedir")?;
         if self.role == Role::Master {
             // Socket paths have a limit of some 100 bytes: Salt moves them when they are much longer than the cache's.
-            if self.get_str("sock_dir")?.len() > cachedir.len() + 10 {
-                self.set("sock_dir", format!("{cachedir}/.salt-unix"));
+            let cachedir = self.text(&settings::CACHEDIR)?;
+            if self.text(&settings::SOCK_DIR)?.len() > cachedir.len() + 10 {
+                self.set(settings::SOCK_DIR.row.name, format!("{cachedir}/.salt-unix"));
             }
-            self.set("token_dir", format!("{cachedir}/tokens"));
-            self.set("syndic_dir", format!("{cachedir}/syndics"));
-            if self.opt_str("id")?.is_none() {
+            if self.find(settings::ID)?.is_none() {
                 let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-                self.set("id", format!("{host}_master"));
+                self.set(settings::ID.row.name, format!("{host}_master"));
             }
             // Nothing but true opens the door.
-            for key in ["open_mode", "auto_accept"] {
-                let open = self.value(key) == Some(&Value::Boolean(true));
-                self.set(key, open);
+            for setting in [settings::OPEN_MODE, settings::AUTO_ACCEPT] {
+                let open = self.value(setting.row.name) == Some(&Value::Boolean(true));
+                self.set(setting.row.name, open);
             }
         }
-        if self.opt_str("extension_modules")?.is_none() {
-            self.set("extension_modules", format!("{cachedir}/extmods"));
+        let hash_type = self.text(&settings::HASH_TYPE)?.to_lowercase();
+        self.set(settings::HASH_TYPE.row.name, hash_type);
+        self.prepend_root_dir()?;
+        let cachedir = self.get(settings::CACHEDIR)?.to_string_lossy().into_owned();
+        if self.role == Role::Master {
+            self.set("token_dir", format!("{cachedir}/tokens"));
+            self.set("syndic_dir", format!("{cachedir}/syndics"));
         }
-        let hash_type = self.get_str("hash_type")?.to_lowercase();
-        self.set("hash_type", hash_type);
-        self.prepend_root_dir()
+        if self.find(settings::EXTENSION_MODULES)?.is_none() {
+            self.set(settings::EXTENSION_MODULES.row.name, format!("{cachedir}/extmods"));
+        }
+        Ok(())
     }
 
-    /// Salt's `prepend_root_dir`: every path option that is not below `root_dir` already is put there.
+    /// The text of a setting as it is written, or its default: before it is checked, and before paths are made absolute.
+    fn text<T>(&self, setting: &Setting<T>) -> Result<String, ConfigError> {
+        let row = &setting.row;
+        let Some(value) = self.value(row.name) else {
+            return Ok(row.on(self.role).map_or("", |side| side.default).to_owned());
+        };
+        scalar_text(value).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
+    }
+
+    /// Salt's `prepend_root_dir`: every path that is not below `root_dir` already is put there.
     fn prepend_root_dir(&mut self) -> Result<(), ConfigError> {
-        let root = self.get_str("root_dir")?;
+        let root = self.get(settings::ROOT_DIR)?;
         let root = match self.dir().join(root).to_string_lossy().trim_end_matches('/') {
             "" => "/".to_owned(),
             root => root.to_owned(),
         };
-        self.set("root_dir", root.as_str());
-        let base = root.trim_end_matches('/');
-        for key in defaults::paths(self.role) {
-            let Some(path) = self.opt_str(key)? else { continue };
-            // Log files may be syslog addresses.
-            if path.contains("://") || path == base || path.starts_with(&format!("{base}/")) && !base.is_empty() {
-                continue;
+        self.set(settings::ROOT_DIR.row.name, root.as_str());
+        let role = self.role;
+        for row in settings::rows().filter(|row| matches!(row.kind, Kind::Path) && row.on(role).is_some()) {
+            let Some(value) = self.value(row.name) else { continue };
+            let path = scalar_text(value).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))?;
+            if !path.is_empty() {
+                self.set(row.name, self.below_root(&path));
             }
-            self.set(key, format!("{base}/{}", path.trim_start_matches('/')));
         }
         Ok(())
+    }
+
+    /// A path below `root_dir`, which is absolute already.
+    fn below_root(&self, path: &str) -> String {
+        let base = self.value(settings::ROOT_DIR.row.name).and_then(ValueExt::text).unwrap_or_default();
+        let base = base.trim_end_matches('/');
+        let is_below = path == base || path.starts_with(&format!("{base}/")) && !base.is_empty();
+        // Log files may be syslog addresses.
+        if is_below || path.contains("://") {
+            return path.to_owned();
+        }
+        format!("{base}/{}", path.trim_start_matches('/'))
     }
 
     /// The role.
@@ -230,165 +253,13 @@ impl Config {
         self.opts.get(key).or_else(|| self.opts.traverse(key, ":")).filter(|v| !v.is_nil())
     }
 
-    fn required<T>(
-        &self,
-        key: &str,
-        expected: &'static str,
-        read: impl FnOnce(&Value) -> Option<T>,
-    ) -> Result<T, ConfigError> {
-        self.value(key).and_then(read).ok_or_else(|| self.wrong(key, expected))
-    }
-
-    /// An option as text (numbers and booleans are shown as Python does).
-    ///
-    /// # Errors
-    /// When it is missing, a list or a map.
-    pub fn get_str(&self, key: &str) -> Result<String, ConfigError> {
-        self.required(key, "text", scalar_text)
-    }
-
-    /// As [`Config::get_str`], none when it is missing, nil or empty.
-    ///
-    /// # Errors
-    /// When it is a list or a map.
-    pub fn opt_str(&self, key: &str) -> Result<Option<String>, ConfigError> {
-        match self.value(key) {
-            None => Ok(None),
-            Some(_) => Ok(Some(self.get_str(key)?).filter(|text| !text.is_empty())),
-        }
-    }
-
-    /// An option as a path, absolute (relative ones are below the file's directory), with `root_dir` before it already.
-    ///
-    /// # Errors
-    /// When it is missing or not text.
-    pub fn get_path(&self, key: &str) -> Result<PathBuf, ConfigError> {
-        let text = self.required(key, "a path", |v| v.text().filter(|t| !t.is_empty()).map(str::to_owned))?;
-        // A log service is named by a URL.
-        Ok(if text.contains("://") { PathBuf::from(text) } else { self.dir().join(text) })
-    }
-
-    /// As [`Config::get_path`], none when it is missing, nil or empty.
-    ///
-    /// # Errors
-    /// When it is not text.
-    pub fn opt_path(&self, key: &str) -> Result<Option<PathBuf>, ConfigError> {
-        match self.value(key) {
-            None => Ok(None),
-            Some(value) if value.text() == Some("") => Ok(None),
-            Some(_) => self.get_path(key).map(Some),
-        }
-    }
-
-    /// An option as a boolean.
-    ///
-    /// # Errors
-    /// When it is missing or no boolean.
-    pub fn get_bool(&self, key: &str) -> Result<bool, ConfigError> {
-        self.required(key, "true or false", Value::as_bool)
-    }
-
-    /// An option as a whole number that is not negative.
-    ///
-    /// # Errors
-    /// When it is missing or no such number.
-    pub fn get_u64(&self, key: &str) -> Result<u64, ConfigError> {
-        self.required(key, "a whole number of 0 or more", Value::as_u64)
-    }
-
-    /// An option as a whole number.
-    ///
-    /// # Errors
-    /// When it is missing or no such number.
-    pub fn get_i64(&self, key: &str) -> Result<i64, ConfigError> {
-        self.required(key, "a whole number", Value::as_i64)
-    }
-
-    /// An option as a port.
-    ///
-    /// # Errors
-    /// When it is missing or not within 0 to 65535.
-    pub fn get_port(&self, key: &str) -> Result<u16, ConfigError> {
-        self.required(key, "a port between 0 and 65535", |v| u16::try_from(v.as_u64()?).ok())
-    }
-
-    /// An option as a number.
-    ///
-    /// # Errors
-    /// When it is missing or no number.
-    pub fn get_f64(&self, key: &str) -> Result<f64, ConfigError> {
-        self.required(key, "a number", Value::as_f64)
-    }
-
-    /// An option in seconds (fractions too) as a duration.
-    ///
-    /// # Errors
-    /// When it is missing, negative or no number.
-    pub fn get_duration(&self, key: &str) -> Result<Duration, ConfigError> {
-        self.required(key, "a number of seconds", |v| Duration::try_from_secs_f64(v.as_f64()?).ok())
-    }
-
-    /// An option in milliseconds as a duration.
-    ///
-    /// # Errors
-    /// When it is missing, negative or no number.
-    pub fn get_duration_ms(&self, key: &str) -> Result<Duration, ConfigError> {
-        self.required(key, "a number of milliseconds", |v| Some(Duration::from_millis(v.as_u64()?)))
-    }
-
-    /// An option as a list of texts; one text is a list of it, nil is empty.
-    ///
-    /// # Errors
-    /// When it is anything else.
-    pub fn get_list(&self, key: &str) -> Result<Vec<String>, ConfigError> {
-        match self.value(key) {
-            None => Ok(Vec::new()),
-            Some(value) => texts(value).ok_or_else(|| self.wrong(key, "a list of texts")),
-        }
-    }
-
-    /// An option as a map of names to lists of texts, such as `file_roots`; missing or nil is empty.
-    ///
-    /// # Errors
-    /// When it is anything else.
-    pub fn get_map_of_lists(&self, key: &str) -> Result<Vec<(String, Vec<String>)>, ConfigError> {
-        let expected = "a map of names to lists of texts";
-        match self.value(key) {
-            None => Ok(Vec::new()),
-            Some(Value::Map(entries)) => entries
-                .iter()
-                .map(|(name, list)| {
-                    let list = if list.is_nil() { Some(Vec::new()) } else { texts(list) };
-                    Some((scalar_text(name)?, list?))
-                })
-                .collect::<Option<_>>()
-                .ok_or_else(|| self.wrong(key, expected)),
-            Some(_) => Err(self.wrong(key, expected)),
-        }
-    }
-
-    /// The error for an option that an owner found wrong by its own rules.
-    pub fn wrong(&self, key: &str, expected: &'static str) -> ConfigError {
-        let got = self.value(key).map_or_else(|| "missing".to_owned(), |v| v.python_repr().chars().take(80).collect());
-        ConfigError::Type { key: key.to_owned(), file: self.path.clone(), expected, got }
-    }
-}
-
-fn defaults_of(role: Role) -> Value {
-    yaml::load(defaults::of(role)).expect("the defaults are YAML, which a test checks")
-}
-
-fn scalar_text(value: &Value) -> Option<String> {
-    match value {
-        Value::String(_) => value.text().map(str::to_owned),
-        Value::Integer(_) | Value::F64(_) | Value::Boolean(_) => Some(value.python_str()),
-        _ => None,
-    }
-}
-
-fn texts(value: &Value) -> Option<Vec<String>> {
-    match value {
-        Value::Array(items) => items.iter().map(scalar_text).collect(),
-        other => scalar_text(other).map(|text| vec![text]),
+    /// The error for a value that its reader found wrong. It does not repeat the value of a setting that may be a secret.
+    pub fn wrong(&self, key: &str, expected: impl Into<String>) -> ConfigError {
+        let got = match self.value(key) {
+            None => "missing".to_owned(),
+            Some(_) if settings::row(key).is_some_and(|row| !row.public) => "something else".to_owned(),
+            Some(value) => value.python_repr().chars().take(80).collect(),
+        };
+        ConfigError::Type { key: key.to_owned(), file: self.path.clone(), expected: expected.into(), got }
     }
 }

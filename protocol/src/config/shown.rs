@@ -1,57 +1,14 @@
 //! What of a configuration is shown to those who ask by a job or a runner.
 //!
 //! No list of words knows all secrets, since owners and modules add settings of their own. So it is the other way round: shown are the
-//! options of Salt's own that are known to be harmless, and what the owner names in `config_public`. A grant names more.
+//! settings that the table calls public, and what the owner names in `config_public`. A grant names more.
 
-use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-use super::{Config, Role};
+use super::{Config, settings};
 use crate::target::fnmatch;
 use crate::value::{Value, ValueExt};
 
-/// The option with which an owner shows more: a list of settings.
-pub const CONFIG_PUBLIC: &str = "config_public";
-
-/// Options of the defaults that may hold secrets: passwords, and what passes arguments to functions.
-const fn private(role: Role) -> &'static [&'static str] {
-    match role {
-        Role::Master => &["key_pass", "signing_key_pass"],
-        Role::Minion => &["mine_functions", "beacons", "schedule"],
-    }
-}
-
-/// Options without a default that are harmless: what is derived, and what only some hosts have.
-const fn also(role: Role) -> &'static [&'static str] {
-    match role {
-        Role::Master => &["id", "conf_file", "__role", "token_dir", "syndic_dir", "extension_modules", CONFIG_PUBLIC],
-        Role::Minion => &[
-            "id",
-            "conf_file",
-            "__role",
-            "extension_modules",
-            "include",
-            "test",
-            "environment",
-            "master_uri",
-            "append_domain",
-            "minion_id_remove_domain",
-            "autoload_dynamic_modules",
-            "clean_dynamic_modules",
-            "drain_timeout",
-            "spool_max_bytes",
-            "spool_max_count",
-            "state_output",
-            "state_verbose",
-            "state_output_diff",
-            "state_output_profile",
-            "state_output_pct",
-            "strip_colors",
-            "output_indent",
-            CONFIG_PUBLIC,
-        ],
-    }
-}
+/// What is derived from the configuration, and harmless.
+const DERIVED: [&str; 4] = ["conf_file", "__role", "token_dir", "syndic_dir"];
 
 impl Config {
     /// The settings that anybody may see who asks. Options of the defaults that are not set are null.
@@ -61,7 +18,7 @@ impl Config {
 
     /// The same with what `more` names besides: settings, or globs of them; parts lead into dicts by `:`.
     pub fn shown_with(&self, more: &[String]) -> Value {
-        let public = match self.value(CONFIG_PUBLIC) {
+        let public = match self.value(settings::CONFIG_PUBLIC.row.name) {
             None => Vec::new(),
             Some(Value::Array(items)) => items.iter().map(ValueExt::python_str).collect(),
             Some(other) => vec![other.python_str()],
@@ -82,18 +39,8 @@ impl Config {
     }
 
     fn is_harmless(&self, name: &str) -> bool {
-        static MASTER: LazyLock<BTreeSet<String>> = LazyLock::new(|| of_defaults(Role::Master));
-        static MINION: LazyLock<BTreeSet<String>> = LazyLock::new(|| of_defaults(Role::Minion));
-        let known = if self.role == Role::Master { &MASTER } else { &MINION };
-        known.contains(name) || also(self.role).contains(&name)
+        settings::row(name).is_some_and(|row| row.public && row.on(self.role).is_some()) || DERIVED.contains(&name)
     }
-}
-
-/// The options of the defaults that are harmless.
-fn of_defaults(role: Role) -> BTreeSet<String> {
-    let defaults = super::defaults_of(role);
-    let names = defaults.entries().unwrap_or_default().iter().filter_map(|(name, _)| name.text());
-    names.filter(|name| !private(role).contains(name)).map(str::to_owned).collect()
 }
 
 /// What the patterns name of an entry: all of it, or some of what is below it.
@@ -170,6 +117,8 @@ fn has_password(text: &str) -> bool {
 mod tests {
     use std::path::Path;
 
+    use super::super::Role;
+    use super::super::settings::Kind;
     use super::*;
 
     fn config(role: Role, yaml: &str) -> Config {
@@ -223,10 +172,10 @@ app: {url: 'https://a/', deep: {x: 1, key: hidden}, list: [hidden]}
         assert_eq!((more.get_text("bearer"), more.get("license")), (Some("hidden"), None));
     }
 
-    /// Whoever adds a default decides whether it is harmless: text that passes arguments or opens something is not.
+    /// Whoever adds a setting decides whether it is harmless: text that passes arguments or opens something is not.
     #[test]
-    fn each_default_that_an_owner_fills_is_decided_on() {
-        const MAPS: [&str; 11] = [
+    fn each_setting_that_an_owner_fills_is_decided_on() {
+        const MAPS: [&str; 13] = [
             "file_roots",
             "pillar_roots",
             "peer",
@@ -237,17 +186,18 @@ app: {url: 'https://a/', deep: {x: 1, key: hidden}, list: [hidden]}
             "nodegroups",
             "grains",
             "sandbox",
-            "mine_functions",
+            "mine_get",
+            "jinja_env",
+            "jinja_sls_env",
         ];
-        for role in [Role::Master, Role::Minion] {
-            for (key, value) in super::super::defaults_of(role).entries().unwrap() {
-                let key = key.text().unwrap();
-                let decided = private(role).contains(&key) || MAPS.contains(&key);
-                let speaks = ["pass", "secret", "token", "priv"].iter().any(|word| key.contains(word));
-                let known = ["token_expire", "token_expire_user_override", "keep_acl_in_token"].contains(&key);
-                assert!(value.entries().is_none() || decided, "{key}");
-                assert!(!speaks || decided || known, "{key}");
-            }
+        for row in settings::rows() {
+            let key = row.name;
+            let decided = !row.public || MAPS.contains(&key.split(':').next().unwrap());
+            let speaks = ["pass", "secret", "token", "priv"].iter().any(|word| key.contains(word));
+            let known = ["token_expire", "token_expire_user_override", "keep_acl_in_token"].contains(&key);
+            let is_map = [row.master, row.minion].into_iter().flatten().any(|side| side.value().entries().is_some());
+            assert!(!is_map && !matches!(row.kind, Kind::Mapping) || decided, "{key}");
+            assert!(!speaks || decided || known, "{key}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Configuration files as an operator writes them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::*;
 use crate::value::{list, map, text};
@@ -28,9 +29,9 @@ fn the_defaults_are_salts() {
     ] {
         assert_eq!(config.value(key), Some(&expect), "{key}");
     }
-    assert!(master.get_str("id").unwrap().ends_with("_master"));
+    assert!(master.get(settings::ID).unwrap().ends_with("_master"));
     assert_eq!(minion.value("id"), None);
-    let roots = master.get_map_of_lists("file_roots").unwrap();
+    let roots = master.get(settings::FILE_ROOTS).unwrap();
     assert_eq!(roots, [("base".to_owned(), vec!["/srv/salt".to_owned(), "/srv/spm/salt".to_owned()])]);
 }
 
@@ -58,12 +59,12 @@ fn files_include_others_as_salt_merges_them() {
     write("deep.conf", "deep: true\nlist: [4]\n");
     write("extra/e.yml", "extra: 1\n");
     let c = Config::load(&dir.path().join("minion"), Role::Minion).unwrap();
-    assert_eq!(c.get_str("master").unwrap(), "b");
-    assert_eq!(c.get_str("user").unwrap(), "u");
+    assert_eq!(c.get(settings::MASTER).unwrap(), ["b"]);
+    assert_eq!(c.get(settings::USER).unwrap(), "u");
     // An include within a file replaces that file's keys before it is merged with the others of its list.
     assert_eq!(c.value("list"), Some(&list([1, 2, 4])));
     assert_eq!(c.value("grains"), Some(&map([("y", 2), ("z", 3)])), "a key of the main file is replaced whole");
-    assert_eq!((c.get_bool("deep").unwrap(), c.get_u64("extra").unwrap()), (true, 1));
+    assert_eq!((c.value("deep"), c.value("extra")), (Some(&Value::from(true)), Some(&Value::from(1))));
     assert_eq!(c.dir(), dir.path());
 }
 
@@ -71,7 +72,7 @@ fn files_include_others_as_salt_merges_them() {
 fn a_missing_file_is_an_empty_one_and_a_bad_one_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("minion");
-    assert_eq!(Config::load(&path, Role::Minion).unwrap().get_str("master").unwrap(), "salt");
+    assert_eq!(Config::load(&path, Role::Minion).unwrap().get(settings::MASTER).unwrap(), ["salt"]);
     for (text, expect) in [
         ("a: 1\na: 2", "is not valid YAML: line 2, column 1: the key \"a\" is there twice"),
         ("just text", "must be a map of options"),
@@ -100,37 +101,49 @@ fn root_dir_goes_before_every_path() {
         ("extension_modules", "/tmp/r/var/cache/salt/minion/extmods"),
         ("id", "7"),
     ] {
-        assert_eq!(c.get_str(key).unwrap(), expect, "{key}");
+        assert_eq!(c.value(key), Some(&text(expect)), "{key}");
     }
     let master = "cachedir: /c\nsock_dir: /a/very/long/directory/for/sockets";
     let c = Config::from_yaml(master, Path::new("/etc/salt/master"), Role::Master).unwrap();
-    assert_eq!(c.get_path("sock_dir").unwrap(), Path::new("/c/.salt-unix"));
+    assert_eq!(c.get(settings::SOCK_DIR).unwrap(), Path::new("/c/.salt-unix"));
 }
 
 #[test]
 fn wrong_values_get_an_error_that_says_what_is_wanted() {
-    let c = config("publish_port: 70000\nmaster_port: x\nopen_mode: maybe\nauth_timeout: -1\nfile_roots: [a]").unwrap();
+    let c = config(
+        "publish_port: 70000\nmaster_port: x\nopen_mode: maybe\nauth_timeout: -1\nfile_roots: [a]\nkeysize: 2000.0",
+    )
+    .unwrap();
     let says = |error: ConfigError, expect: &str| {
         assert_eq!(error.to_string(), format!("the option {expect}"));
     };
     says(
-        c.get_port("publish_port").unwrap_err(),
-        "publish_port in /etc/salt/minion must be a port between 0 and 65535, not 70000",
+        c.get(settings::PUBLISH_PORT).unwrap_err(),
+        "publish_port in /etc/salt/minion must be a port from 0 to 65535, not 70000",
     );
     says(
-        c.get_u64("master_port").unwrap_err(),
-        "master_port in /etc/salt/minion must be a whole number of 0 or more, not 'x'",
+        c.get(settings::MASTER_PORT).unwrap_err(),
+        "master_port in /etc/salt/minion must be a port from 0 to 65535, not 'x'",
     );
-    says(c.get_bool("open_mode").unwrap_err(), "open_mode in /etc/salt/minion must be true or false, not 'maybe'");
+    says(c.get(settings::OPEN_MODE).unwrap_err(), "open_mode in /etc/salt/minion must be true or false, not 'maybe'");
     says(
-        c.get_duration("auth_timeout").unwrap_err(),
-        "auth_timeout in /etc/salt/minion must be a number of seconds, not -1",
+        c.get(settings::AUTH_TIMEOUT).unwrap_err(),
+        "auth_timeout in /etc/salt/minion must be a number of seconds from 0 to 1000000000, not -1",
     );
     says(
-        c.get_map_of_lists("file_roots").unwrap_err(),
+        c.get(settings::FILE_ROOTS).unwrap_err(),
         "file_roots in /etc/salt/minion must be a map of names to lists of texts, not ['a']",
     );
-    says(c.get_str("nothing").unwrap_err(), "nothing in /etc/salt/minion must be text, not missing");
+    says(
+        c.get(settings::RET_PORT).unwrap_err(),
+        "ret_port in /etc/salt/minion must be a port from 0 to 65535, not missing",
+    );
+    says(
+        c.get(settings::KEYSIZE).unwrap_err(),
+        "keysize in /etc/salt/minion must be a whole number of bits from 2048 to 8192, not 2000.0",
+    );
+    let secret = Config::from_yaml("sharedsecret: [hidden]", Path::new("/m"), Role::Master).unwrap();
+    says(secret.get(settings::SHAREDSECRET).unwrap_err(), "sharedsecret in /m must be text, not something else");
 }
 
 #[test]
@@ -138,20 +151,23 @@ fn only_true_opens_the_door() {
     for (text, open) in [("true", true), ("yes", true), ("1", false), ("'true'", false), ("null", false)] {
         let yaml = format!("open_mode: {text}\nauto_accept: {text}");
         let c = Config::from_yaml(&yaml, Path::new("/m"), Role::Master).unwrap();
-        assert_eq!((c.get_bool("open_mode").unwrap(), c.get_bool("auto_accept").unwrap()), (open, open), "{text}");
+        assert_eq!(
+            (c.get(settings::OPEN_MODE).unwrap(), c.get(settings::AUTO_ACCEPT).unwrap()),
+            (open, open),
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn lists_and_durations_are_forgiving() {
     let c = config("master: [a, b]\nauth_timeout: 0.5\nrecon_max: 250\nfile_roots:\n  base: /srv\n  dev:\n").unwrap();
-    assert_eq!(c.get_list("master").unwrap(), ["a", "b"]);
-    assert_eq!(c.get_list("user").unwrap(), ["root"]);
-    assert_eq!(c.get_list("retry_dns_count").unwrap(), Vec::<String>::new());
-    assert_eq!(c.get_duration("auth_timeout").unwrap(), Duration::from_millis(500));
-    assert_eq!(c.get_duration_ms("recon_max").unwrap(), Duration::from_millis(250));
+    assert_eq!(c.get(settings::MASTER).unwrap(), ["a", "b"]);
+    assert_eq!(c.get(settings::AUTOSIGN_GRAINS).unwrap(), Vec::<String>::new());
+    assert_eq!(c.get(settings::AUTH_TIMEOUT).unwrap(), Duration::from_millis(500));
+    assert_eq!(c.get(settings::RECON_MAX).unwrap(), Duration::from_millis(250));
     assert_eq!(
-        c.get_map_of_lists("file_roots").unwrap(),
+        c.get(settings::FILE_ROOTS).unwrap(),
         [("base".to_owned(), vec!["/srv".to_owned()]), ("dev".to_owned(), vec![])]
     );
 }

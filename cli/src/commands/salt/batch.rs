@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::value::{self, Value, ValueExt};
 
@@ -50,7 +50,7 @@ impl Plan {
         }
         let size = size.parse::<BatchSize>().map_err(|error| Failure::new(exit::USAGE, error.to_string()))?;
         let wait = args.batch_wait.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default();
-        let failhard = args.failhard || config.value("failhard").is_some_and(ValueExt::truthy);
+        let failhard = args.failhard || config.get(settings::FAILHARD).is_ok_and(|failhard| failhard.truthy());
         Ok(Some(Self { options: BatchOptions { size, wait, failhard }, quiet: args.static_ }))
     }
 }

@@ -1,6 +1,7 @@
 //! What can stand at the cursor of `salt`.
 
 use crate::commandline::Line;
+use brine_protocol::config::settings;
 use brine_protocol::target::Nodegroups;
 use clap::Command;
 
@@ -17,7 +18,7 @@ pub(super) fn candidates(command: &Command, line: &Line) -> Vec<String> {
             Ok("list") => after_comma(&line.current, ids(&opts, &[Status::Accepted])),
             Ok("glob" | "pcre" | "compound") => ids(&opts, &[Status::Accepted]),
             Ok("nodegroup") => {
-                let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
+                let groups = config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default();
                 groups.names().map(str::to_owned).collect()
             }
             _ => Vec::new(),

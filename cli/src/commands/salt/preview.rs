@@ -1,6 +1,6 @@
 //! `--preview-target`: the minions that the master expects to match, by the keys and the cached data on its disk.
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::ids::MinionId;
 use brine_protocol::target::{Nodegroups, Target, TargetType};
@@ -20,7 +20,7 @@ pub(super) fn minions(
     config: &Config,
     opts: &ClientOpts,
 ) -> Result<Vec<String>, String> {
-    let groups = config.value("nodegroups").map(Nodegroups::new).unwrap_or_default();
+    let groups = config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default();
     let target = tgt_type
         .parse::<TargetType>()
         .and_then(|kind| Target::parse_with(kind, &call.tgt, &args.target.delimiter, &groups))

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::commandline::{self, Line};
+use brine_protocol::config::settings;
 use brine_protocol::exit;
 use brine_protocol::value::{self, Value, ValueExt};
 use clap::CommandFactory as _;
@@ -24,9 +25,6 @@ use crate::{Failure, Outcome};
 use brine_client::keys::Status;
 use brine_client::{ClientError, Job, JobEvent, LocalClient};
 
-/// Bytes of a chunk before it is packed, Salt's default of `salt_cp_chunk_size`.
-const CHUNK: u64 = 98_304;
-
 /// Runs the command with these arguments, the program's name first.
 ///
 /// # Errors
@@ -39,10 +37,8 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     let (tgt, from, dest) = args.words()?;
     let (config, opts) = args.config.load()?;
     let mut printer = Printer::new(&args.output, &config)?;
-    let chunk = match config.get_u64("salt_cp_chunk_size") {
-        Ok(0) | Err(_) => CHUNK,
-        Ok(size) => size,
-    };
+    let chunk =
+        config.get(settings::SALT_CP_CHUNK_SIZE).map_err(|error| Failure::new(exit::USAGE, error.to_string()))?;
     let sources = Sources::find(from, args.chunked)?;
     let mut job = Job::new("", "cp.recv", Vec::new());
     (job.tgt, job.tgt_type) = (args.target.target(tgt), tgt_type.to_owned());

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
+use brine_protocol::config::{ConfigError, settings};
 use brine_protocol::exit;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{self, PrivateKey, PrivateOps as _, PublicKey, SignAlg};
@@ -67,8 +68,8 @@ impl Command<'_> {
             Some(path) => Some(path),
             None => Some(pki.join("master.pub")).filter(|path| path.is_file()),
         };
-        let own =
-            self.config.opt_str("master_sign_key_name").ok().flatten().unwrap_or_else(|| "master_sign".to_owned());
+        let wrong = |error: ConfigError| error.to_string();
+        let own = self.config.get(settings::MASTER_SIGN_KEY_NAME).map_err(wrong)?;
         let private = match given(&args.private) {
             Some(path) if !path.is_file() => return Err(format!("Private-key {} does not exist", path.display())),
             Some(path) => Some(path),
@@ -87,17 +88,14 @@ impl Command<'_> {
         };
         let public = PublicKey::load(&public?).map_err(|error| error.to_string())?;
 
-        let id = self.config.get_str("id").map_err(|error| error.to_string())?;
-        let name = self.config.opt_str("master_pubkey_signature").ok().flatten().filter(|name| !name.is_empty());
+        let id = self.config.get(settings::ID).map_err(wrong)?;
+        let name = self.config.find(settings::MASTER_PUBKEY_SIGNATURE).map_err(wrong)?;
         let name = name.unwrap_or_else(|| format!("{id}_pubkey_signature"));
         let path = given(&args.signature_path).unwrap_or_else(|| pki.clone()).join(name);
         if path.exists() {
             return Err(format!("{} already exists: remove it to make a new one", path.display()));
         }
-        let algorithm: SignAlg = match self.config.opt_str("publish_signing_algorithm").ok().flatten() {
-            Some(name) => name.parse().map_err(|error: keys::KeyError| error.to_string())?,
-            None => SignAlg::default(),
-        };
+        let algorithm: SignAlg = self.config.get_parsed(settings::PUBLISH_SIGNING_ALGORITHM).map_err(wrong)?;
         let signature = key.sign(algorithm, public.clean_pem().as_bytes()).map_err(|error| error.to_string())?;
         let text = format!("{}\n", base64::engine::general_purpose::STANDARD.encode(signature));
         let written = keys::write_file(&path, text.as_bytes(), 0o644).and_then(|()| self.give(&path));

@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 
-use brine_protocol::config::Config;
+use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys;
@@ -144,7 +144,8 @@ impl Command<'_> {
     fn finger(&mut self, globs: &str) -> Outcome {
         let hash = match &self.args.finger_hash {
             Some(hash) => hash.clone(),
-            None => self.config.get_str("hash_type").unwrap_or_default(),
+            // As it is written: fingerprints may have a hash that the file server refuses.
+            None => self.config.value(settings::HASH_TYPE.row.name).map(ValueExt::python_str).unwrap_or_default(),
         };
         let finger = |pem: &str| {
             keys::fingerprint_by(&hash, pem).map_err(|_| {
@@ -281,7 +282,8 @@ impl Command<'_> {
         if decision == Decision::Accept {
             return;
         }
-        let rotate = self.args.rotate_aes_key.unwrap_or_else(|| self.config.get_bool("rotate_aes_key").unwrap_or(true));
+        let rotate =
+            self.args.rotate_aes_key.unwrap_or_else(|| self.config.get(settings::ROTATE_AES_KEY).unwrap_or(true));
         if rotate && let Err(error) = self.drop_file() {
             self.problem(&format!(
                 "salt-key: cannot ask the master to renew its key in {}: {error}; a removed minion may still read what is \
@@ -290,7 +292,7 @@ impl Command<'_> {
             ));
         }
         let preserve = self.args.preserve_minions.unwrap_or(false)
-            || self.config.value("preserve_minion_cache").is_some_and(ValueExt::truthy);
+            || self.config.get(settings::PRESERVE_MINION_CACHE).unwrap_or_default();
         if decision == Decision::Delete && !preserve {
             let left = self.store.list_all().unwrap_or_default();
             let gone = |id: &&String| !left.iter().any(|(_, ids)| ids.contains(id));
@@ -310,7 +312,7 @@ impl Command<'_> {
         if path.exists() {
             return Ok(());
         }
-        let id = self.config.get_str("id").unwrap_or_default();
+        let id = self.config.get(settings::ID).unwrap_or_default();
         std::fs::create_dir_all(&self.opts.cachedir)?;
         brine_protocol::keys::write_file(&path, id.as_bytes(), 0o400)?;
         self.give(&path)

@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use brine_protocol::config::settings::{self, Row, Typed as _};
 use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::secret::Secret;
 use brine_protocol::value::ValueExt;
 
 use crate::jobs::returner::{ReturnerKind, ReturnerName};
-
-/// How long a server may take to answer a connection. libpq waits as long as the system does.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One server and database.
 #[derive(Debug, Clone)]
@@ -86,7 +84,7 @@ impl PostgresOpts {
             Some(config) => vec![format!("{config}.{plain}"), plain],
             None => vec![plain],
         };
-        let wrong = |key: &str, expected| Err(c.wrong(&format!("{}.{key}", places[0]), expected));
+        let wrong = |key: &str, expected: String| Err(c.wrong(&format!("{}.{key}", places[0]), expected));
         // An empty setting counts as none, as in Salt.
         let find = |key: &str| {
             let found = places.iter().find_map(|place| {
@@ -96,40 +94,43 @@ impl PostgresOpts {
             // None is text where YAML is written as Salt's documentation has it.
             found.map(ValueExt::python_str).filter(|text| text != "None")
         };
-        let text = |key: &str, default: &str| find(key).unwrap_or_else(|| default.to_owned());
+        let or_default = |found: Option<String>, row: Row| {
+            found.unwrap_or_else(|| row.master.map_or("", |side| side.default).to_owned())
+        };
+        let text = |row: Row| or_default(find(row.name.rsplit('.').next().unwrap_or_default()), row);
         let password = match name.kind {
-            ReturnerKind::Postgres => text("passwd", "salt"),
-            ReturnerKind::Pgjsonb => text("pass", "salt"),
+            ReturnerKind::Postgres => find("passwd"),
+            ReturnerKind::Pgjsonb => find("pass"),
         };
-        let Ok(port) = text("port", "5432").parse() else { return wrong("port", "a port number") };
-        let connect_timeout = match find("connect_timeout").map(|text| text.parse()) {
-            None => CONNECT_TIMEOUT,
-            Some(Ok(seconds @ 1..=600)) => Duration::from_secs(seconds),
-            Some(_) => return wrong("connect_timeout", "a number of seconds from 1 to 600"),
-        };
-        let ssl = match find("sslmode").as_deref() {
-            None | Some("prefer" | "allow") => SslMode::Prefer,
-            Some("disable") => SslMode::Disable,
-            Some("require") => SslMode::Require,
-            Some("verify-ca") => SslMode::VerifyCa,
-            Some("verify-full") => SslMode::VerifyFull,
-            Some(_) => return wrong("sslmode", "disable, prefer, require, verify-ca or verify-full"),
+        let port = settings::POSTGRES_PORT.row;
+        let Ok(port) = text(port).parse() else { return wrong("port", port.kind.to_string()) };
+        let timeout = settings::POSTGRES_CONNECT_TIMEOUT.row;
+        let seconds = text(timeout).parse::<u64>().ok().and_then(|n| u64::read(&n.into(), timeout.kind, c.dir()));
+        let Some(seconds) = seconds else { return wrong("connect_timeout", timeout.kind.to_string()) };
+        let sslmode = settings::POSTGRES_SSLMODE.row;
+        let ssl = match text(sslmode).as_str() {
+            "prefer" | "allow" => SslMode::Prefer,
+            "disable" => SslMode::Disable,
+            "require" => SslMode::Require,
+            "verify-ca" => SslMode::VerifyCa,
+            "verify-full" => SslMode::VerifyFull,
+            _ => return wrong("sslmode", sslmode.kind.to_string()),
         };
         if find("sslcrl").is_some() {
-            return wrong("sslcrl", "nothing: revocation lists are not read; leave it out");
+            return wrong("sslcrl", "nothing: revocation lists are not read; leave it out".to_owned());
         }
         let ssl_own = match (find("sslcert"), find("sslkey")) {
             (Some(cert), Some(key)) => Some((cert.into(), key.into())),
             (None, None) => None,
-            _ => return wrong("sslcert", "a file, together with sslkey"),
+            _ => return wrong("sslcert", "a file, together with sslkey".to_owned()),
         };
         Ok(Self {
-            host: text("host", "localhost"),
+            host: text(settings::POSTGRES_HOST.row),
             port,
-            user: text("user", "salt"),
-            password: Secret::new(password),
-            db: text("db", "salt"),
-            connect_timeout,
+            user: text(settings::POSTGRES_USER.row),
+            password: Secret::new(or_default(password, settings::POSTGRES_PASSWD.row)),
+            db: text(settings::POSTGRES_DB.row),
+            connect_timeout: Duration::from_secs(seconds),
             ssl,
             ssl_root: find("sslrootcert").map(PathBuf::from),
             ssl_own,

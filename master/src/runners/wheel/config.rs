@@ -149,11 +149,11 @@ mod tests {
         let written = file.with_file_name("master.d/gui.conf");
         assert_eq!(std::fs::read_to_string(&written).unwrap(), "timeout: 9\n");
         assert_eq!(std::fs::metadata(&written).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(Config::load(&file, Role::Master).unwrap().get_i64("timeout").unwrap(), 9);
+        assert_eq!(Config::load(&file, Role::Master).unwrap().value("timeout"), Some(&Value::from(9)));
         // As text, in place of what is there; and what others could read before, they cannot now.
         std::fs::set_permissions(&written, std::fs::Permissions::from_mode(0o644)).unwrap();
         update(&file, INCLUDE, "gui", &text("timeout: 11\nnodegroups: {a: 'L@x,y'}")).unwrap();
-        assert_eq!(Config::load(&file, Role::Master).unwrap().get_i64("timeout").unwrap(), 11);
+        assert_eq!(Config::load(&file, Role::Master).unwrap().value("timeout"), Some(&Value::from(11)));
         assert_eq!(std::fs::metadata(&written).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(std::fs::read_dir(written.parent().unwrap()).unwrap().count(), 1, "no draft is left");
     }

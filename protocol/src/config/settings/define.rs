@@ -1,0 +1,160 @@
+//! The words that rows are written with.
+
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+
+use super::{Folders, Kind, Role, Row, Setting, Side};
+use crate::value::Value;
+
+/// The defaults of a row on each daemon.
+pub(super) type Defaults = (Option<&'static str>, Option<&'static str>);
+
+/// No default.
+pub(super) const NONE: &str = "";
+/// No upper bound.
+pub(super) const ANY: RangeInclusive<i64> = 0..=i64::MAX;
+/// The same, and not 0.
+pub(super) const POSITIVE: RangeInclusive<i64> = 1..=i64::MAX;
+/// A time of up to about 30 years in seconds, 19 in minutes and 11 days in milliseconds.
+pub(super) const TIME: RangeInclusive<i64> = 0..=1_000_000_000;
+/// The same in minutes.
+pub(super) const MINUTES: RangeInclusive<i64> = 0..=10_000_000;
+
+pub(super) const fn master(default: &'static str) -> Defaults {
+    (Some(default), None)
+}
+
+pub(super) const fn minion(default: &'static str) -> Defaults {
+    (None, Some(default))
+}
+
+pub(super) const fn both(default: &'static str) -> Defaults {
+    (Some(default), Some(default))
+}
+
+pub(super) const fn each(master: &'static str, minion: &'static str) -> Defaults {
+    (Some(master), Some(minion))
+}
+
+pub(super) const fn setting<T>(name: &'static str, defaults: Defaults, kind: Kind) -> Setting<T> {
+    const fn side(default: Option<&'static str>) -> Option<Side> {
+        match default {
+            Some(default) => Some(Side { default, live: false, used: true }),
+            None => None,
+        }
+    }
+    let row = Row { name, kind, master: side(defaults.0), minion: side(defaults.1), public: true, doc: "" };
+    Setting { row, read_as: PhantomData }
+}
+
+pub(super) const fn flag(name: &'static str, defaults: Defaults) -> Setting<bool> {
+    setting(name, defaults, Kind::Boolean)
+}
+
+pub(super) const fn truth(name: &'static str, defaults: Defaults) -> Setting<bool> {
+    setting(name, defaults, Kind::Truth)
+}
+
+pub(super) const fn integer<T>(
+    name: &'static str,
+    defaults: Defaults,
+    unit: &'static str,
+    range: RangeInclusive<i64>,
+) -> Setting<T> {
+    setting(name, defaults, Kind::Integer { unit, min: *range.start(), max: *range.end() })
+}
+
+pub(super) const fn port(name: &'static str, defaults: Defaults) -> Setting<u16> {
+    setting(name, defaults, Kind::Port)
+}
+
+pub(super) const fn seconds<T>(name: &'static str, defaults: Defaults, range: RangeInclusive<i64>) -> Setting<T> {
+    time(name, defaults, "seconds", 1.0, range)
+}
+
+pub(super) const fn milliseconds<T>(name: &'static str, defaults: Defaults, range: RangeInclusive<i64>) -> Setting<T> {
+    time(name, defaults, "milliseconds", 0.001, range)
+}
+
+pub(super) const fn minutes<T>(name: &'static str, defaults: Defaults, range: RangeInclusive<i64>) -> Setting<T> {
+    time(name, defaults, "minutes", 60.0, range)
+}
+
+const fn time<T>(
+    name: &'static str,
+    defaults: Defaults,
+    unit: &'static str,
+    seconds: f64,
+    range: RangeInclusive<i64>,
+) -> Setting<T> {
+    setting(name, defaults, Kind::Time { unit, seconds, min: *range.start(), max: *range.end() })
+}
+
+pub(super) const fn text(name: &'static str, defaults: Defaults) -> Setting<String> {
+    setting(name, defaults, Kind::Text)
+}
+
+pub(super) const fn choice(name: &'static str, defaults: Defaults, words: &'static [&'static str]) -> Setting<String> {
+    setting(name, defaults, Kind::Choice(words))
+}
+
+pub(super) const fn path<T>(name: &'static str, defaults: Defaults) -> Setting<T> {
+    setting(name, defaults, Kind::Path)
+}
+
+pub(super) const fn list(name: &'static str, defaults: Defaults) -> Setting<Vec<String>> {
+    setting(name, defaults, Kind::List)
+}
+
+pub(super) const fn folders(name: &'static str, defaults: Defaults) -> Setting<Folders> {
+    setting(name, defaults, Kind::Folders)
+}
+
+pub(super) const fn mapping(name: &'static str, defaults: Defaults) -> Setting<Value> {
+    setting(name, defaults, Kind::Mapping)
+}
+
+pub(super) const fn any(name: &'static str, defaults: Defaults) -> Setting<Value> {
+    setting(name, defaults, Kind::Any)
+}
+
+impl<T> Setting<T> {
+    pub(super) const fn described(mut self, doc: &'static str) -> Self {
+        self.row.doc = doc;
+        self
+    }
+
+    /// SIGHUP applies it.
+    pub(super) const fn live(self) -> Self {
+        self.live_on(Role::Master).live_on(Role::Minion)
+    }
+
+    /// SIGHUP applies it on this daemon.
+    pub(super) const fn live_on(mut self, role: Role) -> Self {
+        match (role, &mut self.row.master, &mut self.row.minion) {
+            (Role::Master, Some(side), _) | (Role::Minion, _, Some(side)) => side.live = true,
+            _ => {}
+        }
+        self
+    }
+
+    /// It may hold a secret.
+    pub(super) const fn private(mut self) -> Self {
+        self.row.public = false;
+        self
+    }
+
+    /// It is accepted on this daemon and changes nothing there.
+    pub(super) const fn unused_on(mut self, role: Role) -> Self {
+        match (role, &mut self.row.master, &mut self.row.minion) {
+            (Role::Master, Some(side), _) | (Role::Minion, _, Some(side)) => side.used = false,
+            _ => {}
+        }
+        self
+    }
+
+    /// It is accepted and changes nothing.
+    pub(super) const fn unused(self) -> Self {
+        self.unused_on(Role::Master).unused_on(Role::Minion)
+    }
+}

@@ -1,0 +1,38 @@
+//! What a minion is, and what it does by itself.
+
+use std::time::Duration;
+
+use super::*;
+
+settings! { AREA = "Minion";
+    /// The daemon's id. Without it, a minion's is made from the host's name and kept in `minion_id`; a master's is `HOST_master`.
+    ID: String = text("id", both(NONE));
+    /// Keep an id that was made from the host's name.
+    MINION_ID_CACHING: bool = flag("minion_id_caching", minion("true"));
+    /// Write an id that is made from the host's name in lower case.
+    MINION_ID_LOWERCASE: bool = flag("minion_id_lowercase", minion("false"));
+    /// Remove the domain from such an id: true, or the domains to remove.
+    MINION_ID_REMOVE_DOMAIN: Value = any("minion_id_remove_domain", minion(NONE));
+    /// Domain to append to such an id.
+    APPEND_DOMAIN: String = text("append_domain", minion(NONE));
+    /// Grains of this host, besides those that the minion finds.
+    GRAINS: Value = mapping("grains", minion("{}"));
+    /// Environment of the file server that modules and files come from; without it, `base`.
+    SALTENV: String = text("saltenv", minion("null"));
+    /// Environment of the pillar that the minion asks for.
+    PILLARENV: Value = any("pillarenv", minion("null"));
+    /// `local` makes `salt-call` run without a master.
+    FILE_CLIENT: String = text("file_client", minion("remote"));
+    /// Tell functions to change nothing and to return what they would change.
+    TEST: bool = truth("test", minion(NONE));
+    /// Fetch modules from `salt://_modules` at the start, and when a job names one that is missing.
+    AUTOLOAD_DYNAMIC_MODULES: bool = flag("autoload_dynamic_modules", minion("true"));
+    /// Remove modules that the master does not have any more.
+    CLEAN_DYNAMIC_MODULES: bool = flag("clean_dynamic_modules", minion("true"));
+    /// Send what `mine_functions` return to the master's mine.
+    MINE_ENABLED: bool = flag("mine_enabled", minion("true"));
+    /// Time between two updates of the mine; 0 and null send none.
+    MINE_INTERVAL: Duration = minutes("mine_interval", minion("60"), MINUTES);
+    /// Functions whose results are kept in the mine: a mapping of names to functions and arguments, or a list.
+    MINE_FUNCTIONS: Value = mapping("mine_functions", minion("{}")).private();
+}

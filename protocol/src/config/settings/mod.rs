@@ -1,0 +1,275 @@
+//! The table of settings. One row has a setting's name, type, range, unit, default on each daemon, whether SIGHUP applies it, whether
+//! everybody may read it, and one line of documentation. From the rows come the defaults and checks ([`Config::get`]), the report after
+//! SIGHUP, what `config.get` shows, `docs/settings.md` and the sample files in `pkg/`.
+//!
+//! To add a setting, write one row into the file of its area and read it with `config.get(settings::NAME)`.
+
+mod define;
+#[cfg(test)]
+mod generated;
+mod read;
+
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
+
+use super::{Config, ConfigError, Role, yaml};
+use crate::value::{self, Value, ValueExt};
+
+use define::*;
+pub(super) use read::scalar_text;
+pub use read::{Folders, Typed};
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The key in the configuration file; `a:b` is the key `b` of the mapping `a`.
+    pub name: &'static str,
+    /// Type, unit and range.
+    pub kind: Kind,
+    /// What it is on a master; none: masters do not have it.
+    pub master: Option<Side>,
+    /// What it is on a minion; none: minions do not have it.
+    pub minion: Option<Side>,
+    /// Whether a job, a runner or the wheel may read it without a grant.
+    pub public: bool,
+    /// One line of documentation.
+    pub doc: &'static str,
+}
+
+/// A setting on one of the daemons.
+#[derive(Debug, Clone, Copy)]
+pub struct Side {
+    /// The default in YAML. `null` is shown as null, empty text is not shown.
+    pub default: &'static str,
+    /// Whether SIGHUP applies it; otherwise it counts from the next start.
+    pub live: bool,
+    /// Whether the daemon or a command on its host reads it. The others are accepted because Salt's configuration files have them.
+    pub used: bool,
+}
+
+/// What values a setting takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// True or false.
+    Boolean,
+    /// True or false as Python takes any value: 0, empty text, empty lists and null are false.
+    Truth,
+    /// A whole number. `i64::MAX` stands for no upper bound.
+    Integer {
+        /// What it counts; empty if that is clear from the name.
+        unit: &'static str,
+        /// The smallest value.
+        min: i64,
+        /// The largest value.
+        max: i64,
+    },
+    /// A TCP port.
+    Port,
+    /// A time; fractions are allowed.
+    Time {
+        /// The name of the unit.
+        unit: &'static str,
+        /// The unit in seconds.
+        seconds: f64,
+        /// The smallest value, in the unit.
+        min: i64,
+        /// The largest value, in the unit.
+        max: i64,
+    },
+    /// A number of bytes, or text with a unit as in `64MiB`. Only the sandbox reads these.
+    Size {
+        /// The smallest value, in bytes.
+        min: u64,
+        /// The largest value, in bytes.
+        max: u64,
+    },
+    /// A number of seconds, or text with a unit as in `60s`, from 10 ms to a day. Only the sandbox reads these.
+    Span,
+    /// Text.
+    Text,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A file or folder; `root_dir` is put before it.
+    Path,
+    /// A list of texts. A single text is a list of one.
+    List,
+    /// A map of environments to lists of folders.
+    Folders,
+    /// A mapping, which its reader checks.
+    Mapping,
+    /// Several forms, which its reader checks.
+    Any,
+}
+
+/// A row together with the type that its value is read as.
+#[derive(Debug)]
+pub struct Setting<T> {
+    /// The row.
+    pub row: Row,
+    read_as: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Setting<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Setting<T> {}
+
+/// Rows that belong together, as one chapter of `docs/settings.md`.
+#[derive(Debug, Clone, Copy)]
+pub struct Area {
+    /// The chapter's title.
+    pub title: &'static str,
+    /// Its rows.
+    pub rows: &'static [&'static Row],
+}
+
+/// Makes a constant of each row, and the area of all of them. A row's doc comment is its line of documentation.
+macro_rules! settings {
+    ($area:ident = $title:literal; $($(#[doc = $doc:literal])+ $name:ident: $type:ty = $setting:expr;)+) => {
+        $($(#[doc = $doc])+ pub const $name: Setting<$type> = $setting.described(concat!($($doc),+));)+
+        pub(super) const $area: Area = Area { title: $title, rows: &[$(&$name.row),+] };
+    };
+}
+
+mod access;
+mod commands;
+mod files;
+mod jobs;
+mod keys;
+mod limits;
+mod minion;
+mod network;
+mod process;
+mod returners;
+mod sandbox;
+mod unused;
+
+pub use access::*;
+pub use commands::*;
+pub use files::*;
+pub use jobs::*;
+pub use keys::*;
+pub use limits::*;
+pub use minion::*;
+pub use network::*;
+pub use process::*;
+pub use returners::*;
+pub use sandbox::*;
+pub use unused::*;
+
+/// Every area, in the order of `docs/settings.md`.
+pub const AREAS: [Area; 12] = [
+    process::AREA,
+    network::AREA,
+    limits::AREA,
+    keys::AREA,
+    access::AREA,
+    jobs::AREA,
+    returners::AREA,
+    files::AREA,
+    minion::AREA,
+    sandbox::AREA,
+    commands::AREA,
+    unused::AREA,
+];
+
+/// Every row.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    AREAS.into_iter().flat_map(|area| area.rows.iter().copied())
+}
+
+/// The row of a top-level setting.
+pub(super) fn row(name: &str) -> Option<&'static Row> {
+    static ROWS: LazyLock<HashMap<&str, &Row>> =
+        LazyLock::new(|| rows().filter(|row| row.is_top_level()).map(|row| (row.name, row)).collect());
+    ROWS.get(name).copied()
+}
+
+/// Whether SIGHUP applies this setting on this daemon.
+pub fn is_live(name: &str, role: Role) -> bool {
+    row(name).and_then(|row| row.on(role)).is_some_and(|side| side.live)
+}
+
+/// The defaults of a role.
+pub(super) fn defaults(role: Role) -> Value {
+    let mut defaults = value::empty_map();
+    for row in rows() {
+        let side = row.on(role).filter(|side| !side.default.is_empty() && row.is_top_level());
+        if let Some(side) = side {
+            defaults.insert(row.name, side.value());
+        }
+    }
+    defaults
+}
+
+impl Row {
+    /// What the setting is on a daemon.
+    pub const fn on(&self, role: Role) -> Option<Side> {
+        match role {
+            Role::Master => self.master,
+            Role::Minion => self.minion,
+        }
+    }
+
+    /// Whether it is a setting by itself: not a key of a mapping, nor read together with others that share its prefix.
+    pub(super) fn is_top_level(&self) -> bool {
+        !self.name.contains(':') && !self.name.starts_with(RETURNER_PREFIX)
+    }
+}
+
+impl Side {
+    /// The default as a value.
+    ///
+    /// # Panics
+    /// Never: a test reads the default of each row.
+    pub fn value(&self) -> Value {
+        yaml::load(self.default).expect("a default is YAML, which a test checks")
+    }
+}
+
+impl Config {
+    /// The value of a setting, and its default where the configuration has none, null or empty text.
+    ///
+    /// # Errors
+    /// When the value has a wrong type or is out of range, or there is no default.
+    pub fn get<T: Typed>(&self, setting: Setting<T>) -> Result<T, ConfigError> {
+        if let Some(value) = self.find(setting)? {
+            return Ok(value);
+        }
+        let row = setting.row;
+        let default = row.on(self.role()).map(|side| match (row.kind, side.value()) {
+            (Kind::Path, Value::String(path)) => self.below_root(path.as_str().unwrap_or_default()).into(),
+            (_, default) => default,
+        });
+        let read = default.and_then(|default| T::read(&default, row.kind, self.dir()));
+        read.ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
+    }
+
+    /// The value of a setting; none where it is missing, null or empty text.
+    ///
+    /// # Errors
+    /// When the value has a wrong type or is out of range.
+    pub fn find<T: Typed>(&self, setting: Setting<T>) -> Result<Option<T>, ConfigError> {
+        let row = setting.row;
+        let is_given = |value: &&Value| value.text() != Some("") || matches!(row.kind, Kind::Truth);
+        let Some(value) = self.value(row.name).filter(is_given) else { return Ok(None) };
+        T::read(value, row.kind, self.dir()).map(Some).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
+    }
+
+    /// The value of a setting that is one of several words, as the type that knows them; its default as in [`Config::get`].
+    ///
+    /// # Errors
+    /// When it is none of the words.
+    pub fn get_parsed<T: std::str::FromStr>(&self, setting: Setting<String>) -> Result<T, ConfigError> {
+        let row = setting.row;
+        self.get(setting)?.parse().map_err(|_| self.wrong(row.name, row.kind.to_string()))
+    }
+}
+
+/// The name of a setting that belongs to a returner begins so.
+const RETURNER_PREFIX: &str = "returner.";
