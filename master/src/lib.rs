@@ -1,7 +1,7 @@
 //! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
 //!
 //! * [`config`]: the settings, read and checked once
-//! * [`server`]: starting and ending a master · `daemon`, `settings`, [`live_settings`]: its configuration as a program, and what of it can change while it runs; `master`: its parts
+//! * [`server`]: starting and ending a master · `daemon`, `settings`, [`live_settings`]: its configuration as a program, and what of it can change while it runs
 //! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
 //! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
 //! * `dispatch`: the one way of a job out, whoever asks for it; `targets`: whom it means; `publisher`: the thread that signs and sends it on 4505 (§5)
@@ -40,7 +40,6 @@ pub mod keys;
 mod lanes;
 pub mod live_settings;
 mod maintenance;
-mod master;
 mod mine;
 mod minion_data;
 mod minion_events;

@@ -13,11 +13,23 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::access::Principal;
-use crate::bus::{BusEvent, Next, Subscription};
+use crate::access::{Access, Principal};
+use crate::bus::{Bus, BusEvent, Next, Subscription};
+use crate::config::MasterOpts;
+use crate::dispatch::Dispatcher;
 use crate::files;
-use crate::jobs::now_ms;
-use crate::master::Master;
+use crate::fileserver::FileServer;
+use crate::jobs::{JobCache, PythonJobFiles, now_ms};
+use crate::key_removal::KeyRemoval;
+use crate::keys::MinionKeys;
+use crate::live_settings::SharedSettings;
+use crate::mine::Mine;
+use crate::peer::Peer;
+use crate::presence::Presence;
+use crate::publisher::CurrentKey;
+use crate::refusals::Refusals;
+use crate::sessions::Sessions;
+use crate::throttle::Throttle;
 
 /// The dropfile is looked for this often, or each `loop_interval` if that is shorter: Python's salt-key writes it some time after it has said
 /// that a key is gone, and until the key is replaced its minion can read what is published.
@@ -27,39 +39,141 @@ const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Bytes of the dropfile: the master's id.
 const DROPFILE_MAX: u64 = 1_024;
 
-/// Works until `stop`.
-pub(crate) async fn run(master: Arc<Master>, stop: CancellationToken) {
-    let mut tick = tokio::time::interval(master.opts.loop_interval.min(LOOK_EVERY));
-    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut events = master.bus.subscribe();
-    let clean_every = master.opts.loop_interval.max(CLEAN_EVERY);
-    let mut cleaned: Option<Instant> = None;
-    // Beside the rest: a large store takes its time, and a key that was deleted does not wait for that.
-    let mut cleaning: Option<AbortOnDropHandle<()>> = None;
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = tick.tick() => {
-                master.refusals.tell_sums();
-                look_for_dropfile(&master).await;
-                if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
-                    if cleaning.as_ref().is_none_or(|task| task.is_finished()) {
-                        let master = Arc::clone(&master);
-                        cleaning = Some(AbortOnDropHandle::new(tokio::spawn(async move { clean(&master).await })));
+/// What is looked after.
+pub(crate) struct Maintenance {
+    pub(crate) opts: Arc<MasterOpts>,
+    pub(crate) live: SharedSettings,
+    pub(crate) access: Arc<Access>,
+    pub(crate) keys: Arc<MinionKeys>,
+    pub(crate) key_removal: Arc<KeyRemoval>,
+    pub(crate) publish_key: CurrentKey,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) jobs: Arc<JobCache>,
+    pub(crate) python_jobs: PythonJobFiles,
+    pub(crate) files: Arc<FileServer>,
+    pub(crate) mine: Arc<Mine>,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) presence: Arc<Presence>,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) bus: Bus,
+}
+
+impl Maintenance {
+    /// Works until `stop`.
+    pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let mut tick = tokio::time::interval(self.opts.loop_interval.min(LOOK_EVERY));
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut events = self.bus.subscribe();
+        let clean_every = self.opts.loop_interval.max(CLEAN_EVERY);
+        let mut cleaned: Option<Instant> = None;
+        // Beside the rest: a large store takes its time, and a key that was deleted does not wait for that.
+        let mut cleaning: Option<AbortOnDropHandle<()>> = None;
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = tick.tick() => {
+                    self.refusals.tell_sums();
+                    self.look_for_dropfile().await;
+                    if cleaned.is_none_or(|at| at.elapsed() >= clean_every) {
+                        if cleaning.as_ref().is_none_or(|task| task.is_finished()) {
+                            let this = Arc::clone(&self);
+                            cleaning = Some(AbortOnDropHandle::new(tokio::spawn(async move { this.clean().await })));
+                        }
+                        self.throttle.upkeep();
+                        self.forget_what_is_over().await;
+                        self.forget_minions_without_keys().await;
+                        cleaned = Some(Instant::now());
                     }
-                    master.throttle.upkeep();
-                    forget_what_is_over(&master).await;
-                    forget_minions_without_keys(&master).await;
-                    cleaned = Some(Instant::now());
+                }
+                () = self.key_removal.rotate.notified() => self.rotate("a key was deleted").await,
+                event = next(&mut events) => {
+                    if event.is_some_and(|event| asks_to_look(&event)) {
+                        self.look_for_dropfile().await;
+                        self.forget_minions_without_keys().await;
+                    }
                 }
             }
-            () = master.key_removal.rotate.notified() => rotate(&master, "a key was deleted").await,
-            event = next(&mut events) => {
-                if event.is_some_and(|event| asks_to_look(&event)) {
-                    look_for_dropfile(&master).await;
-                    forget_minions_without_keys(&master).await;
-                }
+        }
+    }
+
+    async fn look_for_dropfile(&self) {
+        let path = self.opts.cachedir.join(".dfn");
+        match take_dropfile(&path, &self.opts.id) {
+            Ok(false) => {}
+            Ok(true) => self.rotate("salt-key asked for it").await,
+            Err(error) => tracing::error!("the dropfile {} is ignored: {error}", path.display()),
+        }
+    }
+
+    async fn rotate(&self, why: &str) {
+        if let Err(error) = self.publish_key.rotate().await {
+            tracing::error!("the publish key was not replaced: {error}");
+            return;
+        }
+        tracing::info!("the publish key was replaced: {why}");
+        self.forget_sessions_without_keys();
+        self.bus.fire("key", map([("rotate_aes_key", true)]));
+        if self.opts.ping_on_rotate
+            && let Err(error) = self.ping().await
+        {
+            tracing::error!("ping_on_rotate: nobody was told of the new key: {error}");
+        }
+    }
+
+    /// `ping_on_rotate`: whoever is connected gets a job that only the new key opens, and so fetches it now.
+    async fn ping(&self) -> Result<(), String> {
+        let (tgt, tgt_type) = if self.opts.minion_data_cache {
+            let (there, _) = self.presence.partition().await.map_err(|error| error.to_string())?;
+            (Value::Array(there.iter().map(Value::from).collect()), "list")
+        } else {
+            (Value::from("*"), "glob")
+        };
+        let request = PublishRequest::new(Value::from("test.ping"), Vec::new(), tgt, tgt_type, &self.opts.user);
+        self.dispatcher.publish(&request, &Principal::Master).await.map(drop).map_err(|fault| fault.to_string())
+    }
+
+    /// Nor what their minions showed or asked for.
+    async fn forget_minions_without_keys(&self) {
+        let keys = Arc::clone(&self.keys);
+        self.peer.forget(|id| keys.accepted(id).is_some());
+        self.mine.forget(move |id| keys.accepted(id).is_some()).await;
+    }
+
+    /// salt-key deletes keys, not sessions.
+    fn forget_sessions_without_keys(&self) {
+        for id in self.sessions.ids() {
+            if self.keys.accepted(&id).is_none() {
+                self.sessions.forget(&id);
             }
+        }
+    }
+
+    /// What expires by itself, in memory and on disk.
+    async fn forget_what_is_over(self: &Arc<Self>) {
+        let this = Arc::clone(self);
+        let work = move || {
+            this.access.forget_expired_tokens();
+            this.files.upkeep();
+            if let Err(error) = this.sessions.forget_others(|id| this.keys.accepted(id).is_some()) {
+                tracing::warn!("sessions of minions that are gone stay: {error}");
+            }
+        };
+        let _ = tokio::task::spawn_blocking(work).await;
+    }
+
+    async fn clean(&self) {
+        let Some(keep) = self.live.load().keep_jobs else { return };
+        let before = now_ms().saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
+        match self.jobs.clean(before).await {
+            Ok(0) => {}
+            Ok(jobs) => tracing::info!("{jobs} jobs older than keep_jobs_seconds were forgotten"),
+            Err(error) => tracing::error!("old jobs stay: {error}"),
+        }
+        let files = self.python_jobs.clone();
+        if let Ok(Err(error)) = tokio::task::spawn_blocking(move || files.clean(keep)).await {
+            tracing::warn!("old files of the job cache stay: {error}");
         }
     }
 }
@@ -82,15 +196,6 @@ fn asks_to_look(event: &BusEvent) -> bool {
     event.by.is_root() && matches!(event.event.tag.as_str(), "salt/key" | "key")
 }
 
-async fn look_for_dropfile(master: &Arc<Master>) {
-    let path = master.opts.cachedir.join(".dfn");
-    match take_dropfile(&path, &master.opts.id) {
-        Ok(false) => {}
-        Ok(true) => rotate(master, "salt-key asked for it").await,
-        Err(error) => tracing::error!("the dropfile {} is ignored: {error}", path.display()),
-    }
-}
-
 /// Whether there was a valid dropfile; it is gone then.
 fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
     let Some((content, metadata)) = files::read_regular(path, DROPFILE_MAX)? else { return Ok(false) };
@@ -108,76 +213,6 @@ fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
     }
     std::fs::remove_file(path)?;
     Ok(true)
-}
-
-async fn rotate(master: &Arc<Master>, why: &str) {
-    if let Err(error) = master.auth.publish_key.rotate().await {
-        tracing::error!("the publish key was not replaced: {error}");
-        return;
-    }
-    tracing::info!("the publish key was replaced: {why}");
-    forget_sessions_without_keys(master);
-    master.bus.fire("key", map([("rotate_aes_key", true)]));
-    if master.opts.ping_on_rotate
-        && let Err(error) = ping(master).await
-    {
-        tracing::error!("ping_on_rotate: nobody was told of the new key: {error}");
-    }
-}
-
-/// `ping_on_rotate`: whoever is connected gets a job that only the new key opens, and so fetches it now.
-async fn ping(master: &Arc<Master>) -> Result<(), String> {
-    let (tgt, tgt_type) = if master.opts.minion_data_cache {
-        let (there, _) = master.presence.partition().await.map_err(|error| error.to_string())?;
-        (Value::Array(there.iter().map(Value::from).collect()), "list")
-    } else {
-        (Value::from("*"), "glob")
-    };
-    let request = PublishRequest::new(Value::from("test.ping"), Vec::new(), tgt, tgt_type, &master.opts.user);
-    master.dispatcher.publish(&request, &Principal::Master).await.map(drop).map_err(|fault| fault.to_string())
-}
-
-/// Nor what their minions showed or asked for.
-async fn forget_minions_without_keys(master: &Master) {
-    let keys = Arc::clone(&master.keys);
-    master.peer.forget(|id| keys.accepted(id).is_some());
-    master.mine.forget(move |id| keys.accepted(id).is_some()).await;
-}
-
-/// salt-key deletes keys, not sessions.
-fn forget_sessions_without_keys(master: &Master) {
-    for id in master.sessions.ids() {
-        if master.keys.accepted(&id).is_none() {
-            master.sessions.forget(&id);
-        }
-    }
-}
-
-/// What expires by itself, in memory and on disk.
-async fn forget_what_is_over(master: &Arc<Master>) {
-    let master = Arc::clone(master);
-    let work = move || {
-        master.admission.access.forget_expired_tokens();
-        master.files.upkeep();
-        if let Err(error) = master.sessions.forget_others(|id| master.keys.accepted(id).is_some()) {
-            tracing::warn!("sessions of minions that are gone stay: {error}");
-        }
-    };
-    let _ = tokio::task::spawn_blocking(work).await;
-}
-
-async fn clean(master: &Arc<Master>) {
-    let Some(keep) = master.live.load().keep_jobs else { return };
-    let before = now_ms().saturating_sub(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX));
-    match master.jobs.clean(before).await {
-        Ok(0) => {}
-        Ok(jobs) => tracing::info!("{jobs} jobs older than keep_jobs_seconds were forgotten"),
-        Err(error) => tracing::error!("old jobs stay: {error}"),
-    }
-    let files = master.python_jobs.clone();
-    if let Ok(Err(error)) = tokio::task::spawn_blocking(move || files.clean(keep)).await {
-        tracing::warn!("old files of the job cache stay: {error}");
-    }
 }
 
 #[cfg(test)]

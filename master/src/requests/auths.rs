@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use brine_daemon::profile::Timings;
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::Value;
 use brine_zmtp::Reply;
@@ -11,8 +12,9 @@ use tokio_util::task::TaskTracker;
 
 use super::guarded;
 use crate::access::Address;
+use crate::auth::Authenticator;
 use crate::fault::Fault;
-use crate::master::Master;
+use crate::refusals::Refusals;
 
 /// Requests of minions with an accepted key that are looked at together.
 const TURNS: usize = 64;
@@ -36,6 +38,9 @@ pub(super) struct WaitingAuth {
 
 /// The lines. Whatever strangers do, minions whose key is accepted wait behind each other only.
 pub(crate) struct Auths {
+    pub(crate) auth: Authenticator,
+    refusals: Arc<Refusals>,
+    timings: Arc<Timings>,
     known: Mutex<Line<InLine>>,
     strangers: Mutex<Line<InLine>>,
     ids: Arc<Mutex<HashMap<MinionId, usize>>>,
@@ -76,23 +81,19 @@ impl Drop for Place {
     }
 }
 
-impl Default for Auths {
-    fn default() -> Self {
+impl Auths {
+    /// Empty lines before `auth`.
+    pub(crate) fn new(auth: Authenticator, refusals: Arc<Refusals>, timings: Arc<Timings>) -> Self {
         Self {
+            auth,
+            refusals,
+            timings,
             known: Mutex::new(Line::new(TURNS)),
             strangers: Mutex::new(Line::new(TURNS_OF_STRANGERS)),
             ids: Arc::default(),
         }
     }
-}
 
-impl std::fmt::Debug for Auths {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.line())
-    }
-}
-
-impl Auths {
     /// What is in work and what waits, for the log.
     pub(crate) fn line(&self) -> String {
         let (known, strangers) = (self.lock(true), self.lock(false));
@@ -106,18 +107,18 @@ impl Auths {
     }
 
     /// Answers a request when its turn comes, or says no at once where too many wait.
-    pub(super) async fn take(self: &Arc<Self>, master: &Arc<Master>, tasks: &TaskTracker, new: WaitingAuth) {
+    pub(super) async fn take(self: &Arc<Self>, tasks: &TaskTracker, new: WaitingAuth) {
         let size = new.len.saturating_add(BESIDE);
-        let place = master.auth.known(&new.load).and_then(|id| Place::take(&self.ids, id));
+        let place = self.auth.known(&new.load).and_then(|id| Place::take(&self.ids, id));
         let known = place.is_some();
         let come = self.lock(known).come(InLine { request: new, place }, size);
         match come {
-            Come::Now(first) => drop(tasks.spawn(work(Arc::clone(self), Arc::clone(master), known, first))),
+            Come::Now(first) => drop(tasks.spawn(work(Arc::clone(self), known, first))),
             Come::Later => {}
             Come::Full(refused) => {
                 let no = async { Err::<Vec<u8>, _>(Fault::new("too many minions authenticate at once")) };
                 let refused = refused.request;
-                let answer = guarded(&master.refusals, &refused.reply, no).await;
+                let answer = guarded(&self.refusals, &refused.reply, no).await;
                 // A peer that has gone needs no answer.
                 let _ = refused.reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
             }
@@ -131,14 +132,14 @@ impl Auths {
 }
 
 /// Answers one request after the other until none is left.
-async fn work(auths: Arc<Auths>, master: Arc<Master>, known: bool, first: InLine) {
+async fn work(auths: Arc<Auths>, known: bool, first: InLine) {
     let mut next = Some(first);
     while let Some(InLine { request: WaitingAuth { load, version, reply, .. }, place }) = next {
         // Who has not waited for its turn has asked again over another connection, and waits there.
         if !reply.is_gone() {
-            let _timed = master.timings.during("_auth");
+            let _timed = auths.timings.during("_auth");
             let origin = reply.peer().address.and_then(|peer| Address::Network(peer.ip().to_canonical()).origin());
-            let answer = guarded(&master.refusals, &reply, master.auth.answer(&load, version, origin)).await;
+            let answer = guarded(&auths.refusals, &reply, auths.auth.answer(&load, version, origin)).await;
             let _ = reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
         }
         drop(place);

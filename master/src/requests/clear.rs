@@ -10,11 +10,11 @@ use brine_zmtp::Reply;
 use bytes::Bytes;
 
 use super::auths::WaitingAuth;
-use super::{Arrival, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
+use super::{Arrival, Handlers, LARGE_ENVELOPE, SMALL, guarded, on_its_thread};
 use crate::access::{Address, Claim, Denied, Principal};
+use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::lanes::{Place, Turn};
-use crate::master::Master;
 use crate::runners;
 
 /// Every clear command there is (CVE-2020-11651).
@@ -77,8 +77,8 @@ pub(super) fn pick(way: &[&str]) -> Pick {
 
 /// Answers a clear request, or sees that it is answered.
 pub(super) async fn take(request: Clear, place: Place) {
-    let Clear { at: Arrival { master, .. }, head, version, .. } = &request;
-    if *version < master.opts.auth.minimum_auth_version {
+    let Clear { at: Arrival { handlers, .. }, head, version, .. } = &request;
+    if *version < handlers.opts.auth.minimum_auth_version {
         return request.say(&Value::from("bad load")).await;
     }
     match head.get_text("cmd").and_then(Command::parse) {
@@ -90,8 +90,8 @@ pub(super) async fn take(request: Clear, place: Place) {
         }
         Some(Command::GetToken) => {
             let answer = {
-                let _timed = master.timings.during(Command::GetToken.name());
-                master.admission.access.get_token(head)
+                let _timed = handlers.timings.during(Command::GetToken.name());
+                handlers.admission.access.get_token(head)
             };
             request.say(&answer).await;
         }
@@ -113,12 +113,12 @@ impl Clear {
     /// It waits without a place, so that others find one. (It is timed where it is answered.)
     async fn authenticate(self) {
         let load = self.small();
-        let Self { at: Arrival { master, auths, tasks }, payload, version, reply, .. } = self;
+        let Self { at: Arrival { handlers, tasks }, payload, version, reply, .. } = self;
         match load {
-            Ok(load) => auths.take(&master, &tasks, WaitingAuth { load, version, len: payload.len(), reply }).await,
+            Ok(load) => handlers.auths.take(&tasks, WaitingAuth { load, version, len: payload.len(), reply }).await,
             Err(error) => {
                 let no = async { Err::<Bytes, _>(Fault::new(format!("an _auth request is none: {error}"))) };
-                let answer = guarded(&master.refusals, &reply, no).await;
+                let answer = guarded(&handlers.refusals, &reply, no).await;
                 let _ = reply.send(answer.unwrap_or_else(|refusal| refusal)).await;
             }
         }
@@ -126,9 +126,9 @@ impl Clear {
 
     /// Finds who asks, and does what it asks.
     async fn serve(self, what: Asks, place: Place) {
-        let Self { at: Arrival { master, .. }, payload, head, reply, .. } = self;
-        let timed = Arc::clone(&master);
-        let _timed = timed.timings.during(Command::Caller(what).name());
+        let Self { at: Arrival { handlers, .. }, payload, head, reply, .. } = self;
+        let timings = Arc::clone(&handlers.timings);
+        let _timed = timings.during(Command::Caller(what).name());
         let kwargs = head.get("kwargs").filter(|kwargs| {
             ["token", "eauth"].into_iter().any(|key| kwargs.get(key).is_some_and(|value| !value.is_nil()))
         });
@@ -144,14 +144,14 @@ impl Clear {
         };
         let admitting = async {
             Ok(match what {
-                Asks::MkToken => Admitted::Answered(master.admission.mk_token(&claim).await),
-                _ => match master.admission.admit(&claim, Command::Caller(what).name()).await {
+                Asks::MkToken => Admitted::Answered(handlers.admission.mk_token(&claim).await),
+                _ => match handlers.admission.admit(&claim, Command::Caller(what).name()).await {
                     Ok(caller) => Admitted::As(caller),
-                    Err(denied) => Admitted::Answered(refused(&master, what, &payload, &head, &denied)),
+                    Err(denied) => Admitted::Answered(refused(&handlers.dispatcher, what, &payload, &head, &denied)),
                 },
             })
         };
-        let admitted = match guarded(&master.refusals, &reply, admitting).await {
+        let admitted = match guarded(&handlers.refusals, &reply, admitting).await {
             Ok(Admitted::As(caller)) => Ok(caller),
             Ok(Admitted::Answered(answer)) => Err(clear_reply(&answer).into()),
             Err(refusal) => Err(refusal),
@@ -167,22 +167,22 @@ impl Clear {
         let place = match place {
             Some(place) => place,
             None if reply.is_gone() => return,
-            None => master.lanes.place().await,
+            None => handlers.lanes.place().await,
         };
-        run(master, what, caller, payload, reply, place).await;
+        run(handlers, what, caller, payload, reply, place).await;
     }
 }
 
 /// Does what a caller asks.
-async fn run(master: Arc<Master>, what: Asks, caller: Principal, payload: Bytes, reply: Reply, place: Place) {
+async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: Bytes, reply: Reply, place: Place) {
     let large = payload.len() > SMALL.max_bytes;
-    let mut turn = if large { master.lanes.large().await } else { Turn::default() };
+    let mut turn = if large { handlers.lanes.large().await } else { Turn::default() };
     let work = async move {
         let handled = async {
             let mut envelope = Envelope::decode(&payload, if large { &LARGE_ENVELOPE } else { &SMALL });
             if !large && let Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) = envelope {
                 // Decoding multiplies its size.
-                turn = master.lanes.many_items().await;
+                turn = handlers.lanes.many_items().await;
                 envelope = Envelope::decode(&payload, &LARGE_ENVELOPE);
             }
             drop(payload);
@@ -191,13 +191,13 @@ async fn run(master: Arc<Master>, what: Asks, caller: Principal, payload: Bytes,
                 Err(error) => return Ok(error.reply()),
             };
             match what {
-                Asks::Publish => master.dispatcher.answer(load, &caller).await,
-                Asks::Runner => Ok(master.runners.answer_runner(&load, &caller)),
-                Asks::Wheel => Ok(master.runners.answer_wheel(&load, &caller).await),
+                Asks::Publish => handlers.dispatcher.answer(load, &caller).await,
+                Asks::Runner => Ok(handlers.runners.answer_runner(&load, &caller)),
+                Asks::Wheel => Ok(handlers.runners.answer_wheel(&load, &caller).await),
                 Asks::MkToken => Err(Fault::new("a token was made already")),
             }
         };
-        let answer = guarded(&master.refusals, &reply, handled).await;
+        let answer = guarded(&handlers.refusals, &reply, handled).await;
         let _ = reply.send(answer.map_or_else(|refusal| refusal, |answer| clear_reply(&answer).into())).await;
         drop((turn, place));
     };
@@ -210,12 +210,12 @@ enum Admitted {
     Answered(Value),
 }
 
-fn refused(master: &Master, what: Asks, payload: &[u8], head: &Value, denied: &Denied) -> Value {
+fn refused(dispatcher: &Dispatcher, what: Asks, payload: &[u8], head: &Value, denied: &Denied) -> Value {
     match what {
         Asks::Publish => {
             // What is told of it on the bus, if that is small; else what is known of it.
             let load = denied.told.then(|| load_of(Envelope::decode(payload, &SMALL)).ok()).flatten();
-            master.dispatcher.refuse(load.unwrap_or_else(|| head.clone()), denied)
+            dispatcher.refuse(load.unwrap_or_else(|| head.clone()), denied)
         }
         _ => runners::refusal(denied),
     }

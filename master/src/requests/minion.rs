@@ -1,7 +1,5 @@
 //! Encrypted requests (§6): what an accepted minion may ask. Who it is, is what its session key and its token proved.
 
-use std::sync::Arc;
-
 use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack::Limits;
@@ -11,17 +9,17 @@ use brine_protocol::request::{
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
-use super::pillar;
+use super::Handlers;
 use crate::config::MasterOpts;
 use crate::fault::Fault;
-use crate::fileserver::FileRequest;
-use crate::keys::{KeyState, MinionKey};
+use crate::fileserver::{FileRequest, FileServer};
+use crate::key_removal::KeyRemoval;
+use crate::keys::{KeyState, MinionKey, MinionKeys};
 use crate::lanes::Turn;
 use crate::live_settings::LiveSettings;
-use crate::master::Master;
-use crate::mine::MineRequest;
+use crate::mine::{Mine, MineRequest};
 use crate::quotas::Kind;
-use crate::refusals::{Stranger, Who};
+use crate::refusals::{Refusals, Stranger, Who};
 use crate::replay::Freshness;
 
 /// Items of one request: 40 bytes each in memory.
@@ -103,7 +101,7 @@ impl Command {
 }
 
 pub(super) async fn answer(
-    master: &Arc<Master>,
+    handlers: &Handlers,
     envelope: &AesEnvelope,
     reply: &Reply,
     turn: &mut Turn,
@@ -112,19 +110,19 @@ pub(super) async fn answer(
         let peer = super::sender(reply);
         let why = format!("an encrypted request from {peer} was refused: {error}");
         let data = map([("error", error.to_string()), ("peer", peer)]);
-        master.refusals.tell(Who::Stranger(Stranger::Request), &why, "brine/refused/request", data);
+        handlers.refusals.tell(Who::Stranger(Stranger::Request), &why, "brine/refused/request", data);
         Ok(clear_reply(&error.reply()))
     };
     // The accepted key first: without one there is no session to look for.
     let Some((key, session)) =
-        envelope.id.as_ref().and_then(|id| Some((master.keys.accepted(id)?, master.sessions.for_request(id)?)))
+        envelope.id.as_ref().and_then(|id| Some((handlers.keys.accepted(id)?, handlers.sessions.for_request(id)?)))
     else {
         return refused(RequestError::UnknownMinion);
     };
     let policy = RequestPolicy {
-        minimum_version: master.opts.auth.minimum_auth_version,
-        ttl: master.opts.request_server_ttl,
-        limits: Limits { max_bytes: master.opts.max_request_size, max_items: ITEMS_MAX, ..Limits::REQUEST },
+        minimum_version: handlers.opts.auth.minimum_auth_version,
+        ttl: handlers.opts.request_server_ttl,
+        limits: Limits { max_bytes: handlers.opts.max_request_size, max_items: ITEMS_MAX, ..Limits::REQUEST },
         ..RequestPolicy::now()
     };
     let by_key = |token: &[u8]| key.public.as_ref().is_some_and(|public| is_token(public, token));
@@ -135,7 +133,8 @@ pub(super) async fn answer(
     };
     // Every minion of 3006, 3007 and 3008 sends both with every command (§4.1): what lacks one could be sent again and again.
     let (Some(nonce), Some(ts)) = (&request.nonce, request.load.get_i64("ts")) else {
-        let refusal = replayed(master, &request.id, reply, "it has no nonce, or no whole number as its ts, to tell");
+        let refusal =
+            replayed(&handlers.refusals, &request.id, reply, "it has no nonce, or no whole number as its ts, to tell");
         // As Salt says it.
         let salts = map([("error", "Nonce not included in request")]);
         let is_pillar = request.nonce.is_none() && request.cmd == "_pillar";
@@ -143,23 +142,23 @@ pub(super) async fn answer(
     };
     match session.freshness(nonce, ts) {
         Freshness::New => {}
-        Freshness::Replayed => return Ok(replayed(master, &request.id, reply, "it was seen before")),
+        Freshness::Replayed => return Ok(replayed(&handlers.refusals, &request.id, reply, "it was seen before")),
         Freshness::TooOld => {
             // If it is the minion's clock and no replay, the minion authenticates again now and gets a new session.
-            master.sessions.forget(&request.id);
-            return Ok(replayed(master, &request.id, reply, "it is much older than the minion's last one"));
+            handlers.sessions.forget(&request.id);
+            return Ok(replayed(&handlers.refusals, &request.id, reply, "it is much older than the minion's last one"));
         }
     }
     reply.authenticated();
     let nonce = nonce.clone();
     let value = match Command::parse(&request.cmd) {
-        Some(Command::Pillar) => return pillar::answer(master, request, &key, &session.crypticle).await,
+        Some(Command::Pillar) => return handlers.pillars.answer(request, &key, &session.crypticle).await,
         Some(command) => {
             if command == Command::MinionRunner {
                 // It waits for minions.
                 turn.give_back();
             }
-            run(master, command, request, &key, envelope.load.len() as u64, turn).await?
+            run(handlers, command, request, &key, envelope.load.len() as u64, turn).await?
         }
         None => empty_map(),
     };
@@ -167,16 +166,16 @@ pub(super) async fn answer(
 }
 
 /// Refuses a request that may not be its sender's doing.
-fn replayed(master: &Master, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8> {
+fn replayed(refusals: &Refusals, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8> {
     let peer = super::sender(reply);
     let said = format!("a request of {id} from {peer} was refused as a replay: {why}");
     let data = map([("id", id.as_str()), ("error", why), ("peer", &peer)]);
-    master.refusals.tell(Who::Stranger(Stranger::Replay), &said, format!("brine/refused/replay/{id}"), data);
+    refusals.tell(Who::Stranger(Stranger::Replay), &said, format!("brine/refused/replay/{id}"), data);
     clear_reply(&Value::from("bad load"))
 }
 
 async fn run(
-    master: &Arc<Master>,
+    handlers: &Handlers,
     command: Command,
     request: Request,
     key: &MinionKey,
@@ -185,32 +184,34 @@ async fn run(
 ) -> Result<Value, Fault> {
     let Request { id, load, .. } = &request;
     if let Some((kind, refused)) = command.makes_keep()
-        && master.throttle.admit(id, command.name(), kind, (1, bytes), turn).await.is_err()
+        && handlers.throttle.admit(id, command.name(), kind, (1, bytes), turn).await.is_err()
     {
         return Ok(refused);
     }
-    let _timed = master.timings.during(command.name());
+    let _timed = handlers.timings.during(command.name());
+    let Handlers { keys, mine, refusals, .. } = handlers;
     Ok(match command {
-        Command::Return => master.returns.accept(request, key, bytes, turn).await?,
-        Command::MinionEvent => master.events.accept(id, load, bytes, turn).await,
-        Command::MasterOpts => master_opts(&master.live.load(), load),
+        Command::Return => handlers.returns.accept(request, key, bytes, turn).await?,
+        Command::MinionEvent => handlers.events.accept(id, load, bytes, turn).await,
+        Command::MasterOpts => master_opts(&handlers.live.load(), load),
         Command::RegisterResources => Value::from(true),
-        Command::Files(what) => master.files.answer(what, request.load).await,
-        Command::FileRecv => files_receive(master, id, load).await,
-        Command::RevokeAuth => revoke(master, id, load)?,
-        Command::Mine => mine(master, id, MineRequest::Put, load).await,
-        Command::MineDelete => mine(master, id, MineRequest::Delete, load).await,
-        Command::MineFlush => mine(master, id, MineRequest::Flush, load).await,
+        Command::Files(what) => handlers.files.answer(what, request.load).await,
+        Command::FileRecv => files_receive(&handlers.files, refusals, id, load).await,
+        Command::RevokeAuth if !handlers.opts.allow_minion_key_revoke => load.clone(),
+        Command::RevokeAuth => revoke(keys, &handlers.key_removal, id)?,
+        Command::Mine => change_mine(mine, refusals, id, MineRequest::Put, load).await,
+        Command::MineDelete => change_mine(mine, refusals, id, MineRequest::Delete, load).await,
+        Command::MineFlush => change_mine(mine, refusals, id, MineRequest::Flush, load).await,
         Command::MineGet => {
-            let accepted = master.keys.list(KeyState::Accepted)?;
-            master.mine.get(id, load, accepted).await.unwrap_or_else(|why| {
-                refuse_mine(master, id, &why);
+            let accepted = keys.list(KeyState::Accepted)?;
+            mine.get(id, load, accepted).await.unwrap_or_else(|why| {
+                refuse_mine(refusals, id, &why);
                 empty_map()
             })
         }
-        Command::MinionPub => master.peer.publish(id, load).await?,
-        Command::PubRet => master.peer.returns(id, load).await?,
-        Command::MinionRunner => master.peer.runner(id, load).await?,
+        Command::MinionPub => handlers.peer.publish(id, load).await?,
+        Command::PubRet => handlers.peer.returns(id, load).await?,
+        Command::MinionRunner => handlers.peer.runner(id, load).await?,
         // Salt's own answer: the command has never worked.
         Command::VerifyMinion => Value::from(""),
         Command::MasterTops | Command::NotAllowed | Command::Pillar => empty_map(),
@@ -218,29 +219,29 @@ async fn run(
 }
 
 /// Takes a piece of a file; whether it was stored.
-async fn files_receive(master: &Master, id: &MinionId, load: &Value) -> Value {
-    let done = master.files.receive(id.clone(), load.clone()).await;
+async fn files_receive(files: &FileServer, refusals: &Refusals, id: &MinionId, load: &Value) -> Value {
+    let done = files.receive(id.clone(), load.clone()).await;
     if let Err(why) = &done {
         let said = format!("a file pushed by {id} was refused: {why}");
         let data = map([("id", id.as_str()), ("error", why)]);
-        master.refusals.tell(Who::Minion(id), &said, format!("brine/refused/file/{id}"), data);
+        refusals.tell(Who::Minion(id), &said, format!("brine/refused/file/{id}"), data);
     }
     Value::from(done.is_ok())
 }
 
 /// Changes what a minion shows to others; whether that was done.
-async fn mine(master: &Master, id: &MinionId, what: MineRequest, load: &Value) -> Value {
-    let done = master.mine.change(id, what, load).await;
+async fn change_mine(mine: &Mine, refusals: &Refusals, id: &MinionId, what: MineRequest, load: &Value) -> Value {
+    let done = mine.change(id, what, load).await;
     if let Err(why) = &done {
-        refuse_mine(master, id, why);
+        refuse_mine(refusals, id, why);
     }
     Value::from(done.is_ok())
 }
 
-fn refuse_mine(master: &Master, id: &MinionId, why: &str) {
+fn refuse_mine(refusals: &Refusals, id: &MinionId, why: &str) {
     let said = format!("a request of {id} to the mine was refused: {why}");
     let data = map([("id", id.as_str()), ("error", why)]);
-    master.refusals.tell(Who::Minion(id), &said, format!("brine/refused/mine/{id}"), data);
+    refusals.tell(Who::Minion(id), &said, format!("brine/refused/mine/{id}"), data);
 }
 
 fn master_opts(live: &LiveSettings, load: &Value) -> Value {
@@ -257,12 +258,9 @@ fn master_opts(live: &LiveSettings, load: &Value) -> Value {
 }
 
 /// A minion gives up its own key, and no other's.
-fn revoke(master: &Master, id: &MinionId, load: &Value) -> Result<Value, Fault> {
-    if !master.opts.allow_minion_key_revoke {
-        return Ok(load.clone());
-    }
-    master.keys.remove(KeyState::Accepted, id)?;
-    master.key_removal.removed(id);
+fn revoke(keys: &MinionKeys, removal: &KeyRemoval, id: &MinionId) -> Result<Value, Fault> {
+    keys.remove(KeyState::Accepted, id)?;
+    removal.removed(id);
     tracing::warn!("{id} gave up its key");
     Ok(Value::from(true))
 }

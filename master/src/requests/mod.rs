@@ -15,6 +15,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_daemon::profile::Timings;
 use brine_protocol::envelope::{Envelope, EnvelopeError, Head};
 use brine_protocol::msgpack;
 use brine_protocol::request::clear_reply;
@@ -25,12 +26,26 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::admission::Admission;
+use crate::config::MasterOpts;
+use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
-use crate::lanes::{Place, Turn};
-use crate::master::Master;
+use crate::fileserver::FileServer;
+use crate::key_removal::KeyRemoval;
+use crate::keys::MinionKeys;
+use crate::lanes::{Lanes, Place, Turn};
+use crate::live_settings::SharedSettings;
+use crate::mine::Mine;
+use crate::minion_events::MinionEvents;
+use crate::peer::Peer;
 use crate::refusals::{Refusals, Stranger, Who};
+use crate::returns::Returns;
+use crate::runners::Runners;
+use crate::sessions::Sessions;
+use crate::throttle::Throttle;
 pub(crate) use auths::Auths;
 use clear::Clear;
+pub(crate) use pillar::Pillars;
 
 /// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);
@@ -39,27 +54,43 @@ const SMALL: msgpack::Limits = msgpack::Limits::UNAUTHENTICATED;
 /// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
 const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
 
+/// What the commands in the two tables are handled by.
+pub(crate) struct Handlers {
+    pub(crate) opts: Arc<MasterOpts>,
+    pub(crate) live: SharedSettings,
+    pub(crate) keys: Arc<MinionKeys>,
+    pub(crate) key_removal: Arc<KeyRemoval>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) auths: Arc<Auths>,
+    pub(crate) admission: Admission,
+    pub(crate) dispatcher: Arc<Dispatcher>,
+    pub(crate) returns: Arc<Returns>,
+    pub(crate) events: MinionEvents,
+    pub(crate) pillars: Pillars,
+    pub(crate) runners: Runners,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) files: Arc<FileServer>,
+    pub(crate) mine: Arc<Mine>,
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) lanes: Lanes,
+    /// How long requests take, by command.
+    pub(crate) timings: Arc<Timings>,
+}
+
 /// What a request that has arrived is answered with.
 struct Arrival {
-    master: Arc<Master>,
-    auths: Arc<Auths>,
+    handlers: Arc<Handlers>,
     tasks: TaskTracker,
 }
 
 /// Receives until `stop`, then lets what is in work finish within `grace`.
-pub(crate) async fn serve(
-    master: Arc<Master>,
-    auths: Arc<Auths>,
-    mut router: Router,
-    stop: CancellationToken,
-    grace: Duration,
-) {
-    let lanes = Arc::clone(&master.lanes);
+pub(crate) async fn serve(handlers: Arc<Handlers>, mut router: Router, stop: CancellationToken, grace: Duration) {
     let tasks = TaskTracker::new();
     loop {
         // The place first: when all are taken, senders wait in their sockets and not in our memory.
         let place = tokio::select! {
-            place = lanes.place() => place,
+            place = handlers.lanes.place() => place,
             () = stop.cancelled() => break,
         };
         let incoming = tokio::select! {
@@ -67,7 +98,7 @@ pub(crate) async fn serve(
             () = stop.cancelled() => break,
         };
         let Some(Incoming { payload, reply }) = incoming else { break };
-        let at = Arrival { master: Arc::clone(&master), auths: Arc::clone(&auths), tasks: tasks.clone() };
+        let at = Arrival { handlers: Arc::clone(&handlers), tasks: tasks.clone() };
         tasks.spawn(take(at, place, payload, reply));
     }
     tasks.close();
@@ -81,7 +112,7 @@ async fn take(at: Arrival, place: Place, payload: Bytes, reply: Reply) {
         Ok(Head::Clear { load, version }) => {
             clear::take(Clear { at, payload, head: load, version, reply }, place).await;
         }
-        Ok(Head::Aes) => encrypted(at.master, place, payload, reply).await,
+        Ok(Head::Aes) => encrypted(at.handlers, place, payload, reply).await,
         Err(error) => refuse(&error, reply).await,
     }
 }
@@ -102,21 +133,21 @@ async fn refuse(error: &EnvelopeError, reply: Reply) {
     let _ = reply.send(clear_reply(&error.reply()).into()).await;
 }
 
-async fn encrypted(master: Arc<Master>, place: Place, payload: Bytes, reply: Reply) {
+async fn encrypted(handlers: Arc<Handlers>, place: Place, payload: Bytes, reply: Reply) {
     let large = payload.len() > SMALL.max_bytes;
-    let mut turn = if large { master.lanes.large().await } else { Turn::default() };
+    let mut turn = if large { handlers.lanes.large().await } else { Turn::default() };
     let work = async move {
         let handled = async {
             // Its envelope has a handful of values, and the load is one of them.
             let envelope = Envelope::decode(&payload, &msgpack::Limits { max_bytes: usize::MAX, ..SMALL });
             drop(payload);
             match envelope {
-                Ok(Envelope::Aes(envelope)) => minion::answer(&master, &envelope, &reply, &mut turn).await.map(Ok),
+                Ok(Envelope::Aes(envelope)) => minion::answer(&handlers, &envelope, &reply, &mut turn).await.map(Ok),
                 Ok(Envelope::Clear { .. }) => Err(Fault::new("an envelope was read in two ways")),
                 Err(error) => Ok(Err(error)),
             }
         };
-        match guarded(&master.refusals, &reply, handled).await {
+        match guarded(&handlers.refusals, &reply, handled).await {
             Ok(Ok(answer)) => drop(reply.send(answer.into()).await),
             Ok(Err(error)) => refuse(&error, reply).await,
             Err(refusal) => drop(reply.send(refusal).await),

@@ -1,6 +1,7 @@
 //! `_pillar` (§6.4): an empty pillar for now, in the signed and private reply that it needs; and the minion's grains, for targeting
 //! and for Python's tools, in the data cache.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_protocol::crypticle::Crypticle;
@@ -9,65 +10,83 @@ use brine_protocol::msgpack;
 use brine_protocol::request::{Request, seal_pillar_reply, seal_reply};
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 
+use crate::bus::Bus;
 use crate::fault::Fault;
 use crate::files;
 use crate::keys::MinionKey;
-use crate::master::Master;
+use crate::private_ops::PrivatePool;
 use crate::quotas::Kind;
-use crate::refusals::Who;
+use crate::refusals::{Refusals, Who};
+use crate::throttle::Throttle;
 
 /// Bytes of a minion's grains that are kept.
 const GRAINS_BYTES_MAX: usize = 4 << 20;
 
-pub(super) async fn answer(
-    master: &Arc<Master>,
-    request: Request,
-    key: &MinionKey,
-    session: &Crypticle,
-) -> Result<Vec<u8>, Fault> {
-    let Some(minion) = key.public.clone() else {
-        return Ok(seal_reply(session, &empty_map(), request.nonce.as_deref()));
-    };
-    let pillar = empty_map();
-    cache(master, &request.id, &request.load, &pillar).await;
-    let reply = move |ops: &dyn brine_protocol::keys::PrivateOps| seal_pillar_reply(&pillar, &request, &minion, ops);
-    Ok(master.private.run(reply).await?)
+/// Answers minions that ask for their pillar.
+pub(crate) struct Pillars {
+    /// `minion_data_cache`: grains and pillars are kept.
+    pub(crate) keeps_data: bool,
+    /// `minion_data_cache_events`.
+    pub(crate) tells_refresh: bool,
+    pub(crate) cachedir: PathBuf,
+    pub(crate) private: PrivatePool,
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) refusals: Arc<Refusals>,
+    pub(crate) bus: Bus,
 }
 
-async fn cache(master: &Arc<Master>, id: &MinionId, load: &Value, pillar: &Value) {
-    if !master.opts.minion_data_cache {
-        return;
+impl Pillars {
+    pub(super) async fn answer(
+        &self,
+        request: Request,
+        key: &MinionKey,
+        session: &Crypticle,
+    ) -> Result<Vec<u8>, Fault> {
+        let Some(minion) = key.public.clone() else {
+            return Ok(seal_reply(session, &empty_map(), request.nonce.as_deref()));
+        };
+        let pillar = empty_map();
+        self.cache(&request.id, &request.load, &pillar).await;
+        let reply =
+            move |ops: &dyn brine_protocol::keys::PrivateOps| seal_pillar_reply(&pillar, &request, &minion, ops);
+        Ok(self.private.run(reply).await?)
     }
-    let Some(grains) = load.get("grains").filter(|grains| matches!(grains, Value::Map(_))) else { return };
-    let grains = msgpack::encode_disk(grains);
-    let refuse = |why: String| {
-        let data = map([("id", id.as_str()), ("error", why.as_str())]);
-        let tag = format!("brine/refused/grains/{id}");
-        master.refusals.tell(Who::Minion(id), &format!("the grains of {id} are not kept: {why}"), tag, data);
-    };
-    if grains.len() > GRAINS_BYTES_MAX {
-        return refuse(format!("they have {} bytes", grains.len()));
-    }
-    // The pillar is answered in any case: an empty one would be taken for the minion's.
-    if !master.throttle.admit_now(id, "grains", Kind::Other, (1, grains.len() as u64)) {
-        return;
-    }
-    let pillar = msgpack::encode_disk(pillar);
-    let cachedir = master.opts.cachedir.clone();
-    let name = format!("{id}.p");
-    let write = move || {
-        for (bank, content) in [("grains", grains), ("pillar", pillar)] {
-            let dir = cachedir.join(bank);
-            files::make_private_dir(&dir)?;
-            files::write_atomic(&dir.join(&name), &content, 0o600)?;
+
+    async fn cache(&self, id: &MinionId, load: &Value, pillar: &Value) {
+        if !self.keeps_data {
+            return;
         }
-        std::io::Result::Ok(())
-    };
-    match tokio::task::spawn_blocking(write).await {
-        Ok(Ok(())) if master.opts.minion_data_cache_events => {
-            master.bus.fire(format!("minion/refresh/{id}"), map([("Minion data cache refresh", id.as_str())]));
+        let Some(grains) = load.get("grains").filter(|grains| matches!(grains, Value::Map(_))) else { return };
+        let grains = msgpack::encode_disk(grains);
+        let refuse = |why: String| {
+            let data = map([("id", id.as_str()), ("error", why.as_str())]);
+            let tag = format!("brine/refused/grains/{id}");
+            self.refusals.tell(Who::Minion(id), &format!("the grains of {id} are not kept: {why}"), tag, data);
+        };
+        if grains.len() > GRAINS_BYTES_MAX {
+            return refuse(format!("they have {} bytes", grains.len()));
         }
-        Ok(Ok(())) | Err(_) => {}
-        Ok(Err(e)) => refuse(e.to_string()),
+        // The pillar is answered in any case: an empty one would be taken for the minion's.
+        if !self.throttle.admit_now(id, "grains", Kind::Other, (1, grains.len() as u64)) {
+            return;
+        }
+        let pillar = msgpack::encode_disk(pillar);
+        let cachedir = self.cachedir.clone();
+        let name = format!("{id}.p");
+        let write = move || {
+            for (bank, content) in [("grains", grains), ("pillar", pillar)] {
+                let dir = cachedir.join(bank);
+                files::make_private_dir(&dir)?;
+                files::write_atomic(&dir.join(&name), &content, 0o600)?;
+            }
+            std::io::Result::Ok(())
+        };
+        match tokio::task::spawn_blocking(write).await {
+            Ok(Ok(())) if self.tells_refresh => {
+                self.bus.fire(format!("minion/refresh/{id}"), map([("Minion data cache refresh", id.as_str())]));
+            }
+            Ok(Ok(())) | Err(_) => {}
+            Ok(Err(e)) => refuse(e.to_string()),
+        }
     }
 }

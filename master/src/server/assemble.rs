@@ -9,6 +9,7 @@ use brine_zmtp::Publisher;
 use tokio_util::sync::CancellationToken;
 
 use super::StartError;
+use super::master::Master;
 use crate::access::Access;
 use crate::admission::Admission;
 use crate::audit::{self, Audit};
@@ -16,13 +17,14 @@ use crate::auth::{Authenticator, Gate};
 use crate::bus::{Bus, Subscription};
 use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
+use crate::event_return;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, ReturnerName};
 use crate::key_removal::KeyRemoval;
 use crate::keys::{MasterKey, MinionKeys};
 use crate::lanes::Lanes;
 use crate::live_settings::{LiveSettings, SharedSettings};
-use crate::master::Master;
+use crate::maintenance::Maintenance;
 use crate::mine::Mine;
 use crate::minion_data::MinionData;
 use crate::minion_events::MinionEvents;
@@ -31,12 +33,12 @@ use crate::presence::{self, Presence};
 use crate::private_ops::PrivatePool;
 use crate::publisher::{CurrentKey, PublisherHandle};
 use crate::refusals::Refusals;
+use crate::requests::{Auths, Handlers, Pillars};
 use crate::returns::Returns;
 use crate::runners::{self, Runners};
 use crate::sessions::Sessions;
 use crate::targets::Targets;
 use crate::throttle::Throttle;
-use crate::{event_return, maintenance};
 
 /// The events that each returner of `event_return` is to keep.
 type KeptEvents = Vec<(ReturnerName, Subscription)>;
@@ -140,8 +142,8 @@ pub(super) fn assemble(
     let presence = Arc::new(presence);
     let has_data = opts.minion_data_cache;
     let targets = Arc::new(Targets { keys: keys.clone(), data, live: live.clone(), has_data });
-    let alg = opts.publish_signing_algorithm;
-    let publisher = PublisherHandle::start(publisher, publish_key, private.clone(), alg).map_err(StartError::Thread)?;
+    let (alg, key) = (opts.publish_signing_algorithm, publish_key.clone());
+    let publisher = PublisherHandle::start(publisher, key, private.clone(), alg).map_err(StartError::Thread)?;
     let dispatcher = Arc::new(Dispatcher {
         targets: targets.clone(),
         access: access.clone(),
@@ -179,7 +181,7 @@ pub(super) fn assemble(
     };
     let (of_run, of_refusal) = (audit.clone(), refusals.clone());
     let runners = Runners { parts: parts.into(), returns: returns.clone(), audit: of_run, refusals: of_refusal };
-    let peer = Peer {
+    let peer = Arc::new(Peer {
         rules: ArcSwap::from_pointee(configured.peer),
         targets,
         dispatcher: dispatcher.clone(),
@@ -189,16 +191,59 @@ pub(super) fn assemble(
         refusals: refusals.clone(),
         user: opts.user.clone(),
         turns: peer::Turns::default(),
+    });
+    let maintenance = Maintenance {
+        opts: opts.clone(),
+        live: live.clone(),
+        access: access.clone(),
+        keys: keys.clone(),
+        key_removal: key_removal.clone(),
+        publish_key,
+        sessions: sessions.clone(),
+        dispatcher: dispatcher.clone(),
+        jobs: jobs.clone(),
+        python_jobs,
+        files: files.clone(),
+        mine: mine.clone(),
+        peer: peer.clone(),
+        presence: presence.clone(),
+        throttle: throttle.clone(),
+        refusals: refusals.clone(),
+        bus: bus.clone(),
     };
-    let admission = Admission { access, audit: audit.clone(), refusals: refusals.clone(), bus: bus.clone() };
-    let events = MinionEvents { throttle: throttle.clone(), bus: bus.clone(), refusals: refusals.clone() };
-    let (lanes, timings) = (Arc::new(Lanes::default()), Timings::default());
-    #[rustfmt::skip]
-    let master = Master {
-        opts, live, keys, key_removal, sessions, auth, admission, audit, dispatcher, returns, events, runners, peer, presence,
-        files, mine, jobs, python_jobs, private, bus, refusals, throttle, lanes, timings,
+    let timings = Arc::new(Timings::default());
+    let pillars = Pillars {
+        keeps_data: opts.minion_data_cache,
+        tells_refresh: opts.minion_data_cache_events,
+        cachedir: opts.cachedir.clone(),
+        private: private.clone(),
+        throttle: throttle.clone(),
+        refusals: refusals.clone(),
+        bus: bus.clone(),
     };
-    Ok(master)
+    let handlers = Handlers {
+        opts: opts.clone(),
+        live,
+        keys,
+        key_removal,
+        sessions,
+        auths: Arc::new(Auths::new(auth, refusals.clone(), timings.clone())),
+        admission: Admission { access, audit: audit.clone(), refusals: refusals.clone(), bus: bus.clone() },
+        dispatcher,
+        returns,
+        events: MinionEvents { throttle: throttle.clone(), bus: bus.clone(), refusals: refusals.clone() },
+        pillars,
+        runners,
+        peer,
+        files,
+        mine,
+        refusals,
+        throttle,
+        lanes: Lanes::default(),
+        timings,
+    };
+    let (handlers, maintenance) = (Arc::new(handlers), Arc::new(maintenance));
+    Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus })
 }
 
 fn authenticator(opts: &MasterOpts, opened: &Opened, refusals: &Arc<Refusals>, publish_port: u16) -> Authenticator {
@@ -219,17 +264,23 @@ fn authenticator(opts: &MasterOpts, opened: &Opened, refusals: &Arc<Refusals>, p
 }
 
 /// What goes on besides answering, until `stop`.
-pub(super) async fn maintain(master: Arc<Master>, kept_events: KeptEvents, stop: CancellationToken) {
-    let tell_presence = async {
-        if master.opts.presence_events {
-            presence::tell(&master.presence, &master.bus, master.opts.loop_interval, stop.clone()).await;
-        }
-    };
-    let (opts, id) = (master.opts.event_return.clone(), master.opts.id.clone());
-    tokio::join!(
-        maintenance::run(Arc::clone(&master), stop.clone()),
-        audit::watch_keys(Arc::clone(&master.audit), stop.clone()),
-        tell_presence,
-        event_return::run(Arc::clone(&master.jobs), opts, id, kept_events, stop.clone()),
-    );
+pub(super) fn maintain(
+    master: &Master,
+    kept_events: KeptEvents,
+    stop: CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let Master { opts, maintenance, audit, presence, jobs, bus, .. } = master;
+    let (presence, bus) = (opts.presence_events.then(|| presence.clone()), bus.clone());
+    let every = opts.loop_interval;
+    let keep_events =
+        event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
+    let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));
+    async move {
+        let tell_presence = async {
+            if let Some(presence) = presence {
+                presence::tell(&presence, &bus, every, stop).await;
+            }
+        };
+        tokio::join!(maintain, watch, tell_presence, keep_events);
+    }
 }

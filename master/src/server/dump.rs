@@ -16,18 +16,19 @@ impl Server {
 
     fn lines(&self) -> Vec<String> {
         let (master, sockets) = (&self.master, self.publisher.stats());
+        let handlers = &master.handlers;
         let (events, behind) = (master.bus.subscribers(), master.bus.furthest_behind());
         vec![
             format!("state of salt-master: {}", profile::runtime_line()),
             format!(
                 "requests: {}, {}, {} log-ins that wait",
-                master.lanes.line(),
-                self.auths.line(),
-                master.admission.access.log_ins_waiting()
+                handlers.lanes.line(),
+                handlers.auths.line(),
+                handlers.admission.access.log_ins_waiting()
             ),
             format!(
                 "publishing: {} jobs wait to be signed; {}",
-                master.dispatcher.publisher.waiting(),
+                handlers.dispatcher.publisher.waiting(),
                 master.private.line()
             ),
             format!(
@@ -35,13 +36,14 @@ impl Server {
                 sockets.subscribers, sockets.connections, sockets.sent, sockets.delivered, sockets.dropped
             ),
             format!("event bus: {events} subscribers, {behind} events wait for the slowest"),
-            format!("sessions: {} minions since the start", master.sessions.live()),
+            format!("sessions: {} minions since the start", handlers.sessions.live()),
         ]
     }
 
     /// Writes a profile of the next seconds into `cachedir/profiles/`; the log says when it is there.
     pub fn profile(&self) {
-        let master = Arc::clone(&self.master);
+        let handlers = Arc::clone(&self.master.handlers);
+        let dir = self.master.opts.cachedir.join("profiles");
         let Ok(alone) = Arc::clone(&self.profiling).try_acquire_owned() else {
             tracing::warn!("a profile is being made already");
             return;
@@ -49,8 +51,7 @@ impl Server {
         tracing::warn!("making a profile of the next {} s", profile::WINDOW.as_secs());
         // Owned by nobody: it ends by itself, or with the process.
         tokio::spawn(async move {
-            let dir = master.opts.cachedir.join("profiles");
-            match profile::write("salt-master", &dir, profile::WINDOW, &master.timings).await {
+            match profile::write("salt-master", &dir, profile::WINDOW, &handlers.timings).await {
                 Ok(path) => tracing::warn!("the profile is in {}", path.display()),
                 Err(error) => tracing::error!("no profile: {} cannot be written: {error}", dir.display()),
             }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod dump;
+mod master;
 pub mod preflight;
 
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
 use crate::jobs::StoreError;
 use crate::keys::{MasterKeyError, MinionKeyError};
-use crate::master::Master;
-use crate::requests::{self, Auths};
+use crate::requests;
 use assemble::{Configured, Opened};
+use master::Master;
 
 /// What is in work when the master is told to stop has so long to finish.
 const GRACE: Duration = Duration::from_secs(5);
@@ -96,8 +97,7 @@ impl StartError {
 pub struct Server {
     requests: Endpoint,
     publish: Endpoint,
-    master: Arc<Master>,
-    auths: Arc<Auths>,
+    master: Master,
     publisher: Publisher,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -125,14 +125,13 @@ impl Server {
         let opened = Opened::open(&opts).await?;
         let kept_events = opened.listen(&opts)?;
         let port = publish.port().unwrap_or(opts.publish_port);
-        let master = Arc::new(assemble::assemble(opts, configured, opened, publisher.clone(), port)?);
-        let (stop, auths) = (CancellationToken::new(), Arc::new(Auths::default()));
-        let maintaining = tokio::spawn(assemble::maintain(Arc::clone(&master), kept_events, stop.clone()));
-        let serving = requests::serve(Arc::clone(&master), Arc::clone(&auths), router, stop.clone(), GRACE);
+        let master = assemble::assemble(opts, configured, opened, publisher.clone(), port)?;
+        let stop = CancellationToken::new();
+        let maintaining = tokio::spawn(assemble::maintain(&master, kept_events, stop.clone()));
+        let serving = requests::serve(Arc::clone(&master.handlers), router, stop.clone(), GRACE);
         let serving = tokio::spawn(serving);
         let profiling = Arc::new(Semaphore::new(1));
-        let server =
-            Self { requests, publish, master, auths, publisher, stop, serving, maintaining, profiling, _pid: pid };
+        let server = Self { requests, publish, master, publisher, stop, serving, maintaining, profiling, _pid: pid };
         tracing::info!("salt-master {} {}", env!("CARGO_PKG_VERSION"), server.status());
         Ok(server)
     }
