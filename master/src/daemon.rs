@@ -44,7 +44,7 @@ impl run::Daemon for Daemon {
     }
 
     fn check_host(&self, open_files: OpenFiles) {
-        open_files.compare_with_keys(&self.opts.pki_dir.join("minions"));
+        open_files.compare_with_keys(&self.opts.keys.pki_dir.join("minions"));
         preflight::look(&self.config, &self.opts);
     }
 

@@ -32,7 +32,7 @@ const LAST: Duration = Duration::from_secs(3);
 
 /// Which events are kept where.
 #[derive(Debug, Clone, Default)]
-pub struct EventReturnOpts {
+pub(crate) struct EventReturnOpts {
     /// `event_return`; nobody: none are kept.
     pub(crate) to: Vec<ReturnerName>,
     /// `event_return_whitelist`: tags; none: all.

@@ -1,5 +1,6 @@
 //! `hash_type`: how files, keys and jobs are hashed.
 
+use brine_protocol::config::{Config, ConfigError, settings};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
 /// `hash_type`.
@@ -13,6 +14,10 @@ pub enum HashType {
 }
 
 impl HashType {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self::parse(&c.get(settings::HASH_TYPE)?).unwrap_or(Self::Sha256))
+    }
+
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "sha224" => Self::Sha224,

@@ -1,7 +1,7 @@
 //! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
 //!
-//! * [`config`]: the settings, read and checked once
-//! * [`server`]: starting and ending a master · `daemon`, `settings`, [`live_settings`]: its configuration as a program, and what of it can change while it runs
+//! * `config`: the settings, read and checked once; each part has its own
+//! * [`server`]: starting and ending a master, on its `ports` · `daemon`, `settings`, `live_settings`: its configuration as a program, and what of it can change while it runs
 //! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
 //! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
 //! * `dispatch`: the one way of a job out, whoever asks for it; `targets`: whom it means; `publisher`: the thread that signs and sends it on 4505 (§5)
@@ -26,7 +26,7 @@ mod audit;
 mod auth;
 mod bucket;
 pub mod bus;
-pub mod config;
+mod config;
 mod daemon;
 mod dispatch;
 mod event_return;
@@ -38,12 +38,13 @@ pub mod jobs;
 mod key_removal;
 pub mod keys;
 mod lanes;
-pub mod live_settings;
+mod live_settings;
 mod maintenance;
 mod mine;
 mod minion_data;
 mod minion_events;
 mod peer;
+mod ports;
 mod presence;
 mod private_ops;
 mod publisher;

@@ -3,29 +3,29 @@
 //! The table of settings says which these are. The others count from the next start: ports, folders, keys and sizes, which tasks and files
 //! were made with.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use brine_protocol::ids::Saltenv;
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::target::Nodegroups;
-use brine_protocol::value::Value;
+use brine_protocol::value::{Value, ValueExt as _, map};
 
-use crate::config::MasterOpts;
+use crate::fileserver::{Roots, roots};
 use crate::quotas::QuotaOpts;
 
 /// The live settings that no part keeps for itself.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct LiveSettings {
     pub(crate) nodegroups: Nodegroups,
     /// `keep_jobs_seconds`; none keeps jobs for ever.
     pub(crate) keep_jobs: Option<Duration>,
     pub(crate) quotas: QuotaOpts,
-    /// `file_roots` and `pillar_roots`: each environment's folders.
-    pub(crate) file_roots: Vec<(Saltenv, Vec<PathBuf>)>,
-    pub(crate) pillar_roots: Vec<(Saltenv, Vec<PathBuf>)>,
+    pub(crate) file_roots: Roots,
+    pub(crate) pillar_roots: Roots,
+    /// What `_master_opts` tells minions (§6.1), by key.
     pub(crate) told_to_minions: Value,
+    /// What wheel `config.values` tells: the configuration without secrets.
     pub(crate) shown: Value,
 }
 
@@ -33,15 +33,46 @@ pub(crate) struct LiveSettings {
 pub(crate) type SharedSettings = Arc<ArcSwap<LiveSettings>>;
 
 impl LiveSettings {
-    pub(crate) fn new(opts: &MasterOpts) -> Self {
-        Self {
-            nodegroups: opts.nodegroups.clone(),
-            keep_jobs: opts.keep_jobs,
-            quotas: opts.quotas,
-            file_roots: opts.files.roots.clone(),
-            pillar_roots: opts.pillar_roots.clone(),
-            told_to_minions: opts.told_to_minions.clone(),
-            shown: opts.shown.clone(),
-        }
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        let keep_jobs = c.get(settings::KEEP_JOBS_SECONDS)?;
+        Ok(Self {
+            nodegroups: Nodegroups::new(&c.get(settings::NODEGROUPS)?),
+            keep_jobs: (!keep_jobs.is_zero()).then_some(keep_jobs),
+            quotas: QuotaOpts::from_config(c)?,
+            file_roots: roots(c, settings::FILE_ROOTS)?,
+            pillar_roots: roots(c, settings::PILLAR_ROOTS)?,
+            told_to_minions: told(c)?,
+            shown: shown(c),
+        })
     }
+}
+
+/// What `_master_opts` tells besides the environments (§6.1); minions take every one of them for granted.
+fn told(c: &Config) -> Result<Value, ConfigError> {
+    let told = [
+        settings::TOP_FILE_MERGING_STRATEGY,
+        settings::ENV_ORDER,
+        settings::DEFAULT_TOP,
+        settings::RENDERER,
+        settings::FAILHARD,
+        settings::STATE_TOP,
+        settings::STATE_TOP_SALTENV,
+        settings::NODEGROUPS,
+        settings::STATE_AUTO_ORDER,
+        settings::STATE_EVENTS,
+        settings::STATE_AGGREGATE,
+        settings::JINJA_ENV,
+        settings::JINJA_SLS_ENV,
+        settings::JINJA_LSTRIP_BLOCKS,
+        settings::JINJA_TRIM_BLOCKS,
+    ];
+    let told = told.map(|setting| c.get(setting).map(|value| (setting.row.name, value)));
+    Ok(map(told.into_iter().collect::<Result<Vec<_>, _>>()?))
+}
+
+/// What of the configuration is told: Salt's own options, and the master's name.
+fn shown(c: &Config) -> Value {
+    let mut shown = c.shown();
+    shown.insert("id", c.value("id").cloned().unwrap_or(Value::Nil));
+    shown
 }

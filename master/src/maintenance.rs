@@ -3,10 +3,11 @@
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::job::PublishRequest;
 use brine_protocol::value::{Value, map};
 use tokio::time::MissedTickBehavior;
@@ -15,7 +16,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::access::{Access, Principal};
 use crate::bus::{Bus, BusEvent, Next, Subscription};
-use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
 use crate::files;
 use crate::fileserver::FileServer;
@@ -39,9 +39,42 @@ const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Bytes of the dropfile: the master's id.
 const DROPFILE_MAX: u64 = 1_024;
 
+/// What is done when.
+#[derive(Debug, Clone)]
+pub(crate) struct MaintenanceOpts {
+    /// `id`: the master's name, which the dropfile must hold.
+    id: String,
+    /// `user`, in whose name `ping_on_rotate` pings.
+    user: String,
+    /// `cachedir`.
+    cachedir: PathBuf,
+    /// `loop_interval`.
+    pub(crate) loop_interval: Duration,
+    /// `ping_on_rotate`.
+    ping_on_rotate: bool,
+    /// `presence_events`.
+    pub(crate) presence_events: bool,
+    /// `minion_data_cache`.
+    has_data: bool,
+}
+
+impl MaintenanceOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            id: c.get(settings::ID)?,
+            user: c.get(settings::USER)?,
+            cachedir: c.get(settings::CACHEDIR)?,
+            loop_interval: c.get(settings::LOOP_INTERVAL)?,
+            ping_on_rotate: c.get(settings::PING_ON_ROTATE)?,
+            presence_events: c.get(settings::PRESENCE_EVENTS)?,
+            has_data: c.get(settings::MINION_DATA_CACHE)?,
+        })
+    }
+}
+
 /// What is looked after.
 pub(crate) struct Maintenance {
-    pub(crate) opts: Arc<MasterOpts>,
+    pub(crate) opts: MaintenanceOpts,
     pub(crate) live: SharedSettings,
     pub(crate) access: Arc<Access>,
     pub(crate) keys: Arc<MinionKeys>,
@@ -124,7 +157,7 @@ impl Maintenance {
 
     /// `ping_on_rotate`: whoever is connected gets a job that only the new key opens, and so fetches it now.
     async fn ping(&self) -> Result<(), String> {
-        let (tgt, tgt_type) = if self.opts.minion_data_cache {
+        let (tgt, tgt_type) = if self.opts.has_data {
             let (there, _) = self.presence.partition().await.map_err(|error| error.to_string())?;
             (Value::Array(there.iter().map(Value::from).collect()), "list")
         } else {

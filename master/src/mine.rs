@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
 use brine_protocol::target::{Known, Nodegroups, Regex, Target, TargetType};
@@ -35,6 +36,27 @@ const AT_A_TIME: usize = 4;
 /// How an entry says whom it is for.
 const ACL: &str = "__saltmine_acl__";
 const ACL_DATA: &str = "__data__";
+
+/// The settings of the mine.
+#[derive(Debug)]
+pub(crate) struct MineOpts {
+    /// `minion_data_cache`; without, nothing is kept, as in Salt.
+    on: bool,
+    /// `mine_get`: which minions may ask for what; none: all for all.
+    may_get: Option<Value>,
+    /// `nodegroups`.
+    groups: Nodegroups,
+}
+
+impl MineOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            on: c.get(settings::MINION_DATA_CACHE)?,
+            may_get: c.find(settings::MINE_GET)?,
+            groups: Nodegroups::new(&c.get(settings::NODEGROUPS)?),
+        })
+    }
+}
 
 /// The mine.
 pub(crate) struct Mine {
@@ -62,8 +84,8 @@ pub(crate) struct MineRules {
 
 impl MineRules {
     /// The error is for the operator.
-    pub(crate) fn read(may_get: Option<&Value>, groups: &Nodegroups) -> Result<Self, String> {
-        Ok(Self { groups: groups.clone(), may_get: may_get.map(permissions).transpose()? })
+    pub(crate) fn read(opts: &MineOpts) -> Result<Self, String> {
+        Ok(Self { groups: opts.groups.clone(), may_get: opts.may_get.as_ref().map(permissions).transpose()? })
     }
 }
 
@@ -77,15 +99,10 @@ pub(crate) enum MineRequest {
 
 impl Mine {
     /// Below `cachedir`. The error is for the operator.
-    pub(crate) fn new(
-        cachedir: &std::path::Path,
-        on: bool,
-        may_get: Option<&Value>,
-        groups: &Nodegroups,
-    ) -> Result<Self, String> {
-        let rules = ArcSwap::from_pointee(MineRules::read(may_get, groups)?);
+    pub(crate) fn new(cachedir: &std::path::Path, opts: &MineOpts) -> Result<Self, String> {
+        let rules = ArcSwap::from_pointee(MineRules::read(opts)?);
         let dir = cachedir.join("mine");
-        let inner = Inner { cachedir: cachedir.to_owned(), dir, on, rules, writing: Mutex::new(()) };
+        let inner = Inner { cachedir: cachedir.to_owned(), dir, on: opts.on, rules, writing: Mutex::new(()) };
         Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }
 
@@ -320,7 +337,7 @@ mod tests {
 
     fn inner(dir: &tempfile::TempDir, may_get: Option<&Value>) -> Inner {
         let groups = Nodegroups::new(&map([("pair", text("b other"))]));
-        let mine = Mine::new(dir.path(), true, may_get, &groups).unwrap();
+        let mine = Mine::new(dir.path(), &MineOpts { on: true, may_get: may_get.cloned(), groups }).unwrap();
         Arc::into_inner(mine.inner).unwrap()
     }
 
@@ -456,7 +473,8 @@ mod tests {
             assert_eq!(get(&mine, who, "*", "glob", fun), empty_map(), "{who} {fun}");
         }
         for wrong in [text("all"), map([("a", "x")]), map([("(", list(["x"]))]), map([("a", list([1]))])] {
-            assert!(Mine::new(dir.path(), true, Some(&wrong), &Nodegroups::default()).is_err(), "{wrong}");
+            let opts = MineOpts { on: true, may_get: Some(wrong), groups: Nodegroups::default() };
+            assert!(Mine::new(dir.path(), &opts).is_err(), "{opts:?}");
         }
     }
 

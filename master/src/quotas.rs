@@ -12,9 +12,11 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::MinionId;
 
 use crate::bucket::{Bucket, Size};
+use crate::jobs::ReturnerName;
 
 /// What can be taken at once, in seconds of the rate: a minion that comes back brings what it has kept meanwhile.
 const AT_ONCE_SECONDS: f64 = 16.0;
@@ -37,17 +39,29 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings; 0 is no bound. All are Brine's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QuotaOpts {
+pub(crate) struct QuotaOpts {
     /// `minion_rate`: events, returns that were not asked for and other things of one minion a second, each kind apart.
-    pub rate: u64,
+    pub(crate) rate: u64,
     /// `minion_rate_bytes`: the same in bytes.
-    pub rate_bytes: u64,
+    pub(crate) rate_bytes: u64,
     /// `minion_return_quota`: bytes of returns that a minion may add within `keep_jobs_seconds`.
-    pub returns_bytes: u64,
+    pub(crate) returns_bytes: u64,
     /// `minion_return_quota_count`: the number of them.
-    pub returns: u64,
+    pub(crate) returns: u64,
     /// Events are kept too (`event_return`), and have the same quota for themselves.
-    pub events_kept: bool,
+    pub(crate) events_kept: bool,
+}
+
+impl QuotaOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            rate: c.get(settings::MINION_RATE)?,
+            rate_bytes: c.get(settings::MINION_RATE_BYTES)?,
+            returns_bytes: c.get(settings::MINION_RETURN_QUOTA)?,
+            returns: c.get(settings::MINION_RETURN_QUOTA_COUNT)?,
+            events_kept: !ReturnerName::of_events(c)?.is_empty(),
+        })
+    }
 }
 
 /// What a minion sends.

@@ -11,7 +11,7 @@ use super::permission::{self, Name, Permission};
 
 /// The settings.
 #[derive(Debug, Clone)]
-pub struct AccessOpts {
+pub(crate) struct AccessOpts {
     /// `external_auth`: each system with its users.
     pub(super) systems: Vec<System>,
     /// `sharedsecret`.

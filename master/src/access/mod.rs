@@ -32,7 +32,7 @@ use crate::keys::{LocalKeys, LocalUser};
 pub(crate) use address::Address;
 pub(crate) use authorize::{Extent, allowed};
 use backend::{Backend, StaticTokens};
-pub use config::AccessOpts;
+pub(crate) use config::AccessOpts;
 use config::{Grantee, OwnExpire, System};
 use logins::{Attempt, Logins};
 pub(crate) use permission::Name;

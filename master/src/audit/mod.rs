@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::value::{Value, ValueExt, map, to_json};
 use tokio_util::sync::CancellationToken;
 
@@ -29,13 +30,23 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// The settings; all are Brine's own.
 #[derive(Debug, Clone, Default)]
-pub struct AuditOpts {
+pub(crate) struct AuditOpts {
     /// `audit_log`: the file; none: there is none.
-    pub path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
     /// `audit_log_required`: what cannot be written down is not done.
-    pub required: bool,
+    pub(crate) required: bool,
     /// `audit_log_hide`: globs of functions whose arguments are not shown, besides the ones that are known.
-    pub hide: Vec<String>,
+    pub(crate) hide: Vec<String>,
+}
+
+impl AuditOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            path: c.find(settings::AUDIT_LOG)?,
+            required: c.get(settings::AUDIT_LOG_REQUIRED)?,
+            hide: c.get(settings::AUDIT_LOG_HIDE)?,
+        })
+    }
 }
 
 /// The log. Without `audit_log` it does nothing.

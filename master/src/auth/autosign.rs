@@ -11,7 +11,7 @@ use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt};
 use regex::{Regex, RegexBuilder};
 
-use crate::config::AuthOpts;
+use super::GateOpts;
 
 /// Bytes of a list of ids. 16,384 ids of 64 bytes.
 const LIST_BYTES_MAX: u64 = 1 << 20;
@@ -54,7 +54,7 @@ pub(super) struct Autosign {
 }
 
 impl Autosign {
-    pub(super) fn new(opts: &AuthOpts, pki: &Path) -> Self {
+    pub(super) fn new(opts: &GateOpts, pki: &Path) -> Self {
         let list = |path: &Option<PathBuf>| path.clone().map(|path| IdList::new(path, opts.permissive_pki_access));
         Self {
             auto_accept: opts.auto_accept,

@@ -7,8 +7,8 @@ use brine_protocol::auth::AuthRequest;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{PublicKey, clean_pem};
 
+use super::GateOpts;
 use super::autosign::{Autosign, Signed};
-use crate::config::AuthOpts;
 use crate::keys::{KeyState, MinionKey, MinionKeyError, MinionKeys};
 
 /// What becomes of a key.
@@ -40,23 +40,23 @@ pub(crate) struct Gate {
 
 #[derive(Debug)]
 struct Rules {
-    opts: AuthOpts,
+    opts: GateOpts,
     autosign: Autosign,
 }
 
 impl Rules {
-    fn new(opts: AuthOpts, keys: &MinionKeys) -> Self {
+    fn new(opts: GateOpts, keys: &MinionKeys) -> Self {
         Self { autosign: Autosign::new(&opts, keys.pki()), opts }
     }
 }
 
 impl Gate {
-    pub(crate) fn new(opts: AuthOpts, keys: Arc<MinionKeys>) -> Self {
+    pub(crate) fn new(opts: GateOpts, keys: Arc<MinionKeys>) -> Self {
         Self { rules: ArcSwap::from_pointee(Rules::new(opts, &keys)), keys, deciding: Mutex::default() }
     }
 
     /// From now on decides so.
-    pub(crate) fn replace(&self, opts: AuthOpts) {
+    pub(crate) fn replace(&self, opts: GateOpts) {
         self.rules.store(Rules::new(opts, &self.keys).into());
     }
 
@@ -176,8 +176,8 @@ mod tests {
         gate: Gate,
     }
 
-    fn opts() -> AuthOpts {
-        AuthOpts {
+    fn opts() -> GateOpts {
+        GateOpts {
             auto_accept: false,
             open_mode: false,
             max_minions: 0,
@@ -193,7 +193,7 @@ mod tests {
         }
     }
 
-    fn fixture(change: impl FnOnce(&mut AuthOpts, &Path)) -> Fixture {
+    fn fixture(change: impl FnOnce(&mut GateOpts, &Path)) -> Fixture {
         let dir = tempfile::tempdir().unwrap();
         let keys = Arc::new(MinionKeys::open(&dir.path().join("pki")).unwrap());
         let mut opts = opts();
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn what_is_no_key_is_never_stored() {
         for change in
-            [|_: &mut AuthOpts| (), |o: &mut AuthOpts| o.auto_accept = true, |o: &mut AuthOpts| o.open_mode = true]
+            [|_: &mut GateOpts| (), |o: &mut GateOpts| o.auto_accept = true, |o: &mut GateOpts| o.open_mode = true]
         {
             let f = fixture(|o, _| change(o));
             for rubbish in ["", "x", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----"] {

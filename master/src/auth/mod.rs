@@ -2,6 +2,7 @@
 
 mod autosign;
 mod gate;
+mod opts;
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use brine_protocol::keys::{KeyError, PublicKey};
 use brine_protocol::value::{Value, ValueExt as _, map};
 
 pub(crate) use gate::{Gate, Verdict};
+pub(crate) use opts::GateOpts;
 
 use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
-use crate::config::AuthOpts;
 use crate::fault::Fault;
 use crate::keys::{MasterKey, MinionKeys};
 use crate::private_ops::PrivatePool;
@@ -37,7 +38,7 @@ pub(crate) struct Authenticator {
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) bus: Bus,
     /// As they were at the start; what can change is in the gate.
-    pub(crate) opts: AuthOpts,
+    pub(crate) opts: GateOpts,
 }
 
 impl Authenticator {

@@ -6,6 +6,7 @@
 
 mod hash;
 mod listing;
+mod opts;
 mod recv;
 mod root;
 
@@ -22,10 +23,9 @@ use tokio::sync::Semaphore;
 
 use hash::HashCache;
 use listing::{Ignore, Lister, Listing};
+pub(crate) use opts::{FileOpts, Roots, roots};
 use root::Found;
 pub(crate) use root::Root;
-
-use crate::config::FileOpts;
 
 /// Requests that read files at a time. More would only make the disk seek.
 const AT_A_TIME: usize = 32;

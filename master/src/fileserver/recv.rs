@@ -16,7 +16,7 @@ use brine_protocol::value::{Value, ValueExt};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::config::FileOpts;
+use super::FileOpts;
 
 /// Somebody may have taken files away: where they are too many, they are counted anew, but not more often than this.
 const COUNT_AGAIN: Duration = Duration::from_secs(10);

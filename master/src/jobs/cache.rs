@@ -31,6 +31,8 @@ pub struct JobCacheOpts {
     pub ext: Option<String>,
     /// `master_job_cache`: the master writes all there besides; none: only into the embedded store.
     pub master: Option<ReturnerName>,
+    /// `python_job_files`: whether each job leaves the two files that Python's LocalClient looks for. Brine's own key.
+    pub python_files: bool,
     /// Every server that there are settings for.
     pub servers: HashMap<ReturnerName, PostgresOpts>,
 }
@@ -49,7 +51,8 @@ impl JobCacheOpts {
         if let Some(ext) = ext.as_deref().filter(|ext| ReturnerName::parse(ext).is_none()) {
             tracing::warn!("ext_job_cache {ext} is for Python minions only: this master has postgres and pgjsonb");
         }
-        Ok(Self { keep: c.get(settings::JOB_CACHE)?, ext, master, servers })
+        let (keep, python_files) = (c.get(settings::JOB_CACHE)?, c.get(settings::PYTHON_JOB_FILES)?);
+        Ok(Self { keep, ext, master, python_files, servers })
     }
 }
 

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::PublishRequest;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
@@ -22,7 +23,6 @@ use tokio::sync::Semaphore;
 
 use crate::access::{self, Extent, Principal};
 use crate::audit::{Audit, AuditLine};
-use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::jobs::JobCache;
@@ -46,6 +46,21 @@ const RUNNERS_MAX: usize = 32;
 /// How long a runner may take: its minion waits 60 s for the answer.
 const RUNNER_TIME: Duration = Duration::from_secs(50);
 
+/// The settings of peers.
+#[derive(Debug)]
+pub(crate) struct PeerOpts {
+    /// `peer`: which minions may publish what; none: nobody anything.
+    publish: Option<Value>,
+    /// `peer_run`: which minions may run which runners; none: nobody any.
+    run: Option<Value>,
+}
+
+impl PeerOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self { publish: c.find(settings::PEER)?, run: c.find(settings::PEER_RUN)? })
+    }
+}
+
 /// Who may.
 pub(crate) struct PeerRules {
     publish: Rules,
@@ -54,9 +69,9 @@ pub(crate) struct PeerRules {
 
 impl PeerRules {
     /// Reads `peer` and `peer_run`. The error is for the operator.
-    pub(crate) fn read(opts: &MasterOpts) -> Result<Self, String> {
-        let publish = Rules::read(opts.peer.as_ref()).map_err(|why| format!("peer: {why}"))?;
-        let run = Rules::read(opts.peer_run.as_ref()).map_err(|why| format!("peer_run: {why}"))?;
+    pub(crate) fn read(opts: &PeerOpts) -> Result<Self, String> {
+        let publish = Rules::read(opts.publish.as_ref()).map_err(|why| format!("peer: {why}"))?;
+        let run = Rules::read(opts.run.as_ref()).map_err(|why| format!("peer_run: {why}"))?;
         Ok(Self { publish, run })
     }
 }

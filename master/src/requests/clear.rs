@@ -78,7 +78,7 @@ pub(super) fn pick(way: &[&str]) -> Pick {
 /// Answers a clear request, or sees that it is answered.
 pub(super) async fn take(request: Clear, place: Place) {
     let Clear { at: Arrival { handlers, .. }, head, version, .. } = &request;
-    if *version < handlers.opts.auth.minimum_auth_version {
+    if *version < handlers.opts.minimum_version {
         return request.say(&Value::from("bad load")).await;
     }
     match head.get_text("cmd").and_then(Command::parse) {

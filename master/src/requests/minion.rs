@@ -10,7 +10,6 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use brine_zmtp::Reply;
 
 use super::Handlers;
-use crate::config::MasterOpts;
 use crate::fault::Fault;
 use crate::fileserver::{FileRequest, FileServer};
 use crate::key_removal::KeyRemoval;
@@ -24,6 +23,9 @@ use crate::replay::Freshness;
 
 /// Items of one request: 40 bytes each in memory.
 const ITEMS_MAX: usize = 1 << 20;
+
+/// What of the master's options a request with `env_only` gets besides the environments.
+const ENV_ONLY: [&str; 3] = ["top_file_merging_strategy", "env_order", "default_top"];
 
 /// Every encrypted command there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,9 +122,9 @@ pub(super) async fn answer(
         return refused(RequestError::UnknownMinion);
     };
     let policy = RequestPolicy {
-        minimum_version: handlers.opts.auth.minimum_auth_version,
-        ttl: handlers.opts.request_server_ttl,
-        limits: Limits { max_bytes: handlers.opts.max_request_size, max_items: ITEMS_MAX, ..Limits::REQUEST },
+        minimum_version: handlers.opts.minimum_version,
+        ttl: handlers.opts.ttl,
+        limits: Limits { max_bytes: handlers.opts.bytes_max, max_items: ITEMS_MAX, ..Limits::REQUEST },
         ..RequestPolicy::now()
     };
     let by_key = |token: &[u8]| key.public.as_ref().is_some_and(|public| is_token(public, token));
@@ -197,7 +199,7 @@ async fn run(
         Command::RegisterResources => Value::from(true),
         Command::Files(what) => handlers.files.answer(what, request.load).await,
         Command::FileRecv => files_receive(&handlers.files, refusals, id, load).await,
-        Command::RevokeAuth if !handlers.opts.allow_minion_key_revoke => load.clone(),
+        Command::RevokeAuth if !handlers.opts.may_revoke => load.clone(),
         Command::RevokeAuth => revoke(keys, &handlers.key_removal, id)?,
         Command::Mine => change_mine(mine, refusals, id, MineRequest::Put, load).await,
         Command::MineDelete => change_mine(mine, refusals, id, MineRequest::Delete, load).await,
@@ -250,7 +252,7 @@ fn master_opts(live: &LiveSettings, load: &Value) -> Value {
     let envs = live.file_roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
     let mut told = vec![(Value::from("file_roots"), Value::Map(envs))];
     for (key, value) in live.told_to_minions.entries().unwrap_or_default() {
-        if !env_only || key.text().is_some_and(MasterOpts::is_env_only) {
+        if !env_only || key.text().is_some_and(|key| ENV_ONLY.contains(&key)) {
             told.push((key.clone(), value.clone()));
         }
     }

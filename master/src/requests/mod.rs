@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_daemon::profile::Timings;
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::envelope::{Envelope, EnvelopeError, Head};
 use brine_protocol::msgpack;
 use brine_protocol::request::clear_reply;
@@ -27,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::Admission;
-use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::fileserver::FileServer;
@@ -54,9 +54,33 @@ const SMALL: msgpack::Limits = msgpack::Limits::UNAUTHENTICATED;
 /// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
 const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
 
+/// Which requests are taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestOpts {
+    /// `minimum_auth_version` (CVE-2025-62349).
+    minimum_version: u64,
+    /// `request_server_ttl`, seconds; 0 is off.
+    ttl: u64,
+    /// `max_request_size`.
+    bytes_max: usize,
+    /// `allow_minion_key_revoke`.
+    may_revoke: bool,
+}
+
+impl RequestOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            minimum_version: c.get(settings::MINIMUM_AUTH_VERSION)?,
+            ttl: c.get(settings::REQUEST_SERVER_TTL)?,
+            bytes_max: c.get(settings::MAX_REQUEST_SIZE)?,
+            may_revoke: c.get(settings::ALLOW_MINION_KEY_REVOKE)?,
+        })
+    }
+}
+
 /// What the commands in the two tables are handled by.
 pub(crate) struct Handlers {
-    pub(crate) opts: Arc<MasterOpts>,
+    pub(crate) opts: RequestOpts,
     pub(crate) live: SharedSettings,
     pub(crate) keys: Arc<MinionKeys>,
     pub(crate) key_removal: Arc<KeyRemoval>,

@@ -14,6 +14,7 @@ use crate::bus::Bus;
 use crate::fault::Fault;
 use crate::files;
 use crate::keys::MinionKey;
+use crate::minion_data::MinionDataOpts;
 use crate::private_ops::PrivatePool;
 use crate::quotas::Kind;
 use crate::refusals::{Refusals, Who};
@@ -24,10 +25,7 @@ const GRAINS_BYTES_MAX: usize = 4 << 20;
 
 /// Answers minions that ask for their pillar.
 pub(crate) struct Pillars {
-    /// `minion_data_cache`: grains and pillars are kept.
-    pub(crate) keeps_data: bool,
-    /// `minion_data_cache_events`.
-    pub(crate) tells_refresh: bool,
+    pub(crate) opts: MinionDataOpts,
     pub(crate) cachedir: PathBuf,
     pub(crate) private: PrivatePool,
     pub(crate) throttle: Arc<Throttle>,
@@ -53,7 +51,7 @@ impl Pillars {
     }
 
     async fn cache(&self, id: &MinionId, load: &Value, pillar: &Value) {
-        if !self.keeps_data {
+        if !self.opts.keep {
             return;
         }
         let Some(grains) = load.get("grains").filter(|grains| matches!(grains, Value::Map(_))) else { return };
@@ -82,7 +80,7 @@ impl Pillars {
             std::io::Result::Ok(())
         };
         match tokio::task::spawn_blocking(write).await {
-            Ok(Ok(())) if self.tells_refresh => {
+            Ok(Ok(())) if self.opts.events => {
                 self.bus.fire(format!("minion/refresh/{id}"), map([("Minion data cache refresh", id.as_str())]));
             }
             Ok(Ok(())) | Err(_) => {}

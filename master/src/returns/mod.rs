@@ -8,6 +8,7 @@ mod signature;
 
 use std::sync::Arc;
 
+use brine_protocol::config::{Config, ConfigError, settings};
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::{ReturnJid, ReturnLoad};
 use brine_protocol::msgpack;
@@ -24,18 +25,34 @@ use crate::quotas::{Kind, Met};
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
+/// Which returns are taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReturnRules {
+    /// `max_return_size`.
+    bytes_max: usize,
+    /// `require_minion_sign_messages`: returns without a signature are refused.
+    must_be_signed: bool,
+    /// `drop_messages_signature_fail`: returns with a wrong signature are refused. Unlike Salt's, it is on unless turned off.
+    refuses_bad_signatures: bool,
+}
+
+impl ReturnRules {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            bytes_max: c.get(settings::MAX_RETURN_SIZE)?,
+            must_be_signed: c.get(settings::REQUIRE_MINION_SIGN_MESSAGES)?,
+            refuses_bad_signatures: c.get(settings::DROP_MESSAGES_SIGNATURE_FAIL)?,
+        })
+    }
+}
+
 /// Takes returns in.
 pub(crate) struct Returns {
     pub(crate) jobs: Arc<JobCache>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) bus: Bus,
     pub(crate) refusals: Arc<Refusals>,
-    /// `max_return_size`.
-    pub(crate) bytes_max: usize,
-    /// `require_minion_sign_messages`.
-    pub(crate) must_be_signed: bool,
-    /// `drop_messages_signature_fail`.
-    pub(crate) refuses_bad_signatures: bool,
+    pub(crate) rules: ReturnRules,
 }
 
 /// What is done with a return that may be taken.
@@ -136,7 +153,7 @@ impl Returns {
 
     /// As it is stored. In the place of one that is too large comes what tells those who wait for this job, instead of leaving them waiting.
     fn encode(&self, id: &MinionId, jid: &Jid, ret: &mut ReturnLoad) -> Vec<u8> {
-        let (packed, most) = (ret.encode(), self.bytes_max);
+        let (packed, most) = (ret.encode(), self.rules.bytes_max);
         if packed.len() <= most {
             return packed;
         }
@@ -213,7 +230,7 @@ impl Returns {
         let mut returned = load;
         returned.insert("return", data.clone());
         let mut packed = msgpack::encode_disk(&returned);
-        if packed.len() > self.bytes_max {
+        if packed.len() > self.rules.bytes_max {
             let mut short = data.clone();
             short.insert("return", TRIMMED);
             returned.insert("return", short);

@@ -13,7 +13,11 @@ impl Returns {
     pub(super) fn check_signature(&self, request: &Request, key: &MinionKey) -> Result<(), &'static str> {
         let id = &request.id;
         if !request.load.has("sig") {
-            return if self.must_be_signed { Err("it is not signed (require_minion_sign_messages)") } else { Ok(()) };
+            return if self.rules.must_be_signed {
+                Err("it is not signed (require_minion_sign_messages)")
+            } else {
+                Ok(())
+            };
         }
         let alg = match request.sig_algo.as_deref().map(str::parse::<SignAlg>) {
             None => SignAlg::default(),
@@ -23,7 +27,7 @@ impl Returns {
         match key.public.as_ref().and_then(|key| verify_load_signature(&request.load, key, alg)) {
             Some(true) => Ok(()),
             // Its sender is proved by the channel all the same.
-            _ if !self.refuses_bad_signatures => {
+            _ if !self.rules.refuses_bad_signatures => {
                 let said = format!("the signature of a return of {id} is not the minion's, and it is taken");
                 self.refusals.log(Who::Minion(id), &said);
                 Ok(())

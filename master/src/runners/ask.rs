@@ -186,7 +186,7 @@ impl Wait {
 async fn whole(parts: &Arc<Parts>, jid: &Jid, answers: &mut Answers) -> Result<(), Failure> {
     let cut = |data: &Value| data.get("return").is_some_and(is_cut);
     let missing = answers.returns.len() < answers.minions.len();
-    if !parts.opts.job_cache.keep || !(missing || answers.returns.values().any(cut)) {
+    if !parts.jobs.keeps() || !(missing || answers.returns.values().any(cut)) {
         return Ok(());
     }
     for stored in parts.jobs.returns(jid).await.map_err(|e| e.to_string())? {

@@ -20,6 +20,7 @@ mod function;
 mod jobs;
 mod manage;
 mod network;
+mod opts;
 mod running;
 mod salt;
 mod service;
@@ -30,10 +31,10 @@ mod wheel;
 
 use std::sync::Arc;
 
+use brine_protocol::config::{Config, ConfigError};
 use brine_protocol::value::{Value, ValueExt, map};
 
 use crate::bus::Bus;
-use crate::config::MasterOpts;
 use crate::dispatch::Dispatcher;
 use crate::fileserver::FileServer;
 use crate::jobs::JobCache;
@@ -45,12 +46,15 @@ use crate::presence::Presence;
 use crate::private_ops::PrivatePool;
 use call::Call;
 use function::{Failure, Function};
+pub(crate) use opts::RunnerOpts;
 pub(crate) use running::Runs;
 pub(crate) use service::{Runners, refusal};
 
 /// What the functions work with.
 pub(crate) struct Parts {
-    pub(crate) opts: Arc<MasterOpts>,
+    pub(crate) opts: RunnerOpts,
+    /// Whether a master can start with a configuration.
+    pub(crate) check_config: fn(&Config) -> Result<(), ConfigError>,
     pub(crate) live: SharedSettings,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) jobs: Arc<JobCache>,

@@ -130,8 +130,8 @@ impl Runners {
 
     /// `runner_returns`.
     async fn keep(&self, job: &RunJob, data: &Value) {
-        let opts = &self.parts.opts;
-        if !(opts.runner_returns && opts.job_cache.keep) {
+        let Parts { opts, jobs, .. } = &*self.parts;
+        if !(opts.keeps_returns && jobs.keeps()) {
             return;
         }
         let Ok(id) = MinionId::try_from(opts.id.as_str()) else { return };

@@ -21,9 +21,9 @@ use crate::event_return;
 use crate::fileserver::FileServer;
 use crate::jobs::{JobCache, PythonJobFiles, ReturnerName};
 use crate::key_removal::KeyRemoval;
-use crate::keys::{MasterKey, MinionKeys};
+use crate::keys::{KeyOpts, MasterKey, MinionKeys};
 use crate::lanes::Lanes;
-use crate::live_settings::{LiveSettings, SharedSettings};
+use crate::live_settings::SharedSettings;
 use crate::maintenance::Maintenance;
 use crate::mine::Mine;
 use crate::minion_data::MinionData;
@@ -53,8 +53,8 @@ pub(super) struct Configured {
 impl Configured {
     pub(super) fn read(opts: &MasterOpts) -> Result<Self, StartError> {
         let files = FileServer::new(&opts.files, &opts.cachedir).map_err(StartError::Settings)?;
-        let mine = Mine::new(&opts.cachedir, opts.minion_data_cache, opts.mine_get.as_ref(), &opts.nodegroups);
-        let peer = PeerRules::read(opts).map_err(StartError::Settings)?;
+        let mine = Mine::new(&opts.cachedir, &opts.mine);
+        let peer = PeerRules::read(&opts.peer).map_err(StartError::Settings)?;
         Ok(Self { files, mine: mine.map_err(StartError::Settings)?, peer })
     }
 }
@@ -74,27 +74,26 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    pub(super) async fn open(opts: &Arc<MasterOpts>) -> Result<Self, StartError> {
+    pub(super) async fn open(opts: &MasterOpts) -> Result<Self, StartError> {
         let failed = |what| {
             let path = opts.cachedir.clone();
             move |why| StartError::Cache { what, path, why }
         };
-        let of_key = Arc::clone(opts);
-        let open = move || MasterKey::open(&of_key.pki_dir, "master", Some(&of_key.id), of_key.keysize);
+        let KeyOpts { pki_dir, size, .. } = &opts.keys;
+        let (dir, id, bits) = (pki_dir.clone(), opts.id.clone(), *size);
+        let open = move || MasterKey::open(&dir, "master", Some(&id), bits);
         let key = tokio::task::spawn_blocking(open).await.map_err(StartError::KeyTask)??;
-        let sign_key = match opts.master_sign_pubkey {
-            true => Some(MasterKey::open(&opts.pki_dir, &opts.master_sign_key_name, None, opts.keysize)?),
-            false => None,
-        };
-        let keys = Arc::new(MinionKeys::open(&opts.pki_dir)?);
+        let sign_key =
+            opts.keys.signed_by.as_ref().map(|name| MasterKey::open(pki_dir, name, None, *size)).transpose()?;
+        let keys = Arc::new(MinionKeys::open(pki_dir)?);
         let users = ["root".to_owned(), opts.user.clone(), user::current()];
         let access = Access::open(opts.access.clone(), &opts.cachedir, &users).map_err(failed("the local keys"))?;
-        let sessions = Sessions::open(opts.cachedir.join("sessions"), opts.publish_session);
+        let sessions = Sessions::open(opts.cachedir.join("sessions"), opts.keys.session);
         let sessions = sessions.map_err(failed("the session keys"))?;
         let private = PrivatePool::new(Arc::clone(key.ops()));
         let publish_key = CurrentKey::new(private.clone()).await?;
-        let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.job_cache)?;
-        let bus = Bus::new(opts.event_framing, opts.max_event_size);
+        let jobs = JobCache::open(&opts.cachedir.join("jobs.db"), &opts.jobs)?;
+        let bus = Bus::new(opts.bus.framing, opts.bus.max_event_size);
         let audit = Audit::open(opts.audit.clone(), bus.clone()).map_err(|why| StartError::Cache {
             what: "the audit log (audit_log)",
             path: opts.audit.path.clone().unwrap_or_default(),
@@ -116,150 +115,207 @@ impl Opened {
     /// Opens the event bus to programs, when those who keep its events listen already.
     pub(super) fn listen(&self, opts: &MasterOpts) -> Result<KeptEvents, StartError> {
         let kept = event_return::subscribe(&opts.event_return, &self.bus);
-        self.bus.listen(&opts.sock_dir)?;
+        self.bus.listen(&opts.bus.sock_dir)?;
         Ok(kept)
     }
 }
 
+/// What several of a master's parts share.
+struct Shared<'a> {
+    opts: &'a MasterOpts,
+    opened: &'a Opened,
+    live: SharedSettings,
+    refusals: Arc<Refusals>,
+    throttle: Arc<Throttle>,
+    key_removal: Arc<KeyRemoval>,
+    presence: Arc<Presence>,
+    targets: Arc<Targets>,
+    files: Arc<FileServer>,
+    mine: Arc<Mine>,
+}
+
 /// Puts a master together whose minions listen to `port`.
 pub(super) fn assemble(
-    opts: Arc<MasterOpts>,
+    opts: MasterOpts,
     configured: Configured,
-    opened: Opened,
+    opened: &Opened,
     publisher: Publisher,
     port: u16,
 ) -> Result<Master, StartError> {
-    let bus = opened.bus.clone();
+    let Opened { keys, sessions, jobs, audit, private, publish_key, bus, .. } = opened;
     let refusals = Arc::new(Refusals::new(bus.clone()));
-    let auth = authenticator(&opts, &opened, &refusals, port);
-    let Opened { keys, access, sessions, jobs, audit, private, publish_key, .. } = opened;
-    let live: SharedSettings = Arc::new(ArcSwap::from_pointee(LiveSettings::new(&opts)));
-    let (files, mine) = (Arc::new(configured.files), Arc::new(configured.mine));
-    let python_jobs = PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.python_job_files);
-    let throttle = Arc::new(Throttle::new(Arc::clone(&live), Arc::clone(&refusals), bus.clone()));
+    let live: SharedSettings = Arc::new(ArcSwap::from_pointee(opts.live.clone()));
     let data = Arc::new(MinionData::new(&opts.cachedir));
+    let has_data = opts.minion_data.keep;
     let presence = Presence { keys: keys.clone(), data: data.clone(), cachedir: opts.cachedir.clone(), port };
-    let presence = Arc::new(presence);
-    let has_data = opts.minion_data_cache;
-    let targets = Arc::new(Targets { keys: keys.clone(), data, live: live.clone(), has_data });
-    let (alg, key) = (opts.publish_signing_algorithm, publish_key.clone());
-    let publisher = PublisherHandle::start(publisher, key, private.clone(), alg).map_err(StartError::Thread)?;
-    let dispatcher = Arc::new(Dispatcher {
-        targets: targets.clone(),
-        access: access.clone(),
-        audit: audit.clone(),
-        jobs: jobs.clone(),
-        publisher,
-        bus: bus.clone(),
-        refusals: refusals.clone(),
-        python_files: (opts.job_cache.keep && python_jobs.on()).then(|| python_jobs.clone()),
-        filters: opts.zmq_filtering,
-    });
-    let returns = Arc::new(Returns {
-        jobs: jobs.clone(),
-        throttle: throttle.clone(),
-        bus: bus.clone(),
-        refusals: refusals.clone(),
-        bytes_max: opts.max_return_size,
-        must_be_signed: opts.require_signed_returns,
-        refuses_bad_signatures: opts.refuse_badly_signed_returns,
-    });
-    let key_removal = Arc::new(KeyRemoval::new(sessions.clone(), bus.clone(), opts.rotate_aes_key));
-    let parts = runners::Parts {
-        opts: opts.clone(),
-        live: live.clone(),
-        dispatcher: dispatcher.clone(),
-        jobs: jobs.clone(),
-        keys: keys.clone(),
-        key_removal: key_removal.clone(),
-        presence: presence.clone(),
-        files: files.clone(),
-        mine: mine.clone(),
-        private: private.clone(),
-        bus: bus.clone(),
-        runs: runners::Runs::default(),
-    };
-    let (of_run, of_refusal) = (audit.clone(), refusals.clone());
-    let runners = Runners { parts: parts.into(), returns: returns.clone(), audit: of_run, refusals: of_refusal };
-    let peer = Arc::new(Peer {
-        rules: ArcSwap::from_pointee(configured.peer),
-        targets,
-        dispatcher: dispatcher.clone(),
-        runners: runners.clone(),
-        jobs: jobs.clone(),
-        audit: audit.clone(),
-        refusals: refusals.clone(),
-        user: opts.user.clone(),
-        turns: peer::Turns::default(),
-    });
-    let maintenance = Maintenance {
-        opts: opts.clone(),
-        live: live.clone(),
-        access: access.clone(),
-        keys: keys.clone(),
-        key_removal: key_removal.clone(),
-        publish_key,
-        sessions: sessions.clone(),
-        dispatcher: dispatcher.clone(),
-        jobs: jobs.clone(),
-        python_jobs,
-        files: files.clone(),
-        mine: mine.clone(),
-        peer: peer.clone(),
-        presence: presence.clone(),
-        throttle: throttle.clone(),
-        refusals: refusals.clone(),
-        bus: bus.clone(),
-    };
-    let timings = Arc::new(Timings::default());
-    let pillars = Pillars {
-        keeps_data: opts.minion_data_cache,
-        tells_refresh: opts.minion_data_cache_events,
-        cachedir: opts.cachedir.clone(),
-        private: private.clone(),
-        throttle: throttle.clone(),
-        refusals: refusals.clone(),
-        bus: bus.clone(),
-    };
-    let handlers = Handlers {
-        opts: opts.clone(),
+    let shared = Shared {
+        throttle: Arc::new(Throttle::new(live.clone(), refusals.clone(), bus.clone())),
+        key_removal: Arc::new(KeyRemoval::new(sessions.clone(), bus.clone(), opts.keys.rotate_aes_key)),
+        targets: Arc::new(Targets { keys: keys.clone(), data, live: live.clone(), has_data }),
+        presence: Arc::new(presence),
+        files: Arc::new(configured.files),
+        mine: Arc::new(configured.mine),
+        opts: &opts,
+        opened,
         live,
-        keys,
-        key_removal,
-        sessions,
-        auths: Arc::new(Auths::new(auth, refusals.clone(), timings.clone())),
-        admission: Admission { access, audit: audit.clone(), refusals: refusals.clone(), bus: bus.clone() },
-        dispatcher,
-        returns,
-        events: MinionEvents { throttle: throttle.clone(), bus: bus.clone(), refusals: refusals.clone() },
-        pillars,
-        runners,
-        peer,
-        files,
-        mine,
         refusals,
-        throttle,
-        lanes: Lanes::default(),
-        timings,
     };
-    let (handlers, maintenance) = (Arc::new(handlers), Arc::new(maintenance));
+    let publisher = PublisherHandle::start(publisher, publish_key.clone(), private.clone(), opts.publisher.alg);
+    let python_jobs = PythonJobFiles::new(opts.cachedir.join("jobs"), opts.files.hash_type, opts.jobs.python_files);
+    let dispatcher = shared.dispatcher(publisher.map_err(StartError::Thread)?, &python_jobs);
+    let returns = shared.returns();
+    let runners = shared.runners(&dispatcher, &returns);
+    let peer = shared.peer(configured.peer, &dispatcher, &runners);
+    let maintenance = Arc::new(shared.maintenance(&dispatcher, &peer, python_jobs));
+    let handlers = Arc::new(shared.handlers(port, dispatcher, returns, runners, peer));
+    let presence = shared.presence;
+    let (audit, jobs, private, bus) = (audit.clone(), jobs.clone(), private.clone(), bus.clone());
     Ok(Master { opts, handlers, maintenance, audit, presence, jobs, private, bus })
 }
 
-fn authenticator(opts: &MasterOpts, opened: &Opened, refusals: &Arc<Refusals>, publish_port: u16) -> Authenticator {
-    let Opened { sign_key, keys, sessions, audit, private, publish_key, bus, .. } = opened;
-    Authenticator {
-        gate: Arc::new(Gate::new(opts.auth.clone(), keys.clone())),
-        keys: keys.clone(),
-        sessions: sessions.clone(),
-        private: private.clone(),
-        sign_key: sign_key.clone(),
-        publish_key: publish_key.clone(),
-        publish_port,
-        audit: audit.clone(),
-        refusals: refusals.clone(),
-        bus: bus.clone(),
-        opts: opts.auth.clone(),
+impl Shared<'_> {
+    fn dispatcher(&self, publisher: PublisherHandle, python_jobs: &PythonJobFiles) -> Arc<Dispatcher> {
+        Arc::new(Dispatcher {
+            targets: self.targets.clone(),
+            access: self.opened.access.clone(),
+            audit: self.opened.audit.clone(),
+            jobs: self.opened.jobs.clone(),
+            publisher,
+            bus: self.opened.bus.clone(),
+            refusals: self.refusals.clone(),
+            python_files: (self.opts.jobs.keep && python_jobs.on()).then(|| python_jobs.clone()),
+            filters: self.opts.publisher.filters,
+        })
+    }
+
+    fn returns(&self) -> Arc<Returns> {
+        Arc::new(Returns {
+            jobs: self.opened.jobs.clone(),
+            throttle: self.throttle.clone(),
+            bus: self.opened.bus.clone(),
+            refusals: self.refusals.clone(),
+            rules: self.opts.returns,
+        })
+    }
+
+    fn runners(&self, dispatcher: &Arc<Dispatcher>, returns: &Arc<Returns>) -> Runners {
+        let parts = runners::Parts {
+            opts: self.opts.runners.clone(),
+            check_config: |config| MasterOpts::from_config(config).map(drop),
+            live: self.live.clone(),
+            dispatcher: dispatcher.clone(),
+            jobs: self.opened.jobs.clone(),
+            keys: self.opened.keys.clone(),
+            key_removal: self.key_removal.clone(),
+            presence: self.presence.clone(),
+            files: self.files.clone(),
+            mine: self.mine.clone(),
+            private: self.opened.private.clone(),
+            bus: self.opened.bus.clone(),
+            runs: runners::Runs::default(),
+        };
+        let (audit, refusals) = (self.opened.audit.clone(), self.refusals.clone());
+        Runners { parts: parts.into(), returns: returns.clone(), audit, refusals }
+    }
+
+    fn peer(&self, rules: PeerRules, dispatcher: &Arc<Dispatcher>, runners: &Runners) -> Arc<Peer> {
+        Arc::new(Peer {
+            rules: ArcSwap::from_pointee(rules),
+            targets: self.targets.clone(),
+            dispatcher: dispatcher.clone(),
+            runners: runners.clone(),
+            jobs: self.opened.jobs.clone(),
+            audit: self.opened.audit.clone(),
+            refusals: self.refusals.clone(),
+            user: self.opts.user.clone(),
+            turns: peer::Turns::default(),
+        })
+    }
+
+    fn maintenance(&self, dispatcher: &Arc<Dispatcher>, peer: &Arc<Peer>, python_jobs: PythonJobFiles) -> Maintenance {
+        Maintenance {
+            opts: self.opts.maintenance.clone(),
+            live: self.live.clone(),
+            access: self.opened.access.clone(),
+            keys: self.opened.keys.clone(),
+            key_removal: self.key_removal.clone(),
+            publish_key: self.opened.publish_key.clone(),
+            sessions: self.opened.sessions.clone(),
+            dispatcher: dispatcher.clone(),
+            jobs: self.opened.jobs.clone(),
+            python_jobs,
+            files: self.files.clone(),
+            mine: self.mine.clone(),
+            peer: peer.clone(),
+            presence: self.presence.clone(),
+            throttle: self.throttle.clone(),
+            refusals: self.refusals.clone(),
+            bus: self.opened.bus.clone(),
+        }
+    }
+
+    fn handlers(
+        &self,
+        publish_port: u16,
+        dispatcher: Arc<Dispatcher>,
+        returns: Arc<Returns>,
+        runners: Runners,
+        peer: Arc<Peer>,
+    ) -> Handlers {
+        let Opened { keys, access, sessions, audit, bus, .. } = self.opened;
+        let Self { refusals, throttle, .. } = self;
+        let timings = Arc::new(Timings::default());
+        let auths = Auths::new(self.authenticator(publish_port), refusals.clone(), timings.clone());
+        let (access, audit) = (access.clone(), audit.clone());
+        Handlers {
+            opts: self.opts.requests,
+            live: self.live.clone(),
+            keys: keys.clone(),
+            key_removal: self.key_removal.clone(),
+            sessions: sessions.clone(),
+            auths: Arc::new(auths),
+            admission: Admission { access, audit, refusals: refusals.clone(), bus: bus.clone() },
+            dispatcher,
+            returns,
+            events: MinionEvents { throttle: throttle.clone(), bus: bus.clone(), refusals: refusals.clone() },
+            pillars: self.pillars(),
+            runners,
+            peer,
+            files: self.files.clone(),
+            mine: self.mine.clone(),
+            refusals: refusals.clone(),
+            throttle: throttle.clone(),
+            lanes: Lanes::default(),
+            timings,
+        }
+    }
+
+    fn pillars(&self) -> Pillars {
+        Pillars {
+            opts: self.opts.minion_data,
+            cachedir: self.opts.cachedir.clone(),
+            private: self.opened.private.clone(),
+            throttle: self.throttle.clone(),
+            refusals: self.refusals.clone(),
+            bus: self.opened.bus.clone(),
+        }
+    }
+
+    fn authenticator(&self, publish_port: u16) -> Authenticator {
+        let Opened { sign_key, keys, sessions, audit, private, publish_key, bus, .. } = self.opened;
+        Authenticator {
+            gate: Arc::new(Gate::new(self.opts.gate.clone(), keys.clone())),
+            keys: keys.clone(),
+            sessions: sessions.clone(),
+            private: private.clone(),
+            sign_key: sign_key.clone(),
+            publish_key: publish_key.clone(),
+            publish_port,
+            audit: audit.clone(),
+            refusals: self.refusals.clone(),
+            bus: bus.clone(),
+            opts: self.opts.gate.clone(),
+        }
     }
 }
 
@@ -270,8 +326,8 @@ pub(super) fn maintain(
     stop: CancellationToken,
 ) -> impl Future<Output = ()> + use<> {
     let Master { opts, maintenance, audit, presence, jobs, bus, .. } = master;
-    let (presence, bus) = (opts.presence_events.then(|| presence.clone()), bus.clone());
-    let every = opts.loop_interval;
+    let (presence, bus) = (opts.maintenance.presence_events.then(|| presence.clone()), bus.clone());
+    let every = opts.maintenance.loop_interval;
     let keep_events =
         event_return::run(jobs.clone(), opts.event_return.clone(), opts.id.clone(), kept_events, stop.clone());
     let (maintain, watch) = (maintenance.clone().run(stop.clone()), audit::watch_keys(audit.clone(), stop.clone()));

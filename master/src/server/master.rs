@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crate::audit::Audit;
 use crate::bus::Bus;
-use crate::config::{FileOpts, MasterOpts};
-use crate::fileserver::FileServer;
+use crate::config::MasterOpts;
+use crate::fileserver::{FileOpts, FileServer};
 use crate::jobs::JobCache;
-use crate::live_settings::LiveSettings;
 use crate::maintenance::Maintenance;
 use crate::mine::MineRules;
 use crate::peer::PeerRules;
@@ -18,7 +17,7 @@ use crate::requests::Handlers;
 /// What a master works with, and what starts and ends with it.
 pub(super) struct Master {
     /// As they were at the start; what can change is in the parts that keep it.
-    pub(super) opts: Arc<MasterOpts>,
+    pub(super) opts: MasterOpts,
     pub(super) handlers: Arc<Handlers>,
     pub(super) maintenance: Arc<Maintenance>,
     pub(super) audit: Arc<Audit>,
@@ -35,16 +34,16 @@ impl Master {
         // Python's files of the job cache lie where their hash says.
         let files = FileOpts { hash_type: self.opts.files.hash_type, ..opts.files.clone() };
         let files = FileServer::new(&files, &self.opts.cachedir)?;
-        let mine_rules = MineRules::read(opts.mine_get.as_ref(), &opts.nodegroups)?;
-        let peer_rules = PeerRules::read(opts)?;
+        let mine_rules = MineRules::read(&opts.mine)?;
+        let peer_rules = PeerRules::read(&opts.peer)?;
         let access = admission.access.read(opts.access.clone());
         let access = access.map_err(|error| format!("the keys of local users cannot be prepared: {error}"))?;
         self.handlers.files.replace(&files);
         admission.access.replace(access);
         mine.replace(mine_rules);
         peer.replace(peer_rules);
-        auths.auth.gate.replace(opts.auth.clone());
-        live.store(LiveSettings::new(opts).into());
+        auths.auth.gate.replace(opts.gate.clone());
+        live.store(opts.live.clone().into());
         Ok(())
     }
 }

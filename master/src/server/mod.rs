@@ -11,7 +11,7 @@ use std::time::Duration;
 use brine_daemon::ProcessError;
 use brine_daemon::folders::Folder;
 use brine_daemon::pidfile::PidFile;
-use brine_zmtp::{BindError, Endpoint, Limits, PubConfig, Publisher, Router, RouterConfig};
+use brine_zmtp::{BindError, Endpoint, PubConfig, Publisher, Router, RouterConfig};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -20,14 +20,13 @@ use crate::bus::{Bus, SocketError};
 use crate::config::MasterOpts;
 use crate::jobs::StoreError;
 use crate::keys::{MasterKeyError, MinionKeyError};
+use crate::ports::PortOpts;
 use crate::requests;
 use assemble::{Configured, Opened};
 use master::Master;
 
 /// What is in work when the master is told to stop has so long to finish.
 const GRACE: Duration = Duration::from_secs(5);
-/// What an encrypted request is larger than its load.
-const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 /// Salt's exit code for a port that is in use.
 const EXIT_PORT: i32 = 4;
 
@@ -113,19 +112,18 @@ impl Server {
     /// # Errors
     /// When anything it needs is missing or taken. What was started until then is gone with the runtime.
     pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
-        let opts = Arc::new(opts);
         let configured = Configured::read(&opts)?;
         for folder in folders(&opts) {
             folder.prepare("salt-master")?;
         }
         let pid = PidFile::take("salt-master", &opts.pidfile)?;
         // The ports before anything that a running master of the same configuration would notice.
-        let (router, publisher) = bind(&opts).await?;
+        let (router, publisher) = bind(&opts.ports).await?;
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
         let opened = Opened::open(&opts).await?;
         let kept_events = opened.listen(&opts)?;
-        let port = publish.port().unwrap_or(opts.publish_port);
-        let master = assemble::assemble(opts, configured, opened, publisher.clone(), port)?;
+        let port = publish.port().unwrap_or(opts.ports.publish_port);
+        let master = assemble::assemble(opts, configured, &opened, publisher.clone(), port)?;
         let stop = CancellationToken::new();
         let maintaining = tokio::spawn(assemble::maintain(&master, kept_events, stop.clone()));
         let serving = requests::serve(Arc::clone(&master.handlers), router, stop.clone(), GRACE);
@@ -192,15 +190,15 @@ impl Server {
 /// The folders a master works in. Those that are there keep the mode their owner gave them, but that of the keys.
 pub fn folders(opts: &MasterOpts) -> Vec<Folder> {
     vec![
-        Folder { private: !opts.auth.permissive_pki_access, ..Folder::private("pki_dir", &opts.pki_dir) },
+        Folder { private: !opts.gate.permissive_pki_access, ..Folder::private("pki_dir", &opts.keys.pki_dir) },
         Folder::new("cachedir", &opts.cachedir, 0o750),
         Folder::new("cachedir", opts.cachedir.join("jobs"), 0o750),
         Folder::new("cachedir", opts.cachedir.join("proc"), 0o750),
-        Folder::new("sock_dir", &opts.sock_dir, 0o755),
+        Folder::new("sock_dir", &opts.bus.sock_dir, 0o755),
     ]
 }
 
-async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
+async fn bind(opts: &PortOpts) -> Result<(Router, Publisher), StartError> {
     let failed = |port: &'static str| {
         let interface = opts.interface.clone();
         move |source: BindError| {
@@ -215,19 +213,8 @@ async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
             StartError::Bind { source, hint }
         }
     };
-    let mut limits = Limits {
-        max_message: opts.max_request_size,
-        max_connections: opts.connections.all,
-        max_connections_per_address: opts.connections.per_address,
-        max_silent_per_address: opts.connections.silent_per_address,
-        max_subscriptions: opts.connections.subscriptions,
-        ..Limits::default()
-    };
-    // A minion may send a return first thing over a new connection, before it could be known there.
-    let largest_return = opts.max_return_size.saturating_add(ENVELOPE_BYTES_MAX).min(opts.max_request_size);
-    limits.max_message_unauthenticated = limits.max_message_unauthenticated.max(largest_return);
     let config = RouterConfig {
-        limits: limits.clone(),
+        limits: opts.limits.clone(),
         heartbeat: opts.heartbeat,
         keepalive: opts.keepalive,
         backlog: opts.backlog,
@@ -236,7 +223,7 @@ async fn bind(opts: &MasterOpts) -> Result<(Router, Publisher), StartError> {
     let at = Endpoint::tcp(opts.interface.as_str(), opts.ret_port);
     let router = Router::bind(&at, config).await.map_err(failed("ret_port"))?;
     let config = PubConfig {
-        limits,
+        limits: opts.limits.clone(),
         heartbeat: opts.heartbeat,
         keepalive: opts.keepalive,
         hwm: opts.pub_hwm,

@@ -190,7 +190,7 @@ async fn show(parts: &Arc<Parts>, asked: &Asked) -> Result<Shown, Failure> {
         shown.insert("StartTime", "");
     }
     let Value::Map(entries) = shown else { return Err("a job is a map".into()) };
-    let ended = last_ms.filter(|_| parts.opts.job_cache_store_endtime).and_then(Jid::at).map(|jid| jid.start_time());
+    let ended = last_ms.filter(|_| parts.opts.shows_end).and_then(Jid::at).map(|jid| jid.start_time());
     Ok(Shown { entries, minions, results, ended })
 }
 

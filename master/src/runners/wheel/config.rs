@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use brine_cli::output::{Outputter, Style};
-use brine_protocol::config::{Config, Role, yaml};
+use brine_protocol::config::{Config, ConfigError, Role, yaml};
 use brine_protocol::ids::SafePath;
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt as _};
 
 use super::roots;
-use crate::config::MasterOpts;
+use crate::runners::RunnerOpts;
 use crate::runners::function::{Failure, Function, Outcome, Run};
 
 /// Bytes of a file that is written. The largest configurations, with all their nodegroups, have some hundred kilobytes.
@@ -20,6 +20,9 @@ const FILE_MAX: usize = 1 << 20;
 const NAME_MAX: usize = 64;
 /// Settings may be secrets.
 const MODE: u32 = 0o600;
+
+/// Whether a master can start with a configuration.
+type Check = fn(&Config) -> Result<(), ConfigError>;
 
 /// The functions of this module that write.
 pub(super) const FUNCTIONS: [Function; 1] = [Function {
@@ -31,16 +34,25 @@ pub(super) const FUNCTIONS: [Function; 1] = [Function {
 
 /// What cannot be done is told as Salt tells it, in place of a result.
 async fn update_config(run: Run) -> Outcome {
-    let opts = Arc::clone(&run.parts.opts);
+    let parts = Arc::clone(&run.parts);
     let name = run.text("file_name").unwrap_or_default();
     let contents = run.get("yaml_contents").cloned().ok_or_else(|| run.wrong("yaml_contents must be settings"))?;
-    let write = move || update(&opts.conf_file, &opts.default_include, &name, &contents);
+    let write = move || {
+        let RunnerOpts { conf_file, default_include, .. } = &parts.opts;
+        update(conf_file, default_include, &name, &contents, parts.check_config)
+    };
     let written =
         tokio::task::spawn_blocking(write).await.map_err(|_| Failure::from("the file could not be written"))?;
     Ok(Value::from(written.unwrap_or_else(|why| why)))
 }
 
-fn update(conf_file: &Path, default_include: &str, name: &str, contents: &Value) -> Result<String, String> {
+fn update(
+    conf_file: &Path,
+    default_include: &str,
+    name: &str,
+    contents: &Value,
+    check: Check,
+) -> Result<String, String> {
     let (dir, path) = place(conf_file, default_include, name)?;
     let settings = settings(contents)?;
     let text = Outputter::Yaml.render(&settings, &Style::default());
@@ -53,7 +65,7 @@ fn update(conf_file: &Path, default_include: &str, name: &str, contents: &Value)
                 .to_owned(),
         );
     }
-    try_out(conf_file, &settings)?;
+    try_out(conf_file, &settings, check)?;
     let dest = dir.join(path.as_str());
     roots::put_with(&dir, &path, format!("{text}\n").as_bytes(), Some(MODE))
         .map_err(|error| format!("{} cannot be written: {error}", dest.display()))?;
@@ -110,8 +122,8 @@ fn sorted(value: Value) -> Value {
 }
 
 /// Whether the master can start with them.
-fn try_out(conf_file: &Path, settings: &Value) -> Result<(), String> {
-    let failed = |error: brine_protocol::config::ConfigError| format!("The master could not start with it: {error}");
+fn try_out(conf_file: &Path, settings: &Value, check: Check) -> Result<(), String> {
+    let failed = |error: ConfigError| format!("The master could not start with it: {error}");
     // What is there now may be what this is to mend.
     let mut config = match Config::load(conf_file, Role::Master) {
         Ok(config) => config,
@@ -120,7 +132,7 @@ fn try_out(conf_file: &Path, settings: &Value) -> Result<(), String> {
     for (key, value) in settings.entries().unwrap_or_default() {
         config.set(key.text().unwrap_or_default(), value.clone());
     }
-    MasterOpts::from_config(&config).map(drop).map_err(failed)
+    check(&config).map_err(failed)
 }
 
 #[cfg(test)]
@@ -132,6 +144,12 @@ mod tests {
     use super::*;
 
     const INCLUDE: &str = "master.d/*.conf";
+
+    fn update(conf_file: &Path, default_include: &str, name: &str, contents: &Value) -> Result<String, String> {
+        super::update(conf_file, default_include, name, contents, |config| {
+            crate::MasterOpts::from_config(config).map(drop)
+        })
+    }
 
     fn folder() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();

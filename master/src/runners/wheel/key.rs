@@ -281,7 +281,7 @@ fn key_str(run: &Run) -> Outcome {
 
 fn hash_type(run: &Run) -> Result<HashType, Failure> {
     match run.text("hash_type") {
-        None => Ok(run.parts.opts.files.hash_type),
+        None => Ok(run.parts.opts.hash_type),
         Some(name) => HashType::parse(&name.to_lowercase())
             .ok_or_else(|| run.wrong("hash_type must be sha224, sha256, sha384 or sha512")),
     }

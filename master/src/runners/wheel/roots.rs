@@ -7,12 +7,12 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_protocol::ids::{SafePath, Saltenv};
+use brine_protocol::ids::SafePath;
 use brine_protocol::value::{Value, ValueExt as _, empty_map, map};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use crate::fileserver::Root;
+use crate::fileserver::{Root, Roots};
 use crate::runners::function::{Function, Outcome, Run};
 
 /// Entries that a list of an environment has at most.
@@ -97,9 +97,6 @@ enum Kind {
     Files,
     Pillar,
 }
-
-/// The roots by environment.
-type Roots = Vec<(Saltenv, Vec<PathBuf>)>;
 
 /// Does something with files, on a thread that may wait for them.
 async fn work(run: Run, kind: Kind, act: fn(&Run, &Roots, Kind) -> Outcome) -> Outcome {

@@ -1,0 +1,80 @@
+//! What the configuration says of the two ports, and what peers may have of each.
+
+use std::time::Duration;
+
+use brine_protocol::config::{Config, ConfigError, settings};
+use brine_zmtp::{Heartbeat, Keepalive, Limits};
+
+/// What an encrypted request is larger than its load.
+const ENVELOPE_BYTES_MAX: usize = 64 << 10;
+
+/// The settings of the ports.
+#[derive(Debug)]
+pub(crate) struct PortOpts {
+    /// `interface`.
+    pub(crate) interface: String,
+    /// `publish_port`; 0 lets the system choose.
+    pub(crate) publish_port: u16,
+    /// `ret_port`; 0 lets the system choose.
+    pub(crate) ret_port: u16,
+    /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`, `max_subscriptions`.
+    pub(crate) limits: Limits,
+    /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
+    pub(crate) heartbeat: Heartbeat,
+    /// `tcp_keepalive*`.
+    pub(crate) keepalive: Keepalive,
+    /// `zmq_backlog`.
+    pub(crate) backlog: u32,
+    /// `pub_hwm`.
+    pub(crate) pub_hwm: usize,
+}
+
+impl PortOpts {
+    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
+        Ok(Self {
+            interface: c.get(settings::INTERFACE)?,
+            publish_port: c.get(settings::PUBLISH_PORT)?,
+            ret_port: c.get(settings::RET_PORT)?,
+            limits: limits(c)?,
+            heartbeat: heartbeat(c)?,
+            keepalive: keepalive(c)?,
+            backlog: c.get(settings::ZMQ_BACKLOG)?,
+            pub_hwm: c.get(settings::PUB_HWM)?,
+        })
+    }
+}
+
+fn limits(c: &Config) -> Result<Limits, ConfigError> {
+    let max_message = c.get(settings::MAX_REQUEST_SIZE)?;
+    // A minion may send a return first thing over a new connection, before it could be known there.
+    let largest_return = c.get(settings::MAX_RETURN_SIZE)?.saturating_add(ENVELOPE_BYTES_MAX).min(max_message);
+    let default = Limits::default();
+    Ok(Limits {
+        max_message,
+        max_message_unauthenticated: default.max_message_unauthenticated.max(largest_return),
+        max_connections: c.get(settings::MAX_CONNECTIONS)?,
+        max_connections_per_address: c.get(settings::MAX_CONNECTIONS_PER_ADDRESS)?,
+        max_silent_per_address: c.get(settings::MAX_SILENT_PER_ADDRESS)?,
+        max_subscriptions: c.get(settings::MAX_SUBSCRIPTIONS)?,
+        ..default
+    })
+}
+
+fn heartbeat(c: &Config) -> Result<Heartbeat, ConfigError> {
+    let interval = c.get(settings::ZMQ_HEARTBEAT_IVL)?;
+    Ok(Heartbeat {
+        interval: (!interval.is_zero()).then_some(interval),
+        timeout: c.get(settings::ZMQ_HEARTBEAT_TIMEOUT)?,
+    })
+}
+
+fn keepalive(c: &Config) -> Result<Keepalive, ConfigError> {
+    let seconds =
+        |setting| c.get(setting).map(|n: i64| u64::try_from(n).ok().filter(|n| *n > 0).map(Duration::from_secs));
+    Ok(Keepalive {
+        enabled: c.get(settings::TCP_KEEPALIVE)?,
+        idle: seconds(settings::TCP_KEEPALIVE_IDLE)?,
+        interval: seconds(settings::TCP_KEEPALIVE_INTVL)?,
+        count: u32::try_from(c.get(settings::TCP_KEEPALIVE_CNT)?).ok().filter(|n| *n > 0),
+    })
+}
