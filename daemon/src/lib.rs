@@ -4,12 +4,14 @@
 //! - [`args`]: their options, which are the same · [`reload`]: what a changed configuration means to a running one
 //! - [`user`]: becoming another user · [`folders`]: the folders they work in, with owner and mode · [`trust`]: which users may write what they read
 //! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: what systemd is told
+//! - [`connections`]: how they find that a peer vanished
 //! - [`profile`]: where the time goes, for SIGUSR2
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod args;
 pub mod background;
+pub mod connections;
 pub mod folders;
 pub mod limits;
 pub mod pidfile;

@@ -1,7 +1,6 @@
 //! What the configuration says of the two ports, and what peers may have of each.
 
-use std::time::Duration;
-
+use brine_daemon::connections::{heartbeat, keepalive};
 use brine_protocol::config::{Config, ConfigError, settings};
 use brine_zmtp::{Heartbeat, Keepalive, Limits};
 
@@ -57,24 +56,5 @@ fn limits(c: &Config) -> Result<Limits, ConfigError> {
         max_silent_per_address: c.get(settings::MAX_SILENT_PER_ADDRESS)?,
         max_subscriptions: c.get(settings::MAX_SUBSCRIPTIONS)?,
         ..default
-    })
-}
-
-fn heartbeat(c: &Config) -> Result<Heartbeat, ConfigError> {
-    let interval = c.get(settings::ZMQ_HEARTBEAT_IVL)?;
-    Ok(Heartbeat {
-        interval: (!interval.is_zero()).then_some(interval),
-        timeout: c.get(settings::ZMQ_HEARTBEAT_TIMEOUT)?,
-    })
-}
-
-fn keepalive(c: &Config) -> Result<Keepalive, ConfigError> {
-    let seconds =
-        |setting| c.get(setting).map(|n: i64| u64::try_from(n).ok().filter(|n| *n > 0).map(Duration::from_secs));
-    Ok(Keepalive {
-        enabled: c.get(settings::TCP_KEEPALIVE)?,
-        idle: seconds(settings::TCP_KEEPALIVE_IDLE)?,
-        interval: seconds(settings::TCP_KEEPALIVE_INTVL)?,
-        count: u32::try_from(c.get(settings::TCP_KEEPALIVE_CNT)?).ok().filter(|n| *n > 0),
     })
 }

@@ -1,14 +1,14 @@
 //! From a configuration file to checked settings.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use brine_daemon::connections::{heartbeat, keepalive};
 use brine_daemon::trust;
 use brine_protocol::config::settings::{self, Setting};
 use brine_protocol::config::{Config, Role};
 use brine_protocol::ids::Saltenv;
 use brine_protocol::value::Value;
-use brine_zmtp::{Backoff, Heartbeat, Keepalive};
+use brine_zmtp::Backoff;
 
 use super::{
     AuthOpts, EventOpts, JobOpts, MasterOpts, MinionOpts, ModuleOpts, NetOpts, OptsError, ReturnOpts, SpoolLimits, id,
@@ -129,9 +129,6 @@ fn jobs(config: &Config) -> Result<JobOpts, OptsError> {
 }
 
 fn net(config: &Config) -> Result<NetOpts, OptsError> {
-    let seconds =
-        |setting| config.get(setting).map(|n: i64| u64::try_from(n).ok().filter(|n| *n > 0).map(Duration::from_secs));
-    let interval = config.get(settings::ZMQ_HEARTBEAT_IVL)?;
     Ok(NetOpts {
         filtering: config.get(settings::ZMQ_FILTERING)?,
         backoff: Backoff {
@@ -139,16 +136,8 @@ fn net(config: &Config) -> Result<NetOpts, OptsError> {
             max: config.get(settings::RECON_MAX)?,
             randomize: config.get(settings::RECON_RANDOMIZE)?,
         },
-        keepalive: Keepalive {
-            enabled: config.get(settings::TCP_KEEPALIVE)?,
-            idle: seconds(settings::TCP_KEEPALIVE_IDLE)?,
-            interval: seconds(settings::TCP_KEEPALIVE_INTVL)?,
-            count: u32::try_from(config.get(settings::TCP_KEEPALIVE_CNT)?).ok().filter(|n| *n > 0),
-        },
-        heartbeat: Heartbeat {
-            interval: (!interval.is_zero()).then_some(interval),
-            timeout: config.get(settings::ZMQ_HEARTBEAT_TIMEOUT)?,
-        },
+        keepalive: keepalive(config)?,
+        heartbeat: heartbeat(config)?,
         request_timeout: config.get(settings::REQUEST_CHANNEL_TIMEOUT)?,
         request_tries: config.get(settings::REQUEST_CHANNEL_TRIES)?,
     })
@@ -197,6 +186,8 @@ fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use brine_protocol::config::settings::Kind;
     use brine_protocol::value::{ValueExt as _, map};
 
