@@ -1,4 +1,4 @@
-//! Start-up, signals and end of a daemon: the same for each program. What differs is behind [`Daemon`] and [`Running`].
+//! Start-up, signals and end of a daemon: the same for each program. What differs is behind [`Daemon`] and [`RunningDaemon`].
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -59,11 +59,11 @@ pub trait Daemon: Sized {
     }
 
     /// Starts. When this resolves, the daemon has all that it needs of this host.
-    fn start(self) -> impl Future<Output = Result<impl Running, ProcessError>>;
+    fn start(self) -> impl Future<Output = Result<impl RunningDaemon, ProcessError>>;
 }
 
 /// A daemon that runs.
-pub trait Running {
+pub trait RunningDaemon {
     /// What it does, in one line for the service manager.
     fn status(&self) -> String;
 

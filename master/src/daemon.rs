@@ -48,19 +48,19 @@ impl run::Daemon for Daemon {
         preflight::look(&self.config, &self.opts);
     }
 
-    async fn start(self) -> Result<impl run::Running, ProcessError> {
+    async fn start(self) -> Result<impl run::RunningDaemon, ProcessError> {
         let failed = |error: crate::StartError| ProcessError::new(error.exit_code(), error.to_string());
         let server = Server::start(self.opts).await.map_err(failed)?;
-        Ok(Running { config: self.config, server })
+        Ok(RunningMaster { config: self.config, server })
     }
 }
 
-struct Running {
+struct RunningMaster {
     config: Config,
     server: Server,
 }
 
-impl run::Running for Running {
+impl run::RunningDaemon for RunningMaster {
     fn status(&self) -> String {
         self.server.status()
     }

@@ -55,7 +55,7 @@ impl run::Daemon for Daemon {
         builder
     }
 
-    async fn start(self) -> Result<impl run::Running, ProcessError> {
+    async fn start(self) -> Result<impl run::RunningDaemon, ProcessError> {
         for folder in run::Daemon::folders(&self) {
             folder.prepare(Self::NAME)?;
         }
@@ -72,7 +72,7 @@ impl run::Daemon for Daemon {
             let _ = stopped.await;
         }));
         let profiler = Profiler::new(before.cachedir.join("profiles"));
-        Ok(Running { opts: before, control, profiler, stop, task: Some(task), _pid_file: pid_file })
+        Ok(RunningMinion { opts: before, control, profiler, stop, task: Some(task), _pid_file: pid_file })
     }
 }
 
@@ -85,7 +85,7 @@ fn failed(error: &MinionError) -> ProcessError {
     ProcessError::new(error.exit_code(), error.to_string())
 }
 
-struct Running {
+struct RunningMinion {
     opts: MinionOpts,
     control: MinionControl,
     profiler: Profiler,
@@ -94,7 +94,7 @@ struct Running {
     _pid_file: Option<PidFile>,
 }
 
-impl run::Running for Running {
+impl run::RunningDaemon for RunningMinion {
     /// It may wait for its key to be accepted for days; what it needs of this host it has.
     fn status(&self) -> String {
         format!("{} of {}", self.opts.id, self.opts.master.request_endpoint())

@@ -15,7 +15,7 @@ pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, Value>>>);
 
 impl Runs {
     /// Counts a run in until its guard goes; none if there are too many.
-    pub(super) fn begin(&self, jid: &Jid, data: &Value) -> Option<Running> {
+    pub(super) fn begin(&self, jid: &Jid, data: &Value) -> Option<RunGuard> {
         let mut runs = lock(&self.0);
         if runs.len() >= RUNS_MAX {
             return None;
@@ -24,7 +24,7 @@ impl Runs {
         shown.insert("_stamp", brine_protocol::event::stamp());
         shown.insert("pid", std::process::id());
         runs.insert(jid.as_str().to_owned(), shown);
-        Some(Running { runs: Arc::clone(&self.0), jid: jid.as_str().to_owned() })
+        Some(RunGuard { runs: Arc::clone(&self.0), jid: jid.as_str().to_owned() })
     }
 
     /// What runs, the oldest first.
@@ -35,12 +35,12 @@ impl Runs {
 
 /// A run that is counted in.
 #[derive(Debug)]
-pub(super) struct Running {
+pub(super) struct RunGuard {
     runs: Arc<Mutex<BTreeMap<String, Value>>>,
     jid: String,
 }
 
-impl Drop for Running {
+impl Drop for RunGuard {
     fn drop(&mut self) {
         lock(&self.runs).remove(&self.jid);
     }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn runs_are_counted_while_they_run() {
         let runs = Runs::default();
-        let mut all: Vec<Running> =
+        let mut all: Vec<RunGuard> =
             (0..RUNS_MAX).filter_map(|_| runs.begin(&Jid::now(), &map([("fun", "x")]))).collect();
         assert_eq!((all.len(), runs.list().len()), (RUNS_MAX, RUNS_MAX));
         assert!(runs.begin(&Jid::now(), &Value::Nil).is_none(), "too many");
