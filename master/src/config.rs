@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 
 use crate::access::AccessOpts;
 use crate::audit::AuditOpts;
@@ -17,6 +17,7 @@ use crate::live_settings::LiveSettings;
 use crate::maintenance::MaintenanceOpts;
 use crate::mine::MineOpts;
 use crate::minion_data::MinionDataOpts;
+use crate::options::options;
 use crate::peer::PeerOpts;
 use crate::ports::PortOpts;
 use crate::publisher::PublisherOpts;
@@ -24,66 +25,33 @@ use crate::requests::RequestOpts;
 use crate::returns::ReturnRules;
 use crate::runners::RunnerOpts;
 
-/// The master's settings, by the part that they are for.
-#[derive(Debug)]
-pub struct MasterOpts {
-    /// `id`: the master's name.
-    pub(crate) id: String,
-    /// `user`: whom the master runs as.
-    pub(crate) user: String,
-    /// `cachedir`.
-    pub(crate) cachedir: PathBuf,
-    /// `pidfile`.
-    pub(crate) pidfile: PathBuf,
-    pub(crate) access: AccessOpts,
-    pub(crate) audit: AuditOpts,
-    pub(crate) bus: BusOpts,
-    pub(crate) event_return: EventReturnOpts,
-    pub(crate) files: FileOpts,
-    pub(crate) gate: GateOpts,
-    pub(crate) jobs: JobCacheOpts,
-    pub(crate) keys: KeyOpts,
-    pub(crate) live: LiveSettings,
-    pub(crate) maintenance: MaintenanceOpts,
-    pub(crate) mine: MineOpts,
-    pub(crate) minion_data: MinionDataOpts,
-    pub(crate) peer: PeerOpts,
-    pub(crate) ports: PortOpts,
-    pub(crate) publisher: PublisherOpts,
-    pub(crate) requests: RequestOpts,
-    pub(crate) returns: ReturnRules,
-    pub(crate) runners: RunnerOpts,
-}
-
-impl MasterOpts {
-    /// Reads and checks the settings.
-    ///
-    /// # Errors
-    /// When an option has a value of a wrong type or form; the error names option, file and what is expected.
-    pub fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            id: c.get(settings::ID)?,
-            user: c.get(settings::USER)?,
-            cachedir: c.get(settings::CACHEDIR)?,
-            pidfile: c.get(settings::PIDFILE)?,
-            access: AccessOpts::from_config(c)?,
-            audit: AuditOpts::from_config(c)?,
-            bus: BusOpts::from_config(c)?,
-            event_return: EventReturnOpts::from_config(c)?,
-            files: FileOpts::from_config(c)?,
-            gate: GateOpts::from_config(c)?,
-            jobs: JobCacheOpts::from_config(c)?,
-            keys: KeyOpts::from_config(c)?,
-            live: LiveSettings::from_config(c)?,
-            maintenance: MaintenanceOpts::from_config(c)?,
-            mine: MineOpts::from_config(c)?,
-            minion_data: MinionDataOpts::from_config(c)?,
-            peer: PeerOpts::from_config(c)?,
-            ports: PortOpts::from_config(c)?,
-            publisher: PublisherOpts::from_config(c)?,
-            requests: RequestOpts::from_config(c)?,
-            returns: ReturnRules::from_config(c)?,
-            runners: RunnerOpts::from_config(c)?,
-        })
+options! {
+    /// The master's settings, by the part that they are for.
+    #[derive(Debug)]
+    pub struct MasterOpts from c {
+        /// `id`: the master's name.
+        pub(crate) id: String = c.get(settings::ID)?,
+        /// `user`: whom the master runs as.
+        pub(crate) user: String = c.get(settings::USER)?,
+        pub(crate) cachedir: PathBuf = c.get(settings::CACHEDIR)?,
+        pub(crate) pidfile: PathBuf = c.get(settings::PIDFILE)?,
+        pub(crate) access: AccessOpts = AccessOpts::from_config(c)?,
+        pub(crate) audit: AuditOpts = AuditOpts::from_config(c)?,
+        pub(crate) bus: BusOpts = BusOpts::from_config(c)?,
+        pub(crate) event_return: EventReturnOpts = EventReturnOpts::from_config(c)?,
+        pub(crate) files: FileOpts = FileOpts::from_config(c)?,
+        pub(crate) gate: GateOpts = GateOpts::from_config(c)?,
+        pub(crate) jobs: JobCacheOpts = JobCacheOpts::from_config(c)?,
+        pub(crate) keys: KeyOpts = KeyOpts::from_config(c)?,
+        pub(crate) live: LiveSettings = LiveSettings::from_config(c)?,
+        pub(crate) maintenance: MaintenanceOpts = MaintenanceOpts::from_config(c)?,
+        pub(crate) mine: MineOpts = MineOpts::from_config(c)?,
+        pub(crate) minion_data: MinionDataOpts = MinionDataOpts::from_config(c)?,
+        pub(crate) peer: PeerOpts = PeerOpts::from_config(c)?,
+        pub(crate) ports: PortOpts = PortOpts::from_config(c)?,
+        pub(crate) publisher: PublisherOpts = PublisherOpts::from_config(c)?,
+        pub(crate) requests: RequestOpts = RequestOpts::from_config(c)?,
+        pub(crate) returns: ReturnRules = ReturnRules::from_config(c)?,
+        pub(crate) runners: RunnerOpts = RunnerOpts::from_config(c)?,
     }
 }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::Name;
 use crate::bus::{Bus, BusEvent, Next, Subscription};
 use crate::jobs::{JobCache, KeptEvent, Returner, ReturnerName, now_ms};
+use crate::options::options;
 
 /// Events that are written at once, however many `event_return_queue` lets wait.
 const BATCH_MAX: usize = 1_000;
@@ -30,35 +31,24 @@ const TELL_EVERY: Duration = Duration::from_secs(600);
 /// What waits when the master ends has so long to be written.
 const LAST: Duration = Duration::from_secs(3);
 
-/// Which events are kept where.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct EventReturnOpts {
-    /// `event_return`; nobody: none are kept.
-    pub(crate) to: Vec<ReturnerName>,
-    /// `event_return_whitelist`: tags; none: all.
-    allow: Vec<Name>,
-    /// `event_return_blacklist`.
-    deny: Vec<Name>,
-    /// `event_return_queue`: so many are waited for before they are written.
-    queue: usize,
-    /// `event_return_queue_max_seconds`: though no longer than this; none: for ever.
-    longest: Option<Duration>,
+options! {
+    /// Which events are kept where.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct EventReturnOpts from c {
+        /// `event_return`; nobody: none are kept.
+        pub(crate) to: Vec<ReturnerName> = ReturnerName::of_events(c)?,
+        /// `event_return_whitelist`: tags; none: all.
+        allow: Vec<Name> = names(c, settings::EVENT_RETURN_WHITELIST)?,
+        deny: Vec<Name> = names(c, settings::EVENT_RETURN_BLACKLIST)?,
+        /// `event_return_queue`: so many are waited for before they are written.
+        queue: usize = c.get(settings::EVENT_RETURN_QUEUE)?.clamp(1, BATCH_MAX),
+        /// `event_return_queue_max_seconds`: though no longer than this; none: for ever.
+        longest: Option<Duration> =
+            Some(c.get(settings::EVENT_RETURN_QUEUE_MAX_SECONDS)?).filter(|longest| !longest.is_zero()),
+    }
 }
 
 impl EventReturnOpts {
-    /// # Errors
-    /// When a returner is none that keeps events here, or a setting has a wrong type.
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        let longest = c.get(settings::EVENT_RETURN_QUEUE_MAX_SECONDS)?;
-        Ok(Self {
-            to: ReturnerName::of_events(c)?,
-            allow: names(c, settings::EVENT_RETURN_WHITELIST)?,
-            deny: names(c, settings::EVENT_RETURN_BLACKLIST)?,
-            queue: c.get(settings::EVENT_RETURN_QUEUE)?.clamp(1, BATCH_MAX),
-            longest: (!longest.is_zero()).then_some(longest),
-        })
-    }
-
     /// Whether events with this tag are kept, as Salt's `check_whitelist_blacklist` decides.
     fn wants(&self, tag: &str) -> bool {
         let is_in = |names: &[Name]| names.iter().any(|name| name.matches(tag));

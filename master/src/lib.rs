@@ -1,6 +1,6 @@
 //! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
 //!
-//! * `config`: the settings, read and checked once; each part has its own
+//! * `config`: the settings, read and checked once; each part has its own, by `options`
 //! * [`server`]: starting and ending a master, on its `ports` · `daemon`, `settings`, `live_settings`: its configuration as a program, and what of it can change while it runs
 //! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
 //! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
@@ -43,6 +43,7 @@ mod maintenance;
 mod mine;
 mod minion_data;
 mod minion_events;
+mod options;
 mod peer;
 mod ports;
 mod presence;

@@ -12,40 +12,29 @@ use brine_protocol::target::Nodegroups;
 use brine_protocol::value::{Value, ValueExt as _, map};
 
 use crate::fileserver::{Roots, roots};
+use crate::options::options;
 use crate::quotas::QuotaOpts;
 
-/// The live settings that no part keeps for itself.
-#[derive(Debug, Clone)]
-pub(crate) struct LiveSettings {
-    pub(crate) nodegroups: Nodegroups,
-    /// `keep_jobs_seconds`; none keeps jobs for ever.
-    pub(crate) keep_jobs: Option<Duration>,
-    pub(crate) quotas: QuotaOpts,
-    pub(crate) file_roots: Roots,
-    pub(crate) pillar_roots: Roots,
-    /// What `_master_opts` tells minions (§6.1), by key.
-    pub(crate) told_to_minions: Value,
-    /// What wheel `config.values` tells: the configuration without secrets.
-    pub(crate) shown: Value,
+options! {
+    /// The live settings that no part keeps for itself.
+    #[derive(Debug, Clone)]
+    pub(crate) struct LiveSettings from c {
+        pub(crate) nodegroups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
+        /// `keep_jobs_seconds`; none keeps jobs for ever.
+        pub(crate) keep_jobs: Option<Duration> =
+            Some(c.get(settings::KEEP_JOBS_SECONDS)?).filter(|keep| !keep.is_zero()),
+        pub(crate) quotas: QuotaOpts = QuotaOpts::from_config(c)?,
+        pub(crate) file_roots: Roots = roots(c, settings::FILE_ROOTS)?,
+        pub(crate) pillar_roots: Roots = roots(c, settings::PILLAR_ROOTS)?,
+        /// What `_master_opts` tells minions (§6.1), by key.
+        pub(crate) told_to_minions: Value = told(c)?,
+        /// What wheel `config.values` tells: the configuration without secrets.
+        pub(crate) shown: Value = shown(c),
+    }
 }
 
 /// The ones that count now, for all parts.
 pub(crate) type SharedSettings = Arc<ArcSwap<LiveSettings>>;
-
-impl LiveSettings {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        let keep_jobs = c.get(settings::KEEP_JOBS_SECONDS)?;
-        Ok(Self {
-            nodegroups: Nodegroups::new(&c.get(settings::NODEGROUPS)?),
-            keep_jobs: (!keep_jobs.is_zero()).then_some(keep_jobs),
-            quotas: QuotaOpts::from_config(c)?,
-            file_roots: roots(c, settings::FILE_ROOTS)?,
-            pillar_roots: roots(c, settings::PILLAR_ROOTS)?,
-            told_to_minions: told(c)?,
-            shown: shown(c),
-        })
-    }
-}
 
 /// What `_master_opts` tells besides the environments (§6.1); minions take every one of them for granted.
 fn told(c: &Config) -> Result<Value, ConfigError> {

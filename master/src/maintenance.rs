@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::job::PublishRequest;
 use brine_protocol::value::{Value, map};
 use tokio::time::MissedTickBehavior;
@@ -24,6 +24,7 @@ use crate::key_removal::KeyRemoval;
 use crate::keys::MinionKeys;
 use crate::live_settings::SharedSettings;
 use crate::mine::Mine;
+use crate::options::options;
 use crate::peer::Peer;
 use crate::presence::Presence;
 use crate::publisher::CurrentKey;
@@ -39,36 +40,19 @@ const CLEAN_EVERY: Duration = Duration::from_secs(60);
 /// Bytes of the dropfile: the master's id.
 const DROPFILE_MAX: u64 = 1_024;
 
-/// What is done when.
-#[derive(Debug, Clone)]
-pub(crate) struct MaintenanceOpts {
-    /// `id`: the master's name, which the dropfile must hold.
-    id: String,
-    /// `user`, in whose name `ping_on_rotate` pings.
-    user: String,
-    /// `cachedir`.
-    cachedir: PathBuf,
-    /// `loop_interval`.
-    pub(crate) loop_interval: Duration,
-    /// `ping_on_rotate`.
-    ping_on_rotate: bool,
-    /// `presence_events`.
-    pub(crate) presence_events: bool,
-    /// `minion_data_cache`.
-    has_data: bool,
-}
-
-impl MaintenanceOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            id: c.get(settings::ID)?,
-            user: c.get(settings::USER)?,
-            cachedir: c.get(settings::CACHEDIR)?,
-            loop_interval: c.get(settings::LOOP_INTERVAL)?,
-            ping_on_rotate: c.get(settings::PING_ON_ROTATE)?,
-            presence_events: c.get(settings::PRESENCE_EVENTS)?,
-            has_data: c.get(settings::MINION_DATA_CACHE)?,
-        })
+options! {
+    /// What is done when.
+    #[derive(Debug, Clone)]
+    pub(crate) struct MaintenanceOpts from c {
+        /// `id`: the master's name, which the dropfile must hold.
+        id: String = c.get(settings::ID)?,
+        /// `user`, in whose name `ping_on_rotate` pings.
+        user: String = c.get(settings::USER)?,
+        cachedir: PathBuf = c.get(settings::CACHEDIR)?,
+        pub(crate) loop_interval: Duration = c.get(settings::LOOP_INTERVAL)?,
+        ping_on_rotate: bool = c.get(settings::PING_ON_ROTATE)?,
+        pub(crate) presence_events: bool = c.get(settings::PRESENCE_EVENTS)?,
+        has_data: bool = c.get(settings::MINION_DATA_CACHE)?,
     }
 }
 

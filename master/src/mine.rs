@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
 use brine_protocol::target::{Known, Nodegroups, Regex, Target, TargetType};
@@ -20,6 +20,7 @@ use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use tokio::sync::Semaphore;
 
 use crate::files;
+use crate::options::options;
 
 /// All that one minion shows, packed.
 const MINION_BYTES_MAX: usize = 4 << 20;
@@ -37,24 +38,15 @@ const AT_A_TIME: usize = 4;
 const ACL: &str = "__saltmine_acl__";
 const ACL_DATA: &str = "__data__";
 
-/// The settings of the mine.
-#[derive(Debug)]
-pub(crate) struct MineOpts {
-    /// `minion_data_cache`; without, nothing is kept, as in Salt.
-    on: bool,
-    /// `mine_get`: which minions may ask for what; none: all for all.
-    may_get: Option<Value>,
-    /// `nodegroups`.
-    groups: Nodegroups,
-}
-
-impl MineOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            on: c.get(settings::MINION_DATA_CACHE)?,
-            may_get: c.find(settings::MINE_GET)?,
-            groups: Nodegroups::new(&c.get(settings::NODEGROUPS)?),
-        })
+options! {
+    /// The settings of the mine.
+    #[derive(Debug)]
+    pub(crate) struct MineOpts from c {
+        /// `minion_data_cache`; without, nothing is kept, as in Salt.
+        on: bool = c.get(settings::MINION_DATA_CACHE)?,
+        /// `mine_get`: which minions may ask for what; none: all for all.
+        may_get: Option<Value> = c.find(settings::MINE_GET)?,
+        groups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
     }
 }
 

@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::ids::MinionId;
 use brine_protocol::msgpack;
 use brine_protocol::target::{Keys, Known, Resolved, Target, read_entries};
 use brine_protocol::value::Value;
 use rustix::fs::AtFlags;
+
+use crate::options::options;
 
 /// Keys that are kept. More is not asked for by hand; whoever makes up targets gets the newest ones kept.
 const KEYS_MAX: usize = 32;
@@ -26,18 +28,12 @@ const ROW_BYTES_MAX: usize = 32 << 10;
 /// A folder changed so shortly before it was looked at may change again within the clock's step.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What is kept of what minions say of themselves.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct MinionDataOpts {
-    /// `minion_data_cache`.
-    pub(crate) keep: bool,
-    /// `minion_data_cache_events`.
-    pub(crate) events: bool,
-}
-
-impl MinionDataOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self { keep: c.get(settings::MINION_DATA_CACHE)?, events: c.get(settings::MINION_DATA_CACHE_EVENTS)? })
+options! {
+    /// What is kept of what minions say of themselves.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct MinionDataOpts from c {
+        pub(crate) keep: bool = c.get(settings::MINION_DATA_CACHE)?,
+        pub(crate) events: bool = c.get(settings::MINION_DATA_CACHE_EVENTS)?,
     }
 }
 

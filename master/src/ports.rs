@@ -4,42 +4,28 @@ use brine_daemon::connections::{heartbeat, keepalive};
 use brine_protocol::config::{Config, ConfigError, settings};
 use brine_zmtp::{Heartbeat, Keepalive, Limits};
 
+use crate::options::options;
+
 /// What an encrypted request is larger than its load.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
-/// The settings of the ports.
-#[derive(Debug)]
-pub(crate) struct PortOpts {
-    /// `interface`.
-    pub(crate) interface: String,
-    /// `publish_port`; 0 lets the system choose.
-    pub(crate) publish_port: u16,
-    /// `ret_port`; 0 lets the system choose.
-    pub(crate) ret_port: u16,
-    /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`, `max_subscriptions`.
-    pub(crate) limits: Limits,
-    /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
-    pub(crate) heartbeat: Heartbeat,
-    /// `tcp_keepalive*`.
-    pub(crate) keepalive: Keepalive,
-    /// `zmq_backlog`.
-    pub(crate) backlog: u32,
-    /// `pub_hwm`.
-    pub(crate) pub_hwm: usize,
-}
-
-impl PortOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            interface: c.get(settings::INTERFACE)?,
-            publish_port: c.get(settings::PUBLISH_PORT)?,
-            ret_port: c.get(settings::RET_PORT)?,
-            limits: limits(c)?,
-            heartbeat: heartbeat(c)?,
-            keepalive: keepalive(c)?,
-            backlog: c.get(settings::ZMQ_BACKLOG)?,
-            pub_hwm: c.get(settings::PUB_HWM)?,
-        })
+options! {
+    /// The settings of the ports.
+    #[derive(Debug)]
+    pub(crate) struct PortOpts from c {
+        pub(crate) interface: String = c.get(settings::INTERFACE)?,
+        /// `publish_port`; 0 lets the system choose.
+        pub(crate) publish_port: u16 = c.get(settings::PUBLISH_PORT)?,
+        /// `ret_port`; 0 lets the system choose.
+        pub(crate) ret_port: u16 = c.get(settings::RET_PORT)?,
+        /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`, `max_subscriptions`.
+        pub(crate) limits: Limits = limits(c)?,
+        /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
+        pub(crate) heartbeat: Heartbeat = heartbeat(c)?,
+        /// `tcp_keepalive*`.
+        pub(crate) keepalive: Keepalive = keepalive(c)?,
+        pub(crate) backlog: u32 = c.get(settings::ZMQ_BACKLOG)?,
+        pub(crate) pub_hwm: usize = c.get(settings::PUB_HWM)?,
     }
 }
 

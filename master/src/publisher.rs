@@ -3,7 +3,7 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use brine_protocol::auth::publish_key_signature;
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::crypticle::{AesKey, Crypticle};
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{KeyError, SignAlg};
@@ -12,23 +12,18 @@ use brine_protocol::value::Value;
 use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::options::options;
 use crate::private_ops::PrivatePool;
 
 /// Publications that wait to be signed. Who publishes faster than the key signs waits.
 const QUEUE: usize = 256;
 
-/// The settings of publications.
-#[derive(Debug)]
-pub(crate) struct PublisherOpts {
-    /// `publish_signing_algorithm`.
-    pub(crate) alg: SignAlg,
-    /// `zmq_filtering`.
-    pub(crate) filters: bool,
-}
-
-impl PublisherOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self { alg: c.get_parsed(settings::PUBLISH_SIGNING_ALGORITHM)?, filters: c.get(settings::ZMQ_FILTERING)? })
+options! {
+    /// The settings of publications.
+    #[derive(Debug)]
+    pub(crate) struct PublisherOpts from c {
+        pub(crate) alg: SignAlg = c.get_parsed(settings::PUBLISH_SIGNING_ALGORITHM)?,
+        pub(crate) filters: bool = c.get(settings::ZMQ_FILTERING)?,
     }
 }
 

@@ -12,11 +12,12 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::ids::MinionId;
 
 use crate::bucket::{Bucket, Size};
 use crate::jobs::ReturnerName;
+use crate::options::options;
 
 /// What can be taken at once, in seconds of the rate: a minion that comes back brings what it has kept meanwhile.
 const AT_ONCE_SECONDS: f64 = 16.0;
@@ -37,30 +38,20 @@ const TELL_SLOW_EVERY: Duration = Duration::from_secs(60);
 /// Without `keep_jobs_seconds` a quota comes back within a day.
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// The settings; 0 is no bound. All are Brine's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct QuotaOpts {
-    /// `minion_rate`: events, returns that were not asked for and other things of one minion a second, each kind apart.
-    pub(crate) rate: u64,
-    /// `minion_rate_bytes`: the same in bytes.
-    pub(crate) rate_bytes: u64,
-    /// `minion_return_quota`: bytes of returns that a minion may add within `keep_jobs_seconds`.
-    pub(crate) returns_bytes: u64,
-    /// `minion_return_quota_count`: the number of them.
-    pub(crate) returns: u64,
-    /// Events are kept too (`event_return`), and have the same quota for themselves.
-    pub(crate) events_kept: bool,
-}
-
-impl QuotaOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            rate: c.get(settings::MINION_RATE)?,
-            rate_bytes: c.get(settings::MINION_RATE_BYTES)?,
-            returns_bytes: c.get(settings::MINION_RETURN_QUOTA)?,
-            returns: c.get(settings::MINION_RETURN_QUOTA_COUNT)?,
-            events_kept: !ReturnerName::of_events(c)?.is_empty(),
-        })
+options! {
+    /// The settings; 0 is no bound. All are Brine's own.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) struct QuotaOpts from c {
+        /// `minion_rate`: events, returns that were not asked for and other things of one minion a second, each kind apart.
+        pub(crate) rate: u64 = c.get(settings::MINION_RATE)?,
+        /// `minion_rate_bytes`: the same in bytes.
+        pub(crate) rate_bytes: u64 = c.get(settings::MINION_RATE_BYTES)?,
+        /// `minion_return_quota`: bytes of returns that a minion may add within `keep_jobs_seconds`.
+        pub(crate) returns_bytes: u64 = c.get(settings::MINION_RETURN_QUOTA)?,
+        /// `minion_return_quota_count`: the number of them.
+        pub(crate) returns: u64 = c.get(settings::MINION_RETURN_QUOTA_COUNT)?,
+        /// Events are kept too (`event_return`), and have the same quota for themselves.
+        pub(crate) events_kept: bool = !ReturnerName::of_events(c)?.is_empty(),
     }
 }
 

@@ -10,12 +10,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::value::{Value, ValueExt, map, to_json};
 use tokio_util::sync::CancellationToken;
 
 use crate::access::Principal;
 use crate::bus::{Bus, Next};
+use crate::options::options;
 use file::AuditFile;
 
 /// Bytes of the arguments of one line; of longer ones the beginning is kept.
@@ -28,24 +29,16 @@ const STRANGER_EACH: Duration = Duration::from_millis(500);
 /// The log and the bus hear of a full disk this often.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// The settings; all are Brine's own.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AuditOpts {
-    /// `audit_log`: the file; none: there is none.
-    pub(crate) path: Option<PathBuf>,
-    /// `audit_log_required`: what cannot be written down is not done.
-    pub(crate) required: bool,
-    /// `audit_log_hide`: globs of functions whose arguments are not shown, besides the ones that are known.
-    pub(crate) hide: Vec<String>,
-}
-
-impl AuditOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            path: c.find(settings::AUDIT_LOG)?,
-            required: c.get(settings::AUDIT_LOG_REQUIRED)?,
-            hide: c.get(settings::AUDIT_LOG_HIDE)?,
-        })
+options! {
+    /// The settings; all are Brine's own.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct AuditOpts from c {
+        /// `audit_log`: the file; none: there is none.
+        pub(crate) path: Option<PathBuf> = c.find(settings::AUDIT_LOG)?,
+        /// `audit_log_required`: what cannot be written down is not done.
+        pub(crate) required: bool = c.get(settings::AUDIT_LOG_REQUIRED)?,
+        /// `audit_log_hide`: globs of functions whose arguments are not shown, besides the ones that are known.
+        pub(crate) hide: Vec<String> = c.get(settings::AUDIT_LOG_HIDE)?,
     }
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::event::{Event, Framing};
 use brine_protocol::value::Value;
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::access::Principal;
+use crate::options::options;
 pub use ipc::SocketError;
 use queue::Queue;
 pub use queue::{Next, Subscription};
@@ -31,27 +32,17 @@ const SUBSCRIBERS_MAX: usize = 1_024;
 /// readers of a bus take in one frame.
 const RESULT_BYTES_MAX: usize = brine_protocol::event::MAX_FRAME / 2;
 
-/// The settings of the bus.
-#[derive(Debug)]
-pub(crate) struct BusOpts {
-    /// `sock_dir`.
-    pub(crate) sock_dir: PathBuf,
-    /// `event_publisher_framing`: how events stand on `master_event_pub.ipc` (§0.2). Brine's own key.
-    pub(crate) framing: Framing,
-    /// `max_event_size`.
-    pub(crate) max_event_size: usize,
-}
-
-impl BusOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            sock_dir: c.get(settings::SOCK_DIR)?,
-            framing: match c.get(settings::EVENT_PUBLISHER_FRAMING)?.as_str() {
-                "prefixed" => Framing::Prefixed,
-                _ => Framing::Bare,
-            },
-            max_event_size: c.get(settings::MAX_EVENT_SIZE)?,
-        })
+options! {
+    /// The settings of the bus.
+    #[derive(Debug)]
+    pub(crate) struct BusOpts from c {
+        pub(crate) sock_dir: PathBuf = c.get(settings::SOCK_DIR)?,
+        /// `event_publisher_framing`: how events stand on `master_event_pub.ipc` (§0.2). Brine's own key.
+        pub(crate) framing: Framing = match c.get(settings::EVENT_PUBLISHER_FRAMING)?.as_str() {
+            "prefixed" => Framing::Prefixed,
+            _ => Framing::Bare,
+        },
+        pub(crate) max_event_size: usize = c.get(settings::MAX_EVENT_SIZE)?,
     }
 }
 

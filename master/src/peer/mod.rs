@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::PublishRequest;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
@@ -26,6 +26,7 @@ use crate::audit::{Audit, AuditLine};
 use crate::dispatch::Dispatcher;
 use crate::fault::Fault;
 use crate::jobs::JobCache;
+use crate::options::options;
 use crate::refusals::{Refusals, Who};
 use crate::runners::Runners;
 use crate::targets::Targets;
@@ -46,18 +47,14 @@ const RUNNERS_MAX: usize = 32;
 /// How long a runner may take: its minion waits 60 s for the answer.
 const RUNNER_TIME: Duration = Duration::from_secs(50);
 
-/// The settings of peers.
-#[derive(Debug)]
-pub(crate) struct PeerOpts {
-    /// `peer`: which minions may publish what; none: nobody anything.
-    publish: Option<Value>,
-    /// `peer_run`: which minions may run which runners; none: nobody any.
-    run: Option<Value>,
-}
-
-impl PeerOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self { publish: c.find(settings::PEER)?, run: c.find(settings::PEER_RUN)? })
+options! {
+    /// The settings of peers.
+    #[derive(Debug)]
+    pub(crate) struct PeerOpts from c {
+        /// `peer`: which minions may publish what; none: nobody anything.
+        publish: Option<Value> = c.find(settings::PEER)?,
+        /// `peer_run`: which minions may run which runners; none: nobody any.
+        run: Option<Value> = c.find(settings::PEER_RUN)?,
     }
 }
 

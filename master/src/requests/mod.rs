@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_daemon::profile::Timings;
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::envelope::{Envelope, EnvelopeError, Head};
 use brine_protocol::msgpack;
 use brine_protocol::request::clear_reply;
@@ -37,6 +37,7 @@ use crate::lanes::{Lanes, Place, Turn};
 use crate::live_settings::SharedSettings;
 use crate::mine::Mine;
 use crate::minion_events::MinionEvents;
+use crate::options::options;
 use crate::peer::Peer;
 use crate::refusals::{Refusals, Stranger, Who};
 use crate::returns::Returns;
@@ -54,27 +55,16 @@ const SMALL: msgpack::Limits = msgpack::Limits::UNAUTHENTICATED;
 /// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
 const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
 
-/// Which requests are taken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RequestOpts {
-    /// `minimum_auth_version` (CVE-2025-62349).
-    minimum_version: u64,
-    /// `request_server_ttl`, seconds; 0 is off.
-    ttl: u64,
-    /// `max_request_size`.
-    bytes_max: usize,
-    /// `allow_minion_key_revoke`.
-    may_revoke: bool,
-}
-
-impl RequestOpts {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            minimum_version: c.get(settings::MINIMUM_AUTH_VERSION)?,
-            ttl: c.get(settings::REQUEST_SERVER_TTL)?,
-            bytes_max: c.get(settings::MAX_REQUEST_SIZE)?,
-            may_revoke: c.get(settings::ALLOW_MINION_KEY_REVOKE)?,
-        })
+options! {
+    /// Which requests are taken.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct RequestOpts from c {
+        /// `minimum_auth_version` (CVE-2025-62349).
+        minimum_version: u64 = c.get(settings::MINIMUM_AUTH_VERSION)?,
+        /// `request_server_ttl`, seconds; 0 is off.
+        ttl: u64 = c.get(settings::REQUEST_SERVER_TTL)?,
+        bytes_max: usize = c.get(settings::MAX_REQUEST_SIZE)?,
+        may_revoke: bool = c.get(settings::ALLOW_MINION_KEY_REVOKE)?,
     }
 }
 

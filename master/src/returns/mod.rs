@@ -8,7 +8,7 @@ mod signature;
 
 use std::sync::Arc;
 
-use brine_protocol::config::{Config, ConfigError, settings};
+use brine_protocol::config::settings;
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::{ReturnJid, ReturnLoad};
 use brine_protocol::msgpack;
@@ -21,28 +21,20 @@ use crate::fault::Fault;
 use crate::jobs::{Added, Job, JobCache, NewReturn, ReturnerName, Standing, StoreError, now_ms};
 use crate::keys::MinionKey;
 use crate::lanes::Turn;
+use crate::options::options;
 use crate::quotas::{Kind, Met};
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
-/// Which returns are taken.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReturnRules {
-    /// `max_return_size`.
-    bytes_max: usize,
-    /// `require_minion_sign_messages`: returns without a signature are refused.
-    must_be_signed: bool,
-    /// `drop_messages_signature_fail`: returns with a wrong signature are refused. Unlike Salt's, it is on unless turned off.
-    refuses_bad_signatures: bool,
-}
-
-impl ReturnRules {
-    pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
-        Ok(Self {
-            bytes_max: c.get(settings::MAX_RETURN_SIZE)?,
-            must_be_signed: c.get(settings::REQUIRE_MINION_SIGN_MESSAGES)?,
-            refuses_bad_signatures: c.get(settings::DROP_MESSAGES_SIGNATURE_FAIL)?,
-        })
+options! {
+    /// Which returns are taken.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct ReturnRules from c {
+        bytes_max: usize = c.get(settings::MAX_RETURN_SIZE)?,
+        /// `require_minion_sign_messages`: returns without a signature are refused.
+        must_be_signed: bool = c.get(settings::REQUIRE_MINION_SIGN_MESSAGES)?,
+        /// `drop_messages_signature_fail`: returns with a wrong signature are refused. Unlike Salt's, it is on unless turned off.
+        refuses_bad_signatures: bool = c.get(settings::DROP_MESSAGES_SIGNATURE_FAIL)?,
     }
 }
 
