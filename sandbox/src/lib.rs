@@ -36,6 +36,7 @@ mod policy;
 mod process;
 mod report;
 mod sandbox;
+mod sentence;
 mod settings;
 mod signature;
 mod spawn;

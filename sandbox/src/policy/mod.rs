@@ -29,7 +29,6 @@ pub use decide::{Granted, ModuleGrants};
 pub use entry::{Entry, LimitChanges, Quorum, Signer, Signers};
 pub(crate) use line::{Explain, Line};
 pub use refused::Refused;
-pub(crate) use refused::few;
 
 use crate::ModuleName;
 use crate::signature::{KeyId, SigningKey};
