@@ -23,7 +23,7 @@ def imports(src):
     edges = {top(file): set() for file in files}
     for file in files:
         if file.stem != "tests":
-            text = file.read_text().split("#[cfg(test)]\nmod tests")[0]
+            text = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
             edges[top(file)] |= {to for to in named(text) if to in edges and to != top(file)}
     return edges
 
