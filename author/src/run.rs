@@ -91,7 +91,7 @@ async fn host(
         ended = Box::pin(async {
             let local = prepare(dir, &options.file, name, wasm, &grants, limits).await?;
             let ended = call(options, &local, (name, fun), wasm, &grants).await;
-            local.runtime().shutdown().await;
+            local.sandbox().shutdown().await;
             ended
         }) => ended,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(failure::INTERRUPTED, "interrupted")),
@@ -194,9 +194,8 @@ async fn call(
     wasm: &[u8],
     grants: &Merged,
 ) -> Result<ExitCode, Failure> {
-    let runtime = local.runtime();
-    let installed = runtime.install(name.as_str(), wasm, None, "base").await;
-    installed.map_err(|why| Failure::failed(with_hint(&why, grants)))?;
+    let installed = local.sandbox().install(name.as_str(), wasm, None, "base").await;
+    installed.map_err(|why| Failure::failed(with_hint(&why.to_string(), grants)))?;
     if options.log_level.is_none() {
         // From here on: what the call does is of interest, not how its host came to be.
         log("info")?;

@@ -63,8 +63,8 @@ impl run::Daemon for Daemon {
         let pid_file = PidFile::take(Self::NAME, &opts.pidfile)?;
         info!("minion {} starts; its master is {}", opts.id, opts.master.request_endpoint());
         let before = opts.clone();
-        let make_runtime = package_sandbox(&opts, None).map_err(|error| failed(&error))?;
-        let minion = Minion::prepare(opts, make_runtime).await.map_err(|error| failed(&error))?;
+        let make_sandbox = package_sandbox(&opts, None).map_err(|error| failed(&error))?;
+        let minion = Minion::prepare(opts, make_sandbox).await.map_err(|error| failed(&error))?;
         let control = minion.control();
         let (stop, stopped) = oneshot::channel::<()>();
         // A task, and not this thread's own: what a publication leads to then stays on the thread that read it.

@@ -2,7 +2,7 @@
 //!
 //! - [`config`]: the settings, checked once · `cli`, `daemon`, [`call`]: the two programs
 //! - [`connection`]: the masters, authentication, requests (4506), publications (4505) · [`pki`]: the keys on disk
-//! - [`jobs`]: every job's way from its source to its return · [`runtime`]: what the minion needs of a sandbox
+//! - [`jobs`]: every job's way from its source to its return
 //! - [`returns`]: the spool and the delivery of returns · [`broker`]: what modules get from this host
 //! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: its files
 //! - [`grains`], [`pillar`]: the minion's data, its own and the master's · [`events`], `mine`: what it sends to its master
@@ -36,7 +36,6 @@ pub mod modules;
 pub mod pillar;
 pub mod pki;
 pub mod returns;
-pub mod runtime;
 mod spare_files;
 mod text_file;
 

@@ -22,7 +22,6 @@ use brine_sandbox_wire::{JobContext, Usage};
 use tokio::sync::{oneshot, watch};
 
 use crate::ModuleName;
-use crate::policy::Concurrency;
 pub(crate) use history::{Expect, History, Pace};
 pub(crate) use memory::SMALL;
 use memory::{Lease, Memory};
@@ -54,6 +53,15 @@ pub(crate) struct Bounds {
     pub(crate) max_queued: usize,
     /// Bytes of memory that all instances may have together.
     pub(crate) memory: u64,
+}
+
+/// How many of a module's jobs there may be; none: as many as of all together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Concurrency {
+    /// At once.
+    pub max_running: Option<usize>,
+    /// Waiting.
+    pub max_queued: Option<usize>,
 }
 
 /// What is asked for a call.

@@ -9,11 +9,11 @@ use brine_sandbox_wire::{FailKind, JobContext, Limits, Outcome, Sha256Hex, Usage
 use rmpv::Value;
 use tokio::sync::oneshot;
 
-use crate::admission::{Jobs, Pace, Place, Request};
+use crate::admission::{Concurrency, Jobs, Pace, Place, Request};
 use crate::broker::Caller;
 use crate::executors::{ExecutorSet, Stay};
 use crate::link::{CallEnd, PATIENCE, Ticket, grace};
-use crate::policy::{Concurrency, Granted};
+use crate::policy::Granted;
 use crate::store::{Entry, Store};
 use crate::trim::Trim;
 use crate::value;
@@ -377,7 +377,7 @@ impl Runner<'_> {
         wall = Duration::from_millis(limits.wall_ms);
         let (job, grants) = (Arc::clone(&call.job), Arc::clone(&call.granted.grants));
         let caller = Caller::new(job, entry.name.clone(), entry.module.sha256, grants, wall);
-        let caller = caller.explained(&call.granted).called(Arc::clone(&call.chain), number);
+        let caller = caller.with_remedy(call.granted.remedy()).called(Arc::clone(&call.chain), number);
         let caller = Arc::new(caller.with_limits(&limits));
         let (ticket, end) = link.register(&caller, &limits);
         match link.start(&ticket, &caller, entry, call.function, arguments, (&limits, lease)).await {

@@ -36,6 +36,7 @@ mod policy;
 mod process;
 mod report;
 mod sandbox;
+mod sentence;
 mod settings;
 mod signature;
 mod spawn;
@@ -51,6 +52,7 @@ mod value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use admission::Concurrency;
 pub use brine_capabilities::hosts::{Host as NetworkHost, plain as plain_address};
 pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{
@@ -59,7 +61,7 @@ pub use brine_capabilities::{
 };
 pub use brine_component::{Function, ModuleInfo, Param, Rest, signature};
 pub use brine_sandbox_wire::{ByteBuf, FailKind, HostError, JobContext, Limits, LogLevel, Sha256Hex, Usage};
-pub use broker::{Broker, Caller, check, check_host};
+pub use broker::{Broker, Caller, Remedy, check, check_host};
 pub use cgroup::program_groups;
 pub use examine::{Compiled, examine};
 pub use job::JobOutcome;
@@ -67,8 +69,7 @@ pub use lanes::{Lanes, OneEach, SMALL_MODULE};
 pub use name::{BadName, ModuleName};
 pub use policy::always as always_granted;
 pub use policy::{
-    Concurrency, Entry, Granted, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer, Signers,
-    Subject,
+    Entry, Granted, LimitChanges, ModuleGrants, Policy, Quorum, Refused, Revoked, Rules, Signer, Signers, Subject,
 };
 pub use sandbox::{Reloaded, Removed, Sandbox, StartError};
 pub use settings::{Settings, SettingsError, others_may_write};

@@ -57,7 +57,7 @@ async fn changed_code_is_compiled_again_or_refused() {
     rig.install("hostile", &hostile()).await;
     for (what, change) in CHANGES {
         println!("{what}");
-        rig.runtime().shutdown().await;
+        rig.sandbox().shutdown().await;
         let files = code(&rig.dir);
         assert!(files.len() >= 2, "{files:?}");
         files.iter().for_each(|path| change(path));

@@ -31,11 +31,11 @@ async fn bombs() {
     }
     // Large, and no bomb: it may take its time and its memory, beside which good jobs answer.
     let large = wasm(&guests::straight(600_000));
-    let runtime = std::sync::Arc::clone(rig.runtime());
+    let sandbox = std::sync::Arc::clone(rig.sandbox());
     let installed =
-        rig.beside("a large module", CAGED, async move { runtime.install("large", &large, None, "base").await }).await;
+        rig.beside("a large module", CAGED, async move { sandbox.install("large", &large, None, "base").await }).await;
     if let Err(why) = installed {
-        rig.said("a large module", &why, "module large …s more than … to compile");
+        rig.said("a large module", &why.to_string(), "module large …s more than … to compile");
     }
     rig.end().await;
 }
@@ -76,7 +76,7 @@ async fn no_modules() {
     for bit in (0..fine.len() * 8).step_by(41) {
         let mut bytes = fine.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        let _ = rig.runtime().install("flipped", &bytes, None, "base").await;
+        let _ = rig.sandbox().install("flipped", &bytes, None, "base").await;
     }
     for name in ["", ".", "..", "../x", "a/b", "x\0", "\u{1b}[31mred", "a b", &"x".repeat(300), "test\n"] {
         rig.refused(name, &fine, AT_ONCE, NO_NAME).await;

@@ -338,8 +338,8 @@ async fn a_race_of_renames() {
         }
     });
     let args = vec![text(ro.to_str().unwrap()), text("a/secret"), 5_000.into()];
-    let runtime = std::sync::Arc::clone(rig.runtime());
-    let race = async move { runtime.run(crate::rig::job("hostile.race"), "hostile.race", args, Vec::new()).await };
+    let sandbox = std::sync::Arc::clone(rig.sandbox());
+    let race = async move { sandbox.run(crate::rig::job("hostile.race"), "hostile.race", args, Vec::new()).await };
     let outcome = rig.beside("a race", Duration::from_secs(20), race).await;
     drop(stop);
     println!("{} swaps: {}", swapping.join().unwrap(), crate::rig::shown(&outcome.value));

@@ -104,8 +104,8 @@ async fn jobs_at_once() {
     rig.install("hostile", &hostile()).await;
     let jobs: Vec<_> = (0..100)
         .map(|_| {
-            let runtime = Arc::clone(rig.runtime());
-            tokio::spawn(async move { runtime.run(job("hostile.spin"), "hostile.spin", vec![], vec![]).await })
+            let sandbox = Arc::clone(rig.sandbox());
+            tokio::spawn(async move { sandbox.run(job("hostile.spin"), "hostile.spin", vec![], vec![]).await })
         })
         .collect();
     let ended = async {

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use brine_minion::config::{MinionOpts, Package};
 use brine_minion::minion::{Local, sandbox_with};
-use brine_minion::runtime::Runtime;
 use brine_protocol::value::Value;
-use brine_sandbox::{JobContext, JobOutcome};
+use brine_sandbox::{JobContext, JobOutcome, Sandbox};
 use brine_tests::fits;
 use brine_tests::process::program_folder;
 use tokio::sync::{Mutex, MutexGuard};
@@ -140,13 +139,13 @@ impl Rig {
     }
 
     pub(crate) async fn try_restart(&mut self, sandbox: &str) -> Result<(), String> {
-        self.runtime().shutdown().await;
+        self.sandbox().shutdown().await;
         self.local = prepare(&self.dir, sandbox).await?;
         Ok(())
     }
 
-    pub(crate) fn runtime(&self) -> &Arc<dyn Runtime> {
-        self.local.runtime()
+    pub(crate) fn sandbox(&self) -> &Arc<Sandbox> {
+        self.local.sandbox()
     }
 
     pub(crate) fn pillar(&self, value: Value) {
@@ -155,13 +154,13 @@ impl Rig {
 
     /// Installs a module that has to be let in.
     pub(crate) async fn install(&self, name: &str, wasm: &[u8]) {
-        if let Err(why) = self.runtime().install(name, wasm, None, "base").await {
+        if let Err(why) = self.sandbox().install(name, wasm, None, "base").await {
             panic!("{name} is not let in: {why}");
         }
     }
 
     pub(crate) async fn run(&self, fun: &str, args: Vec<Value>) -> JobOutcome {
-        self.runtime().run(job(fun), fun, args, Vec::new()).await
+        self.sandbox().run(job(fun), fun, args, Vec::new()).await
     }
 
     async fn pings(&self, count: usize) -> Vec<Duration> {
@@ -269,8 +268,8 @@ impl Rig {
         let shown_kwargs: Vec<String> = kwargs.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let what = format!("{fun} {} {}", shown_args.join(" "), shown_kwargs.join(" "));
         let what: String = what.chars().take(300).collect();
-        let (runtime, name) = (Arc::clone(self.runtime()), fun.to_owned());
-        let call = async move { runtime.run(job(&name), &name, args, kwargs).await };
+        let (sandbox, name) = (Arc::clone(self.sandbox()), fun.to_owned());
+        let call = async move { sandbox.run(job(&name), &name, args, kwargs).await };
         let outcome = self.beside(&what, if budget == CPU { WALL } else { budget }, call).await;
         if budget == CPU {
             self.within_cpu(&what, &outcome);
@@ -281,12 +280,12 @@ impl Rig {
     /// A module that is not to be let in.
     pub(crate) async fn refused(&self, name: &str, wasm: &[u8], budget: Duration, expect: &str) {
         let what = format!("installing {name}");
-        let (runtime, module, wasm) = (Arc::clone(self.runtime()), name.to_owned(), wasm.to_vec());
-        let install = async move { runtime.install(&module, &wasm, None, "base").await };
+        let (sandbox, module, wasm) = (Arc::clone(self.sandbox()), name.to_owned(), wasm.to_vec());
+        let install = async move { sandbox.install(&module, &wasm, None, "base").await };
         let installed = self.beside(&what, budget, install).await;
         match installed {
             Ok(_) => self.wrong(format!("{name} is let in, and was to be refused: {expect}")),
-            Err(why) => self.said(&what, &why, expect),
+            Err(why) => self.said(&what, &why.to_string(), expect),
         }
     }
 
@@ -307,7 +306,7 @@ impl Rig {
             }
             tokio::time::sleep(Duration::from_millis(50)).await; // between two looks at what no event tells
         }
-        self.runtime().shutdown().await;
+        self.sandbox().shutdown().await;
         let wrong = self.wrong.into_inner().unwrap();
         assert!(wrong.is_empty(), "{} went wrong:\n{}", wrong.len(), wrong.join("\n"));
     }
@@ -323,8 +322,8 @@ async fn prepare(dir: &Path, sandbox: &str) -> Result<Local, String> {
     );
     std::fs::write(conf.join("minion"), text).unwrap();
     let opts = MinionOpts::load(&conf, None).map_err(|error| error.to_string())?;
-    let runtime = sandbox_with(package(), &opts, None).map_err(|error| error.to_string())?;
-    Local::prepare(opts, runtime).await.map_err(|error| error.to_string())
+    let make = sandbox_with(package(), &opts, None).map_err(|error| error.to_string())?;
+    Local::prepare(opts, make).await.map_err(|error| error.to_string())
 }
 
 pub(crate) fn open_to_all(path: &Path) {

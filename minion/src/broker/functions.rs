@@ -23,7 +23,7 @@ impl Perform<FunctionsOp> for MinionBroker {
         let (args, kwargs) =
             arguments(&args, &kwargs).map_err(|why| HostError::Failed(format!("{function}: {why}")))?;
         let trouble = self.modules.ensure(module_of(&function)).await.err();
-        let outcome = self.runtime()?.call(caller, &function, args, kwargs).await;
+        let outcome = self.sandbox()?.call(caller, &function, args, kwargs).await;
         let value = match (trouble, outcome.value.text()) {
             (Some(why), Some(said)) if !outcome.success => Value::from(format!("{said} {why}")),
             _ => outcome.value,

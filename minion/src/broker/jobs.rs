@@ -4,23 +4,22 @@ use std::sync::Arc;
 
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, empty_map};
-use brine_sandbox::{Caller, HostError, JobContext, JobsOp};
+use brine_sandbox::{Caller, HostError, JobContext, JobsOp, Sandbox};
 use tracing::info;
 
 use super::{MinionBroker, Perform};
 use crate::jobs::ProcDir;
-use crate::runtime::Runtime;
 
 impl Perform<JobsOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: JobsOp) -> Result<Value, HostError> {
         // Reads a file a job.
-        let (procs, runtime, job) = (Arc::clone(&self.procs), self.runtime()?, Arc::clone(&caller.job));
-        let answer = tokio::task::spawn_blocking(move || answer(&procs, &*runtime, &job, op));
+        let (procs, sandbox, job) = (Arc::clone(&self.procs), self.sandbox()?, Arc::clone(&caller.job));
+        let answer = tokio::task::spawn_blocking(move || answer(&procs, &sandbox, &job, op));
         answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
     }
 }
 
-fn answer(procs: &ProcDir, runtime: &dyn Runtime, job: &JobContext, op: JobsOp) -> Result<Value, HostError> {
+fn answer(procs: &ProcDir, sandbox: &Sandbox, job: &JobContext, op: JobsOp) -> Result<Value, HostError> {
     Ok(match op {
         JobsOp::Running => Value::Array(procs.running(&job.jid)),
         JobsOp::Find { jid } => jid_of(&jid).and_then(|jid| procs.find(&jid)).unwrap_or_else(empty_map),
@@ -31,7 +30,7 @@ fn answer(procs: &ProcDir, runtime: &dyn Runtime, job: &JobContext, op: JobsOp) 
             }
             // It may wait for its turn, or be between two functions.
             let told = procs.end(&jid);
-            let ended = runtime.kill(jid.as_str());
+            let ended = sandbox.kill(jid.as_str());
             info!(%jid, by = job.jid, "{ended} instances were ended");
             Value::from(told || ended > 0)
         }

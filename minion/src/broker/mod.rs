@@ -24,7 +24,7 @@ mod users;
 use std::sync::{Arc, OnceLock, Weak};
 
 use brine_protocol::value::Value;
-use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel};
+use brine_sandbox::{Broker, Caller, HostError, HostOp, JobContext, LogLevel, Sandbox};
 use futures_util::future::BoxFuture;
 use tracing::{debug, error, info, trace, warn};
 
@@ -37,7 +37,6 @@ use crate::jobs::ProcDir;
 use crate::modules::Modules;
 use crate::pillar::PillarStore;
 use crate::pillar::Refresh;
-use crate::runtime::Runtime;
 use disks::Disks;
 use events::Teller;
 use files::Files;
@@ -76,7 +75,7 @@ pub struct MinionBroker {
     processes: Processes,
     disks: Disks,
     users: Users,
-    runtime: OnceLock<Weak<dyn Runtime>>,
+    sandbox: OnceLock<Weak<Sandbox>>,
 }
 
 impl MinionBroker {
@@ -98,18 +97,18 @@ impl MinionBroker {
             processes: Processes::new(),
             disks: Disks::new(),
             users: Users::new(),
-            runtime: OnceLock::new(),
+            sandbox: OnceLock::new(),
         })
     }
 
     /// The sandbox that asks. Called once, when it is there.
-    pub fn attach(&self, runtime: &Arc<dyn Runtime>) {
-        let _ = self.runtime.set(Arc::downgrade(runtime));
+    pub fn attach(&self, sandbox: &Arc<Sandbox>) {
+        let _ = self.sandbox.set(Arc::downgrade(sandbox));
     }
 
-    fn runtime(&self) -> Result<Arc<dyn Runtime>, HostError> {
-        let runtime = self.runtime.get().and_then(Weak::upgrade);
-        runtime.ok_or_else(|| HostError::Failed("the sandbox is ending".to_owned()))
+    fn sandbox(&self) -> Result<Arc<Sandbox>, HostError> {
+        let sandbox = self.sandbox.get().and_then(Weak::upgrade);
+        sandbox.ok_or_else(|| HostError::Failed("the sandbox is ending".to_owned()))
     }
 }
 

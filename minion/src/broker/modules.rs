@@ -11,10 +11,10 @@ const MAX_ENVIRONMENTS: usize = 64;
 
 impl Perform<ModulesOp> for MinionBroker {
     async fn perform(&self, _: &Caller, op: ModulesOp) -> Result<Value, HostError> {
-        let runtime = self.runtime()?;
+        let sandbox = self.sandbox()?;
         match op {
-            ModulesOp::Names => Ok(list(runtime.names())),
-            ModulesOp::Describe { name } => Ok(runtime.describe(&name).map_or(Value::Nil, |module| describe(&module))),
+            ModulesOp::Names => Ok(list(sandbox.names())),
+            ModulesOp::Describe { name } => Ok(sandbox.describe(&name).map_or(Value::Nil, |module| describe(&module))),
             ModulesOp::Sync { saltenv } => {
                 let asked = saltenv.unwrap_or_default();
                 if asked.len() > MAX_ENVIRONMENTS {

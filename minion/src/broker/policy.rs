@@ -7,6 +7,6 @@ use super::{MinionBroker, Perform};
 
 impl Perform<PolicyOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: PolicyOp) -> Result<Value, HostError> {
-        self.runtime()?.policy(caller, op).await.map_err(HostError::Failed)
+        self.sandbox()?.policy(caller, op).await.map_err(HostError::Failed)
     }
 }

@@ -1,12 +1,12 @@
 //! Shell completion of `salt-call`: the functions of the modules on this host.
 
 use brine_cli::commandline::{self, Line};
+use brine_sandbox::Sandbox;
 use clap::{Command, CommandFactory as _};
 
 use super::flags::Flags;
 use super::setup::{load_conf, start_threads};
 use crate::minion::{Base, package_sandbox};
-use crate::runtime::Runtime;
 
 /// Answers a shell that asks for completions, and ends the program then.
 pub(super) fn complete() {
@@ -21,8 +21,8 @@ fn candidates(command: &Command, line: &Line) -> Vec<String> {
         let functions = runtime.block_on(async {
             let sandbox = package_sandbox(&opts, flags.module_dir.clone()).ok()?;
             let base = Base::prepare(opts, false, sandbox).await.ok()?;
-            let functions = function_names(&*base.runtime);
-            base.runtime.shutdown().await;
+            let functions = function_names(&base.sandbox);
+            base.sandbox.shutdown().await;
             Some(functions)
         });
         runtime.shutdown_background();
@@ -32,8 +32,8 @@ fn candidates(command: &Command, line: &Line) -> Vec<String> {
 }
 
 /// The functions of all modules here, as in `test.ping`.
-fn function_names(runtime: &dyn Runtime) -> Vec<String> {
-    let modules = runtime.names().into_iter().filter_map(|name| runtime.describe(&name));
+fn function_names(sandbox: &Sandbox) -> Vec<String> {
+    let modules = sandbox.names().into_iter().filter_map(|name| sandbox.describe(&name));
     let functions = modules.flat_map(|module| {
         let names = module.info.functions.iter().map(|function| format!("{}.{}", module.name, function.name));
         names.collect::<Vec<_>>()

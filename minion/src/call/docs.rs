@@ -16,8 +16,8 @@ pub(super) async fn print(base: &Base, prefix: &str) -> Result<i32, Failure> {
         base.modules.ensure(module).await.map_err(missing)?;
     }
     let mut out = String::new();
-    for name in base.runtime.names() {
-        let Some(module) = base.runtime.describe(&name) else { continue };
+    for name in base.sandbox.names() {
+        let Some(module) = base.sandbox.describe(&name) else { continue };
         for function in &module.info.functions {
             let full = format!("{name}.{}", function.name);
             if full.starts_with(prefix) {

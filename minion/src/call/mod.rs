@@ -65,10 +65,10 @@ async fn run(flags: &Flags, printer: &mut Printer, opts: MinionOpts) -> Result<i
     let file_client_local = opts.config.get(settings::FILE_CLIENT).is_ok_and(|from| from == "local");
     let with_master = !(flags.local || file_client_local);
     let failed = |e: crate::minion::MinionError| Failure::new(e.exit_code(), format!("salt-call: {e}"));
-    let make_runtime = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
-    let base = Base::prepare(opts, with_master, make_runtime).await.map_err(failed)?;
+    let make_sandbox = package_sandbox(&opts, flags.module_dir.clone()).map_err(failed)?;
+    let base = Base::prepare(opts, with_master, make_sandbox).await.map_err(failed)?;
     let code = call(flags, printer, &base).await;
-    base.runtime.shutdown().await;
+    base.sandbox.shutdown().await;
     code
 }
 
@@ -135,12 +135,12 @@ fn words(words: &[String]) -> Value {
 
 impl Base {
     fn has_function(&self, fun: &str) -> bool {
-        read_function(&*self.runtime, fun, |_| ()).is_some()
+        read_function(&self.sandbox, fun, |_| ()).is_some()
     }
 
     /// Whether the function returns a tuple in Python. Values do not tell a tuple from a list.
     fn returns_tuple(&self, fun: &str) -> bool {
         let tuple = |result: &str| result.strip_prefix("result<").unwrap_or(result).starts_with("tuple<");
-        read_function(&*self.runtime, fun, |known| known.result.as_deref().is_some_and(tuple)).unwrap_or(false)
+        read_function(&self.sandbox, fun, |known| known.result.as_deref().is_some_and(tuple)).unwrap_or(false)
     }
 }

@@ -2,9 +2,7 @@
 //! minion does the same.
 
 use brine_protocol::value::{Value, map};
-use brine_sandbox::Function;
-
-use crate::runtime::Runtime;
+use brine_sandbox::{Function, Sandbox};
 
 /// Upper bound on the bytes of documentation in one return. The standard modules have about ten thousand together; other modules
 /// have as many as their authors wrote.
@@ -12,17 +10,17 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// The documentation of all functions whose names begin with `fun`, and Salt's sentence for `fun` itself. None if no name begins
 /// with `fun`, and if `fun` is a function.
-pub(super) fn list_functions(runtime: &dyn Runtime, fun: &str) -> Option<Value> {
+pub(super) fn list_functions(sandbox: &Sandbox, fun: &str) -> Option<Value> {
     if fun.is_empty() {
         return None;
     }
     let mut docs = Vec::new();
     let mut bytes = 0;
-    for module in runtime.names() {
+    for module in sandbox.names() {
         if !module.starts_with(fun) && !fun.starts_with(&module) {
             continue;
         }
-        let Some(described) = runtime.describe(&module) else { continue };
+        let Some(described) = sandbox.describe(&module) else { continue };
         for function in &described.info.functions {
             let name = format!("{module}.{}", function.name);
             if name == fun {

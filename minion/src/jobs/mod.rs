@@ -6,6 +6,7 @@
 
 mod admission;
 mod docs;
+mod functions;
 mod outcomes;
 mod own_timeout;
 mod proc;
@@ -28,6 +29,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 pub(crate) use admission::{CONTROL_SLOTS, JobLimits};
+pub use functions::Functions;
 pub use outcomes::Called;
 pub(crate) use own_timeout::parse as parse_own_timeout;
 pub use proc::ProcDir;
@@ -147,7 +149,7 @@ impl Jobs {
 
     /// Whether all functions of the job are expected to be short, so that it need not wait for other jobs.
     fn is_short(&self, job: &JobLoad) -> bool {
-        job.calls.iter().all(|call| self.runner.runtime.is_short(&call.fun))
+        job.calls.iter().all(|call| self.runner.functions.is_short(&call.fun))
     }
 
     fn refused(&self, job: &JobLoad, why: &str) -> Outcomes {
@@ -214,7 +216,7 @@ impl Jobs {
     /// exist was not called, so the master is not told.
     async fn report(&self, job: &JobLoad, report: Option<Value>, called: &Called) {
         let Some(typed) = report else { return };
-        if !called.ran && read_function(&*self.runner.runtime, &called.fun, |_| ()).is_none() {
+        if !called.ran && read_function(&self.runner.sandbox, &called.fun, |_| ()).is_none() {
             return;
         }
         let load = return_load::for_call(&self.opts.id, job, typed, called);
@@ -263,7 +265,7 @@ impl Jobs {
         warn!("ending {} jobs that still run after {grace:?}", self.tasks.len());
         self.admission.close();
         for jid in self.procs.end_all() {
-            self.runner.runtime.kill(jid.as_str());
+            self.runner.functions.kill(jid.as_str());
         }
         if tokio::time::timeout(KILL_GRACE, self.tasks.wait()).await.is_err() {
             error!("{} jobs did not end", self.tasks.len());

@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use brine_protocol::ids::MinionId;
 use brine_protocol::job::{FunCall, JobLoad, split_kwargs};
 use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{Function, JobContext, JobOutcome, Param, Rest};
+use brine_sandbox::{Function, JobContext, JobOutcome, Param, Rest, Sandbox};
 
 use super::docs;
+use super::functions::Functions;
 use super::outcomes::{Called, Outcomes, failed, killed_before, weight};
 use super::own_timeout;
 use super::proc::End;
 use crate::modules::Modules;
-use crate::runtime::Runtime;
 
 /// Upper bound on the functions of one job, which run one after the other.
 const MAX_FUNCTIONS: usize = 256;
@@ -22,7 +22,8 @@ const MAX_RETURN_BYTES: usize = 64 * 1024 * 1024;
 /// Runs jobs in the sandbox and fetches the modules that they lack.
 pub(crate) struct JobRunner {
     pub(crate) id: MinionId,
-    pub(crate) runtime: std::sync::Arc<dyn Runtime>,
+    pub(crate) sandbox: std::sync::Arc<Sandbox>,
+    pub(crate) functions: std::sync::Arc<dyn Functions>,
     pub(crate) modules: std::sync::Arc<Modules>,
     /// `test: True` in the configuration.
     pub(crate) test: bool,
@@ -104,13 +105,13 @@ impl JobRunner {
             timeout_ms,
             called_by: None,
         };
-        let mut run = self.runtime.run(context, &call.fun, args, kwargs);
+        let mut run = self.functions.run(context, &call.fun, args, kwargs);
         let mut outcome = tokio::select! {
             // Polled first, so that the sandbox knows the call before an order to end it arrives.
             biased;
             outcome = &mut run => outcome,
             () = from.end.clone().ordered() => {
-                self.runtime.kill(from.jid);
+                self.functions.kill(from.jid);
                 run.await
             }
         };
@@ -120,7 +121,7 @@ impl JobRunner {
         {
             outcome.value = Value::from(format!("{said} {why}"));
         } else if !outcome.success
-            && let Some(docs) = docs::list_functions(&*self.runtime, &call.fun)
+            && let Some(docs) = docs::list_functions(&self.sandbox, &call.fun)
         {
             outcome.value = docs;
         }
@@ -129,14 +130,14 @@ impl JobRunner {
 
     fn takes_keyword(&self, fun: &str, keyword: &str) -> bool {
         let takes = |p: &Param| *p.name == *keyword || matches!(p.rest, Rest::Kwargs);
-        read_function(&*self.runtime, fun, |function| function.params.iter().any(takes)).unwrap_or(true)
+        read_function(&self.sandbox, fun, |function| function.params.iter().any(takes)).unwrap_or(true)
     }
 }
 
 /// Reads something from the description of a function; none where no module here has the function.
-pub(crate) fn read_function<T>(runtime: &dyn Runtime, fun: &str, read: impl FnOnce(&Function) -> T) -> Option<T> {
+pub(crate) fn read_function<T>(sandbox: &Sandbox, fun: &str, read: impl FnOnce(&Function) -> T) -> Option<T> {
     let (module, function) = fun.split_once('.')?;
-    let module = runtime.describe(module)?;
+    let module = sandbox.describe(module)?;
     module.info.functions.iter().find(|known| known.name == function).map(read)
 }
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_sandbox::Broker;
+use brine_sandbox::{Broker, Sandbox};
 
 use super::error::MinionError;
-use super::sandbox::{MakeRuntime, sandbox_settings};
+use super::sandbox::{MakeSandbox, sandbox_settings};
 use crate::broker::{MinionBroker, Sources};
 use crate::config::MinionOpts;
 use crate::connection::{Channel, Masters};
@@ -17,7 +17,6 @@ use crate::jobs::{CONTROL_SLOTS, JobLimits, JobParts, JobRunner, Jobs, ProcDir};
 use crate::modules::Modules;
 use crate::pillar::{PillarStore, Refresh};
 use crate::pki::Pki;
-use crate::runtime::Runtime;
 
 /// The sandbox's own bound on jobs at once, less the turns reserved for control jobs.
 const MAX_SLOTS: usize = 1000;
@@ -29,7 +28,7 @@ pub(crate) struct Base {
     pub(crate) refresh: Arc<Refresh>,
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) modules: Arc<Modules>,
-    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) masters: Masters,
     pub(crate) events: Arc<Events>,
     pub(crate) jobs: Arc<Jobs>,
@@ -40,7 +39,7 @@ impl Base {
     pub(crate) async fn prepare(
         opts: MinionOpts,
         with_master: bool,
-        make_runtime: MakeRuntime,
+        make_sandbox: MakeSandbox,
     ) -> Result<Self, MinionError> {
         let opts = Arc::new(opts);
         let settings = sandbox_settings(&opts)?;
@@ -74,18 +73,19 @@ impl Base {
         });
         let slots = opts.jobs.running_max.unwrap_or(settings.max_running).clamp(1, MAX_SLOTS);
         let answers: Arc<dyn Broker> = broker.clone();
-        let runtime = make_runtime(answers, slots + CONTROL_SLOTS).await?;
-        modules.attach(&runtime);
+        let (sandbox, functions) = make_sandbox(answers, slots + CONTROL_SLOTS).await?;
+        modules.attach(&sandbox);
         let events = Events::new(Arc::clone(&opts), masters.clone(), Arc::clone(&grains));
         if with_master {
             modules.attach_events(Arc::clone(&events));
         }
-        broker.attach(&runtime);
+        broker.attach(&sandbox);
         let jobs = Jobs::new(JobParts {
             opts: Arc::clone(&opts),
             runner: JobRunner {
                 id: opts.id.clone(),
-                runtime: Arc::clone(&runtime),
+                sandbox: Arc::clone(&sandbox),
+                functions,
                 modules: Arc::clone(&modules),
                 test: opts.jobs.test,
                 multifunc_ordered: opts.jobs.multifunc_ordered,
@@ -103,7 +103,7 @@ impl Base {
                 seen_jids: opts.jobs.seen_jids,
             },
         });
-        Ok(Self { opts, pillar, refresh, procs, modules, runtime, masters, events, jobs })
+        Ok(Self { opts, pillar, refresh, procs, modules, sandbox, masters, events, jobs })
     }
 }
 

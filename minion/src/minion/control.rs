@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use brine_daemon::profile;
 use brine_protocol::value::ValueExt;
-use brine_sandbox::{Reloaded, Settings};
+use brine_sandbox::{Reloaded, Sandbox, Settings};
 
 use crate::connection::Masters;
 use crate::jobs::{Jobs, ProcDir};
 use crate::returns::ReturnSender;
-use crate::runtime::Runtime;
 
 /// Upper bound on the jobs in a dump; there may be a thousand.
 const JOBS_NAMED: usize = 50;
@@ -17,7 +16,7 @@ const JOBS_NAMED: usize = 50;
 /// A handle to the parts of a running minion.
 #[derive(Clone)]
 pub struct MinionControl {
-    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) procs: Arc<ProcDir>,
     pub(crate) masters: Masters,
     pub(crate) returns: Arc<ReturnSender>,
@@ -27,7 +26,7 @@ pub struct MinionControl {
 impl MinionControl {
     /// Applies the owner's present settings of modules: grants, keys, revocations, limits.
     pub async fn reload(&self, settings: Settings) -> Reloaded {
-        self.runtime.reload(settings).await
+        self.sandbox.reload(settings.policy, settings.limits).await
     }
 
     /// Writes tasks and queues to the log, at a level that is always shown, because a user asked for them.
@@ -38,7 +37,7 @@ impl MinionControl {
     }
 
     fn lines(&self) -> Vec<String> {
-        let (calls, executors) = self.runtime.load();
+        let (calls, executors) = (self.sandbox.instances(), self.sandbox.executor_pids());
         let connected = if self.masters.preferred().is_ok_and(|channel| channel.current_sign_in().is_some()) {
             "signed in"
         } else {
@@ -49,7 +48,7 @@ impl MinionControl {
             format!("master: {connected}; {} returns wait for it", self.returns.waiting()),
             format!(
                 "sandbox: {} modules, {calls} calls run or wait, executors {executors:?}",
-                self.runtime.names().len()
+                self.sandbox.names().len()
             ),
             format!("jobs: {} run or wait", self.jobs.count()),
         ];

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use brine_protocol::job::FunCall;
 use brine_protocol::value::Value;
+use brine_sandbox::Sandbox;
 
 use super::base::Base;
 use super::error::MinionError;
-use super::sandbox::MakeRuntime;
+use super::sandbox::MakeSandbox;
 use crate::accounts;
 use crate::config::MinionOpts;
 use crate::jobs::{Called, local_job};
 use crate::pillar::PillarStore;
-use crate::runtime::Runtime;
 
 /// A minion without a master, as in `salt-call --local`: for `salt-module run` and for tests of hostile modules.
 pub struct Local {
@@ -24,13 +24,13 @@ impl Local {
     ///
     /// # Errors
     /// When a folder, a setting or the sandbox cannot be used.
-    pub async fn prepare(opts: MinionOpts, make_runtime: MakeRuntime) -> Result<Self, MinionError> {
-        Ok(Self { base: Base::prepare(opts, false, make_runtime).await? })
+    pub async fn prepare(opts: MinionOpts, make_sandbox: MakeSandbox) -> Result<Self, MinionError> {
+        Ok(Self { base: Base::prepare(opts, false, make_sandbox).await? })
     }
 
     /// The sandbox of this minion.
-    pub fn runtime(&self) -> &Arc<dyn Runtime> {
-        &self.base.runtime
+    pub fn sandbox(&self) -> &Arc<Sandbox> {
+        &self.base.sandbox
     }
 
     /// Calls a function as `salt-call` does, with the arguments of a job. Whatever goes wrong is an outcome.

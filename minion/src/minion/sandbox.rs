@@ -8,11 +8,13 @@ use futures_util::future::BoxFuture;
 
 use super::error::MinionError;
 use crate::config::{MinionOpts, Package};
-use crate::runtime::Runtime;
+use crate::jobs::Functions;
 
-/// Makes the sandbox, given the broker of its modules and the number of jobs at once.
-pub type MakeRuntime =
-    Box<dyn FnOnce(Arc<dyn Broker>, usize) -> BoxFuture<'static, Result<Arc<dyn Runtime>, MinionError>> + Send>;
+/// Makes the sandbox, with what runs the functions of jobs in it, given the broker of its modules and the number of jobs at once.
+pub type MakeSandbox = Box<
+    dyn FnOnce(Arc<dyn Broker>, usize) -> BoxFuture<'static, Result<(Arc<Sandbox>, Arc<dyn Functions>), MinionError>>
+        + Send,
+>;
 
 /// Reads the owner's settings of the sandbox.
 ///
@@ -26,7 +28,7 @@ pub fn sandbox_settings(opts: &MinionOpts) -> Result<Settings, MinionError> {
 ///
 /// # Errors
 /// When the package is not found or a setting cannot be used.
-pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Result<MakeRuntime, MinionError> {
+pub fn package_sandbox(opts: &MinionOpts, modules_dir: Option<PathBuf>) -> Result<MakeSandbox, MinionError> {
     let package = Package::find().map_err(|e| MinionError::Sandbox(e.to_string()))?;
     sandbox_with(package, opts, modules_dir)
 }
@@ -39,7 +41,7 @@ pub fn sandbox_with(
     package: Package,
     opts: &MinionOpts,
     modules_dir: Option<PathBuf>,
-) -> Result<MakeRuntime, MinionError> {
+) -> Result<MakeSandbox, MinionError> {
     let settings = sandbox_settings(opts)?;
     let cache_dir = opts.cachedir.join("sandbox");
     let modules_dir = modules_dir.unwrap_or_else(|| opts.modules_dir());
@@ -63,8 +65,8 @@ pub fn sandbox_with(
                 require_second_wall: settings.require_second_wall,
             };
             let sandbox = Sandbox::start(config, broker).await.map_err(|e| MinionError::Sandbox(e.to_string()))?;
-            let runtime: Arc<dyn Runtime> = sandbox;
-            Ok(runtime)
+            let functions: Arc<dyn Functions> = sandbox.clone();
+            Ok((sandbox, functions))
         })
     }))
 }

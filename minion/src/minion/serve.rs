@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use super::base::Base;
 use super::control::MinionControl;
 use super::error::MinionError;
-use super::sandbox::MakeRuntime;
+use super::sandbox::MakeSandbox;
 use crate::config::MinionOpts;
 use crate::connection::{Arrival, Channel, Patience, Publications, SignInError};
 use crate::events::Events;
@@ -42,8 +42,8 @@ impl Minion {
     ///
     /// # Errors
     /// When a folder, a key, a setting or the sandbox cannot be used.
-    pub async fn prepare(opts: MinionOpts, make_runtime: MakeRuntime) -> Result<Self, MinionError> {
-        let base = Base::prepare(opts, true, make_runtime).await?;
+    pub async fn prepare(opts: MinionOpts, make_sandbox: MakeSandbox) -> Result<Self, MinionError> {
+        let base = Base::prepare(opts, true, make_sandbox).await?;
         let channel = Arc::clone(base.masters.preferred().expect("it was asked for"));
         let opts = &base.opts;
         let (spool, left) = Spool::open(&opts.cachedir.join("spool"), opts.returns.limits)?;
@@ -58,7 +58,7 @@ impl Minion {
     /// A handle to the running minion.
     pub fn control(&self) -> MinionControl {
         MinionControl {
-            runtime: Arc::clone(&self.base.runtime),
+            sandbox: Arc::clone(&self.base.sandbox),
             procs: Arc::clone(&self.base.procs),
             masters: self.base.masters.clone(),
             returns: Arc::clone(&self.returns),
@@ -101,7 +101,7 @@ impl Minion {
                 "{kept} returns stay in the spool and will be sent at the next start; {refusals} refusals are not sent"
             );
         }
-        self.base.runtime.shutdown().await;
+        self.base.sandbox.shutdown().await;
         Ok(ended?)
     }
 

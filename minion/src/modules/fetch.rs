@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use brine_protocol::ids::{SafePath, Saltenv};
-use brine_sandbox::{Installed, MAX_SIGNATURE, ModuleName, SMALL_MODULE};
+use brine_sandbox::{Installed, MAX_SIGNATURE, ModuleName, SMALL_MODULE, Sandbox};
 use tracing::{info, warn};
 
 use super::partial::Part;
 use super::{FOLDER, Modules, SUFFIX};
 use crate::fileclient::{FileClient, FileError, FileHash, Sink};
-use crate::runtime::Runtime;
 
 /// The signature beside a module, made with minisign.
 const SIGNATURE_SUFFIX: &str = ".wasm.minisig";
@@ -24,18 +23,18 @@ impl Modules {
     /// Fetches one module and its signature if they differ from the installed ones. Returns none if the master does not have it.
     pub(super) async fn fetch(
         &self,
-        runtime: &dyn Runtime,
+        sandbox: &Sandbox,
         name: &ModuleName,
         saltenv: &Saltenv,
     ) -> Result<Option<Installed>, String> {
         let _alone = self.fetching.enter(name).await;
-        self.fetch_alone(runtime, name, saltenv).await
+        self.fetch_alone(sandbox, name, saltenv).await
     }
 
     /// As `fetch`, for a caller that already prevents other fetches of this module.
     pub(super) async fn fetch_alone(
         &self,
-        runtime: &dyn Runtime,
+        sandbox: &Sandbox,
         name: &ModuleName,
         saltenv: &Saltenv,
     ) -> Result<Option<Installed>, String> {
@@ -49,12 +48,12 @@ impl Modules {
         let size = stated.size;
         let hash = FileHash::try_from(stated).map_err(|e| e.to_string())?;
         let signed = client.request_hash(&beside, saltenv).await.map_err(|e| e.to_string())?;
-        if is_installed(runtime, name, &hash, signed.as_ref()) {
+        if is_installed(sandbox, name, &hash, signed.as_ref()) {
             return Ok(Some(Installed::Unchanged));
         }
-        if is_held(runtime, name, &hash, signed.as_ref()) {
+        if is_held(sandbox, name, &hash, signed.as_ref()) {
             // The module is already here and held. A grant that the owner added meanwhile may admit it.
-            return runtime.install_held(name.as_str()).await.map(Some);
+            return sandbox.install_held(name.as_str()).await.map(Some).map_err(|e| e.to_string());
         }
         let small = size.is_some_and(|size| size <= SMALL_MODULE);
         let turn = if small {
@@ -63,7 +62,7 @@ impl Modules {
             drop(turn);
             self.lanes.enter(u64::MAX).await.0
         };
-        let here = runtime.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
+        let here = sandbox.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
         let part = match here {
             true => self.partials.open_installed(name, &hash).await,
             false => self.partials.open(name, &hash, size).await,
@@ -91,11 +90,11 @@ impl Modules {
         };
         // A large module keeps its turn, because it keeps its memory. Small ones need not wait for each other's compilers.
         let turn = (!small).then_some(turn);
-        let installed = runtime.install(name.as_str(), part.content(), signature.as_deref(), saltenv.as_str()).await;
+        let installed = sandbox.install(name.as_str(), part.content(), signature.as_deref(), saltenv.as_str()).await;
         drop(turn);
         let size = part.len();
         part.discard();
-        let installed = installed?;
+        let installed = installed.map_err(|e| e.to_string())?;
         info!("module {name} of {saltenv}: {installed:?}, {size} bytes");
         Ok(Some(installed))
     }
@@ -128,9 +127,9 @@ async fn fetch_whole(
 }
 
 /// Whether the installed module has this hash and this signature.
-fn is_installed(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
-    let same = runtime.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
-    same && match (signed, runtime.signature(name.as_str())) {
+fn is_installed(sandbox: &Sandbox, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
+    let same = sandbox.describe(name.as_str()).is_some_and(|have| hash.is_sha256(have.sha256.bytes()));
+    same && match (signed, sandbox.signature(name.as_str())) {
         (None, None) => true,
         (Some(signed), Some(have)) => signed.matches(&have),
         _ => false,
@@ -138,8 +137,8 @@ fn is_installed(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signe
 }
 
 /// Whether the held module has this hash and this signature.
-fn is_held(runtime: &dyn Runtime, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
-    let Some(held) = runtime.held(name.as_str()) else { return false };
+fn is_held(sandbox: &Sandbox, name: &ModuleName, hash: &FileHash, signed: Option<&FileHash>) -> bool {
+    let Some(held) = sandbox.held(name.as_str()) else { return false };
     hash.is_sha256(held.sha256().bytes())
         && match (signed, held.signature()) {
             (None, None) => true,

@@ -5,25 +5,24 @@
 //! and the command `approve`. It is sent once for each content that is held. Each sync's return and `sandbox.list` show that the module
 //! is still held.
 
-use brine_sandbox::{ModuleName, Sha256Hex};
+use brine_sandbox::{ModuleName, PolicyOp, Sandbox, Sha256Hex};
 
 use super::Modules;
-use crate::runtime::Runtime;
 
 impl Modules {
     /// The version of a module that is held now.
-    pub(super) fn held_version(runtime: &dyn Runtime, name: &ModuleName) -> Option<Sha256Hex> {
-        runtime.held(name.as_str()).map(|held| held.sha256())
+    pub(super) fn held_version(sandbox: &Sandbox, name: &ModuleName) -> Option<Sha256Hex> {
+        sandbox.held(name.as_str()).map(|held| held.sha256())
     }
 
     /// Sends the event if another version is held now than before.
-    pub(super) async fn notify_if_held(&self, runtime: &dyn Runtime, name: &ModuleName, before: Option<Sha256Hex>) {
-        let held = Self::held_version(runtime, name);
+    pub(super) async fn notify_if_held(&self, sandbox: &Sandbox, name: &ModuleName, before: Option<Sha256Hex>) {
+        let held = Self::held_version(sandbox, name);
         if held.is_none() || held == before {
             return;
         }
         let Some(events) = self.events.get() else { return };
-        if let Some(difference) = runtime.difference(name.as_str()).await {
+        if let Ok(difference) = sandbox.report(PolicyOp::Diff { name: name.to_string() }).await {
             events.send_own("sandbox/held", difference).await;
         }
     }

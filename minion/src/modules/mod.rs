@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use brine_protocol::ids::Saltenv;
-use brine_sandbox::{Lanes, ModuleName, OneEach};
+use brine_sandbox::{Lanes, ModuleName, OneEach, Sandbox};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -25,7 +25,6 @@ use tracing::{debug, warn};
 use crate::config::ModuleOpts;
 use crate::events::Events;
 use crate::fileclient::FileClient;
-use crate::runtime::Runtime;
 use partial::Partials;
 
 /// The folder on the file server.
@@ -48,7 +47,7 @@ const TOO_MANY: &str = "many fetches of modules wait for the master already; try
 /// Fetches modules.
 pub struct Modules {
     client: Option<FileClient>,
-    runtime: OnceLock<Weak<dyn Runtime>>,
+    sandbox: OnceLock<Weak<Sandbox>>,
     /// Not set without a master.
     events: OnceLock<Arc<Events>>,
     saltenv: Saltenv,
@@ -72,7 +71,7 @@ impl Modules {
         let max = client.as_ref().map_or(0, FileClient::max_file);
         Arc::new(Self {
             client,
-            runtime: OnceLock::new(),
+            sandbox: OnceLock::new(),
             events: OnceLock::new(),
             saltenv: opts.saltenv.clone(),
             autoload: opts.autoload,
@@ -87,8 +86,8 @@ impl Modules {
     }
 
     /// Sets the sandbox that installs the modules. Called once.
-    pub fn attach(&self, runtime: &Arc<dyn Runtime>) {
-        let _ = self.runtime.set(Arc::downgrade(runtime));
+    pub fn attach(&self, sandbox: &Arc<Sandbox>) {
+        let _ = self.sandbox.set(Arc::downgrade(sandbox));
     }
 
     /// Sets the events that tell the master of held modules. Called once, if there is a master.
@@ -96,8 +95,8 @@ impl Modules {
         let _ = self.events.set(events);
     }
 
-    fn runtime(&self) -> Result<Arc<dyn Runtime>, String> {
-        self.runtime.get().and_then(Weak::upgrade).ok_or_else(|| "the sandbox is not running".to_owned())
+    fn sandbox(&self) -> Result<Arc<Sandbox>, String> {
+        self.sandbox.get().and_then(Weak::upgrade).ok_or_else(|| "the sandbox is not running".to_owned())
     }
 
     /// Fetches a module that is not here, if the master has it.
@@ -106,8 +105,8 @@ impl Modules {
     /// A sentence that can follow "... is not available." and says why the module could not be fetched. That the master does not have it
     /// is no error.
     pub async fn ensure(self: &Arc<Self>, module: &str) -> Result<(), String> {
-        let runtime = self.runtime()?;
-        if runtime.describe(module).is_some() || !self.autoload || self.client.is_none() {
+        let sandbox = self.sandbox()?;
+        if sandbox.describe(module).is_some() || !self.autoload || self.client.is_none() {
             return Ok(());
         }
         let Ok(name) = module.parse::<ModuleName>() else { return Ok(()) };
@@ -132,17 +131,17 @@ impl Modules {
 
     async fn fetch_missing(&self, name: &ModuleName) -> Result<(), String> {
         let _alone = self.fetching.enter(name).await;
-        let runtime = self.runtime()?;
-        if runtime.describe(name.as_str()).is_some() {
+        let sandbox = self.sandbox()?;
+        if sandbox.describe(name.as_str()).is_some() {
             return Ok(());
         }
         if let Some(why) = self.recall_failure(name.as_str()) {
             return why.map_or(Ok(()), Err);
         }
-        let held_before = Self::held_version(&*runtime, name);
+        let held_before = Self::held_version(&sandbox, name);
         let asked = Instant::now();
-        let fetched = self.fetch_alone(&*runtime, name, &self.saltenv).await;
-        self.notify_if_held(&*runtime, name, held_before).await;
+        let fetched = self.fetch_alone(&sandbox, name, &self.saltenv).await;
+        self.notify_if_held(&sandbox, name, held_before).await;
         let result = match fetched {
             Ok(Some(_)) => return Ok(()),
             Ok(None) => {

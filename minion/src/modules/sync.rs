@@ -6,12 +6,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use brine_protocol::ids::{SafePath, Saltenv};
-use brine_sandbox::{Installed, ModuleName};
+use brine_sandbox::{Installed, ModuleName, Removed, Sandbox};
 use tracing::{info, warn};
 
 use super::{FOLDER, Modules, SUFFIX, TOO_MANY};
 use crate::fileclient::FileClient;
-use crate::runtime::Runtime;
 
 /// Upper bound on the modules of one environment: more than Salt has.
 const MAX_MODULES: usize = 2048;
@@ -39,7 +38,7 @@ impl Modules {
             return Err("there is no master to fetch modules from (salt-call --local)".to_owned());
         };
         let _one_at_a_time = self.syncing.lock().await;
-        let runtime = self.runtime()?;
+        let sandbox = self.sandbox()?;
         let began = Instant::now();
         if saltenvs.is_empty() {
             saltenvs.push(self.saltenv.clone());
@@ -57,20 +56,20 @@ impl Modules {
                 ));
                 break;
             }
-            let held_before = Self::held_version(&*runtime, name);
-            let fetched = self.fetch(&*runtime, name, saltenv).await;
-            self.notify_if_held(&*runtime, name, held_before).await;
+            let held_before = Self::held_version(&sandbox, name);
+            let fetched = self.fetch(&sandbox, name, saltenv).await;
+            self.notify_if_held(&sandbox, name, held_before).await;
             match fetched {
                 Ok(Some(Installed::New | Installed::Updated)) => changed.push(format!("modules.{name}")),
                 Ok(Some(Installed::Unchanged) | None) => {}
                 Err(e) => {
                     warn!("the module {name} of {saltenv} is not taken: {e}");
-                    failed |= runtime.held(name.as_str()).is_none();
+                    failed |= sandbox.held(name.as_str()).is_none();
                     refused.push(format!("{name}: {e}"));
                 }
             }
         }
-        for (name, origin) in self.find_removed(&*runtime, &saltenvs, &wanted) {
+        for (name, origin) in self.find_removed(&sandbox, &saltenvs, &wanted) {
             if let Some(saltenv) = empty.iter().find(|saltenv| saltenv.as_str() == origin)
                 && !client.has_anything(saltenv).await.map_err(|e| e.to_string())?
             {
@@ -78,15 +77,15 @@ impl Modules {
                 warn!("the master has nothing at all in {saltenv}; the module {name} that came from there stays");
                 continue;
             }
-            match runtime.remove(&name).await {
-                Ok(false) => {}
-                Ok(true) => {
+            match sandbox.remove(&name).await {
+                Ok(Removed::Absent) => {}
+                Ok(Removed::Gone | Removed::Standard) => {
                     info!("module {name} of {origin} is removed: the master does not have it any more");
                     changed.push(format!("modules.{name}"));
                 }
                 Err(e) => {
                     warn!("{e}");
-                    refused.push(e);
+                    refused.push(e.to_string());
                 }
             }
         }
@@ -95,7 +94,7 @@ impl Modules {
         if !failed {
             let environments: Vec<&str> = saltenvs.iter().map(Saltenv::as_str).collect();
             let (master, something) = (client.master().unwrap_or_default(), !changed.is_empty());
-            if let Err(e) = runtime.synced(&environments, &master, something) {
+            if let Err(e) = sandbox.synced(&environments, &master, something) {
                 warn!("that modules were synced could not be written down: {e}");
             }
         }
@@ -114,11 +113,11 @@ impl Modules {
     /// The modules that came from these environments and are in none of them now, each with its environment.
     fn find_removed(
         &self,
-        runtime: &dyn Runtime,
+        sandbox: &Sandbox,
         saltenvs: &[Saltenv],
         wanted: &BTreeMap<ModuleName, &Saltenv>,
     ) -> Vec<(String, String)> {
-        let mut gone = runtime.installed();
+        let mut gone = sandbox.installed();
         gone.retain(|(name, origin)| {
             self.clean
                 && !wanted.contains_key(name.as_str())

@@ -25,7 +25,7 @@ async fn ready(dir: &Path) -> (Master, Running) {
 }
 
 async fn ask(minion: &Running, op: HostOp) -> Result<Value, String> {
-    minion.modules.ask(JID, Grants::default(), op).await
+    minion.functions.ask(JID, Grants::default(), op).await
 }
 
 async fn read(minion: &Running, path: &str, offset: u64, length: u32) -> Result<Value, String> {
@@ -73,7 +73,7 @@ async fn files_are_read_in_pieces_and_fetched_once() {
     // Another job reads it as it is, without fetching it again.
     served(&mut master);
     let op = FilesOp::Read { path: "a/large".into(), saltenv: "base".into(), offset: 4, length: 3 };
-    let other = minion.modules.ask("20261120134740245009", Grants::default(), HostOp::Files(op)).await;
+    let other = minion.functions.ask("20261120134740245009", Grants::default(), HostOp::Files(op)).await;
     assert_eq!((other, served(&mut master)), (Ok(Value::Binary(b"and".to_vec())), vec![]));
     minion.end().await.unwrap();
 }
@@ -206,7 +206,7 @@ async fn events_and_the_mine_wait_for_the_masters_word() {
         assert!(sent < 1000, "nothing slows it");
     }
     let other = EventsOp::Fire { tag: "x".into(), data: packed(&empty_map()).into() };
-    let other = minion.modules.ask("20261120134740245009", Grants::default(), HostOp::Events(other)).await;
+    let other = minion.functions.ask("20261120134740245009", Grants::default(), HostOp::Events(other)).await;
     assert_eq!(other, Ok(Value::from(true)), "another job's events are its own");
     minion.end().await.unwrap();
 }
@@ -218,7 +218,7 @@ async fn how_far_a_job_is_goes_to_the_bus() {
     let (mut master, minion) = ready(dir.path()).await;
     let report = async |jid: &str, value: &Value| {
         let op = ProgressOp::Report { value: packed(value).into() };
-        minion.modules.ask(jid, Grants::default(), HostOp::Progress(op)).await
+        minion.functions.ask(jid, Grants::default(), HostOp::Progress(op)).await
     };
     for number in 0..3 {
         let value = map([("done", Value::from(number))]);
@@ -256,7 +256,7 @@ async fn of_the_pillar_there_is_what_was_granted() {
     let asked = async |pillar: Names, op| {
         let mut grants = Grants::default();
         grants.set_names(Capability::Pillar, pillar);
-        minion.modules.ask(JID, grants, HostOp::Pillar(op)).await
+        minion.functions.ask(JID, grants, HostOp::Pillar(op)).await
     };
     let deploy = || Names::Only(vec!["deploy".into()]);
     assert_eq!(asked(deploy(), PillarOp::Items).await, Ok(map([("deploy", map([("token", "t")]))])));
@@ -277,14 +277,14 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
         let mut grants = Grants::default();
         grants.set_names(Capability::Pillar, Names::Any);
         let op = PillarOp::Get { key: "role".into(), delimiter: None };
-        minion.modules.ask(JID, grants, HostOp::Pillar(op)).await.unwrap()
+        minion.functions.ask(JID, grants, HostOp::Pillar(op)).await.unwrap()
     };
     let refresh =
         async |grains, pillar| ask(&minion, HostOp::Modules(ModulesOp::RefreshFacts { grains, pillar })).await;
     master.script().pillar = map([("role", "new"), ("secret", "s")]);
     let mut grants = Grants::default();
     grants.set_names(Capability::Pillar, Names::Only(vec!["role".into()]));
-    let fetched = minion.modules.ask(JID, grants, HostOp::Pillar(PillarOp::Fetch)).await;
+    let fetched = minion.functions.ask(JID, grants, HostOp::Pillar(PillarOp::Fetch)).await;
     assert_eq!((fetched, get().await), (Ok(map([("role", "new")])), text("test")));
     master.expect_request("_pillar").await;
 

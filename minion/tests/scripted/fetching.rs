@@ -1,11 +1,11 @@
 //! Modules from the master's file server.
 
-use brine_minion::runtime::Runtime;
 use brine_protocol::value::{Value, ValueExt};
 use brine_sandbox::{FilesOp, Grants, HostOp};
 use sha2::{Digest, Sha256};
 
 use crate::master::{File, Master, Seen};
+use crate::modules::{module, module_of_size};
 use crate::running::{Running, start};
 
 async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
@@ -20,14 +20,14 @@ async fn sync_fetches_what_changed_and_names_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
-    master.put_file("_modules/hello.wasm", &b"hello ".repeat(1000)); // several chunks
+    master.put_file("_modules/hello.wasm", &module_of_size(6000)); // several chunks
     master.put_file("_modules/notes.txt", b"x");
     master.put_file("_modules/../../etc/passwd.wasm", b"x");
     let jid = master.publish("saltutil.sync_modules", vec![]);
     let load = master.expect_return(&jid).await;
     assert_eq!(load.get("return"), Some(&Value::Array(vec![Value::from("modules.hello")])));
-    assert_eq!(minion.modules.describe("hello").unwrap().size, 6000);
-    assert_eq!(minion.modules.describe("hello").unwrap().origin, "base");
+    assert_eq!(minion.sandbox.describe("hello").unwrap().size, 6000);
+    assert_eq!(minion.sandbox.describe("hello").unwrap().origin, "base");
 
     let again = master.publish("saltutil.sync_modules", vec![]);
     let (load, before) = master.expect_return_after(&again).await;
@@ -35,7 +35,7 @@ async fn sync_fetches_what_changed_and_names_it() {
     assert!(before.iter().any(|seen| is_request(seen, "_file_list")), "{before:?}");
     assert!(!before.iter().any(|seen| is_request(seen, "_serve_file")), "{before:?}");
 
-    master.put_file("_modules/hello.wasm", b"hello, changed");
+    master.put_file("_modules/hello.wasm", &module("changed"));
     let changed = master.publish("saltutil.sync_modules", vec![]);
     let load = master.expect_return(&changed).await;
     assert_eq!(load.get_list("return").unwrap().len(), 1);
@@ -60,9 +60,9 @@ async fn sync_removes_what_the_master_does_not_have_any_more() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
-    let has = |name: &str| minion.modules.describe(name).is_some();
+    let has = |name: &str| minion.sandbox.describe(name).is_some();
     for name in ["one", "two", "three"] {
-        master.put_file(&format!("_modules/{name}.wasm"), name.as_bytes());
+        master.put_file(&format!("_modules/{name}.wasm"), &module(name));
     }
     assert_eq!(sync(&mut master, "base").await, changed(&["one", "three", "two"]));
     master.script().files.remove("_modules/two.wasm");
@@ -76,7 +76,7 @@ async fn sync_removes_what_the_master_does_not_have_any_more() {
     master.put_file("top.sls", b"x");
     master.script().files.retain(|path, _| path == "top.sls");
     assert_eq!(sync(&mut master, "dev,base").await, changed(&["one", "three"]));
-    assert_eq!(minion.modules.names(), ["test"]);
+    assert_eq!(minion.sandbox.names(), ["test"]);
     minion.end().await.unwrap();
 }
 
@@ -86,24 +86,24 @@ async fn a_master_in_trouble_removes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
-    master.put_file("_modules/one.wasm", b"one");
+    master.put_file("_modules/one.wasm", &module("one"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
     let file = master.script().files.remove("_modules/one.wasm").unwrap();
     // Its file roots are not mounted.
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
-    assert!(minion.modules.describe("one").is_some());
+    assert!(minion.sandbox.describe("one").is_some());
     // Its file server failed.
     master.put_file("top.sls", b"x");
     for list in [Value::from(""), Value::Nil, Value::Map(vec![]), Value::from(false)] {
         master.script().list = Some(list.clone());
         let said = sync(&mut master, "base").await;
         assert!(said.text().unwrap().contains("malformed"), "{list}: {said}");
-        assert!(minion.modules.describe("one").is_some());
+        assert!(minion.sandbox.describe("one").is_some());
     }
     // It lists the module, and cannot serve it.
     master.script().list = Some(Value::Array(vec![Value::from("_modules/one.wasm")]));
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
-    assert!(minion.modules.describe("one").is_some());
+    assert!(minion.sandbox.describe("one").is_some());
     master.script().list = None;
     master.script().files.insert("_modules/one.wasm".into(), file);
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
@@ -115,12 +115,12 @@ async fn the_owner_can_keep_what_the_master_removed() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "clean_dynamic_modules: False").await;
-    master.put_file("_modules/one.wasm", b"one");
-    master.put_file("_modules/two.wasm", b"two");
+    master.put_file("_modules/one.wasm", &module("one"));
+    master.put_file("_modules/two.wasm", &module("two"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one", "two"]));
     master.script().files.remove("_modules/two.wasm");
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
-    assert!(minion.modules.describe("two").is_some());
+    assert!(minion.sandbox.describe("two").is_some());
     minion.end().await.unwrap();
 }
 
@@ -130,15 +130,15 @@ async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
-    master.put_file("_modules/hello.wasm", b"good");
+    master.put_file("_modules/hello.wasm", &module("good"));
     let jid = master.publish("saltutil.sync_modules", vec![]);
     master.expect_return(&jid).await;
-    let before = minion.modules.describe("hello").unwrap().sha256;
+    let before = minion.sandbox.describe("hello").unwrap().sha256;
 
     let cases = [
         (File { content: b"evil".to_vec(), said: Some("00".repeat(32)), hash_type: "sha256" }, "another hash"),
         (File { content: b"evil".to_vec(), said: None, hash_type: "md5" }, "hash_type"),
-        (File { content: b"bad component".to_vec(), said: None, hash_type: "sha256" }, "not a component"),
+        (File { content: b"bad component".to_vec(), said: None, hash_type: "sha256" }, "is not WebAssembly"),
     ];
     for (file, why) in cases {
         master.script().files.insert("_modules/hello.wasm".into(), file);
@@ -147,7 +147,7 @@ async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays
         assert_eq!(load.get_bool("success"), Some(false));
         let text = load.get_text("return").unwrap();
         assert!(text.contains(why) && text.contains("hello"), "{text}");
-        assert_eq!(minion.modules.describe("hello").unwrap().sha256, before);
+        assert_eq!(minion.sandbox.describe("hello").unwrap().sha256, before);
     }
     minion.end().await.unwrap();
 }
@@ -162,7 +162,7 @@ async fn a_file_without_end_is_given_up() {
     let jid = master.publish("saltutil.sync_modules", vec![]);
     let load = master.expect_return(&jid).await;
     assert!(load.get_text("return").unwrap().contains("larger than"), "{load}");
-    assert!(minion.modules.describe("large").is_none());
+    assert!(minion.sandbox.describe("large").is_none());
     minion.end().await.unwrap();
 }
 
@@ -171,7 +171,7 @@ async fn a_job_that_names_an_unknown_module_fetches_it_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True\nprocess_count_max: 100").await;
-    master.put_file("_modules/late.wasm", b"late");
+    master.put_file("_modules/late.wasm", &module("late"));
     let jids: Vec<_> = (0..50).map(|_| master.publish("late.fun", vec![])).collect();
     let mut served = 0;
     let mut left = jids.len();
@@ -217,7 +217,7 @@ async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again
     }
     assert_eq!(asked, 1);
     // Asking for a sync asks the master again.
-    master.put_file("_modules/absent.wasm", b"here now");
+    master.put_file("_modules/absent.wasm", &module("here now"));
     let jid = master.publish("saltutil.sync_modules", vec![]);
     master.expect_return(&jid).await;
     let jid = master.publish("absent.fun", vec![]);
@@ -234,7 +234,7 @@ async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
     let jid = master.publish("broken.fun", vec![]);
     let load = master.expect_return(&jid).await;
     let text = load.get_text("return").unwrap();
-    assert!(text.starts_with("'broken.fun' is not available.") && text.contains("not a component"), "{text}");
+    assert!(text.starts_with("'broken.fun' is not available.") && text.contains("is not WebAssembly"), "{text}");
     minion.end().await.unwrap();
 }
 
@@ -244,14 +244,11 @@ async fn a_signature_beside_a_module_comes_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
-    let signature = |minion: &Running| minion.modules.signature("one");
-    master.put_file("_modules/one.wasm", b"one");
+    let signature = |minion: &Running| minion.sandbox.signature("one");
+    master.put_file("_modules/one.wasm", &module("one"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
     assert_eq!(signature(&minion), None);
     master.put_file("_modules/one.wasm.minisig", b"signed");
-    // The stand-in for the sandbox writes no files.
-    std::fs::create_dir_all(dir.path().join("cache/modules")).unwrap();
-    std::fs::write(dir.path().join("cache/modules/one.wasm"), "one").unwrap();
     let jid = master.publish("saltutil.sync_modules", vec![]);
     // Of the module itself only that there is no more of it.
     let mut content = Vec::new();
@@ -262,7 +259,7 @@ async fn a_signature_beside_a_module_comes_with_it() {
                 .then_some(())
         })
         .await;
-    assert_eq!(content, [3]);
+    assert_eq!(content, [module("one").len() as u64]);
     assert_eq!(signature(&minion).unwrap(), b"signed");
     // Nothing is fetched that is there.
     let jid = master.publish("saltutil.sync_modules", vec![]);
@@ -307,7 +304,7 @@ async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
     master.script().chunk = 1;
-    master.put_file("_modules/slow.wasm", &[7; 100_000]);
+    master.put_file("_modules/slow.wasm", &module_of_size(100_000));
     master.put_file("tiny", b"fifty bytes, each a piece of its own, are no harm.");
     let said = sync(&mut master, "base").await;
     let said = said.text().unwrap_or_else(|| panic!("{said}"));
@@ -315,7 +312,7 @@ async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
     assert!(said.contains("file_buffer_size"), "{said}");
     let cache = |path: &str| {
         let op = HostOp::Files(FilesOp::Cache { path: path.into(), saltenv: "base".into() });
-        minion.modules.ask("20261120134740245008", Grants::default(), op)
+        minion.functions.ask("20261120134740245008", Grants::default(), op)
     };
     let error = cache("_modules/slow.wasm").await.unwrap_err();
     assert!(error.contains("too slowly"), "{error}");
@@ -339,7 +336,7 @@ fn asked(seen: &Seen, path: &str) -> Option<u64> {
 const BIG: &str = "_modules/big.wasm";
 
 fn big() -> Vec<u8> {
-    (0..900_000u32).map(|n| (n % 251) as u8).collect()
+    module_of_size(900_000)
 }
 
 /// Whatever ends in the middle, the connection, the master or the minion: what came is not fetched again.
@@ -368,7 +365,7 @@ async fn a_fetch_goes_on_where_it_was_interrupted() {
     assert!(first >= 600_000, "it began again at {first}");
     let load = master.expect_return(&again).await;
     assert_eq!(load.get("return"), Some(&changed(&["big"])));
-    assert_eq!(minion.modules.describe("big").unwrap().size, 900_000);
+    assert_eq!(minion.sandbox.describe("big").unwrap().size, 900_000);
     // Nothing of it is left.
     assert_eq!(std::fs::read_dir(dir.path().join("cache/modules/partial")).unwrap().count(), 0);
     minion.end().await.unwrap();
@@ -392,7 +389,7 @@ async fn what_was_kept_counts_only_as_part_of_the_right_whole() {
     master.drain();
     let minion = ready(&mut master, dir.path(), "").await;
     assert_eq!(sync(&mut master, "base").await, changed(&["big"]));
-    assert_eq!(minion.modules.describe("big").unwrap().sha256.bytes(), &<[u8; 32]>::from(Sha256::digest(big())));
+    assert_eq!(minion.sandbox.describe("big").unwrap().sha256.bytes(), &<[u8; 32]>::from(Sha256::digest(big())));
     minion.end().await.unwrap();
 }
 
@@ -405,7 +402,7 @@ async fn a_module_does_not_wait_for_the_fetch_of_a_large_one() {
     master.expect_request("_file_list").await;
     master.put_file(BIG, &vec![1; 2 << 20]);
     master.script().no_content = Some(BIG.to_owned());
-    master.put_file("_modules/small.wasm", b"small");
+    master.put_file("_modules/small.wasm", &module("small"));
     master.publish("big.fun", vec![]);
     master.expect("the large one is asked for", |seen| asked(seen, BIG)).await;
     let small = master.publish("small.fun", vec![]);
@@ -413,6 +410,6 @@ async fn a_module_does_not_wait_for_the_fetch_of_a_large_one() {
     // Nor does who needs what is there.
     let ping = master.publish("test.ping", vec![]);
     assert_eq!(master.expect_return(&ping).await.get("return"), Some(&Value::from(true)));
-    assert!(minion.modules.describe("big").is_none());
+    assert!(minion.sandbox.describe("big").is_none());
     minion.kill().await;
 }

@@ -7,7 +7,7 @@ use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, list, map};
 
 use crate::master::{Master, OnReturn, Seen, job};
-use crate::running::{Running, opts, stand_in, start};
+use crate::running::{Running, opts, scripted, start};
 
 async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Running {
     let minion = start(dir, master, more).await;
@@ -67,7 +67,7 @@ async fn a_full_minion_can_still_be_asked_and_told_to_end_a_job() {
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "process_count_max: 1").await;
     let first = master.publish("test.wait", vec![]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     let second = master.publish("test.ping", vec![]); // waits for its turn
     let find = master.publish("saltutil.find_job", vec![Value::from(&first)]);
     let found = master.expect_return(&find).await;
@@ -104,11 +104,11 @@ async fn a_short_job_does_not_wait_for_those_that_take_all_slots() {
         for _ in 0..40 {
             master.publish("test.wait", vec![]);
         }
-        minion.modules.waiting.subscribe().wait_for(|n| *n == waiting).await.unwrap();
+        minion.functions.waiting.subscribe().wait_for(|n| *n == waiting).await.unwrap();
         let short = master.publish("test.short", vec![]);
         assert_eq!(master.expect_return(&short).await.get("return"), Some(&Value::from(true)), "{configured}");
-        assert_eq!(*minion.modules.waiting.subscribe().borrow(), waiting, "{configured}");
-        minion.modules.gate.add_permits(40);
+        assert_eq!(*minion.functions.waiting.subscribe().borrow(), waiting, "{configured}");
+        minion.functions.gate.add_permits(40);
         minion.end().await.unwrap();
     }
 }
@@ -124,7 +124,7 @@ async fn a_job_is_ended_while_it_waits_and_between_its_functions() {
     load.insert("fun", list(["test.wait", "test.ping"]));
     load.insert("arg", list([list::<Value>([]), list::<Value>([])]));
     master.send(vec![master.seal(&load)]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     let second = master.publish("test.ping", vec![]);
     let kill = |jid: &Jid| vec![Value::from(jid)];
     master.publish("saltutil.kill_job", kill(&second));
@@ -148,12 +148,12 @@ async fn a_minion_without_room_for_returns_refuses_jobs_and_says_so() {
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "spool_max_count: 1").await;
     let first = master.publish("test.wait", vec![]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     let refused = master.publish("test.ping", vec![]);
     let load = master.expect_return(&refused).await;
     assert!(load.get_text("return").unwrap().contains("spool is full"), "{load}");
     assert_eq!(load.get_bool("success"), Some(false));
-    minion.modules.gate.add_permits(1);
+    minion.functions.gate.add_permits(1);
     master.expect_return(&first).await;
     minion.end().await.unwrap();
 }
@@ -166,9 +166,9 @@ async fn every_job_of_a_crowd_is_answered_though_there_is_no_room_for_it() {
     let more = "process_count_max: 1\nsandbox: {max_queued: 0, max_waiting: 0}";
     let minion = ready(&mut master, dir.path(), more).await;
     master.publish("test.wait", vec![]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     let mut left: HashSet<String> = (0..CROWD).map(|_| master.publish("test.ping", vec![]).to_string()).collect();
-    let (mut busy, gate) = (0, &minion.modules.gate);
+    let (mut busy, gate) = (0, &minion.functions.gate);
     master
         .expect("an answer for each job", |seen| {
             if let Seen::Request { cmd, load } = seen
@@ -197,7 +197,7 @@ async fn the_master_is_told_how_many_jobs_got_no_answer() {
     let more = "process_count_max: 1\nsandbox: {max_queued: 0}\nspool_max_count: 1\nrequest_channel_timeout: 0.2";
     let minion = ready(&mut master, dir.path(), more).await;
     let first = master.publish("test.wait", vec![]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     master.script().on_return = OnReturn::Silence;
     let mut refused: Vec<String> = (0..3).map(|_| master.publish("test.ping", vec![]).to_string()).collect();
     let mut told = (0, Vec::new());
@@ -218,7 +218,7 @@ async fn the_master_is_told_how_many_jobs_got_no_answer() {
     told.1.sort();
     assert_eq!(told.1, refused);
     master.script().on_return = OnReturn::Acknowledge;
-    minion.modules.gate.add_permits(1);
+    minion.functions.gate.add_permits(1);
     master.expect_return(&first).await;
     minion.end().await.unwrap();
 }
@@ -274,9 +274,10 @@ async fn a_fault_of_the_minion_is_a_failed_return_and_the_minion_goes_on() {
 async fn a_call_without_a_master_is_answered_and_leaves_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let master = Master::start().await;
-    let (make, modules) = stand_in();
-    let local = Local::prepare(opts(dir.path(), &master, ""), make).await.unwrap();
-    let modules = modules.await.unwrap();
+    let opts = opts(dir.path(), &master, "");
+    let (make, made) = scripted(&opts);
+    let local = Local::prepare(opts, make).await.unwrap();
+    let (_, functions) = made.await.unwrap();
     let called = local.call("test.echo", vec![Value::from("text")]).await;
     assert_eq!((called.outcome.value, called.ran), (Value::from("text"), true));
     let called = local.call("test.panic", vec![]).await;
@@ -284,9 +285,9 @@ async fn a_call_without_a_master_is_answered_and_leaves_no_record() {
     assert_eq!((called.outcome.retcode, called.ran), (1, false));
     let records = || std::fs::read_dir(dir.path().join("cache/proc")).unwrap().count();
     let (called, ()) = tokio::join!(local.call("test.wait", vec![]), async {
-        modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+        functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
         assert_eq!(records(), 1);
-        modules.gate.add_permits(1);
+        functions.gate.add_permits(1);
     });
     assert_eq!((called.outcome.value, records()), (Value::from("waited"), 0));
 }

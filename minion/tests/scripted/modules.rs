@@ -1,238 +1,68 @@
-//! A stand-in for the sandbox: a module `test`, and whatever was installed.
+//! Modules that the real sandbox takes, and its two programs.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use brine_minion::runtime::Runtime;
-use brine_protocol::msgpack;
-use brine_protocol::value::{Value, ValueExt};
-use brine_sandbox::{
-    Broker, Caller, Function, Grants, Held, HostOp, Installed, JobContext, JobOutcome, JobsOp, MineOp, Module,
-    ModuleInfo, ModulesOp, Param, PolicyOp, Reloaded, Rest, Settings, Sha256Hex, Usage,
-};
-use futures_util::future::BoxFuture;
-use sha2::{Digest, Sha256};
-use tokio::sync::{Semaphore, watch};
+use brine_minion::config::Package;
 
-pub struct Modules {
-    broker: Arc<dyn Broker>,
-    installed: Mutex<BTreeMap<String, Arc<Module>>>,
-    signatures: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// Environments of syncs that were written down.
-    pub synced: Mutex<Vec<String>>,
-    /// `test.wait` goes on when this has a place.
-    pub gate: Semaphore,
-    killed: watch::Sender<Vec<String>>,
-    /// Calls of functions.
-    pub calls: AtomicUsize,
-    /// `test.wait` under way.
-    pub waiting: watch::Sender<usize>,
+/// The standard module. What its functions do is in [`crate::functions`]; here is what they take.
+const TEST: &str = r#"(component
+    (core module $m
+        (func (export "ping") (result i32) i32.const 1)
+        (func (export "kwargs") (param i32)))
+    (core instance $i (instantiate $m))
+    (func (export "ping") (result bool) (canon lift (core func $i "ping")))
+    (func (export "mode") (result bool) (canon lift (core func $i "ping")))
+    (func (export "kwargs") (param "test" bool) (canon lift (core func $i "kwargs"))))"#;
+
+/// A module to fetch.
+const FETCHED: &str = r#"(component
+    (core module $m (func (export "fun") (result i32) i32.const 7))
+    (core instance $i (instantiate $m))
+    (func (export "fun") (result u32) (canon lift (core func $i "fun"))))"#;
+
+/// Content of this text, which is a module.
+pub fn module(text: &str) -> Vec<u8> {
+    with_section(text.as_bytes())
 }
 
-impl Modules {
-    pub fn new(broker: Arc<dyn Broker>) -> Arc<Self> {
-        let test = module("test", b"test", "standard");
-        Arc::new(Self {
-            broker,
-            installed: Mutex::new(BTreeMap::from([("test".to_owned(), test)])),
-            signatures: Mutex::default(),
-            synced: Mutex::default(),
-            gate: Semaphore::new(0),
-            killed: watch::Sender::new(Vec::new()),
-            calls: AtomicUsize::new(0),
-            waiting: watch::Sender::new(0),
-        })
-    }
-
-    /// Asks the broker as a function of a job would that was granted this.
-    pub async fn ask(&self, jid: &str, grants: Grants, op: HostOp) -> Result<Value, String> {
-        let job = JobContext { jid: jid.to_owned(), minion_id: crate::running::ID.to_owned(), ..JobContext::default() };
-        let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));
-        let caller = Caller::new(Arc::new(job), name, hash, Arc::new(grants), Duration::from_secs(60));
-        self.broker.host_call(&caller, op).await.map_err(|e| e.to_string())
-    }
-
-    async fn call(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let first = || args.first().cloned().unwrap_or(Value::Nil);
-        let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));
-        let caller = Caller::new(Arc::new(job.clone()), name, hash, Arc::default(), Duration::from_secs(60));
-        let asked = |op| self.broker.host_call(&caller, op);
-        let value = match fun {
-            "test.ping" | "test.short" => Ok(Value::from(true)),
-            "test.echo" => Ok(first()),
-            "test.kwargs" => Ok(Value::Map(kwargs.into_iter().map(|(k, v)| (k.into(), v)).collect())),
-            "test.mode" => Ok(Value::from(job.test)),
-            "test.origin" => {
-                let master = job.master.map_or(Value::Nil, Value::from);
-                Ok(Value::Array(vec![master, job.timeout_ms.map_or(Value::Nil, Value::from)]))
-            }
-            "test.panic" => panic!("as a fault of the minion's would"),
-            "test.fail" => Err("it failed".to_owned()),
-            "test.wait" => {
-                self.waiting.send_modify(|n| *n += 1);
-                let mut killed = self.killed.subscribe();
-                tokio::select! {
-                    place = self.gate.acquire() => { place.unwrap().forget(); Ok(Value::from("waited")) }
-                    _ = killed.wait_for(|jids| jids.contains(&job.jid)) => Err("killed".to_owned()),
-                }
-            }
-            "saltutil.find_job" => {
-                let jid = first().text().unwrap().to_owned();
-                asked(HostOp::Jobs(JobsOp::Find { jid })).await.map_err(|e| e.to_string())
-            }
-            "saltutil.kill_job" => {
-                let jid = first().text().unwrap().to_owned();
-                asked(HostOp::Jobs(JobsOp::Kill { jid })).await.map_err(|e| e.to_string())
-            }
-            "saltutil.sync_modules" => {
-                let saltenv =
-                    args.first().and_then(ValueExt::text).map(|envs| envs.split(',').map(String::from).collect());
-                asked(HostOp::Modules(ModulesOp::Sync { saltenv })).await.map_err(|e| e.to_string())
-            }
-            "mine.update" => {
-                let data = msgpack::encode_disk(&Value::from(job.jid.len() as u64));
-                asked(HostOp::Mine(MineOp::Publish { name: "x".to_owned(), data: data.into() }))
-                    .await
-                    .map_err(|e| e.to_string())
-            }
-            other => match other.split_once('.').and_then(|(name, _)| self.describe(name)) {
-                Some(module) if module.origin != "standard" => Ok(Value::from(module.name.as_str())),
-                _ => Err(format!("'{other}' is not available.")),
-            },
-        };
-        let sha256 = Some(Sha256Hex::from([7; 32]));
-        let usage = Some(Usage { wall_us: 12, ..Usage::default() });
-        match value {
-            Ok(value) => JobOutcome { value, retcode: 0, success: true, usage, sha256 },
-            Err(text) => JobOutcome { value: Value::from(text), retcode: 1, success: false, usage, sha256 },
-        }
-    }
+/// A module of just so many bytes.
+pub fn module_of_size(size: usize) -> Vec<u8> {
+    let text: Vec<u8> = (0..size - module("").len()).map(|n| u8::try_from(n % 251).unwrap()).collect();
+    with_section(&text)
 }
 
-fn module(name: &str, content: &[u8], origin: &str) -> Arc<Module> {
-    let function = |name: &str, params: Vec<Param>| Function {
-        name: name.to_owned(),
-        export: vec![name.to_owned()],
-        params,
-        result: None,
-        doc: None,
-    };
-    let rest = Param { name: "kwargs".into(), ty: "data".into(), optional: true, rest: Rest::Kwargs };
-    let functions = vec![function("ping", vec![]), function("mode", vec![]), function("kwargs", vec![rest])];
-    Arc::new(Module {
-        name: name.to_owned(),
-        sha256: Sha256Hex::from(<[u8; 32]>::from(Sha256::digest(content))),
-        size: content.len() as u64,
-        origin: origin.to_owned(),
-        info: ModuleInfo { functions, ..ModuleInfo::default() },
-    })
+/// The component with a custom section that has this in it.
+fn with_section(text: &[u8]) -> Vec<u8> {
+    const NAME: &[u8] = b"\x04text";
+    let mut wasm = wat::parse_str(FETCHED).unwrap();
+    let size = u32::try_from(NAME.len() + text.len()).unwrap();
+    wasm.push(0);
+    // LEB128, always in five bytes.
+    wasm.extend((0..4).map(|n| u8::try_from(size >> (7 * n) & 0x7f).unwrap() | 0x80));
+    wasm.push(u8::try_from(size >> 28).unwrap());
+    wasm.extend(NAME);
+    wasm.extend(text);
+    wasm
 }
 
-impl Runtime for Modules {
-    fn names(&self) -> Vec<String> {
-        self.installed.lock().unwrap().keys().cloned().collect()
-    }
+/// The package: the two programs, and the standard module in a folder below `dir`.
+pub fn package(dir: &Path) -> Package {
+    let modules = dir.join("standard");
+    std::fs::create_dir_all(&modules).unwrap();
+    std::fs::write(modules.join("test.wasm"), wat::parse_str(TEST).unwrap()).unwrap();
+    Package { executor: program("brine-executor"), compiler: program("brine-compiler"), modules }
+}
 
-    fn describe(&self, name: &str) -> Option<Arc<Module>> {
-        self.installed.lock().unwrap().get(name).cloned()
+/// A program beside the tests, or in `BRINE_LIB`; built if it is not there.
+fn program(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let folder =
+        std::env::var_os("BRINE_LIB").map_or_else(|| own.ancestors().nth(2).unwrap().to_owned(), PathBuf::from);
+    let path = folder.join(name);
+    if !path.exists() {
+        let built = Command::new(env!("CARGO")).args(["build", "-p", name]).status().unwrap();
+        assert!(built.success() && path.exists(), "{} is missing; `make build` makes it", path.display());
     }
-
-    fn install<'a>(
-        &'a self,
-        name: &'a str,
-        wasm: &'a [u8],
-        signature: Option<&'a [u8]>,
-        origin: &'a str,
-    ) -> BoxFuture<'a, Result<Installed, String>> {
-        Box::pin(async move {
-            if wasm.starts_with(b"bad") {
-                return Err("it is not a component".to_owned());
-            }
-            match signature {
-                Some(signature) => self.signatures.lock().unwrap().insert(name.to_owned(), signature.to_vec()),
-                None => self.signatures.lock().unwrap().remove(name),
-            };
-            let before = self.installed.lock().unwrap().insert(name.to_owned(), module(name, wasm, origin));
-            Ok(if before.is_some() { Installed::Updated } else { Installed::New })
-        })
-    }
-
-    fn signature(&self, name: &str) -> Option<Vec<u8>> {
-        self.signatures.lock().unwrap().get(name).cloned()
-    }
-
-    fn installed(&self) -> Vec<(String, String)> {
-        let installed = self.installed.lock().unwrap();
-        let fetched = installed.values().filter(|module| module.origin != "standard");
-        fetched.map(|module| (module.name.clone(), module.origin.clone())).collect()
-    }
-
-    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<bool, String>> {
-        Box::pin(async move { Ok(self.installed.lock().unwrap().remove(name).is_some()) })
-    }
-
-    fn run<'a>(
-        &'a self,
-        job: JobContext,
-        fun: &'a str,
-        args: Vec<Value>,
-        kwargs: Vec<(String, Value)>,
-    ) -> BoxFuture<'a, JobOutcome> {
-        Box::pin(self.call(job, fun, args, kwargs))
-    }
-
-    fn call<'a>(
-        &'a self,
-        caller: &'a Caller,
-        fun: &'a str,
-        args: Vec<Value>,
-        kwargs: Vec<(String, Value)>,
-    ) -> BoxFuture<'a, JobOutcome> {
-        Box::pin(Modules::call(self, JobContext::clone(&caller.job), fun, args, kwargs))
-    }
-
-    fn kill(&self, jid: &str) -> usize {
-        self.killed.send_modify(|jids| jids.push(jid.to_owned()));
-        1
-    }
-
-    fn is_short(&self, fun: &str) -> bool {
-        fun == "test.short"
-    }
-
-    fn policy<'a>(&'a self, _caller: &'a Caller, _op: PolicyOp) -> BoxFuture<'a, Result<Value, String>> {
-        Box::pin(async { Ok(Value::Nil) })
-    }
-
-    fn held(&self, _name: &str) -> Option<Arc<Held>> {
-        None
-    }
-
-    fn install_held<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<Installed, String>> {
-        Box::pin(async move { Err(format!("nothing is held of module {name}")) })
-    }
-
-    fn difference<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Value>> {
-        Box::pin(async { None })
-    }
-
-    fn synced(&self, environments: &[&str], _master: &str, _changed: bool) -> std::io::Result<()> {
-        self.synced.lock().unwrap().extend(environments.iter().map(|it| (*it).to_owned()));
-        Ok(())
-    }
-
-    fn reload(&self, _settings: Settings) -> BoxFuture<'_, Reloaded> {
-        Box::pin(async { Reloaded::default() })
-    }
-
-    fn load(&self) -> (usize, Vec<u32>) {
-        (*self.waiting.borrow(), Vec::new())
-    }
-
-    fn shutdown(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
-    }
+    path
 }

@@ -59,7 +59,7 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
     master.send(vec![msgpack::encode_network(&swapped).into()]);
 
     assert!(returned_before_a_ping(&mut master).await.is_empty());
-    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 1);
+    assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 1);
     minion.end().await.unwrap();
 }
 
@@ -102,7 +102,7 @@ async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
         send(&signed(Some("aes"), sealed(load)));
     }
     assert!(returned_before_a_ping(&mut master).await.is_empty());
-    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 1);
+    assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 1);
     minion.end().await.unwrap();
 }
 
@@ -121,14 +121,14 @@ async fn a_replayed_publication_is_dropped_also_after_a_restart() {
     master.expect_return(&other).await;
     master.send(vec![recorded.clone()]);
     assert!(returned_before_a_ping(&mut master).await.is_empty());
-    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 3);
+    assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 3);
     emptied(dir.path()).await; // or its returns would come again
     minion.kill().await;
 
     let minion = ready(&mut master, dir.path(), "").await;
     master.send(vec![recorded]);
     assert!(returned_before_a_ping(&mut master).await.is_empty());
-    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 1);
+    assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 1);
     minion.end().await.unwrap();
 }
 
@@ -143,7 +143,7 @@ async fn a_job_that_is_published_twice_runs_once() {
     }
     master.expect_return(&jid).await;
     assert!(returned_before_a_ping(&mut master).await.is_empty());
-    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 2);
+    assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 2);
     minion.end().await.unwrap();
 }
 
@@ -249,7 +249,7 @@ async fn malformed_messages_are_survived() {
         }
     }
     assert!(returned_before_a_ping(&mut master).await.is_empty());
-    assert_eq!(minion.modules.calls.load(Ordering::Relaxed), 1);
+    assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 1);
     minion.end().await.unwrap();
 }
 

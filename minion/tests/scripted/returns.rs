@@ -56,9 +56,9 @@ async fn a_return_outlives_its_master() {
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path()).await;
     let jid = master.publish("test.wait", vec![]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     master.stop().await;
-    minion.modules.gate.add_permits(1);
+    minion.functions.gate.add_permits(1);
     let waited = tokio::time::timeout(DEADLINE, async {
         while spooled(dir.path()) == 0 {
             tokio::task::yield_now().await;
@@ -181,7 +181,7 @@ async fn ending_waits_for_jobs_then_ends_them_and_every_return_is_kept() {
     master.expect_start().await;
     master.subscribed().await;
     let jid = master.publish("test.wait", vec![]);
-    minion.modules.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    minion.functions.waiting.subscribe().wait_for(|n| *n == 1).await.unwrap();
     minion.end().await.unwrap();
     let load = master.expect_return(&jid).await;
     assert_eq!(load.get_text("return"), Some("killed"));

@@ -4,19 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 
 use brine_minion::config::MinionOpts;
-use brine_minion::minion::{MakeRuntime, Minion, MinionError};
-use brine_minion::runtime::Runtime;
+use brine_minion::jobs::Functions;
+use brine_minion::minion::{MakeSandbox, Minion, MinionError, sandbox_with};
 use brine_protocol::config::{Config, Role};
+use brine_sandbox::Sandbox;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::functions::Scripted;
 use crate::master::{DEADLINE, Master, key};
-use crate::modules::Modules;
+use crate::modules::package;
 
 pub const ID: &str = "m1";
 
 pub struct Running {
-    pub modules: Arc<Modules>,
+    pub sandbox: Arc<Sandbox>,
+    pub functions: Arc<Scripted>,
     end: Option<oneshot::Sender<()>>,
     task: JoinHandle<Result<(), MinionError>>,
 }
@@ -59,28 +62,32 @@ pub async fn start(dir: &Path, master: &Master, more: &str) -> Running {
     start_with(opts(dir, master, more)).await
 }
 
-/// Makes the stand-in for the sandbox and sends it.
-pub fn stand_in() -> (MakeRuntime, oneshot::Receiver<Arc<Modules>>) {
+/// Makes the sandbox and the functions of jobs, and sends both.
+pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<(Arc<Sandbox>, Arc<Scripted>)>) {
     let (send, receive) = oneshot::channel();
-    let make = Box::new(move |broker, _jobs| -> futures_util::future::BoxFuture<'static, _> {
+    let package = package(opts.cachedir.parent().unwrap());
+    let make_sandbox = sandbox_with(package, opts, None).unwrap();
+    let make: MakeSandbox = Box::new(move |broker, jobs| {
         Box::pin(async move {
-            let modules = Modules::new(broker);
-            let _ = send.send(Arc::clone(&modules));
-            let runtime: Arc<dyn Runtime> = modules;
-            Ok(runtime)
+            let (sandbox, _) = make_sandbox(Arc::clone(&broker), jobs).await?;
+            let scripted = Scripted::new(broker, Arc::clone(&sandbox));
+            let _ = send.send((Arc::clone(&sandbox), Arc::clone(&scripted)));
+            let functions: Arc<dyn Functions> = scripted;
+            Ok((sandbox, functions))
         })
     });
     (make, receive)
 }
 
 pub async fn start_with(opts: MinionOpts) -> Running {
-    let (make, receive) = stand_in();
+    let (make, receive) = scripted(&opts);
     let minion = Minion::prepare(opts, make).await.unwrap();
     let (end, ended) = oneshot::channel();
     let task = tokio::spawn(minion.run(async move {
         let _ = ended.await;
     }));
-    Running { modules: receive.await.unwrap(), end: Some(end), task }
+    let (sandbox, functions) = receive.await.unwrap();
+    Running { sandbox, functions, end: Some(end), task }
 }
 
 impl Running {

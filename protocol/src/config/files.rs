@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{ConfigError, yaml};
-use crate::target::Glob;
 use crate::value::{self, Value, ValueExt};
+use brine_patterns::Glob;
 
 /// Includes within includes; more is a loop.
 const MAX_INCLUDES: usize = 16;

@@ -4,8 +4,8 @@
 //! settings that the table calls public, and what the owner names in `config_public`. A grant names more.
 
 use super::{Config, settings};
-use crate::target::fnmatch;
 use crate::value::{Value, ValueExt};
+use brine_patterns::fnmatch;
 
 /// What is derived from the configuration, and harmless.
 const DERIVED: [&str; 4] = ["conf_file", "__role", "token_dir", "syndic_dir"];

@@ -3,7 +3,7 @@
 use crate::check::{Asker, Refusal};
 use crate::grants::{Grant, Grants};
 use crate::names::Names;
-use crate::process::ProcessGrant;
+use crate::programs::ProcessGrant;
 
 /// What is said of a capability as a whole.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! `filesystem`: see directories of this host. The executor reaches them itself; the minion is asked for names of users, and for the
 //! line that would grant a directory.
 
+use crate::grants::Directory;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
@@ -13,23 +14,6 @@ pub(crate) const DECLARATION: Declaration = Declaration {
         Kind::Directories,
     )
 };
-
-/// A directory that guests see, under its own path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Directory {
-    /// Absolute, without `.` and `..`.
-    pub path: String,
-    /// Whether they may change what is in it.
-    pub writable: bool,
-}
-
-impl Directory {
-    /// What is left of the path of something within it: of `/srv/app/x` within `/srv/app` it is `x`.
-    pub fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
-        let rest = path.strip_prefix(self.path.trim_end_matches('/'))?.strip_prefix('/')?;
-        (!rest.is_empty()).then_some(rest)
-    }
-}
 
 /// `brine:host/metadata`: names of users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

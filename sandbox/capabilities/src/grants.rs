@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::filesystem::Directory;
 use crate::names::Names;
-use crate::network::NetworkRule;
-use crate::process::{Host, ProcessGrant};
+use crate::programs::{Host, ProcessGrant};
+use crate::rules::NetworkRule;
 use crate::{Capability, Kind};
 
 /// What the owner says of one capability.
@@ -51,6 +50,23 @@ pub struct DirectGrants {
     pub network: Vec<NetworkRule>,
     /// The user the process runs as, where it is not the sandbox's own.
     pub user: Option<String>,
+}
+
+/// A directory that guests see, under its own path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Directory {
+    /// Absolute, without `.` and `..`.
+    pub path: String,
+    /// Whether they may change what is in it.
+    pub writable: bool,
+}
+
+impl Directory {
+    /// What is left of the path of something within it: of `/srv/app/x` within `/srv/app` it is `x`.
+    pub fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let rest = path.strip_prefix(self.path.trim_end_matches('/'))?.strip_prefix('/')?;
+        (!rest.is_empty()).then_some(rest)
+    }
 }
 
 impl Grants {

@@ -6,10 +6,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use ipnet::IpNet;
-
-use crate::network::NetworkRule;
-
 /// Bytes of a host's name (RFC 1035).
 const MAX_HOST: usize = 253;
 /// Bytes of one of its parts.
@@ -91,26 +87,6 @@ pub fn inward(address: IpAddr) -> bool {
                 || (a, b) == (0x64, 0xff9b) && (c == 1 || embedded(g, h))
                 || a == 0x2002 && embedded(b, c)
         }
-    }
-}
-
-impl NetworkRule {
-    /// Whether the rule means this host, a name by its name and an address by itself or its network.
-    #[must_use]
-    pub fn means(&self, host: &Host) -> bool {
-        match host {
-            Host::Name(name) => self.host == *name,
-            Host::Address(address) => match self.host.parse::<IpNet>() {
-                Ok(net) => net.contains(address),
-                Err(_) => self.host.parse::<IpAddr>().is_ok_and(|granted| plain(granted) == *address),
-            },
-        }
-    }
-
-    /// Whether the rule opens this port.
-    #[must_use]
-    pub fn opens(&self, port: u16) -> bool {
-        port != 0 && (self.ports.0..=self.ports.1).contains(&port)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::forms::{MAX_BULK, malformed, size};
 use crate::hosts::Host;
-use crate::network::{check_host, one_port, rule_text};
 use crate::prelude::*;
+use crate::reach::check_host;
+use crate::rules::{one_port, rule_text};
 
 /// Bytes of a URL; servers take 8 KiB.
 const MAX_URL: usize = 8_192;

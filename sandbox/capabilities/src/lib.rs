@@ -6,7 +6,8 @@
 //!
 //! - `declaration.rs` what a declaration has in it; `check.rs` the one check before an operation is done
 //! - `grants.rs`      what one function of a module was granted; `names.rs` names and globs; `written.rs` grants as the owner writes them
-//! - `forms.rs`       forms of what guests pass; `hosts.rs` names and addresses of hosts
+//! - `forms.rs`       forms of what guests pass; `hosts.rs` names and addresses of hosts; `rules.rs` rules of hosts and ports, `reach.rs`
+//!   what may be reached by them; `programs.rs` which granted program is meant
 //! - the others       one capability each, of the name that it has in the configuration; `http.rs` is a part of `network.rs`
 
 mod check;
@@ -30,7 +31,10 @@ mod network;
 mod pillar;
 mod policy;
 mod process;
+mod programs;
 mod progress;
+mod reach;
+mod rules;
 mod written;
 
 /// What the declaration of a capability needs.
@@ -51,12 +55,14 @@ pub use check::{Asker, Refusal, check};
 pub use config::grant_with_setting;
 pub use declaration::{Declaration, Kind, Operation, Shown, Size, Standard};
 pub use files::ListKind;
-pub use filesystem::{Directory, grant_with_directory};
-pub use grants::{DirectGrants, Grant, Grants};
+pub use filesystem::grant_with_directory;
+pub use grants::{DirectGrants, Directory, Grant, Grants};
 pub use http::HttpRequest;
 pub use names::{MAX_NAME, Names, is_glob};
-pub use network::{NetworkRule, check_host, read_rule, rule_text};
-pub use process::{Host, PROGRAM_FOLDERS, ProcessGrant, ProcessRun, Program};
+pub use process::ProcessRun;
+pub use programs::{Host, PROGRAM_FOLDERS, ProcessGrant, Program};
+pub use reach::check_host;
+pub use rules::{NetworkRule, read_rule, rule_text};
 pub use written::{yaml_list, yaml_text};
 
 /// Registers the capabilities: calls the macro `$then` with a row for each, in the order in which owners are told of them. A row is

@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use crate::grants::Grant;
 use crate::names::Names;
-use crate::network::rule_text;
-use crate::process::ProcessGrant;
+use crate::programs::ProcessGrant;
+use crate::rules::rule_text;
 
 impl fmt::Display for Grant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,10 +6,12 @@
 //!
 //! - `read.rs`   the functions and imports of a component
 //! - `types.rs`  a type in WIT's words · `version.rs` the component's version
-//! - `docs.rs`   the sections that carry doc comments, both ways
+//! - `docs.rs`   the sections that carry doc comments; `embed.rs` writes them
 //! - `form.rs`   the description as it is written down
 
 mod docs;
+mod embed;
+mod error;
 mod form;
 mod read;
 mod types;
@@ -17,9 +19,10 @@ mod version;
 
 use std::sync::Arc;
 
-pub use docs::{EmbedError, embed_docs};
+pub use embed::{EmbedError, embed_docs};
+pub use error::ReadError;
 pub use form::FORM;
-pub use read::{ReadError, read};
+pub use read::read;
 use serde::{Deserialize, Serialize};
 pub use version::version;
 

@@ -2,8 +2,8 @@
 
 use wasmparser::{Encoding, Parser, Payload};
 
-use crate::read::one_line;
-use crate::{MAX_NAME, ReadError};
+use crate::MAX_NAME;
+use crate::error::{ReadError, one_line};
 
 /// The custom section with it, as the tools of the component model write it.
 pub(crate) const SECTION: &str = "version";

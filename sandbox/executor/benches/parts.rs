@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use brine_executor::call::{self, Host};
-use brine_executor::guest::Line;
+use brine_executor::line::Line;
 use brine_executor::links::{Grants, Links};
 use brine_executor::load;
 use brine_executor::modules::Module;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use rustix::io::Errno;
 use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::outcome::HostFailure;
+use crate::failure::HostFailure;
 
 /// What is left of both limits. Shared by all that a call has open.
 #[derive(Debug, Default)]

@@ -13,7 +13,8 @@ use wasmtime::component::{ComponentType, Func, Instance, InstancePre, Lift, Val}
 use wasmtime::{Engine, Store};
 
 use crate::directories::Directories;
-use crate::guest::{Guest, Line, MAX_HANDLES};
+use crate::guest::{Guest, MAX_HANDLES};
+use crate::line::Line;
 use crate::links::{Grants, Links};
 use crate::modules::{Function, Module, Returns, Shape};
 use crate::outcome;

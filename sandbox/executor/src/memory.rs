@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use wasmtime::ResourceLimiterAsync;
 
-use crate::guest::Line;
-use crate::outcome::HostFailure;
+use crate::failure::HostFailure;
+use crate::line::Line;
 
 /// Core instances of one component: Rust, C and JavaScript need 3, Python, which links dynamically, up to 40.
 const MAX_INSTANCES: usize = 64;

@@ -15,7 +15,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
-use crate::directories::{TRIES, open_below, open_file};
+use crate::open::{TRIES, open_below, open_file};
 
 /// Symbolic links at the end of a path: the kernel's bound.
 const MAX_LINKS: usize = 40;

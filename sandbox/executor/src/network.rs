@@ -4,11 +4,16 @@
 //!
 //! System calls beside the usual: `socket` (TCP), `connect`, `getsockname`, `getpeername`, `getsockopt`, `setsockopt`, `shutdown`.
 
+use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Mutex, PoisonError};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use brine_sandbox_wire::NetworkRule;
 use brine_sandbox_wire::hosts::{Host, inward, plain};
+use brine_sandbox_wire::{LogLevel, NetworkRule};
+use wasmtime_wasi::sockets::SocketAddrUse;
+
+use crate::line::Line;
 
 /// Addresses of one name that count, and of one call.
 const MAX_OF_NAME: usize = 64;
@@ -68,6 +73,34 @@ impl Network {
             }
         }
         usable
+    }
+}
+
+/// Whether a guest may do this with this address.
+pub fn check(
+    network: Arc<Network>,
+    line: Arc<Line>,
+    module: Arc<str>,
+) -> impl Fn(SocketAddr, SocketAddrUse) -> Pin<Box<dyn Future<Output = bool> + Send + Sync>> + Send + Sync + 'static {
+    move |address, wanted| {
+        let allowed = match wanted {
+            // Before a connection is made it is asked for this.
+            SocketAddrUse::TcpBind => address.ip().is_unspecified() && address.port() == 0,
+            SocketAddrUse::TcpConnect => {
+                let allowed = network.allows(address);
+                if !allowed {
+                    let grant = format!("{module}: {{network: [\"{address}\"]}}");
+                    let text = format!(
+                        "a connection to {address} was not granted to module {module}; the owner of this host grants it by this \
+                         line under sandbox: modules: in the minion's configuration: {grant}"
+                    );
+                    line.log(LogLevel::Warning, &text);
+                }
+                allowed
+            }
+            _ => false,
+        };
+        Box::pin(async move { allowed })
     }
 }
 

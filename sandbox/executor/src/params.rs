@@ -1,7 +1,7 @@
 //! Parameters of a function as values of static types, whichever and however many they are, so that its result can be one too.
 //!
 //! wasmtime calls a function either with dynamic values for parameters and result, where a byte costs 40, or with static types for
-//! both. What a function returns is of few types (see [`crate::modules::Returns`]), but parameters come in any combination, and each
+//! both. What a function returns is of few types (see [`Returns`](super::modules::Returns)), but parameters come in any combination, and each
 //! would be a type of its own. Here they are one type, which lowers its values one after the other, each by wasmtime's own means.
 //!
 //! That needs wasmtime's hidden traits, which are unsafe to implement. wasmtime's version is pinned exactly; what they ask for is said

@@ -18,7 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
 use crate::call::{self, Host};
-use crate::guest::Line;
+use crate::line::Line;
 use crate::links::{Grants, Links};
 use crate::load;
 use crate::modules::Module;

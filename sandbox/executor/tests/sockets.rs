@@ -6,7 +6,8 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_executor::guest::{Guest, Line};
+use brine_executor::guest::Guest;
+use brine_executor::line::Line;
 use brine_sandbox_wire::{
     ByteBuf, DirectGrants, FromExecutor, HostError, HostOp, JobContext, Limits, NetworkOp, NetworkRule, Run, Sha256Hex,
 };

@@ -66,7 +66,7 @@ fn caller(module: &str, granted: &Granted) -> Caller {
     let job = JobContext { jid: "20260101000000000000".into(), function: format!("{module}.run"), ..JobContext::default() };
     let name = module.parse().expect("it is a name");
     let grants = Arc::clone(&granted.grants);
-    Caller::new(Arc::new(job), name, Sha256Hex::from([7; 32]), grants, Duration::from_secs(60)).explained(granted)
+    Caller::new(Arc::new(job), name, Sha256Hex::from([7; 32]), grants, Duration::from_secs(60)).with_remedy(granted.remedy())
 }
 
 static CALLERS: LazyLock<Vec<Caller>> = LazyLock::new(|| {

@@ -5,7 +5,6 @@ use brine_capabilities::{Asker, Capability, Grant, Refusal};
 use brine_sandbox_wire::{HostError, HostOp};
 
 use super::Caller;
-use crate::policy::Line;
 
 /// Checks one call. Comes back as it is to be done: a program by its granted path, a URL in its plain form.
 ///
@@ -49,10 +48,9 @@ impl Caller {
         }
     }
 
-    /// The end of a refusal, `; the owner of this host grants it by this line …`.
+    /// The end of a refusal. Empty where nobody can say how to grant it.
     fn line(&self, capability: Capability, grant: Grant) -> String {
-        let line = self.explain.as_ref().map(|explain| explain.lifting(capability, grant));
-        line.map(|line| Line::sentence(&[line])).unwrap_or_default()
+        self.remedy.as_ref().map(|remedy| remedy.sentence(capability, grant)).unwrap_or_default()
     }
 
     /// The end of a refusal of this setting, for who holds the settings. Empty where no line can name it.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use brine_capabilities::Grants;
+use brine_capabilities::{Capability, Grant, Grants};
 use brine_sandbox_wire::{HostError, HostOp, JobContext, Limits, LogLevel, Sha256Hex, Usage};
 use futures_util::future::BoxFuture;
 use rmpv::Value;
@@ -24,7 +24,6 @@ pub(crate) use answer::cut_down;
 pub use check::{check, check_host};
 
 use crate::ModuleName;
-use crate::policy::{Explain, Granted};
 
 /// Who asks: what the minion wrote down when it started the call.
 #[derive(Debug, Clone)]
@@ -44,9 +43,15 @@ pub struct Caller {
     /// Its number among the calls that run, to which what it calls belongs.
     pub(crate) number: u64,
     /// How the owner would grant more, for errors.
-    explain: Option<Arc<Explain>>,
+    remedy: Option<Arc<dyn Remedy>>,
     /// Bytes that it may still write and files that it may still make, as far as is known here: what it calls may no more.
     left: Arc<[AtomicU64; 2]>,
+}
+
+/// Says how the owner of this host would grant what was refused.
+pub trait Remedy: std::fmt::Debug + Send + Sync {
+    /// The end of a refusal, `; the owner of this host grants it by this line …`.
+    fn sentence(&self, capability: Capability, grant: Grant) -> String;
 }
 
 impl Caller {
@@ -60,12 +65,12 @@ impl Caller {
     ) -> Self {
         let chain = Arc::from([job.function.clone()]);
         let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 2]);
-        Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, explain: None, left }
+        Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, remedy: None, left }
     }
 
     /// With the words for what was not granted.
-    pub fn explained(self, granted: &Granted) -> Self {
-        Self { explain: Some(Arc::clone(&granted.explain)), ..self }
+    pub fn with_remedy(self, remedy: Arc<dyn Remedy>) -> Self {
+        Self { remedy: Some(remedy), ..self }
     }
 
     /// Before it calls a function: what it says that it may still write and make. That only ever gets less.

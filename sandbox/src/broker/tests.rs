@@ -312,7 +312,7 @@ fn a_new_entry_is_bound_to_the_content() {
     let every = policy("modules:\n  \"*\": {pillar: []}\n");
     let granted = every.decide(&subject, &["brine:host/pillar@1.0.0".into()], &["f"]).unwrap().of("f", None).unwrap();
     let who = caller(&every, "mine", "f", None);
-    let who = Caller { grants: Arc::clone(&granted.grants), ..who }.explained(&granted);
+    let who = Caller { grants: Arc::clone(&granted.grants), ..who }.with_remedy(granted.remedy());
     let error = check(&who, pillar("a", None)).unwrap_err().to_string();
     let hash = "ab".repeat(32);
     assert_eq!(

@@ -92,7 +92,7 @@ fn caller_of(entry: &Entry) -> Arc<Caller> {
     let job = Arc::new(JobContext { jid: "1".into(), ..JobContext::default() });
     let granted = entry.grants.of("f", None).unwrap();
     let (name, sha256, grants) = (entry.name.clone(), entry.module.sha256, Arc::clone(&granted.grants));
-    Arc::new(Caller::new(job, name, sha256, grants, Duration::from_secs(60)).explained(&granted))
+    Arc::new(Caller::new(job, name, sha256, grants, Duration::from_secs(60)).with_remedy(granted.remedy()))
 }
 
 impl Taken {

@@ -8,6 +8,7 @@ use brine_sandbox_wire::DirectGrants;
 
 use super::always;
 use super::{Capability, Entry, Explain, Grant, Policy, Refused, Signers, Subject};
+use crate::broker::Remedy;
 
 /// What the functions of a module may do, for each master.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,13 @@ pub struct Granted {
 
 /// Or the line that says why the function cannot be called at all.
 type Decided = Result<Granted, Arc<str>>;
+
+impl Granted {
+    /// What says how the owner would grant more.
+    pub fn remedy(&self) -> Arc<dyn Remedy> {
+        self.explain.clone()
+    }
+}
 
 impl ModuleGrants {
     /// What a function may do in a job of this master; none: a job of this host's own. The error is one line.

@@ -9,6 +9,7 @@ use brine_sandbox_wire::Sha256Hex;
 use super::entry::{Entry, LimitChanges, Quorum, Signers};
 use super::{Policy, Subject};
 use crate::ModuleName;
+use crate::broker::Remedy;
 use crate::signature::KeyId;
 
 /// What is needed to say how the owner would grant something: to whom, and what the owner says already.
@@ -73,6 +74,12 @@ impl Explain {
         };
         let master = if level.is_multiple_of(2) { self.master.clone() } else { None };
         Line { master, key, entry }
+    }
+}
+
+impl Remedy for Explain {
+    fn sentence(&self, capability: Capability, grant: Grant) -> String {
+        Line::sentence(&[self.lifting(capability, grant)])
     }
 }
 

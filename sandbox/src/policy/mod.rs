@@ -29,9 +29,9 @@ pub use decide::{Granted, ModuleGrants};
 pub use entry::{Entry, LimitChanges, Quorum, Signer, Signers};
 pub(crate) use line::{Explain, Line};
 pub use refused::Refused;
-pub(crate) use refused::few;
 
 use crate::ModuleName;
+use crate::admission::Concurrency;
 use crate::signature::{KeyId, SigningKey};
 
 /// What the owner of the host says.
@@ -86,15 +86,6 @@ pub struct Subject<'a> {
     pub sha256: Sha256Hex,
     /// The keys that signed it, and are not revoked.
     pub signers: &'a [KeyId],
-}
-
-/// How many of a module's jobs there may be; none: as many as of all together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Concurrency {
-    /// At once.
-    pub max_running: Option<usize>,
-    /// Waiting.
-    pub max_queued: Option<usize>,
 }
 
 impl Policy {

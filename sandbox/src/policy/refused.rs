@@ -8,6 +8,7 @@ use brine_sandbox_wire::Sha256Hex;
 use super::line::Line;
 use super::{Capability, Entry, Quorum, Signers, Subject};
 use crate::ModuleName;
+use crate::sentence::join_names;
 
 /// A module that imports what it was not granted, or is not signed as it has to be. Displays as one line with the exact words
 /// that would grant it.
@@ -114,7 +115,7 @@ fn asked(quorum: &Quorum) -> String {
         );
     }
     let written: Vec<&str> = quorum.of.iter().map(|signer| signer.written.as_str()).collect();
-    format!("{signatures} {}", few(&written))
+    format!("{signatures} {}", join_names(&written))
 }
 
 /// Why a module whose content is revoked is refused.
@@ -138,31 +139,16 @@ impl fmt::Display for Refused {
         let mut parts = Vec::new();
         if !missing.is_empty() {
             let are = if missing.len() == 1 { "is" } else { "are" };
-            parts.push(format!("{}, which {are} not granted to it", few(&missing)));
+            parts.push(format!("{}, which {are} not granted to it", join_names(&missing)));
         }
         if !self.unknown.is_empty() {
             let are = if self.unknown.len() == 1 { "is no interface" } else { "are no interfaces" };
-            parts.push(format!("{}, which {are} of Brine", few(&self.unknown)));
+            parts.push(format!("{}, which {are} of Brine", join_names(&self.unknown)));
         }
         f.write_str(&parts.join("; and "))?;
         match self.granting() {
             Some(lines) => f.write_str(&Line::sentence(lines)),
             None => Ok(()),
         }
-    }
-}
-
-/// A list for a sentence: a module may import hundreds, and a line is to be read.
-pub(crate) fn few<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 8;
-    let mut text: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    let more = format!("{} more", names.len().saturating_sub(SHOWN));
-    if names.len() > SHOWN {
-        text.push(&more);
-    }
-    match text.split_last() {
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-        None => String::new(),
     }
 }

@@ -7,6 +7,7 @@ use minisign_verify::{Error, Signature};
 use super::comment::Comment;
 use super::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, Signed, SigningKey};
 use crate::ModuleName;
+use crate::sentence::join_names;
 
 /// Which of the keys signed this content under this name. A revoked key signs nothing, and what only such keys signed is an error
 /// whether anybody asks for signatures or not.
@@ -35,7 +36,7 @@ pub(crate) fn signed(
     }
     if signed.keys.is_empty() {
         if !bad.is_empty() {
-            return Err(SignatureError::Revoked { name: name.clone(), keys: crate::policy::few(&bad) });
+            return Err(SignatureError::Revoked { name: name.clone(), keys: join_names(&bad) });
         }
         signed.keys.push(KeyId::UNKNOWN);
     }

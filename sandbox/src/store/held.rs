@@ -10,7 +10,8 @@ use bytes::Bytes;
 use super::Module;
 use super::decisions::Seen;
 use crate::ModuleName;
-use crate::policy::{Capability, Line, few};
+use crate::policy::{Capability, Line};
+use crate::sentence::join_names;
 use crate::signature::KeyId;
 
 /// An update, or the first version of a module, that was not let in by itself. Displays as one line that says why, and what the
@@ -85,9 +86,9 @@ impl Held {
             }
             let wanted: Vec<String> = wanted
                 .into_iter()
-                .map(|(capability, imports)| format!("{} ({})", capability.words(), few(&imports)))
+                .map(|(capability, imports)| format!("{} ({})", capability.words(), join_names(&imports)))
                 .collect();
-            reasons.push(format!("it asks for what it was not granted: to {}", few(&wanted)));
+            reasons.push(format!("it asks for what it was not granted: to {}", join_names(&wanted)));
         }
         reasons
             .extend(older.as_ref().map(|newest| format!("it is older than the newest that was seen here ({newest})")));

@@ -3,12 +3,8 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::connection::WireError;
-use crate::messages::Message;
-
-/// The largest frame's body. What goes into a job came from the master in one message and what comes out is limited by
-/// [`crate::Limits::output`]; both stay far below, and a peer that sends the most it may costs no more than this.
-pub const MAX_FRAME: usize = 32 << 20;
+use crate::error::WireError;
+use crate::messages::{MAX_FRAME, Message};
 
 /// The length before the body.
 pub const HEADER: usize = 4;

@@ -10,14 +10,15 @@
 //! - [`connection`]: the socket, sender and receiver
 
 pub mod connection;
+mod error;
 pub mod frame;
 pub mod messages;
 
-pub use connection::{Connection, Inbox, Received, Receiver, Sender, WireError};
-pub use frame::MAX_FRAME;
+pub use connection::{Connection, Inbox, Received, Receiver, Sender};
+pub use error::WireError;
 pub use messages::{
-    FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, Message, Outcome, Run, Sha256Hex, ToExecutor,
-    Usage,
+    FailKind, FromExecutor, HostError, JobContext, Limits, LogLevel, MAX_FRAME, Message, Outcome, Run, Sha256Hex,
+    ToExecutor, Usage,
 };
 
 pub use brine_capabilities::ops::*;

@@ -8,7 +8,9 @@ use brine_sandbox_walls::Walls;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 
-use crate::frame::MAX_FRAME;
+/// The largest frame's body. What goes into a job came from the master in one message and what comes out is limited by
+/// [`Limits::output`]; both stay far below, and a peer that sends the most it may costs no more than this.
+pub const MAX_FRAME: usize = 32 << 20;
 
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned + fmt::Debug + Send {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::programs::{Program, locate};
-use super::{ProcessGrant, ProcessOp, ProcessRun};
+use super::{ProcessOp, ProcessRun};
 use crate::Capability;
 use crate::check::Refusal;
 use crate::forms::{Form, MAX_BULK, MAX_PATH, clean, is_user, is_variable, malformed, size, text, why_not_absolute};
 use crate::grants::{Grant, Grants};
 use crate::names::Names;
+use crate::programs::{ProcessGrant, Program, locate};
 
 /// Arguments of one program.
 const MAX_ARGUMENTS: usize = 4_096;

@@ -1,16 +1,10 @@
 //! `process`: run programs.
 //!
-//! - `check.rs` which, with what around them; `programs.rs` which granted program is meant
+//! - `check.rs` which, with what around them
 
 mod check;
-mod programs;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use crate::names::Names;
 use crate::prelude::*;
-pub use programs::{PROGRAM_FOLDERS, Program};
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[("cmd", Standard::Least)],
@@ -61,36 +55,6 @@ pub struct ProcessRun {
     pub max_output: Option<u64>,
     /// Standard error goes where standard output goes, in the order written.
     pub merge_stderr: bool,
-}
-
-/// Programs, and how they may be run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ProcessGrant {
-    /// Which: absolute paths.
-    pub programs: Names,
-    /// Users beside the module's own that they may run as.
-    pub users: Names,
-    /// Groups beside those of their user.
-    pub groups: Names,
-    /// Variables that may be set beside the harmless ones of locale and time zone.
-    pub env: Names,
-    /// Directories, with what is below them, beside `/` that they may start in.
-    pub cwd: Names,
-    /// Whether what made itself a session of its own stays when the program ended well.
-    pub detach: bool,
-    /// Bytes of the largest file that they may write; none: what the minion itself may.
-    pub file_size: Option<u64>,
-    /// What this host's folders of programs are links to.
-    pub host: Host,
-}
-
-/// What a decision needs to know of the host; found out once, so that the decision does not look.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Host {
-    /// Folders that are the same as others: `/bin` is `/usr/bin`.
-    pub folders: Arc<BTreeMap<String, String>>,
-    /// The user that the minion runs as.
-    pub user: Option<Arc<str>>,
 }
 
 impl Operation for ProcessOp {

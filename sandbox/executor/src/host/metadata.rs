@@ -6,8 +6,9 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::bindings::brine::host::metadata as wit;
-use crate::directories::{Directories, directory_of, look_below, not_granted};
+use crate::directories::{Directories, directory_of, not_granted};
 use crate::guest::Guest;
+use crate::open::look_below;
 
 /// Linux knows no longer path.
 const MAX_PATH: usize = 4_096;

@@ -27,8 +27,8 @@ pub mod wasi;
 
 use wasmtime::component::Linker;
 
+use crate::failure::HostFailure;
 use crate::guest::Guest;
-use crate::outcome::HostFailure;
 use crate::value::msgpack::{self, Item, Reader};
 
 /// Interfaces of one capability, without version, and how each is added to a linker.

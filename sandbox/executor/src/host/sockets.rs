@@ -1,9 +1,7 @@
 //! `wasi:sockets`: TCP connections to where they were granted, and names as the minion's resolver knows them. Nobody listens, and
 //! there is no UDP.
 
-use std::future::Future;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use brine_sandbox_wire::hosts::Host;
@@ -14,12 +12,13 @@ use wasmtime_wasi::p2::bindings::sockets::ip_name_lookup::{self, ResolveAddressS
 use wasmtime_wasi::p2::bindings::sockets::network::{self, ErrorCode, IpAddress, IpAddressFamily, Network as Handle};
 use wasmtime_wasi::p2::bindings::sockets::tcp_create_socket;
 use wasmtime_wasi::p2::{DynPollable, Pollable, SocketError, SocketResult, TcpSocket, subscribe};
-use wasmtime_wasi::sockets::{SocketAddrUse, WasiSocketsView};
+use wasmtime_wasi::sockets::WasiSocketsView;
 
 use super::parsed;
-use crate::guest::{Answer, Guest, Line, answered};
+use crate::failure::HostFailure;
+use crate::guest::Guest;
+use crate::line::{Answer, Line, answered};
 use crate::network::Network;
-use crate::outcome::HostFailure;
 
 /// How the minion is asked, for errors.
 const RESOLVE: &str = "ip-name-lookup";
@@ -29,34 +28,6 @@ const MAX_ANSWER: u64 = 64 << 10;
 
 /// Characters of a name in a message.
 const MAX_SHOWN: usize = 260;
-
-/// Whether a guest may do this with this address.
-pub fn check(
-    network: Arc<Network>,
-    line: Arc<Line>,
-    module: Arc<str>,
-) -> impl Fn(SocketAddr, SocketAddrUse) -> Pin<Box<dyn Future<Output = bool> + Send + Sync>> + Send + Sync + 'static {
-    move |address, wanted| {
-        let allowed = match wanted {
-            // Before a connection is made it is asked for this.
-            SocketAddrUse::TcpBind => address.ip().is_unspecified() && address.port() == 0,
-            SocketAddrUse::TcpConnect => {
-                let allowed = network.allows(address);
-                if !allowed {
-                    let grant = format!("{module}: {{network: [\"{address}\"]}}");
-                    let text = format!(
-                        "a connection to {address} was not granted to module {module}; the owner of this host grants it by this \
-                         line under sandbox: modules: in the minion's configuration: {grant}"
-                    );
-                    line.log(LogLevel::Warning, &text);
-                }
-                allowed
-            }
-            _ => false,
-        };
-        Box::pin(async move { allowed })
-    }
-}
 
 impl network::Host for Guest {
     fn network_error_code(&mut self, error: Resource<wasmtime::Error>) -> wasmtime::Result<Option<ErrorCode>> {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use brine_executor::directories::Directories;
-use brine_executor::guest::{Guest, Line};
+use brine_executor::guest::Guest;
+use brine_executor::line::Line;
 use brine_sandbox_wire::{DirectGrants, Directory, JobContext, Limits, Run, Sha256Hex};
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;

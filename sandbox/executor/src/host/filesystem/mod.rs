@@ -1,5 +1,5 @@
 //! `wasi:filesystem`: the granted directories, each under its own path. What resolves a path and opens is done here (see
-//! [`crate::directories`]); the rest is wasmtime's.
+//! [`crate::open`]); the rest is wasmtime's.
 //!
 //! - `names.rs` names that are made, replaced and removed; `listing.rs` what is in a directory; `convert.rs` the kernel's words and WASI's
 
@@ -7,18 +7,14 @@ mod convert;
 mod listing;
 mod names;
 
-use std::any::Any;
 use std::fs::File;
-use std::io;
-use std::os::fd::AsRawFd;
-use std::sync::{Arc, LazyLock, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
-use brine_sandbox_wire::Limits;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FileType, Mode, OFlags, Timestamps};
 use rustix::io::Errno;
 use wasmtime::component::{HasSelf, Resource, ResourceTable};
-use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtx, WasiFilesystemCtxView};
+use wasmtime_wasi::filesystem::{self, Descriptor, Dir, WasiFilesystemCtxView};
 use wasmtime_wasi::p2::bindings::filesystem::preopens;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
     self, Advice, DescriptorFlags, DescriptorStat, DescriptorType, DirectoryEntryStream, ErrorCode, Filesize,
@@ -29,10 +25,10 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use super::Links;
 use super::bindings::brine::host::metadata;
-use crate::budget::{Budget, Counted, opened};
-use crate::directories::{Directories, look_below, open_below, open_file};
+use crate::budget::{Counted, opened};
+use crate::failure::HostFailure;
 use crate::guest::Guest;
-use crate::outcome::HostFailure;
+use crate::open::{look_below, open_below, open_file};
 use convert::{Wanted, code, described, timespec, wanted};
 use listing::Listing;
 
@@ -41,60 +37,6 @@ pub(super) const LINKS: Links = &[
     ("wasi:filesystem/types", |linker| types::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
     ("wasi:filesystem/preopens", |linker| preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
 ];
-
-/// Files and sockets that one guest may have open. The directories that it was granted come on top, and are few.
-const MAX_OPEN: usize = 100;
-
-/// What part of the files that the process may have open is not for guests: it takes in modules as open files.
-const RESERVED: u64 = 8;
-
-/// What a call has of files.
-#[derive(Default)]
-pub struct Files {
-    /// What it was granted, opened where it imports this.
-    pub directories: Directories,
-    /// What it may still write and make.
-    pub budget: Arc<Budget>,
-    /// What it has open itself. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
-    open: Vec<Weak<dyn Any + Send + Sync>>,
-    ctx: WasiFilesystemCtx,
-}
-
-impl Files {
-    /// Of a module's call.
-    #[must_use]
-    pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
-        Self { budget: Arc::new(Budget::new(module, limits)), ..Self::default() }
-    }
-
-    /// Whether there is room for one more beside so many sockets.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn room(&mut self, sockets: usize) -> Result<(), HostFailure> {
-        if self.open.len() + sockets >= MAX_OPEN {
-            self.open.retain(|open| open.strong_count() > 0);
-        }
-        if self.open.len() + sockets >= MAX_OPEN {
-            return Err(HostFailure::TooManyOpen(MAX_OPEN));
-        }
-        // The next number is the lowest that is free, so it tells how many are taken.
-        static CEILING: LazyLock<u64> = LazyLock::new(|| {
-            let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-            limit - limit / RESERVED
-        });
-        let next = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 0).map(|fd| u64::try_from(fd.as_raw_fd()));
-        match next {
-            Ok(Ok(next)) if next < *CEILING => Ok(()),
-            _ => Err(HostFailure::NoFilesLeft),
-        }
-    }
-
-    fn add<T: Send + Sync + 'static>(&mut self, file: &Arc<T>) {
-        let weak = Arc::downgrade(file);
-        self.open.push(weak);
-    }
-}
 
 /// Runs what may block on a thread where it may.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Errno> + Send + 'static) -> FsResult<T> {

@@ -7,11 +7,40 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Host, ProcessGrant};
 use crate::names::Names;
 
 /// Where programs are looked for by their bare names, whatever the minion's own environment says.
 pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+/// Programs, and how they may be run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessGrant {
+    /// Which: absolute paths.
+    pub programs: Names,
+    /// Users beside the module's own that they may run as.
+    pub users: Names,
+    /// Groups beside those of their user.
+    pub groups: Names,
+    /// Variables that may be set beside the harmless ones of locale and time zone.
+    pub env: Names,
+    /// Directories, with what is below them, beside `/` that they may start in.
+    pub cwd: Names,
+    /// Whether what made itself a session of its own stays when the program ended well.
+    pub detach: bool,
+    /// Bytes of the largest file that they may write; none: what the minion itself may.
+    pub file_size: Option<u64>,
+    /// What this host's folders of programs are links to.
+    pub host: Host,
+}
+
+/// What a decision needs to know of the host; found out once, so that the decision does not look.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Host {
+    /// Folders that are the same as others: `/bin` is `/usr/bin`.
+    pub folders: Arc<BTreeMap<String, String>>,
+    /// The user that the minion runs as.
+    pub user: Option<Arc<str>>,
+}
 
 /// What [`ProcessGrant::find`] finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +98,7 @@ impl Host {
 }
 
 /// Where a program of this bare name is on this host; for the words of an error, never for a decision.
-pub(super) fn locate(name: &str) -> String {
+pub(crate) fn locate(name: &str) -> String {
     let there = PROGRAM_FOLDERS.into_iter().find(|folder| Path::new(folder).join(name).is_file());
     let folder = there.unwrap_or("/usr/bin");
     format!("{folder}/{name}")

@@ -1,0 +1,117 @@
+//! Which hosts a module may reach with what it was granted.
+
+use std::net::IpAddr;
+
+use crate::Capability;
+use crate::check::Refusal;
+use crate::forms::malformed;
+use crate::grants::{Grant, Grants};
+use crate::hosts::{Host, inward, plain};
+use crate::rules::{one_port, rule_text};
+
+/// Checks that a host, a name or an address, may be reached at this port: of a request, of a redirect, of an address behind a name.
+///
+/// # Errors
+/// Why it may not.
+pub fn check_host(granted: &Grants, host: &str, port: u16) -> Result<(), Refusal> {
+    let host = read(host)?;
+    if granted.allows_host(&host.to_string(), port) {
+        return Ok(());
+    }
+    let at = rule_text(&one_port(&host, port));
+    Err(not_granted(granted, format!("reach {at}"), &host, port))
+}
+
+pub(crate) fn read(host: &str) -> Result<Host, Refusal> {
+    Host::read(host).ok_or_else(|| malformed("the name of a host", "is neither a name nor an address"))
+}
+
+pub(crate) fn not_granted(granted: &Grants, what: String, host: &Host, port: u16) -> Refusal {
+    let mut rules = granted.direct.network.clone();
+    rules.push(one_port(host, port));
+    rules.sort();
+    Refusal::not_granted(what, Capability::Network, Grant::Network(rules))
+}
+
+impl Grants {
+    /// Whether this host, a name or an address, may be reached at this port. A redirect goes through here as the first request.
+    pub fn allows_host(&self, host: &str, port: u16) -> bool {
+        Host::read(host)
+            .is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host) && rule.opens(port)))
+    }
+
+    /// Whether any port of this host may be reached: then its name may be resolved.
+    pub fn allows_name(&self, host: &str) -> bool {
+        Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
+    }
+
+    /// Whether `address`, which a granted name led to, may be connected to at this port. A name never leads to this host
+    /// itself or its links, except where that address is granted too.
+    pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
+        let address = plain(address);
+        let by_name = self.allows_host(name, port) && !inward(address);
+        by_name || self.direct.network.iter().any(|rule| rule.means(&Host::Address(address)) && rule.opens(port))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::read_rule;
+
+    fn rules(texts: &[&str]) -> Grants {
+        let mut grants = Grants::default();
+        grants.direct.network = texts.iter().map(|text| read_rule(text).unwrap()).collect();
+        grants
+    }
+
+    #[test]
+    fn hosts_are_compared_in_one_form() {
+        let grants = rules(&["repo.example:443", "10.0.0.0/8:8000-8010", "[::1]:80", "192.0.2.1:*"]);
+        for (host, port, expect) in [
+            ("repo.example", 443, true),
+            ("REPO.example.", 443, true),
+            ("repo.example", 444, false),
+            ("xrepo.example", 443, false),
+            ("repo.example.evil", 443, false),
+            ("sub.repo.example", 443, false),
+            ("repo.example..", 443, false),
+            ("10.255.0.1", 8000, true),
+            ("10.255.0.1", 8010, true),
+            ("10.255.0.1", 8011, false),
+            ("11.0.0.1", 8000, false),
+            ("::ffff:10.0.0.1", 8000, true),
+            ("[::ffff:a00:1]", 8000, true),
+            ("::1", 80, true),
+            ("[::1]", 80, true),
+            ("[192.0.2.1]", 80, false),
+            ("192.0.2.1", 1, true),
+            ("192.0.2.1", 0, false),
+            // Other ways to write 10.0.0.1.
+            ("10.1", 8000, false),
+            ("167772161", 8000, false),
+            ("0xa000001", 8000, false),
+            ("0x0a.0.0.1", 8000, false),
+            ("012.0.0.1", 8000, false),
+            ("", 443, false),
+        ] {
+            assert_eq!(grants.allows_host(host, port), expect, "{host}:{port}");
+        }
+        assert!(grants.allows_name("repo.example") && !grants.allows_name("other.example"));
+    }
+
+    #[test]
+    fn names_do_not_lead_inward() {
+        let grants = rules(&["repo.example:443", "127.0.0.1:443"]);
+        let resolved = |address: &str| grants.allows_resolved("repo.example", address.parse().unwrap(), 443);
+        for good in ["192.0.2.1", "10.0.0.1", "2001:db8::1", "127.0.0.1", "::ffff:127.0.0.1"] {
+            assert!(resolved(good), "{good}");
+        }
+        // All of them are in the test of `inward`.
+        for bad in ["127.0.0.2", "169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254"] {
+            assert!(!resolved(bad), "{bad}");
+        }
+        assert!(!grants.allows_resolved("other.example", "192.0.2.1".parse().unwrap(), 443));
+        assert!(!grants.allows_resolved("repo.example", "192.0.2.1".parse().unwrap(), 80));
+    }
+}
