@@ -64,6 +64,8 @@ fn a_master_takes_up_what_can_change_while_it_runs() {
     assert!(log.contains("from the next start: publish_session, worker_threads"), "{log}");
     assert_eq!(files(), json!(["one.txt", "two.txt"]));
     assert!(pinged("pair").contains("web1"));
+    let up = master.command("salt-run", &["manage.up", "tgt=pair", "tgt_type=nodegroup", "--out=json"]);
+    assert!(up.stdout.contains("web1"), "{up:?}");
     assert!(master.path("log").exists(), "the log goes on in a new file");
 
     // What is wrong with a file is said, and everything stays.

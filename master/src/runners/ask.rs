@@ -106,7 +106,8 @@ fn without_groups(parts: &Parts, question: &Question) -> Result<(Value, String),
         "compound" => question.tgt.python_str().split_whitespace().map(str::to_owned).collect(),
         _ => return Ok((question.tgt.clone(), question.tgt_type.clone())),
     };
-    let groups = &parts.opts.nodegroups;
+    let live = parts.live.load();
+    let groups = &live.nodegroups;
     let mut expanded = Vec::with_capacity(words.len());
     for word in words {
         match word.strip_prefix("N@").filter(|name| !name.is_empty()) {

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_protocol::config::settings;
-use brine_protocol::target::Nodegroups;
 
 use crate::hash_type::HashType;
 use crate::options::options;
@@ -31,6 +30,5 @@ options! {
         pub(super) shows_end: bool = c.get(settings::JOB_CACHE_STORE_ENDTIME)?,
         /// `hash_type`: how fingerprints of keys are made.
         pub(super) hash_type: HashType = HashType::from_config(c)?,
-        pub(super) nodegroups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
     }
 }

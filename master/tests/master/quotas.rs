@@ -79,20 +79,20 @@ async fn the_same_return_again_costs_no_quota() {
 /// An honest minion that has much to tell is slowed down and loses nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_that_meets_the_rate_waits_and_is_kept() {
-    let master = TestMaster::start("minion_rate: 5").await;
+    let master = TestMaster::start("minion_rate: 1").await;
     let minion = master.minion("web1", 1).await;
     let mut events = master.events().await;
     let began = Instant::now();
     let mut session = master.requester();
-    for n in 0..50 {
+    for n in 0..11 {
         let sealed =
             minion.session.as_ref().unwrap().seal_request(minion.return_load(&format!("{JID}{n:06}"), true)).unwrap();
         let reply = session.request(sealed.payload.into(), SOON).await.unwrap();
         assert_eq!(minion.session.as_ref().unwrap().open_reply(&reply, &sealed.nonce).unwrap(), Value::Nil);
     }
-    // Forty at once, which is half of what sixteen seconds allow, and the others one by one.
+    // Eight at once, half of what sixteen seconds allow, and the others one by one, however slow this machine is.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
-    assert_eq!(stored(&master), 50);
+    assert_eq!(stored(&master), 11);
     let slowed = events.wait("brine/slowed/web1").await;
     assert_eq!(slowed.data.get_text("cmd"), Some("_return"));
     // Events have a rate of their own.
