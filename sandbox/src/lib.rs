@@ -18,6 +18,7 @@
 //! - `admission/` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome
 //! - `memory.rs`   how much memory all instances may have; `trim.rs` gives back what they used
 //! - `value.rs`    MessagePack from an executor, bounded before it is built
+//! - `sentence.rs` names in a sentence
 
 mod admission;
 mod broker;

@@ -277,7 +277,7 @@ async fn a_call_without_a_master_is_answered_and_leaves_no_record() {
     let opts = opts(dir.path(), &master, "");
     let (make, made) = scripted(&opts);
     let local = Local::prepare(opts, make).await.unwrap();
-    let (_, functions) = made.await.unwrap();
+    let functions = made.await.unwrap().functions;
     let called = local.call("test.echo", vec![Value::from("text")]).await;
     assert_eq!((called.outcome.value, called.ran), (Value::from("text"), true));
     let called = local.call("test.panic", vec![]).await;

@@ -55,6 +55,7 @@ pub fn package(dir: &Path) -> Package {
 }
 
 /// A program beside the tests, or in `BRINE_LIB`; built if it is not there.
+#[expect(clippy::disallowed_methods, reason = "cargo, which builds the program")]
 fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let folder =

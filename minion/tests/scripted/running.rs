@@ -62,8 +62,14 @@ pub async fn start(dir: &Path, master: &Master, more: &str) -> Running {
     start_with(opts(dir, master, more)).await
 }
 
+/// A sandbox, and the functions that jobs run in its place.
+pub struct Made {
+    pub sandbox: Arc<Sandbox>,
+    pub functions: Arc<Scripted>,
+}
+
 /// Makes the sandbox and the functions of jobs, and sends both.
-pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<(Arc<Sandbox>, Arc<Scripted>)>) {
+pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<Made>) {
     let (send, receive) = oneshot::channel();
     let package = package(opts.cachedir.parent().unwrap());
     let make_sandbox = sandbox_with(package, opts, None).unwrap();
@@ -71,8 +77,8 @@ pub fn scripted(opts: &MinionOpts) -> (MakeSandbox, oneshot::Receiver<(Arc<Sandb
         Box::pin(async move {
             let (sandbox, _) = make_sandbox(Arc::clone(&broker), jobs).await?;
             let scripted = Scripted::new(broker, Arc::clone(&sandbox));
-            let _ = send.send((Arc::clone(&sandbox), Arc::clone(&scripted)));
-            let functions: Arc<dyn Functions> = scripted;
+            let functions: Arc<dyn Functions> = scripted.clone();
+            let _ = send.send(Made { sandbox: Arc::clone(&sandbox), functions: scripted });
             Ok((sandbox, functions))
         })
     });
@@ -86,7 +92,7 @@ pub async fn start_with(opts: MinionOpts) -> Running {
     let task = tokio::spawn(minion.run(async move {
         let _ = ended.await;
     }));
-    let (sandbox, functions) = receive.await.unwrap();
+    let Made { sandbox, functions } = receive.await.unwrap();
     Running { sandbox, functions, end: Some(end), task }
 }
 
