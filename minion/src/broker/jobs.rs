@@ -13,7 +13,7 @@ use crate::runtime::Runtime;
 
 impl Perform<JobsOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: JobsOp) -> Result<Value, HostError> {
-        // Reads a file a job.
+        // The operations read one file for each job.
         let (procs, runtime, job) = (Arc::clone(&self.procs), self.runtime()?, Arc::clone(&caller.job));
         let answer = tokio::task::spawn_blocking(move || answer(&procs, &*runtime, &job, op));
         answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))
@@ -29,7 +29,7 @@ fn answer(procs: &ProcDir, runtime: &dyn Runtime, job: &JobContext, op: JobsOp) 
             if jid.as_str() == job.jid {
                 return Err(HostError::Denied("a job cannot end itself".to_owned()));
             }
-            // It may wait for its turn, or be between two functions.
+            // The job may wait for its turn or be between two functions; then it has no instance to kill.
             let told = procs.end(&jid);
             let ended = runtime.kill(jid.as_str());
             info!(%jid, by = job.jid, "{ended} instances were ended");
@@ -38,7 +38,7 @@ fn answer(procs: &ProcDir, runtime: &dyn Runtime, job: &JobContext, op: JobsOp) 
     })
 }
 
-/// Jids name files; what is not one names no job.
+/// Parses a jid. Jids name files, so other text names no job.
 fn jid_of(text: &str) -> Option<Jid> {
     text.parse().ok()
 }
