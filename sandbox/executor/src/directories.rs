@@ -1,7 +1,9 @@
-//! The directories that a call was granted, and how a path is resolved below one: by the kernel, in one step, with `openat2`, so
-//! that neither `..` nor a symbolic link nor a race of renames leads out. Everything here may block; it runs on threads for that.
+//! The granted directories of a call and the resolution of paths below them. The kernel resolves a path in one step
+//! with `openat2`, so that neither `..` nor a symbolic link nor a concurrent rename leads out of the directory. All
+//! functions here may block, so they run on threads for blocking work.
 //!
-//! System calls beside the usual: `openat2`, `statx`, `fstatfs`, `readlinkat`, `getdents64`, `utimensat`, and `clone` for the threads.
+//! System calls beside the usual: `openat2`, `statx`, `fstatfs`, `readlinkat`, `getdents64`, `utimensat`, and `clone`
+//! for the threads.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,20 +19,20 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 use crate::narrower::Narrower;
 
-/// How often a path is tried again when something was renamed on its way meanwhile.
+/// Upper bound on the tries to resolve a path when concurrent renames disturb it.
 pub const TRIES: usize = 32;
 
-/// Characters of a path in a message.
+/// Upper bound on the characters of a path in a message.
 const MAX_PATH: usize = 300;
 
-/// A granted directory.
+/// A granted directory, opened if possible.
 #[derive(Clone)]
 pub struct Opened {
-    /// As granted: absolute, without `.` and `..`.
+    /// The path of the grant: absolute, without `.` and `..`.
     pub path: String,
-    /// None where this host does not have it.
+    /// The open directory; none if it could not be opened.
     pub dir: Option<Dir>,
-    /// Why there is none, and whether it is merely not there.
+    /// Why the directory is not open, and whether the reason is that it does not exist.
     left_out: Option<(String, bool)>,
 }
 
@@ -57,13 +59,13 @@ impl Opened {
         }
     }
 
-    /// Whether it is left out for another reason than that it is not there.
+    /// Whether the directory exists but could not be opened.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.left_out.as_ref().is_some_and(|(_, missing)| !missing)
     }
 
-    /// Why a directory that was granted is left out: the rest of a sentence that begins with its path.
+    /// Why a granted directory is left out: the rest of a sentence that begins with its path.
     #[must_use]
     pub fn why_left_out(&self) -> Option<String> {
         let (why, _) = self.left_out.as_ref()?;
@@ -79,8 +81,9 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Opens them, by paths without symbolic links: who can replace a part of one must not choose what is granted. What is not there is
-    /// left out; a line for the log says so.
+    /// Opens the directories by paths without symbolic links: a user who can replace a part of a path must not be able
+    /// to change the grant. Directories that do not exist are left out. Returns a line for the log for each directory
+    /// that is left out.
     #[must_use]
     pub fn open(granted: &[Directory]) -> (Self, Vec<String>) {
         let opened: Vec<Opened> = granted.iter().map(Opened::open).collect();
@@ -102,29 +105,29 @@ impl Directories {
         (Self { opened, narrower: Arc::new(narrower) }, lines)
     }
 
-    /// What may only be read within what may be changed, where there is such.
+    /// The read-only grants within writable ones, if there are any.
     #[must_use]
     pub fn narrower(&self) -> Option<Arc<Narrower>> {
         (!self.narrower.is_empty()).then(|| Arc::clone(&self.narrower))
     }
 
-    /// Those that are left out, with the rest of the sentence that says why.
+    /// The paths of the directories that are left out, each with the rest of a sentence that says why.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, String)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.why_left_out()?)))
     }
 
-    /// Those that are there, with their paths.
+    /// The open directories with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Dir)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.dir.as_ref()?)))
     }
 
-    /// Whether this is the root of the file system as granted, below which absolute links lead where they lead on the host.
+    /// Whether `file` is the granted root of the file system. Below the root, absolute links keep their meaning.
     #[must_use]
     pub fn is_root(&self, file: &Arc<File>) -> bool {
         self.iter().any(|(path, dir)| path == "/" && Arc::ptr_eq(&dir.dir, file))
     }
 
-    /// What is told of a path that has to do with a directory that is left out: it is in it, or on the way to it.
+    /// Why a path is not accessible, if a directory that is left out contains the path or lies below it.
     #[must_use]
     pub fn why_not(&self, path: &str) -> Option<String> {
         let concerned = |of: &str| below(path, of).is_some() || below(of, path).is_some();
@@ -132,7 +135,8 @@ impl Directories {
         Some(format!("{} cannot be seen: {} {why}", brine_text::short(path, MAX_PATH), brine_text::short(of, MAX_PATH)))
     }
 
-    /// The granted directories that a path of the host may be in, the closest first, each with what is left of the path.
+    /// The granted directories that may contain a path of the host, the innermost first, each with the rest of the
+    /// path.
     #[must_use]
     pub fn around(&self, path: &str) -> Vec<(&Opened, String)> {
         let mut found: Vec<_> =
@@ -142,7 +146,7 @@ impl Directories {
     }
 }
 
-/// `/srv/app/x` below `/srv/app`: `x`. Of text alone: what `..` means is the kernel's business.
+/// The path below a directory: `/srv/app/x` below `/srv/app` is `x`. Compares text only; the kernel resolves `..`.
 fn below(path: &str, directory: &str) -> Option<String> {
     let rest = match path.strip_prefix(directory.trim_end_matches('/'))? {
         "" if directory != "/" || path.is_empty() => (!path.is_empty()).then_some("")?,
@@ -152,16 +156,16 @@ fn below(path: &str, directory: &str) -> Option<String> {
     Some(if rest.is_empty() { ".".to_owned() } else { rest.to_owned() })
 }
 
-/// Opens what a path leads to below a directory. `EXDEV`: it leads out.
+/// Opens a path below a directory. `EXDEV` means that the path leads out of the directory.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn open_below(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
-    // Below `/` nothing leads out, and a link that begins with `/` begins there, as on the host. The links of /proc that lead to what a
-    // process has open are no links but ways around every check.
+    // With the root as directory, no path leads out, and absolute links start at the root as on the host. The links in
+    // /proc to open files of processes bypass every check, so they are not followed.
     let resolve = if root { ResolveFlags::IN_ROOT } else { ResolveFlags::BENEATH } | ResolveFlags::NO_MAGICLINKS;
     let flags = flags | OFlags::CLOEXEC;
-    // A mode where nothing is made is an error.
+    // The kernel refuses a mode if nothing is to be made.
     let mode = if flags.contains(OFlags::CREATE) { mode } else { Mode::empty() };
     for _ in 0..TRIES {
         match rustix::fs::openat2(dir, path, flags, mode, resolve) {
@@ -172,27 +176,28 @@ pub fn open_below(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode)
     Err(Errno::BUSY)
 }
 
-/// What a path leads to, without opening it: good for its metadata alone.
+/// Opens a path with `O_PATH`, which gives access to its metadata only.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn look_below(dir: &File, root: bool, path: &str, follow: bool) -> Result<OwnedFd, Errno> {
     let flags = if follow { OFlags::PATH } else { OFlags::PATH | OFlags::NOFOLLOW };
     open_below(dir, root, path, flags, Mode::empty())
 }
 
-/// Opens a file or directory for reading or writing, and nothing else: opening a FIFO waits for the other end, opening a device may
-/// rewind a tape or arm a watchdog, and the files of `/proc` are processes, this one among them.
+/// Opens a regular file or a directory and refuses everything else: opening a FIFO waits for the other end, opening a
+/// device may have effects (rewind a tape, arm a watchdog), and the files of `/proc` give access to processes,
+/// including this one.
 ///
 /// # Errors
-/// The kernel's; `EPERM` for what is neither.
+/// The kernel's error; `EPERM` for other kinds of files.
 pub fn open_file(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     match look_below(dir, root, path, !flags.contains(OFlags::NOFOLLOW)) {
         Ok(fd) => permitted(fd.as_fd(), true)?,
         Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => {}
         Err(error) => return Err(error),
     }
-    // It may be another by now, so it does not wait and is looked at again.
+    // The file may have been replaced since the first check, so it is opened without waiting and checked again.
     let fd = open_below(dir, root, path, flags | OFlags::NONBLOCK | OFlags::NOCTTY, mode)?;
     permitted(fd.as_fd(), false)?;
     Ok(fd)
@@ -201,25 +206,25 @@ pub fn open_file(dir: &File, root: bool, path: &str, flags: OFlags, mode: Mode) 
 fn permitted(fd: impl AsFd, links: bool) -> Result<(), Errno> {
     match FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode) {
         FileType::Directory => Ok(()),
-        // Not followed: opening it says so better.
+        // A link is left to the open that follows, which reports it with a better error.
         FileType::Symlink if links => Ok(()),
         FileType::RegularFile if rustix::fs::fstatfs(&fd)?.f_type != rustix::fs::PROC_SUPER_MAGIC => Ok(()),
         _ => Err(Errno::PERM),
     }
 }
 
-/// The directory whose grant would let this path be read.
+/// The directory whose grant would allow reading this path.
 #[must_use]
 pub fn directory_of(path: &str) -> &str {
     match Path::new(path).parent().and_then(Path::to_str) {
         Some(parent) if path.starts_with('/') && !matches!(parent, "" | "/") => parent,
-        // All of the host is rarely meant.
+        // A grant of `/` is seldom meant.
         _ if path.starts_with('/') && path != "/" => path.trim_end_matches('/'),
         _ => "/",
     }
 }
 
-/// What a path outside of every granted directory is told.
+/// The message about a path outside of every granted directory.
 #[must_use]
 pub fn not_granted(module: &str, path: &str) -> String {
     format!("{} is in no directory that was granted to module {module}", brine_text::short(path, MAX_PATH))

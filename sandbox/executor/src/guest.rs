@@ -1,4 +1,4 @@
-//! What one instance has: its budget, its context, its way to the minion.
+//! The data of one instance: its budget, its context, its connection to the minion.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,39 +18,40 @@ use crate::outcome::HostFailure;
 use crate::request;
 use crate::ticker::Hurry;
 
-/// Resources of the host that a guest may hold: files, sockets, streams, pollables. A stream may hold a buffer of 64 KiB.
+/// Upper bound on the host resources of a guest: files, sockets, streams, pollables. A stream may hold a buffer of 64
+/// KiB.
 pub const MAX_RESOURCES: usize = 256;
-/// Handles, to those and to resources of its own.
+/// Upper bound on the handles of a guest, to host resources and to its own.
 pub const MAX_HANDLES: usize = 1_000;
 
-/// A log line's longest, in bytes; the rest of it is "…".
+/// Upper bound on the bytes of a log line; the rest becomes "…".
 const MAX_LINE: usize = 1_024;
-/// What a line counts for beside its text, so that empty ones are bounded too.
+/// Bytes that a line counts beside its text, so that empty lines are bounded too.
 const LINE_OVERHEAD: u64 = 32;
-/// Of the last line, what an error shows.
+/// Bytes of the last log line that an error message quotes.
 const LAST_LINE: usize = 200;
 
 fn wide(size: usize) -> u64 {
     u64::try_from(size).unwrap_or(u64::MAX)
 }
 
-/// What of the memory for all jobs is a call's.
+/// The call's share of the memory for all jobs.
 #[derive(Debug, Default)]
 struct Ledger {
-    /// None: its limit.
+    /// The bytes that the call may hold without asking the minion; none for the call's whole limit.
     lease: Option<u64>,
     held: u64,
-    /// Where the minion's answer goes.
+    /// Receives the minion's reply to a request for more memory.
     asks: Option<oneshot::Sender<Result<(), String>>>,
 }
 
-/// What a call and the socket's loop share.
+/// The state that a call shares with the socket's loop.
 #[derive(Debug)]
 pub struct Line {
     call: u64,
-    /// Something in `state` changed that the call has to see to.
+    /// Notified when the call has to look at `state`.
     pub changed: Arc<Notify>,
-    /// Whether it computes or waits.
+    /// Whether the call computes or waits.
     pub activity: Arc<Activity>,
     long: AtomicBool,
     state: Mutex<LineState>,
@@ -60,8 +61,8 @@ pub struct Line {
 #[derive(Debug, Default)]
 struct LineState {
     killed: Option<(String, Hurry)>,
-    /// Messages on their way to the minion, in order: bounded by the log's budget and one request at a time, and by the resources
-    /// a guest may hold for names that it looks up.
+    /// Messages to the minion, in order. The log's budget and the bound of one request at a time limit them; for name
+    /// look-ups, the bound on the guest's resources does.
     outgoing: Vec<FromExecutor>,
     waiting: Vec<(u64, oneshot::Sender<Result<ByteBuf, HostError>>)>,
     log_left: u64,
@@ -72,7 +73,7 @@ struct LineState {
 }
 
 impl Line {
-    /// For a call with so many bytes and lines of log.
+    /// The line of a call that may log `log` bytes in `lines` lines.
     #[must_use]
     pub fn new(call: u64, log: u64, lines: u32) -> Self {
         let state = LineState { log_left: log, lines_left: lines, ..LineState::default() };
@@ -86,7 +87,7 @@ impl Line {
         }
     }
 
-    /// The same for a call that asks before it holds more memory than this.
+    /// Sets the memory that the call may hold before it asks the minion.
     #[must_use]
     pub fn within(self, lease: Option<u64>) -> Self {
         self.ledger().lease = lease;
@@ -97,7 +98,8 @@ impl Line {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call is about to hold so many bytes of memory. What it has to wait for, if that is beyond its lease.
+    /// Records that the call is about to hold this many bytes. If that exceeds its lease, asks the minion for more and
+    /// returns the receiver of the reply.
     pub fn hold(&self, bytes: u64) -> Option<oneshot::Receiver<Result<(), String>>> {
         let asked = {
             let mut ledger = self.ledger();
@@ -114,7 +116,7 @@ impl Line {
         Some(asked)
     }
 
-    /// The minion's answer to who asked for more memory.
+    /// Passes the minion's reply to the request for more memory.
     pub fn grown(&self, refused: Option<String>) {
         let mut ledger = self.ledger();
         let Some(asks) = ledger.asks.take() else { return };
@@ -124,7 +126,7 @@ impl Line {
         let _ = asks.send(refused.map_or(Ok(()), Err));
     }
 
-    /// Gives back what the call might hold beyond the lease, if it holds no more. One that asks for more keeps what it has.
+    /// Restores the lease if the call holds no more than that. Returns false, and changes nothing, if it holds more.
     pub fn give_back(&self, lease: u64) -> bool {
         let mut ledger = self.ledger();
         let gives = ledger.lease.is_none() && ledger.held <= lease;
@@ -138,30 +140,30 @@ impl Line {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The minion wants the call to end, and the clock to hurry until it has.
+    /// Orders the call to end. The clock ticks fast until the call has ended.
     pub fn kill(&self, reason: String, hurry: Hurry) {
         self.state().killed.get_or_insert((reason, hurry));
         self.changed.notify_one();
     }
 
-    /// Why the call is to end, if it is.
+    /// The reason for the order to end, if there is one.
     #[must_use]
     pub fn killed(&self) -> Option<String> {
         self.state().killed.as_ref().map(|(reason, _)| reason.clone())
     }
 
-    /// The call has used more CPU than short ones do.
+    /// Marks the call as long: it has used more CPU time than short calls do.
     pub fn set_long(&self) {
         self.long.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has.
+    /// Whether the call is marked as long.
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.long.load(Ordering::Relaxed)
     }
 
-    /// The minion answered. What nobody waits for (the call ended, or never asked) is dropped.
+    /// Passes the minion's reply to a request. A reply without a waiting request (the call ended) is dropped.
     pub fn reply(&self, request: u64, result: Result<ByteBuf, HostError>) {
         let mut state = self.state();
         if let Some(index) = state.waiting.iter().position(|(number, _)| *number == request) {
@@ -180,13 +182,13 @@ impl Line {
         receiver
     }
 
-    /// What is to be sent now.
+    /// Takes the messages that are to be sent now.
     #[must_use]
     pub fn outgoing(&self) -> Vec<FromExecutor> {
         std::mem::take(&mut self.state().outgoing)
     }
 
-    /// Logs a text: a message for each line of it, within the budget.
+    /// Logs a text within the budget: one message for each of its lines.
     pub fn log(&self, level: LogLevel, text: &str) {
         let mut state = self.state();
         for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
@@ -200,7 +202,7 @@ impl Line {
             let (left, lines) = (state.log_left.checked_sub(cost), state.lines_left.checked_sub(1));
             let (Some(left), Some(lines)) = (left, lines) else {
                 state.log_dropped += 1;
-                // Once over is over: what comes after would be out of order.
+                // After the first dropped line, all further lines are dropped, so that the log has no gaps.
                 state.log_left = 0;
                 continue;
             };
@@ -215,13 +217,13 @@ impl Line {
         self.changed.notify_one();
     }
 
-    /// The last line logged, for the error of a guest that gave up after it.
+    /// The last logged line, which explains the failure of a guest that aborted after it.
     #[must_use]
     pub fn last_line(&self) -> String {
         self.state().last_line.clone()
     }
 
-    /// Bytes of log written and lines dropped.
+    /// Bytes of log written, and lines dropped.
     #[must_use]
     pub fn logged(&self) -> (u64, u64) {
         let state = self.state();
@@ -229,10 +231,13 @@ impl Line {
     }
 }
 
-/// What the broker will say.
+/// The broker's future reply.
 pub type Answer = oneshot::Receiver<Result<ByteBuf, HostError>>;
 
-/// What the broker said. `Denied`, no answer and one of more than `limit` bytes end the guest.
+/// Checks the broker's reply. A refusal, a missing reply and a reply of more than `limit` bytes end the guest.
+///
+/// # Errors
+/// When the guest has to end. The inner error is the broker's `Failed`, for the guest.
 pub fn answered(
     what: &'static str,
     answer: Option<Result<ByteBuf, HostError>>,
@@ -249,36 +254,36 @@ pub fn answered(
 
 /// The data of an instance's store.
 pub struct Guest {
-    /// The way to the minion.
+    /// The line to the minion.
     pub line: Arc<Line>,
     /// The job.
     pub context: JobContext,
     /// The module's name.
     pub module: Arc<str>,
-    /// Memory.
+    /// The memory limit.
     pub memory: Memory,
-    /// What it has of files.
+    /// The directories and open files.
     pub files: Files,
-    /// The sockets it made, by their numbers in the table; some may be gone.
+    /// The table numbers of the guest's sockets; some may be closed.
     pub tcp: Vec<u32>,
     rules: Vec<NetworkRule>,
     network: Option<Arc<Network>>,
-    /// The host's resources that it holds.
+    /// The table of host resources.
     pub table: ResourceTable,
-    /// What `set-retcode` set.
+    /// The value of `set-retcode`.
     pub retcode: Option<i32>,
-    /// Calls to the broker so far.
+    /// Number of calls to the broker so far.
     pub host_calls: u64,
-    /// Bytes of the broker's answers.
+    /// Bytes of the broker's replies.
     pub host_bytes: u64,
     max_host_calls: u32,
     max_answer: u64,
-    /// Made when the guest first asks for something of it: most modules never do.
+    /// WASI's context, made at its first use, because most modules need none.
     wasi: Option<(WasiCtx, Stdio, Stdio)>,
 }
 
 impl Guest {
-    /// For one call.
+    /// The data for one call.
     #[must_use]
     pub fn new(line: Arc<Line>, module: &Arc<str>, run: &mut Run) -> Self {
         let (context, limits) = (std::mem::take(&mut run.context), &run.limits);
@@ -305,10 +310,11 @@ impl Guest {
         }
     }
 
-    /// Asks the minion's broker and waits for its answer: one MessagePack value, not checked.
+    /// Sends a request to the minion's broker and waits for its reply: one MessagePack value, not checked.
     ///
     /// # Errors
-    /// Why there is no answer; `Denied` and what went over a limit end the guest, the caller decides about `Failed`.
+    /// When the guest has to end: after a refusal, or beyond a limit. The inner error is the broker's `Failed`; the
+    /// caller decides about it.
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
         let answer = match self.begin(op)? {
             Ok(answer) => answer.await.ok(),
@@ -319,7 +325,10 @@ impl Guest {
         Ok(answer)
     }
 
-    /// Asks the minion's broker. The answer is for [`answered`].
+    /// Sends a request to the minion's broker. Pass the reply to [`answered`].
+    ///
+    /// # Errors
+    /// When the limit on host calls is used up. The inner error says that the request is too large.
     pub fn begin(&mut self, op: HostOp) -> Result<Result<Answer, String>, HostFailure> {
         if self.host_calls >= u64::from(self.max_host_calls) {
             return Err(HostFailure::TooManyCalls(self.max_host_calls));
@@ -331,15 +340,15 @@ impl Guest {
         Ok(Ok(self.line.ask(self.host_calls, op)))
     }
 
-    /// As [`Guest::ask`], for functions that have no error to return: the guest ends.
+    /// As [`Guest::ask`], for functions that return no error: the guest ends.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// When the broker has no result.
     pub async fn ask_or_end(&mut self, what: &'static str, op: HostOp) -> Result<Vec<u8>, HostFailure> {
         self.ask(what, op).await?.map_err(|error| HostFailure::Failed { what, error })
     }
 
-    /// Logs what stands on the standard streams without a line's end.
+    /// Logs the unfinished lines of the standard streams.
     pub fn flush_stdio(&mut self) {
         if let Some((_, out, err)) = &self.wasi {
             out.finish();
@@ -359,7 +368,7 @@ impl WasiView for Guest {
 }
 
 impl Guest {
-    /// Where it may connect to.
+    /// The addresses that the guest may connect to.
     pub fn network(&mut self) -> Arc<Network> {
         Arc::clone(self.network.get_or_insert_with(|| Arc::new(Network::new(&self.rules))))
     }

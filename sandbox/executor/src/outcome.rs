@@ -1,4 +1,4 @@
-//! How a call that failed reads: one line that says which limit or whose fault, as an operator puts it.
+//! The message of a failed call: one line for the operator that names the limit or the cause.
 
 use std::sync::Arc;
 
@@ -9,22 +9,23 @@ use wasmtime::component::ResourceTableError;
 use crate::directories::Directories;
 use crate::guest::{Guest, MAX_HANDLES, MAX_RESOURCES};
 
-/// Characters of an error that comes from somewhere else.
+/// Upper bound on the characters of a foreign error.
 const MAX_REASON: usize = 400;
 
-/// Characters of the broker's: a refusal ends with the line that would grant it, which has to be whole.
+/// Upper bound on the characters of the broker's error. A refusal ends with the line of configuration that would allow
+/// the operation, which must be complete.
 const MAX_REFUSAL: usize = 4_000;
 
-/// What wasmtime says when a call between guest and host holds more than its hostcall fuel. Its type is private.
+/// wasmtime's message when a call between guest and host exceeds its hostcall fuel. The type of this error is private.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// What it says when a guest has more handles than its store may. That has no type at all.
+/// wasmtime's message when a guest exceeds its handles. This error has no type.
 const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
 
-/// Why the host ended a guest that asked for something.
+/// Why the host ended a guest that called it.
 #[derive(Debug, thiserror::Error)]
 pub enum HostFailure {
-    /// The broker says no.
+    /// The broker refused the operation.
     #[error("{what} was refused: {error}")]
     Denied {
         /// The function, as in `grains.items`.
@@ -32,64 +33,64 @@ pub enum HostFailure {
         /// The broker's reason.
         error: String,
     },
-    /// It went wrong.
+    /// The operation failed.
     #[error("{what} failed: {error}")]
     Failed {
         /// The function, as in `grains.items`.
         what: &'static str,
-        /// What happened.
+        /// The cause.
         error: String,
     },
-    /// The broker's answer is over [`Limits::host_bytes`].
+    /// The broker's reply exceeds [`Limits::host_bytes`].
     #[error("{what} has an answer of more than its limit of {}", size(*limit))]
     LargeAnswer {
         /// The function, as in `grains.items`.
         what: &'static str,
-        /// In bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// It has too many files or sockets open.
+    /// The guest has too many open files and sockets.
     #[error("its limit of {0} open files is used up")]
     TooManyOpen(usize),
-    /// All guests together have.
+    /// All guests together have too many open files.
     #[error("no more files can be open: other jobs of modules with the same grants have as many as there may be")]
     NoFilesLeft,
-    /// Over [`Limits::written`].
+    /// The limit [`Limits::written`] is used up.
     #[error("its limit of {} written to files is used up{}", size(*limit), raised(module, "written", &bytes(more(*limit, Limits::default().written))))]
     TooMuchWritten {
-        /// In bytes.
+        /// The limit in bytes.
         limit: u64,
         /// The module's name.
         module: Arc<str>,
     },
-    /// Over [`Limits::new_files`].
+    /// The limit [`Limits::new_files`] is used up.
     #[error("its limit of {limit} new files is used up{}", raised(module, "new_files", &more(*limit, Limits::default().new_files).to_string()))]
     TooManyFiles {
-        /// How many.
+        /// The limit.
         limit: u64,
         /// The module's name.
         module: Arc<str>,
     },
-    /// The minion has no more memory for it.
+    /// The minion has no more memory for the call.
     #[error("{0}")]
     NoMemory(String),
-    /// Over [`Limits::host_calls`].
+    /// The limit [`Limits::host_calls`] is used up.
     #[error("its limit of {0} calls to the host is used up")]
     TooManyCalls(u32),
 }
 
-/// The limit that an owner is shown who might raise it.
+/// A higher limit to suggest to the owner.
 fn more(limit: u64, default: u64) -> u64 {
     if limit == 0 { default } else { limit.saturating_mul(2) }
 }
 
-/// As in the configuration: `8MiB`, `100KiB`, `10`
+/// A size as the configuration writes it: `8MiB`, `100KiB`, `10`.
 fn bytes(bytes: u64) -> String {
     let text = size(bytes);
     text.strip_suffix(" bytes").map_or_else(|| text.replace(' ', ""), str::to_owned)
 }
 
-/// How the owner raises a limit.
+/// The line of configuration that raises a limit.
 fn raised(module: &str, limit: &str, to: &str) -> String {
     format!(
         "; the owner of this host raises it in the entry of {module} under sandbox: modules: in the minion's configuration, as in \
@@ -97,40 +98,40 @@ fn raised(module: &str, limit: &str, to: &str) -> String {
     )
 }
 
-/// A failed call. `name` is the function's whole name, as everywhere here.
+/// The outcome of a failed call. `name` is the full name of the function in all functions of this module.
 #[must_use]
 pub fn failed(kind: FailKind, message: String) -> Outcome {
     Outcome::Failed { kind, message, retcode: 1 }
 }
 
-/// The wall clock limit.
+/// The outcome of a call that exceeded its wall clock limit.
 #[must_use]
 pub fn wall(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.wall_ms);
     failed(FailKind::Wall, format!("{name} was stopped: its wall clock limit of {limit} is used up"))
 }
 
-/// The CPU limit.
+/// The outcome of a call that exceeded its CPU limit.
 #[must_use]
 pub fn cpu(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.cpu_ms);
     failed(FailKind::Cpu, format!("{name} was stopped: its CPU limit of {limit} is used up"))
 }
 
-/// The minion ended it.
+/// The outcome of a call that the minion killed.
 #[must_use]
 pub fn killed(name: &str, reason: &str) -> Outcome {
     failed(FailKind::Killed, format!("{name} was stopped: {}", brine_text::short(reason, MAX_REASON)))
 }
 
-/// The return is too large.
+/// The outcome of a call whose return is too large.
 #[must_use]
 pub fn output(name: &str, limits: &Limits) -> Outcome {
     let limit = size(limits.output);
     failed(FailKind::Output, format!("{name} was stopped: its return is larger than its output limit of {limit}"))
 }
 
-/// The engine's error. Which it is stands in its chain or in what the guest's budget has seen.
+/// The outcome for an error of the engine. The error's chain and the guest's budget show the cause.
 #[must_use]
 pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
     if let Some(failure) = error.downcast_ref::<HostFailure>() {
@@ -168,8 +169,8 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
     failed(FailKind::Trap, format!("{name} cannot go on: {}", brine_text::short(&root, MAX_REASON)))
 }
 
-/// The message of a function that failed; where it is about a directory that was granted and is left out, as its words or its arguments
-/// tell, with why.
+/// Extends a function's error message: if its words or the call's arguments name a granted directory that is left out,
+/// the message says why.
 #[must_use]
 pub fn with_left_out(mut message: String, directories: &Directories, run: &Run) -> String {
     let named = |text: &[u8], path: &str| text.windows(path.len().max(1)).any(|part| part == path.as_bytes());
@@ -188,7 +189,7 @@ pub fn with_left_out(mut message: String, directories: &Directories, run: &Run) 
 fn reason(trap: Trap) -> String {
     match trap {
         Trap::StackOverflow => "stack overflow".to_owned(),
-        // Languages that lay their stack below their data have no better word for one that is full.
+        // Languages that place their stack below their data get this trap when the stack is full.
         Trap::MemoryOutOfBounds => "out of bounds memory access (its own stack may be used up)".to_owned(),
         Trap::UnreachableCodeReached => "it gave up (`unreachable` was executed)".to_owned(),
         other => {
@@ -198,7 +199,7 @@ fn reason(trap: Trap) -> String {
     }
 }
 
-/// Panics and the like are logged last.
+/// The last logged line, because a panic logs its message last.
 fn last_line(guest: &Guest) -> String {
     match guest.line.last_line() {
         line if line.is_empty() => String::new(),

@@ -1,5 +1,5 @@
-//! `wasi:sockets`: TCP connections to where they were granted, and names as the minion's resolver knows them. Nobody listens, and
-//! there is no UDP.
+//! `wasi:sockets`: TCP connections to granted addresses, and look-ups of names by the minion's resolver. Listening and
+//! UDP are not available.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -21,16 +21,16 @@ use crate::guest::{Answer, Guest, Line, answered};
 use crate::network::Network;
 use crate::outcome::HostFailure;
 
-/// How the minion is asked, for errors.
+/// The name of the look-up in errors.
 const RESOLVE: &str = "ip-name-lookup";
 
-/// Bytes of the minion's answer.
+/// Upper bound on the bytes of the minion's reply.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// Characters of a name in a message.
+/// Upper bound on the characters of a name in a message.
 const MAX_SHOWN: usize = 260;
 
-/// Whether a guest may do this with this address.
+/// Whether a guest may use an address in this way.
 pub fn check(
     network: Arc<Network>,
     line: Arc<Line>,
@@ -38,7 +38,7 @@ pub fn check(
 ) -> impl Fn(SocketAddr, SocketAddrUse) -> Pin<Box<dyn Future<Output = bool> + Send + Sync>> + Send + Sync + 'static {
     move |address, wanted| {
         let allowed = match wanted {
-            // Before a connection is made it is asked for this.
+            // wasmtime checks this use before it makes a connection.
             SocketAddrUse::TcpBind => address.ip().is_unspecified() && address.port() == 0,
             SocketAddrUse::TcpConnect => {
                 let allowed = network.allows(address);
@@ -83,7 +83,7 @@ impl tcp_create_socket::Host for Guest {
     }
 }
 
-/// Addresses of a name, once the minion has them.
+/// The look-up of a name: pending, or with its addresses.
 struct Lookup {
     name: String,
     network: Arc<Network>,
@@ -96,10 +96,10 @@ enum State {
     Known(Result<std::vec::IntoIter<IpAddr>, Unknown>),
 }
 
-/// Why there are none.
+/// Why a look-up has no addresses.
 enum Unknown {
     Code(ErrorCode),
-    /// Said once, for it ends the guest.
+    /// The failure ends the guest, so it is returned once.
     Failure(Option<HostFailure>),
 }
 
@@ -170,7 +170,7 @@ impl ip_name_lookup::Host for Guest {
         };
         let lookup = Lookup { name, network: self.network(), line: Arc::clone(&self.line), state };
         let stream = self.table.push(lookup)?;
-        // What the guest holds is a number; that it stands for a lookup of ours is known here alone.
+        // The guest holds only a number. This cast makes it refer to a look-up of this crate.
         Ok(Resource::new_own(stream.rep()))
     }
 }

@@ -1,5 +1,6 @@
-//! What WASI every guest has: clocks, randomness, an empty environment, no input, output to the log. Interface by interface, so that
-//! nothing comes along: files and sockets need a grant, see [`super::filesystem`] and [`super::sockets`].
+//! The WASI interfaces of every guest: clocks, randomness, an empty environment, no input, output to the log. They are
+//! linked one by one, so that no other interface is included. Files and sockets need a grant, see [`super::filesystem`]
+//! and [`super::sockets`].
 
 use std::io;
 use std::pin::Pin;
@@ -18,16 +19,16 @@ use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 
 use crate::guest::{Guest, Line};
 
-/// Bytes of randomness for one call. Keys and seeds are far smaller; the host makes them.
+/// Upper bound on the random bytes of one call. Keys and seeds are far smaller.
 pub const MAX_RANDOM: u64 = 64 << 10;
 
-/// Bytes of a line of output that are kept until its end comes. The log cuts it shorter.
+/// Upper bound on the bytes kept of an unfinished line of output. The log shortens lines further.
 const MAX_PENDING: usize = 2_048;
 
-/// Bytes of one write. Guests write on when more is to be written.
+/// Upper bound on the bytes of one write. Guests repeat a write that was incomplete.
 const MAX_WRITE: usize = 64 << 10;
 
-/// Packages of WASI of which all is linked.
+/// WASI packages that are linked completely.
 pub const PACKAGES: [&str; 4] = ["wasi:io/", "wasi:clocks/", "wasi:random/", "wasi:cli/"];
 
 struct Io;
@@ -36,10 +37,10 @@ impl HasData for Io {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Adds the interfaces.
+/// Adds the interfaces to a linker.
 ///
 /// # Errors
-/// Where one is there already.
+/// When the linker has one of them already.
 pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasi_io::error::add_to_linker::<Guest, Io>(linker, |guest| &mut guest.table)?;
     wasi_io::poll::add_to_linker::<Guest, Io>(linker, |guest| &mut guest.table)?;
@@ -62,7 +63,7 @@ pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Standard output or error: its lines go to the log.
+/// Standard output or standard error; its lines go to the log.
 #[derive(Clone)]
 pub struct Stdio {
     line: Arc<Line>,
@@ -71,7 +72,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// A stream whose lines have this level.
+    /// A stream that logs its lines at this level.
     #[must_use]
     pub fn new(line: Arc<Line>, level: LogLevel) -> Self {
         Self { line, level, pending: Arc::default() }
@@ -90,7 +91,7 @@ impl Stdio {
         }
     }
 
-    /// Logs a last line that has no end.
+    /// Logs a last line without a line end.
     pub fn finish(&self) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if !pending.is_empty() {

@@ -1,7 +1,8 @@
-//! `wasi:filesystem`: the granted directories, each under its own path. What resolves a path and opens is done here (see
-//! [`crate::directories`]); the rest is wasmtime's.
+//! `wasi:filesystem`: the granted directories, each under its own path. This crate resolves paths and opens files (see
+//! [`crate::directories`]); wasmtime implements the rest.
 //!
-//! - `names.rs` names that are made, replaced and removed; `listing.rs` what is in a directory; `convert.rs` the kernel's words and WASI's
+//! - `names.rs` makes, replaces and removes names; `listing.rs` lists directories; `convert.rs` converts between the
+//!   kernel's and WASI's types
 
 mod convert;
 mod listing;
@@ -42,35 +43,36 @@ pub(super) const LINKS: Links = &[
     ("wasi:filesystem/preopens", |linker| preopens::add_to_linker::<_, HasSelf<Guest>>(linker, |guest| guest)),
 ];
 
-/// Files and sockets that one guest may have open. The directories that it was granted come on top, and are few.
+/// Upper bound on the files and sockets that one guest may open. The few granted directories do not count.
 const MAX_OPEN: usize = 100;
 
-/// What part of the files that the process may have open is not for guests: it takes in modules as open files.
+/// One in this many of the process's descriptors is reserved, because modules arrive as open files.
 const RESERVED: u64 = 8;
 
-/// What a call has of files.
+/// The file system as a call sees it.
 #[derive(Default)]
 pub struct Files {
-    /// What it was granted, opened where it imports this.
+    /// The granted directories, opened if the module imports `wasi:filesystem`.
     pub directories: Directories,
-    /// What it may still write and make.
+    /// The rest of the limits on written bytes and new files.
     pub budget: Arc<Budget>,
-    /// What it has open itself. Streams keep a file open when its descriptor is gone, so it is the files that are counted.
+    /// The files that the call opened. A stream keeps its file open after the descriptor is dropped, so files are
+    /// counted and not descriptors.
     open: Vec<Weak<dyn Any + Send + Sync>>,
     ctx: WasiFilesystemCtx,
 }
 
 impl Files {
-    /// Of a module's call.
+    /// The file system for a call of a module.
     #[must_use]
     pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
         Self { budget: Arc::new(Budget::new(module, limits)), ..Self::default() }
     }
 
-    /// Whether there is room for one more beside so many sockets.
+    /// Checks that one more file may be opened beside this many sockets.
     ///
     /// # Errors
-    /// There is none.
+    /// When the limit of the guest or of the process is reached.
     pub fn room(&mut self, sockets: usize) -> Result<(), HostFailure> {
         if self.open.len() + sockets >= MAX_OPEN {
             self.open.retain(|open| open.strong_count() > 0);
@@ -78,7 +80,7 @@ impl Files {
         if self.open.len() + sockets >= MAX_OPEN {
             return Err(HostFailure::TooManyOpen(MAX_OPEN));
         }
-        // The next number is the lowest that is free, so it tells how many are taken.
+        // The kernel assigns the lowest free number, so the number of a new descriptor tells how many are in use.
         static CEILING: LazyLock<u64> = LazyLock::new(|| {
             let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
             limit - limit / RESERVED
@@ -96,7 +98,7 @@ impl Files {
     }
 }
 
-/// Runs what may block on a thread where it may.
+/// Runs blocking work on a thread for that purpose.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Errno> + Send + 'static) -> FsResult<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result.map_err(|error| code(error).into()),
@@ -111,7 +113,7 @@ fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> 
     }
 }
 
-/// What may not be changed at all is not counted.
+/// The file of a descriptor, or an error if the file may not be written. A refused write is not counted.
 fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
     match table.get(fd)? {
         Descriptor::File(file) if file.perms == FsPerms::ReadOnly => Err(ErrorCode::NotPermitted.into()),
@@ -122,7 +124,7 @@ fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<A
 fn opened_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
     match table.get(fd)? {
         Descriptor::File(file) => Ok(Arc::clone(&file.file)),
-        // As wasmtime has it.
+        // wasmtime's error for this case.
         Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
     }
 }
@@ -132,12 +134,12 @@ fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
 }
 
 impl Guest {
-    /// Whether it may open one more file or socket.
+    /// Checks that the guest may open one more file or socket.
     ///
     /// # Errors
-    /// It may not.
+    /// When the limit is reached.
     pub fn room(&mut self) -> Result<(), HostFailure> {
-        // A socket cannot go before its streams, so those in the table are all there are.
+        // A socket cannot be dropped before its streams, so the sockets in the table are all open sockets.
         let table = &self.table;
         self.tcp.retain(|rep| table.get(&Resource::<TcpSocket>::new_borrow(*rep)).is_ok());
         self.files.room(self.tcp.len())
@@ -147,7 +149,7 @@ impl Guest {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
     }
 
-    /// What a path leads to, for what needs no more than that.
+    /// Opens a path for its metadata and runs `then` on it.
     async fn looked_at<T: Send + 'static>(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -162,7 +164,7 @@ impl Guest {
 }
 
 impl Guest {
-    /// The stream with what it writes counted.
+    /// Wraps a stream so that its writes are counted.
     fn counted(
         &mut self,
         stream: Resource<DynOutputStream>,
@@ -193,7 +195,7 @@ impl types::Host for Guest {
     }
 }
 
-/// Methods that wasmtime's own do.
+/// Methods that wasmtime implements.
 macro_rules! theirs {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
         $(async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $ty),*) -> $result {
@@ -347,7 +349,8 @@ impl HostDescriptor for Guest {
         let times = Timestamps { last_access: timespec(access)?, last_modification: timespec(modification)? };
         let dir = directory(&self.table, &fd)?.dir;
         let root = self.files.directories.is_root(&dir);
-        // Of what is open: those of a path are not judged by landlock. A link's own cannot be set so, and nobody does.
+        // The file is opened, because landlock does not restrict changing the times of a path. The times of a symbolic
+        // link itself cannot be set this way, which programs do not need.
         let mut how = OFlags::RDONLY;
         how.set(OFlags::NOFOLLOW, !flags.contains(PathFlags::SYMLINK_FOLLOW));
         let narrower = self.files.directories.narrower();
@@ -368,7 +371,7 @@ impl HostDescriptor for Guest {
         let dir = Arc::new(Mutex::new(opened.await?));
         self.files.add(&dir);
         let stream = self.table.push(Listing::new(dir))?;
-        // What the guest holds is a number; that it stands for a stream of ours is known here alone.
+        // The guest holds only a number. This cast makes it refer to a stream of this crate.
         Ok(Resource::new_own(stream.rep()))
     }
 
