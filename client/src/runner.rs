@@ -105,7 +105,7 @@ impl RunnerClient {
         self.follow(fun, args, kwargs, timeout, |_| ()).await
     }
 
-    /// As [`RunnerClient::cmd`], and passes the runner's events to `on_event`.
+    /// As [`RunnerClient::cmd`], and passes the runner's events to `tell`.
     ///
     /// # Errors
     /// As [`RunnerClient::cmd`].

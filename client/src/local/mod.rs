@@ -82,7 +82,7 @@ pub struct MinionReturn {
     pub ret: Value,
     /// 0 for success; for several functions the highest.
     pub retcode: i64,
-    /// The outputter that the function asks for.
+    /// The outputter that the function requests.
     pub out: Option<String>,
     /// The whole load as on the bus.
     pub load: Value,
