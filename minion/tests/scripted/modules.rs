@@ -1,4 +1,4 @@
-//! A stand-in for the sandbox: a module `test`, and whatever was installed.
+//! A stand-in for the sandbox: a module `test`, and installed modules.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -20,14 +20,14 @@ pub struct Modules {
     broker: Arc<dyn Broker>,
     installed: Mutex<BTreeMap<String, Arc<Module>>>,
     signatures: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// Environments of syncs that were written down.
+    /// The environments of recorded syncs.
     pub synced: Mutex<Vec<String>>,
-    /// `test.wait` goes on when this has a place.
+    /// `test.wait` continues when this has a permit.
     pub gate: Semaphore,
     killed: watch::Sender<Vec<String>>,
-    /// Calls of functions.
+    /// The number of calls.
     pub calls: AtomicUsize,
-    /// `test.wait` under way.
+    /// The number of `test.wait` calls under way.
     pub waiting: watch::Sender<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Modules {
         })
     }
 
-    /// Asks the broker as a function of a job would that was granted this.
+    /// Sends a request to the broker like a function of a job with these grants.
     pub async fn ask(&self, jid: &str, grants: Grants, op: HostOp) -> Result<Value, String> {
         let job = JobContext { jid: jid.to_owned(), minion_id: crate::running::ID.to_owned(), ..JobContext::default() };
         let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));
