@@ -176,7 +176,7 @@ mod tests {
             chmod(path, good);
             assert_eq!(check(&file), Ok(()));
         }
-        // What is not there yet could be put there by others.
+        // Others could make the missing file.
         chmod(&etc, 0o777);
         assert!(check(&etc.join("absent")).is_err());
         assert!(check(&etc).is_err());
@@ -228,7 +228,7 @@ mod tests {
         let (_root, etc, file) = tree();
         let owner = fs::metadata(&file).unwrap().uid();
         let stranger = owner.wrapping_add(4711);
-        // Seen by another user the same files are somebody's; root's would be trusted.
+        // For another user, the same files belong to a foreign user; files of root would be trusted.
         let seen = check_for(&file, stranger);
         if owner == 0 {
             assert_eq!(seen, Ok(()));

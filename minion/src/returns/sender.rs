@@ -28,8 +28,8 @@ const MAX_LOADS_IN_MEMORY: usize = 64;
 const SYNC_AFTER: Duration = Duration::from_millis(20);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// A return that the master refuses is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, nobody
-/// could look it up.
+/// A refused return is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, it could not
+/// be looked up.
 const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
 
 /// Sends the returns of this minion.
