@@ -1,7 +1,7 @@
 //! The command lines of Brine's programs.
 //!
 //! * [`commandline`]: parsing with the shared options, the Saltfile, completion, manual pages
-//! * [`output`]: the outputters · [`print`]: writes to stdout and stderr, through outputters or as text
+//! * [`output`]: the outputters · [`mod@print`]: writes to stdout and stderr, through outputters or as text
 //! * [`logging`]: log lines to stderr, a file or syslog
 //! * [`commands`]: `salt`, `salt-cp`, `salt-key` and `salt-run`; their binaries only call these
 //!

@@ -1,6 +1,7 @@
 //! Logging of all programs: to stderr, and to a file if one is configured, in Salt's two formats.
 //!
-//! A message may contain a peer's text, so [`brine_text`] makes it one line in which all characters are visible.
+//! A message may contain a peer's text, so [`brine_protocol::text`] makes it one line in which all characters are
+//! visible.
 
 mod args;
 mod syslog;

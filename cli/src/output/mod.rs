@@ -1,8 +1,8 @@
 //! Outputters: the display of a value to an operator. Each outputter has one file and is selected by Salt's names
 //! (`--out`, or the `out` of a return). Its output equals Python Salt's byte for byte (vectors.json, made by
 //! make_vectors.py), with one difference: [`Style::visible`] displays by number the characters that a terminal would
-//! obey or hide ([`brine_text`] defines them). json, yaml and pprint write these characters with the escapes of their
-//! own syntax, so that parsing gives the same value.
+//! obey or hide ([`brine_protocol::text`] defines them). json, yaml and pprint write these characters with the escapes
+//! of their own syntax, so that parsing gives the same value.
 
 mod color;
 mod highstate;

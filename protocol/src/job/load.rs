@@ -9,7 +9,7 @@ use crate::value::{Value, ValueExt};
 pub struct FunCall {
     /// `module.function`.
     pub fun: String,
-    /// The arguments; keywords are in a map with `__kwarg__`, see [`split_kwargs`].
+    /// The arguments; keywords are in a map with `__kwarg__`, see [`super::split_kwargs`].
     pub arg: Vec<Value>,
 }
 

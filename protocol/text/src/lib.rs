@@ -5,7 +5,7 @@
 //! Python's form: `\x1b`, `\u202e`, `\U000e0041`. All programs and both sides of the sandbox use these functions, so
 //! that one place decides.
 //!
-//! - [`visible`] for text of several lines, [`line`] for one line, [`short`] for a part of a message, [`name`] for an
+//! - [`visible`] for text of several lines, [`line()`] for one line, [`short`] for a part of a message, [`name`] for an
 //!   id in a list
 //! - [`json`], and [`marked`] for other formats with escapes of their own
 //!
@@ -50,7 +50,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     shown(text, |_, mark| mark)
 }
 
-/// The first `max` characters of `text` as [`line`] shows them, without blanks around; `…` stands for the rest.
+/// The first `max` characters of `text` as [`line()`] shows them, without blanks around; `…` stands for the rest.
 #[must_use]
 pub fn short(text: &str, max: usize) -> String {
     let text = text.trim();
@@ -66,7 +66,7 @@ pub fn joined(text: &str, max: usize) -> String {
     short(&text.split_whitespace().collect::<Vec<_>>().join(" "), max)
 }
 
-/// A name in a list, displayed so that different names look different. Displays by number what [`line`] does, also
+/// A name in a list, displayed so that different names look different. Displays by number what [`line()`] does, also
 /// within emoji, and blanks other than a single space between two other characters. Letters that look alike in two
 /// scripts stay unchanged.
 #[must_use]

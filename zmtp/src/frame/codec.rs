@@ -111,7 +111,7 @@ impl Decoder {
     }
 
     /// Takes bytes from the front of `input` up to the end of the next message or command, or all bytes if it is
-    /// incomplete. After an error, the decoder must not be used, except as [`Decoder::step_over`] describes.
+    /// incomplete. After an error, the decoder must not be used, except as `Decoder::step_over` describes.
     ///
     /// # Errors
     /// When the peer violates the protocol or a limit.

@@ -34,7 +34,7 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// With `visible`, the characters that [`brine_text`] marks are special too, so that the text is quoted with
+    /// With `visible`, the characters that [`brine_protocol::text`] marks are special too, so that the text is quoted with
     /// escapes.
     pub(super) fn gather(text: &str, visible: bool) -> Self {
         if text.is_empty() {
