@@ -1,4 +1,4 @@
-//! How a program ends.
+//! The end of a program: its exit code, or a failure.
 
 use std::process::ExitCode;
 
@@ -6,13 +6,13 @@ use brine_protocol::exit;
 
 use crate::print::stderr;
 
-/// A program's exit code, or why it cannot go on.
+/// A program's exit code, or its failure.
 pub type Outcome = Result<i32, Failure>;
 
-/// A program that cannot go on: what it says on stderr, and its exit code.
+/// The failure of a program: its message on stderr, and its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The message, or none if everything has been said.
+    /// The message; none if everything is already printed.
     pub message: Option<String>,
     /// Salt's exit code.
     pub code: i32,
@@ -33,7 +33,7 @@ impl Failure {
     }
 }
 
-/// Makes an outcome the exit code of `main`; a failure's message goes to stderr.
+/// Converts an outcome to the exit code of `main`; prints a failure's message to stderr.
 pub fn finish(outcome: Outcome) -> ExitCode {
     let code = outcome.unwrap_or_else(Failure::report);
     ExitCode::from(u8::try_from(code).unwrap_or(u8::try_from(exit::GENERIC).unwrap_or(1)))

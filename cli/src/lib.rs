@@ -1,11 +1,11 @@
 //! The command lines of Brine's programs.
 //!
-//! * [`commandline`]: parsing with the options that all programs share, the Saltfile, completion, manual pages
-//! * [`output`]: the outputters · [`print`]: what goes to stdout and stderr, by outputters and as text
-//! * [`logging`]: log lines, to stderr, a file or syslog
+//! * [`commandline`]: parsing with the shared options, the Saltfile, completion, manual pages
+//! * [`output`]: the outputters · [`mod@print`]: writes to stdout and stderr, through outputters or as text
+//! * [`logging`]: log lines to stderr, a file or syslog
 //! * [`commands`]: `salt`, `salt-cp`, `salt-key` and `salt-run`; their binaries only call these
 //!
-//! The daemons, `salt-call` and `salt-module` use all of this but [`commands`].
+//! The daemons, `salt-call` and `salt-module` use everything except [`commands`].
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

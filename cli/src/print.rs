@@ -1,6 +1,8 @@
-//! Output of commands: outputters to stdout or to a file, with Salt's rules for which outputter and whether in colour.
+//! Output of commands: applies outputters to stdout or a file, with Salt's rules for the choice of outputter and
+//! colour.
 //!
-//! Text for people goes out by [`stdout`] and [`stderr`] alone, which show what a terminal would obey or hide.
+//! Text for people is printed only by [`stdout`] and [`stderr`], which make characters visible that a terminal would
+//! obey or hide.
 
 use std::fs::File;
 use std::io::{IsTerminal as _, Write as _};
@@ -50,13 +52,13 @@ pub struct OutputArgs {
     pub state_output_diff: bool,
 }
 
-/// The file for the output cannot be written.
+/// The output file cannot be written.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: Access denied: {source}", path.display())]
 pub struct OutputError {
     /// The file.
     path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     source: std::io::Error,
 }
 
@@ -66,18 +68,18 @@ impl From<OutputError> for Failure {
     }
 }
 
-/// Writes a text for people to stdout, with a newline. A reader that went away (`| head`) is not an error.
+/// Prints a text for people to stdout, with a newline. A reader that went away (`| head`) is not an error.
 pub fn stdout(text: &str) {
     rendered(&visible(text));
 }
 
-/// Writes a text for people to stderr, with a newline. Nobody is left to tell where that fails.
+/// Prints a text for people to stderr, with a newline. A failure is ignored, because it cannot be reported.
 pub fn stderr(text: &str) {
     let mut out = std::io::stderr().lock();
     let _ = out.write_all(visible(text).as_bytes()).and_then(|()| out.write_all(b"\n"));
 }
 
-/// Writes to stdout what an outputter rendered, with the outputter's own colours.
+/// Writes an outputter's text to stdout, with the outputter's own colours.
 pub fn rendered(text: &str) {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
@@ -89,10 +91,10 @@ pub fn rendered(text: &str) {
     }
 }
 
-/// What of states is shown, by the options and the configuration.
+/// The settings for states, from the options and the configuration.
 fn states(args: &OutputArgs, config: &Config) -> StateSettings {
     let flag = |setting| config.get(setting).unwrap_or_default();
-    // A list, or text with commas.
+    // A list, or text separated by commas.
     let results = |setting: Setting<Value>| -> Vec<String> {
         let texts = |value: &Value| match value.list() {
             Some(items) => items.iter().map(ValueExt::python_str).collect(),
@@ -112,24 +114,24 @@ fn states(args: &OutputArgs, config: &Config) -> StateSettings {
     };
     let configured = config.find(settings::STATE_OUTPUT).ok().flatten();
     set.set_output(args.state_output.as_deref().or(configured.as_deref()).unwrap_or_default());
-    // As Salt reads it: any other text counts as true.
+    // As in Salt, any other text counts as true.
     if let Some(verbose) = &args.state_verbose {
         set.verbose = !matches!(verbose.as_str(), "False" | "false" | "");
     }
     set
 }
 
-/// Prints values.
+/// Prints values with outputters.
 #[derive(Debug)]
 pub struct Printer {
-    /// `--out`, or `output` in the configuration: counts for every return, whatever it asks for.
+    /// `--out`, or `output` in the configuration. It overrides the outputter that a return requests.
     chosen: Option<String>,
     style: Style,
     file: Option<File>,
 }
 
 impl Printer {
-    /// By the options and the configuration.
+    /// From the options and the configuration.
     ///
     /// # Errors
     /// When the output file cannot be opened.
@@ -155,7 +157,7 @@ impl Printer {
         let strip_colors = config.get(settings::STRIP_COLORS).unwrap_or(true);
         let configured = || config.find(settings::OUTPUT).ok().flatten();
         let chosen = args.output.clone().or_else(configured).filter(|name| !name.is_empty());
-        // with colours it will end on a terminal, whatever is in between
+        // coloured output ends on a terminal, whatever is in between
         let style = Style {
             color,
             visible: terminal || color,
@@ -167,35 +169,36 @@ impl Printer {
         Ok(Self { chosen, style, file })
     }
 
-    /// Shows on any output what a terminal would obey or hide: for lists of names, which no program needs otherwise.
+    /// Makes characters visible on any output that a terminal would obey or hide. For lists of names, which no program
+    /// needs in another form.
     #[must_use]
     pub fn for_names(mut self) -> Self {
         self.style.visible = true;
         self
     }
 
-    /// Whether lists that are shown from now on, each under a key of a dict, are tuples to Python.
+    /// Sets whether lists below the keys of a displayed dict are tuples in Python.
     pub const fn tuples(&mut self, yes: bool) {
         self.style.tuples = yes;
     }
 
-    /// Whether the operator chose the outputter.
+    /// Whether the operator selected the outputter.
     pub const fn is_chosen(&self) -> bool {
         self.chosen.is_some()
     }
 
-    /// Prints a value with the chosen outputter, or with the one it asks for.
+    /// Prints a value with the selected outputter, or with the one it requests.
     pub fn show(&mut self, value: &Value, out: &str, retcode: i64) {
-        // Chosen for everything, highstate would spoil what is none: Salt leaves it to what asks for it.
+        // A selected `highstate` would garble other values, so Salt uses it only for returns that request it.
         let name = self.chosen.as_deref().filter(|name| *name != "highstate").unwrap_or(out);
         let outputter = Outputter::by_name(name).unwrap_or_else(|| {
-            // what Salt's grains runner asks for, which is not the operator's fault
+            // Salt's grains runner requests this, which is not the operator's mistake
             if name != "grains" {
                 tracing::error!("Invalid outputter {name} specified, fall back to nested");
             }
             Outputter::Nested
         });
-        // For whoever reads it through a pipe or in a file; a program parses the same value.
+        // For people who read the output through a pipe or a file; a program parses the same value.
         let visible = self.style.visible || outputter.has_escapes();
         let style = Style { retcode, visible, ..self.style.clone() };
         let text = outputter.render(value, &style);
@@ -219,7 +222,7 @@ impl Printer {
         }
     }
 
-    /// Prints a line that is not a value (a heading, a jid), which always goes to stdout; `text` may come from a minion.
+    /// Prints a line that is not a value (a heading, a jid), always to stdout. `text` may come from a minion.
     pub fn line(&self, text: &str) {
         stdout(text);
     }

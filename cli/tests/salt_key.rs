@@ -1,5 +1,5 @@
-//! `salt-key` against `pki_dir`s in temporary folders: texts, exit codes and what is left behind are those of Python
-//! Salt's salt-key (salt_key.json, made by make_salt_key_golden.py), and then what this one does better.
+//! `salt-key` with `pki_dir`s in temporary folders. Texts, exit codes and files equal those of Python Salt's salt-key
+//! (salt_key.json, made by make_salt_key_golden.py); then follow the improvements over it.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -139,7 +139,7 @@ fn garbage_is_not_accepted() {
     for content in [&b"garbage"[..], b"", b"\xff\xfe", b"-----BEGIN PUBLIC KEY-----\n"] {
         std::fs::write(keys.path("pki/minions_pre/web2"), content).unwrap();
         let done = keys.run(&["-y", "-a", "web2"], "");
-        // Salt's command ends well.
+        // Salt's command exits with 0.
         assert_eq!(done.status.code(), Some(0));
         assert_eq!(text(&done.stderr), "Unable to accept invalid key for web2.\n");
         assert!(!text(&done.stdout).contains("web2 accepted"));
@@ -209,7 +209,7 @@ fn the_cached_data_of_deleted_minions_goes() {
     for (args, left) in [
         (&["-y", "-d", "db1"][..], false),
         (&["-y", "-d", "db1", "--preserve-minions=True"], true),
-        // it still has a denied key
+        // the id still has a denied key
         (&["-y", "-r", "db1", "--include-accepted"], true),
     ] {
         let keys = Keys::new();
@@ -231,14 +231,14 @@ fn key_pairs() {
     assert!(text(&done.stdout).starts_with("return:\n    "), "{}", text(&done.stdout));
     assert_eq!(mode(&keys.path("new/web9.pem")), 0o400);
     assert!(std::fs::read_to_string(keys.path("new/web9.pub")).unwrap().starts_with("-----BEGIN PUBLIC KEY-----"));
-    // asked again, the pair stays
+    // a second call keeps the pair
     let again = keys.run(&["--gen-keys=web9", "--gen-keys-dir", &dir], "");
     assert_eq!(text(&again.stdout), text(&done.stdout));
     for args in [&["--gen-keys=../evil"][..], &["--gen-keys=x", "--keysize=1024"], &["--gen-keys=x", "--keysize=99999"]]
     {
         assert_eq!(keys.run(args, "").status.code(), Some(64), "{args:?}");
     }
-    // The bounds are named, Salt's and our own.
+    // The error names the bounds of Salt and of this command.
     let refused = text(&keys.run(&["--gen-keys=x", "--keysize=32769"], "").stderr);
     assert!(
         refused.contains("error: The maximum value for keysize is 32768") && refused.contains("4096 here"),
@@ -274,7 +274,7 @@ fn the_masters_key_is_signed_for_minions() {
     let first = signature("pki/m_master_pubkey_signature");
     assert!(signer.verify(SignAlg::Pkcs1v15Sha1, signed.as_bytes(), &first));
 
-    // One that is there stays; elsewhere, with other keys, it can be made.
+    // An existing signing key stays; in another folder with other keys, one is made.
     let again = keys.run(&["--gen-signature"], "");
     assert!(
         again.status.code() == Some(1) && text(&again.stdout).contains("already exists"),
@@ -353,7 +353,7 @@ fn wrong_calls() {
             "{stderr}"
         );
     }
-    // no answer is not a yes
+    // no answer counts as no
     let done = keys.run(&["-a", "web2"], "");
     assert_eq!(done.status.code(), Some(1));
     assert!(keys.path("pki/minions_pre/web2").exists());
@@ -371,7 +371,7 @@ fn version_and_help() {
     assert!(help.contains("--include-denied") && help.contains("Actions:"), "{help}");
 }
 
-/// Through a pipe, too: what reads the names of keys there is a person, or a program that asks for JSON.
+/// Names of keys are made visible also in a pipe, because their reader is a person or a program that requests JSON.
 #[test]
 fn ids_in_lists_are_shown_such_that_none_looks_like_another() {
     let keys = Keys::new();

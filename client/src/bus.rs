@@ -14,10 +14,11 @@ use crate::ClientError;
 /// The pause between attempts to reach a bus that was there before.
 const RECONNECT: Duration = Duration::from_millis(200);
 
-/// The event by which the master's bus tells a subscriber that it was too slow, in the place of what it lost.
+/// The tag of the event by which the master's bus tells a subscriber that it was too slow. The event replaces the lost
+/// ones.
 pub const LOST: &str = "brine/events/lost";
 
-/// The bus. Events of no interest are dropped by their tag, before their data is decoded.
+/// A subscription to the bus. Unwanted events are dropped by their tag before their data is decoded.
 pub struct Bus {
     path: PathBuf,
     stream: Option<UnixStream>,
@@ -25,10 +26,10 @@ pub struct Bus {
 }
 
 impl Bus {
-    /// Connects; everything that is fired from then on is received.
+    /// Connects. The subscription receives every event fired from then on.
     ///
     /// # Errors
-    /// When no master listens there, or this user may not.
+    /// When no master listens on the socket, or this user may not open it.
     pub async fn connect(path: PathBuf) -> Result<Self, ClientError> {
         match UnixStream::connect(&path).await {
             Ok(stream) => Ok(Self { path, stream: Some(stream), decoder: FrameDecoder::default() }),
@@ -37,8 +38,8 @@ impl Bus {
         }
     }
 
-    /// Checks that a master runs. The bus tells at once, while a refused TCP connection is only retried. A user that may not
-    /// listen to the bus may still publish.
+    /// Checks that a master runs. The bus answers at once, while a refused TCP connection would only be retried. A user
+    /// that may not listen to the bus may still publish.
     pub(crate) async fn probe(path: PathBuf) -> Result<(), ClientError> {
         match Self::connect(path).await {
             Err(ClientError::NotPermitted(_)) => Ok(()),
@@ -46,8 +47,9 @@ impl Bus {
         }
     }
 
-    /// The next event that is `wanted`; none if the master closed the bus (the next call waits for it to come back).
-    /// An event that does not decode is left out: the bus carries what minions send. Cancel-safe.
+    /// Waits for the next event that is `wanted`. Returns none if the master closed the bus; the next call then waits
+    /// for the bus to return. An event that does not decode is skipped, because minions' data is on the bus.
+    /// Cancel-safe.
     pub async fn next(&mut self, wanted: impl Fn(&str) -> bool) -> Option<Event> {
         loop {
             let Some(stream) = &mut self.stream else {
@@ -98,7 +100,7 @@ fn warn_of_loss(body: &[u8]) {
     );
 }
 
-/// The tag in front of an encoded event.
+/// The tag at the start of an encoded event.
 fn tag_of(body: &[u8]) -> Option<&str> {
     let end = body.windows(2).position(|pair| pair == b"\n\n")?;
     std::str::from_utf8(&body[..end]).ok()

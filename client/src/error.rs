@@ -1,20 +1,20 @@
-//! What can go wrong between a client and its master. The texts are Salt's where Salt has one; operators and scripts know
+//! Errors between a client and its master. The texts are Salt's where Salt has one, because operators and scripts know
 //! them.
 
 use std::path::PathBuf;
 
-/// Why the master did not do what it was asked.
+/// Why a request to the master failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens on the master's event bus.
+    /// No process listens on the master's event bus.
     #[error("The salt master could not be contacted. Is master running?")]
     MasterDown {
-        /// The socket that was tried.
+        /// The socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// This user may not listen to the master's event bus.
+    /// This user may not open the master's event bus.
     #[error(
         "Permission denied: the master's event bus {} may not be opened by this user: run this as root or as the user that the master \
          runs as.", .0.display()
@@ -28,35 +28,35 @@ pub enum ClientError {
          of the job in the job cache later."
     )]
     Timeout(#[source] brine_zmtp::RequestError),
-    /// The key, token or password was refused; `reason` says what this side knows about it.
+    /// The key, token or password was refused; `reason` adds what this side knows.
     #[error("{message}")]
     Authentication {
-        /// The master's words.
+        /// The master's text.
         message: String,
         /// Why the key could not be read, if that is known.
         reason: Option<String>,
     },
-    /// The caller may not do this.
+    /// The caller is not permitted to do this.
     #[error("{0}")]
     Authorization(String),
     /// The master refused for another reason.
     #[error("{0}")]
     Refused(String),
-    /// The target matched no minion: no job was made. A master that could not read the target says why.
+    /// The target matched no minion, so no job was made. A master that could not parse the target gives the reason.
     #[error("No minions matched the target. No command was sent, no jid was assigned.")]
     NoMatch {
-        /// What is wrong with the target.
+        /// The error in the target.
         why: Option<String>,
     },
-    /// The reply is not one that a master sends.
+    /// The reply is malformed.
     #[error("the master's reply makes no sense: {0}")]
     Reply(String),
-    /// The address of the master in the configuration is not one.
+    /// The configured address of the master is invalid.
     #[error("the master's address {address} (interface, ret_port) is not valid: {reason}")]
     Address {
-        /// As configured.
+        /// The configured address.
         address: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The event bus closed before the result came.
@@ -68,12 +68,12 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether the master understood and said no.
+    /// Whether the master understood the request and refused it.
     pub const fn is_refusal(&self) -> bool {
         matches!(self, Self::Authentication { .. } | Self::Authorization(_) | Self::Refused(_))
     }
 
-    /// What helps the operator beyond the error's own words, on one line.
+    /// One line of advice for the operator beyond the error's own text.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::MasterDown { socket, source } => {

@@ -1,6 +1,6 @@
-//! The key store in `pki_dir` (§3.6): one file a minion, in the folder of its status. The folders are shared with the
-//! running master, which looks at them with every authentication, and with Python Salt; so what is here is checked
-//! before it is used: a name is an id or it is left out, and a link is nobody's key.
+//! The key store in `pki_dir` (§3.6): one file for each minion, in the folder of its status. The running master, which
+//! reads the folders at each authentication, and Python Salt share them. The content is therefore checked before use: a
+//! name that is not a valid id is left out, and a link does not count as a key.
 
 use std::path::{Path, PathBuf};
 
@@ -8,27 +8,27 @@ use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{self, PublicKey};
 use brine_protocol::target::fnmatch;
 
-/// The longest key file that is read.
+/// Upper bound on the bytes of a key file.
 const MAX_KEY: u64 = 64 << 10;
 
-/// What the master thinks of a key.
+/// The status of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// May connect.
+    /// The minion may connect.
     Accepted,
-    /// Waits to be accepted.
+    /// The key waits for acceptance.
     Pending,
-    /// Was refused by the operator.
+    /// The operator rejected the key.
     Rejected,
-    /// A second key for an id that has one.
+    /// The key is a second one for an id that has a key.
     Denied,
 }
 
 impl Status {
-    /// In the order in which Salt goes through them.
+    /// All statuses in the order in which Salt processes them.
     pub const ALL: [Self; 4] = [Self::Pending, Self::Rejected, Self::Accepted, Self::Denied];
 
-    /// The folder, which is also the name in listings.
+    /// The status's folder, which is also its name in listings.
     pub const fn folder(self) -> &'static str {
         match self {
             Self::Accepted => "minions",
@@ -38,7 +38,7 @@ impl Status {
         }
     }
 
-    /// What an event calls it once a key has got there.
+    /// The name of the transition to this status in events.
     pub const fn act(self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -49,25 +49,25 @@ impl Status {
     }
 }
 
-/// Why the key store cannot do something.
+/// Why an operation of the key store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyStoreError {
     /// A file or folder cannot be used.
     #[error("cannot {what} {}: {source}{}", path.display(), advice(.source))]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On what.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The file holds no public key.
     #[error("the key of {id} is not a public key: {reason}")]
     NotAKey {
-        /// Whose.
+        /// The id.
         id: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -79,10 +79,10 @@ fn advice(source: &std::io::Error) -> &'static str {
     }
 }
 
-/// Ids by status, as a listing shows them.
+/// Ids by status, in the order of a listing.
 pub type Listing = Vec<(Status, Vec<String>)>;
 
-/// The store.
+/// The key store.
 #[derive(Debug, Clone)]
 pub struct KeyStore {
     pki_dir: PathBuf,
@@ -90,19 +90,19 @@ pub struct KeyStore {
 }
 
 impl KeyStore {
-    /// The store in this folder, which need not exist yet.
+    /// The key store in this folder, which need not exist yet.
     pub fn new(pki_dir: &Path) -> Self {
         Self { pki_dir: pki_dir.to_owned(), owner: None }
     }
 
-    /// Gives the files that are written to this user, where this process may.
+    /// Makes this user the owner of new files, if this process is permitted to.
     #[must_use]
     pub const fn owned_by(mut self, uid: Option<u32>) -> Self {
         self.owner = uid;
         self
     }
 
-    /// The ids with a status, sorted without regard to case, as Salt sorts them.
+    /// The ids with a status, sorted case-insensitively as Salt does.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -118,7 +118,7 @@ impl KeyStore {
             let entry = entry.map_err(failed)?;
             let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
             match entry.file_name().into_string() {
-                // .key_cache, and files that are being written
+                // `.key_cache`, and temporary files
                 Ok(name) if name.starts_with('.') => {}
                 Ok(name) if is_file && name.parse::<MinionId>().is_ok() => ids.push(name),
                 Ok(name) => tracing::warn!("left out {name:?} in {}: not the key of a minion", folder.display()),
@@ -137,7 +137,7 @@ impl KeyStore {
         Status::ALL.into_iter().map(|status| Ok((status, self.list(status)?))).collect()
     }
 
-    /// The ids that a glob matches, or any of several separated by commas; statuses without a match are left out.
+    /// The ids that match a glob, or one of several globs separated by commas. Statuses without a match are left out.
     ///
     /// # Errors
     /// When a folder cannot be read.
@@ -164,10 +164,10 @@ impl KeyStore {
             .map_err(|_| KeyStoreError::NotAKey { id: id.to_owned(), reason: "it is no text".to_owned() })
     }
 
-    /// Moves a key to another status and gives its PEM text. The file is readable by its owner only.
+    /// Moves a key to another status and returns its PEM text. Only the owner can read the file.
     ///
     /// # Errors
-    /// When it holds no public key, or cannot be moved; it is then where it was.
+    /// When the file holds no public key or cannot be moved; it then keeps its status.
     pub fn change(&self, from: Status, to: Status, id: &str) -> Result<String, KeyStoreError> {
         let pem = self.read(from, id)?;
         PublicKey::from_pem(&pem)
@@ -178,11 +178,12 @@ impl KeyStore {
         std::fs::create_dir_all(folder).map_err(failed)?;
         keys::write_file(&target, pem.as_bytes(), 0o600).map_err(failed)?;
         if self.owner.is_some() {
-            // the master may run as another user than root; where this is not root, the file has the right owner already
+            // the master may run as another user than root; a process that is not root cannot change the owner and need
+            // not
             let _ = std::os::unix::fs::chown(&target, self.owner, None);
         }
         self.delete(from, id)?;
-        // an id has one key: what else there was for it is gone, as in Salt
+        // an id has one key, so its keys of other statuses are removed, as in Salt
         for other in [Status::Accepted, Status::Pending, Status::Rejected] {
             if other != to {
                 self.delete(other, id)?;
@@ -191,10 +192,10 @@ impl KeyStore {
         Ok(pem)
     }
 
-    /// Removes a key; one that is not there is no error.
+    /// Removes a key. A missing key is no error.
     ///
     /// # Errors
-    /// When it cannot be removed.
+    /// When the key cannot be removed.
     pub fn delete(&self, status: Status, id: &str) -> Result<(), KeyStoreError> {
         let path = self.path(status, id)?;
         match std::fs::remove_file(&path) {
@@ -205,7 +206,7 @@ impl KeyStore {
         }
     }
 
-    /// The public keys of the master itself, `master.pub` and the like, with their PEM texts.
+    /// The public keys of the master itself (`master.pub` and similar), with their PEM texts.
     ///
     /// # Errors
     /// When the folder cannot be read.

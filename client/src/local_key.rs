@@ -1,14 +1,15 @@
-//! The master's key for clients on its host: `cachedir/.<user>_key` (§7.1). Any user that can read it may command the master.
+//! The master's key for clients on its host: `cachedir/.<user>_key` (§7.1). Any user that can read it may command the
+//! master.
 
 use brine_protocol::secret::Secret;
 
 use crate::{ClientOpts, LogIn};
 
-/// The longest key file that is read; Salt's keys have 76 characters.
+/// Upper bound on the bytes of a key file; Salt's keys have 76 characters.
 const MAX_KEY: u64 = 4096;
 
-/// A key, or why there is none. Without one the master is asked all the same, as Salt does: its answer is the same
-/// refusal that a wrong key gets, and the reason is told beside it.
+/// The key, or why there is none. A client without a key still sends its request, as Salt does: the master refuses it
+/// as it refuses a wrong key, and the reason is displayed with the refusal.
 pub(crate) struct LocalKey {
     pub(crate) key: Secret<String>,
     pub(crate) problem: Option<String>,
@@ -39,7 +40,7 @@ impl LocalKey {
         }
     }
 
-    /// The key that goes with this log-in: none for a token or a password.
+    /// The key for this log-in: none for a token or a password.
     pub(crate) fn for_log_in(log_in: &LogIn, opts: &ClientOpts) -> Self {
         match log_in {
             LogIn::Key => Self::read(opts),

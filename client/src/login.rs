@@ -1,5 +1,5 @@
-//! How a client proves its identity: by the master's own key, by a name and a password of an `external_auth` system, or by a token that
-//! stands for those (PROTOCOL.md §7.2).
+//! The log-in of a client: with the master's own key, with a name and a password of an `external_auth` system, or with
+//! a token that the master issued for such a log-in (PROTOCOL.md §7.2).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -12,19 +12,19 @@ use brine_protocol::value::{Value, ValueExt, map};
 use crate::local_key::LocalKey;
 use crate::{ClientError, ClientOpts, request};
 
-/// The longest token file that is read; Salt's tokens have 64 to 128 characters.
+/// Upper bound on the bytes of a token file; Salt's tokens have 64 to 128 characters.
 const MAX_TOKEN: u64 = 4096;
-/// How long the master has to check a password: slow on purpose, and one waits for others.
+/// The time for the master's check of a password. The check is slow on purpose, and checks wait for each other.
 const MAKE: Duration = Duration::from_secs(60);
 
-/// How the master is to know the caller.
+/// How the client proves its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LogIn {
-    /// By the master's key of this user, `cachedir/.<user>_key`.
+    /// With the master's key of this user, `cachedir/.<user>_key`.
     Key,
-    /// By a token that the master gave out.
+    /// With a token that the master issued.
     Token(Secret<String>),
-    /// By a name and a password.
+    /// With a name and a password.
     External {
         /// The system, as in `external_auth`.
         eauth: String,
@@ -36,7 +36,7 @@ pub enum LogIn {
 }
 
 impl LogIn {
-    /// What is added to a request (of a publish, to its `kwargs`); nothing where the key says it.
+    /// The fields that the log-in adds to a request (for a publish request, to its `kwargs`); none for the key.
     pub(crate) fn fields(&self) -> Vec<(&'static str, Value)> {
         match self {
             Self::Key => Vec::new(),
@@ -50,12 +50,12 @@ impl LogIn {
     }
 }
 
-/// Whether this user can read the master's key, which then counts.
+/// Whether this user can read the master's key, which then takes precedence.
 pub fn has_key(opts: &ClientOpts) -> bool {
     LocalKey::read(opts).problem.is_none()
 }
 
-/// Asks the master for a token.
+/// Requests a token from the master.
 ///
 /// # Errors
 /// When the master refuses the log-in or cannot be reached.
@@ -66,7 +66,8 @@ pub async fn make_token(opts: &ClientOpts, log_in: &LogIn) -> Result<Secret<Stri
     token.map(|token| Secret::new(token.to_owned())).ok_or_else(|| ClientError::Reply("it has no token".to_owned()))
 }
 
-/// Where a user's token is kept: the option `token_file`, or `salt_token` in `~/.config/salt` (where that is a folder) or `~`.
+/// The file for a user's token: the option `token_file`, or `salt_token` in `~/.config/salt` (if that folder exists) or
+/// `~`.
 pub fn token_file(config: &Config) -> PathBuf {
     let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
     if let Some(file) = config.find(settings::TOKEN_FILE).ok().flatten() {
@@ -77,7 +78,7 @@ pub fn token_file(config: &Config) -> PathBuf {
     if folder.is_dir() { folder } else { home }.join("salt_token")
 }
 
-/// The token that was saved, if it can still be good.
+/// The saved token, unless it has expired.
 pub fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
     let written = file.metadata().ok().filter(std::fs::Metadata::is_file)?.modified().ok()?;
     let expire = config.get(settings::TOKEN_EXPIRE).ok()?;
@@ -89,7 +90,7 @@ pub fn saved_token(file: &Path, config: &Config) -> Option<Secret<String>> {
     (!token.expose().is_empty()).then_some(token)
 }
 
-/// Keeps a token for this user alone.
+/// Saves a token with access for this user only.
 ///
 /// # Errors
 /// When the file cannot be written.

@@ -1,4 +1,4 @@
-//! What the clients take from the master's configuration file.
+//! The options of clients, from the master's configuration file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use brine_zmtp::Endpoint;
 
 use crate::{ClientError, user};
 
-/// How to reach the master on this host, and how long to wait for what.
+/// The address of the master on this host, and the timeouts.
 #[derive(Debug, Clone)]
 pub struct ClientOpts {
     /// The configuration file, for messages.
     pub conf_file: PathBuf,
-    /// Where the master keeps `.root_key` and the minions' cached data.
+    /// The folder of `.root_key` and the minions' cached data.
     pub cachedir: PathBuf,
-    /// Where the event bus listens.
+    /// The folder of the event bus's sockets.
     pub sock_dir: PathBuf,
     /// The key store.
     pub pki_dir: PathBuf,
@@ -23,25 +23,25 @@ pub struct ClientOpts {
     pub interface: String,
     /// The port of requests.
     pub ret_port: u16,
-    /// The port of publications. A minion that is connected to it is present.
+    /// The port of publications. A minion with a connection to it is present.
     pub publish_port: u16,
     /// The user that the master runs as.
     pub master_user: String,
-    /// The user that runs this command, as Salt names it (`root`, `sudo_alice`).
+    /// The user that runs this command, under Salt's name (`root`, `sudo_alice`).
     pub user: String,
-    /// How long to wait for returns before asking which minions still run the job.
+    /// Time to wait for returns before the client asks which minions still run the job.
     pub timeout: Duration,
-    /// How long to wait for the answers to that.
+    /// Time to wait for the replies to that question.
     pub gather_job_timeout: Duration,
-    /// Whether the master caches the minions' grains, without which nobody is known to be disconnected.
+    /// Whether the master caches the minions' grains. Without them, no minion is known to be disconnected.
     pub minion_data_cache: bool,
 }
 
 impl ClientOpts {
-    /// From the master's configuration.
+    /// Reads the options from the master's configuration.
     ///
     /// # Errors
-    /// When an option that is needed has a wrong value.
+    /// When a required setting has an invalid value.
     pub fn new(config: &Config) -> Result<Self, ConfigError> {
         Ok(Self {
             conf_file: config.path().to_owned(),
@@ -59,17 +59,17 @@ impl ClientOpts {
         })
     }
 
-    /// The socket that events come from.
+    /// The socket that publishes events.
     pub fn bus_socket(&self) -> PathBuf {
         self.sock_dir.join("master_event_pub.ipc")
     }
 
-    /// The socket that takes events.
+    /// The socket that accepts events.
     pub fn push_socket(&self) -> PathBuf {
         self.sock_dir.join("master_event_pull.ipc")
     }
 
-    /// Where requests go. A master that listens everywhere is reached on loopback.
+    /// The endpoint of requests. A master that binds to all addresses is reached over loopback.
     ///
     /// # Errors
     /// When `interface` is not an address.

@@ -1,4 +1,5 @@
-//! Which minions are connected to the master. It only words a message: "[Not connected]" instead of "[No response]".
+//! The minions that are connected to the master. This only affects a message: "[Not connected]" instead of "[No
+//! response]".
 
 use std::path::PathBuf;
 
@@ -8,7 +9,7 @@ use brine_protocol::presence::Connected;
 
 use crate::{ClientOpts, keys};
 
-/// What is known about connections; by default nothing, and then nobody is disconnected.
+/// The known connections; by default none, and then no minion counts as disconnected.
 #[derive(Debug, Default)]
 pub(crate) struct Presence {
     cachedir: PathBuf,
@@ -28,12 +29,13 @@ impl Presence {
         out
     }
 
-    /// Whether the minion is known not to be connected: its addresses are known and none is connected, and others are.
+    /// Whether the minion is known to be disconnected: its addresses are known and not connected, and other minions are
+    /// connected.
     pub(crate) fn is_disconnected(&self, id: &str) -> bool {
         self.anyone && self.is_connected(id) == Some(false)
     }
 
-    /// None if its grains are not cached.
+    /// Whether the minion is connected; none if its grains are not cached.
     fn is_connected(&self, id: &str) -> Option<bool> {
         let id: MinionId = id.parse().ok()?;
         let path = self.cachedir.join("grains").join(format!("{id}.p"));

@@ -10,11 +10,12 @@ use brine_zmtp::{ReqConfig, Requester};
 
 use crate::{ClientError, ClientOpts};
 
-/// Connections that are kept between requests, each for one request at a time. More are opened when needed, and closed after it.
+/// Connections kept open between requests. Each serves one request at a time; further ones are opened when needed and
+/// closed afterwards.
 const MAX_IDLE: usize = 4;
 
-/// Sends one clear request and gives its reply, errors in the reply made errors. It is never repeated: a second `publish`
-/// would be a second job.
+/// Sends one clear request and returns its reply; an error in the reply becomes an error. The request is never
+/// repeated, because a second `publish` would be a second job.
 pub(crate) async fn clear(
     opts: &ClientOpts,
     load: Value,
@@ -24,14 +25,14 @@ pub(crate) async fn clear(
     Requests::default().clear(opts, load, timeout, key_problem).await
 }
 
-/// Connections to the master that a client keeps.
+/// The open connections of a client to the master.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     idle: Mutex<Vec<Requester>>,
 }
 
 impl Requests {
-    /// As [`clear`], on a connection that is there already if one is.
+    /// As [`clear`], on an open connection if there is one.
     pub(crate) async fn clear(
         &self,
         opts: &ClientOpts,
@@ -51,7 +52,7 @@ impl Requests {
         refused(&reply, key_problem).map_or(Ok(reply), Err)
     }
 
-    /// An idle socket with an open connection. Drops the others, and those of a runtime that has ended.
+    /// Takes an idle socket with an open connection. Drops disconnected ones, and those of a runtime that has ended.
     fn take(&self) -> Option<Requester> {
         let mut idle = self.idle();
         idle.retain(Requester::is_connected);
@@ -70,7 +71,7 @@ impl Requests {
     }
 }
 
-/// The error in a reply: a map with `error` (a map of name and message, or text), a bare text, or nothing at all.
+/// The error in a reply: a map with `error` (a map of name and message, or text), a bare text, or no content.
 fn refused(reply: &Value, key_problem: Option<&str>) -> Option<ClientError> {
     let authentication = |message: &str| ClientError::Authentication {
         message: message.to_owned(),

@@ -9,7 +9,7 @@ use crate::bus::Bus;
 use crate::local_key::LocalKey;
 use crate::{ClientError, ClientOpts, LogIn, request};
 
-/// How long the master has to start a runner; it answers at once.
+/// The time for the master's start of a runner, to which it replies at once.
 const START: Duration = Duration::from_secs(15);
 
 /// A runner that the master has started.
@@ -21,30 +21,30 @@ pub struct Started {
     pub jid: String,
 }
 
-/// What happens while a runner runs.
+/// An event of a running runner.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunnerEvent<'a> {
-    /// An event of its own: what its tag ends with, and its data.
+    /// An event of the runner itself: the end of its tag, and its data.
     Progress(&'a str, &'a Value),
     /// Lines that Salt's runner of this name prints.
     Print(&'a str),
 }
 
-/// What a runner returned.
+/// The return of a runner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunnerReturn {
-    /// Its result, or the text of its error.
+    /// The result, or the text of the error.
     pub ret: Value,
-    /// Whether it did what it was asked.
+    /// Whether the runner succeeded.
     pub success: bool,
-    /// The code that it asks the command to exit with.
+    /// The exit code that the runner requests.
     pub retcode: Option<i64>,
-    /// The outputter that it asks for.
+    /// The outputter that the runner requests.
     pub out: Option<String>,
 }
 
 impl RunnerReturn {
-    /// From the data of `salt/run/<jid>/ret`. A runner that chooses its outputter returns `{"outputter", "data"}`.
+    /// Reads the data of `salt/run/<jid>/ret`. A runner that chooses its outputter returns `{"outputter", "data"}`.
     fn from_event(data: &Value) -> Self {
         let ret = data.get("return").cloned().unwrap_or(Value::Nil);
         let success = data.get_bool("success").unwrap_or(true);
@@ -66,7 +66,7 @@ pub struct RunnerClient {
 }
 
 impl RunnerClient {
-    /// A client of the master with this configuration. Nothing is contacted yet.
+    /// A client of the master with this configuration. It connects on the first request.
     pub fn new(opts: ClientOpts) -> Self {
         Self::logged_in(opts, LogIn::Key)
     }
@@ -80,7 +80,7 @@ impl RunnerClient {
     /// Starts a runner and does not wait for it.
     ///
     /// # Errors
-    /// When the master is not there or refuses.
+    /// When the master cannot be reached or refuses.
     pub async fn cmd_async(
         &self,
         fun: &str,
@@ -91,10 +91,10 @@ impl RunnerClient {
         self.start(fun, args, kwargs).await
     }
 
-    /// Runs a runner; without a timeout for as long as it takes and the master lives.
+    /// Runs a runner. Without a timeout, this waits as long as the runner runs and the master lives.
     ///
     /// # Errors
-    /// As [`RunnerClient::cmd_async`], and when the result does not come.
+    /// As [`RunnerClient::cmd_async`], and when no result arrives.
     pub async fn cmd(
         &self,
         fun: &str,
@@ -105,7 +105,7 @@ impl RunnerClient {
         self.follow(fun, args, kwargs, timeout, |_| ()).await
     }
 
-    /// As [`RunnerClient::cmd`], and tells what happens meanwhile.
+    /// As [`RunnerClient::cmd`], and passes the runner's events to `tell`.
     ///
     /// # Errors
     /// As [`RunnerClient::cmd`].

@@ -1,8 +1,8 @@
-//! The name of the user that runs the command. It selects the key file and goes to the master, which checks it.
+//! The name of the user that runs the command. It selects the key file and is sent to the master, which verifies it.
 
 use std::path::Path;
 
-/// The name of the user with this uid, from /etc/passwd; elsewhere (LDAP) from the environment.
+/// The name of the user with this uid, from /etc/passwd; for users elsewhere (LDAP) from the environment.
 fn name_of(uid: u32) -> String {
     by_passwd(Path::new("/etc/passwd"), |fields| fields[2].parse() == Ok(uid))
         .map(|fields| fields[0].clone())
@@ -15,7 +15,7 @@ pub fn find_uid(name: &str) -> Option<u32> {
     by_passwd(Path::new("/etc/passwd"), |fields| fields[0] == name)?[2].parse().ok()
 }
 
-/// The first line of a passwd file that matches, in its fields (seven, or at least three).
+/// The fields of the first matching line of a passwd file (seven, or at least three).
 fn by_passwd(path: &Path, matches: impl Fn(&[String]) -> bool) -> Option<Vec<String>> {
     let text = std::fs::read_to_string(path).ok()?;
     text.lines()
@@ -23,7 +23,7 @@ fn by_passwd(path: &Path, matches: impl Fn(&[String]) -> bool) -> Option<Vec<Str
         .find(|fields| fields.len() >= 3 && matches(fields))
 }
 
-/// Salt's name for the caller: the user, or `sudo_<user>` when root came from sudo.
+/// Salt's name for the caller: the user, or `sudo_<user>` if `sudo` made the user root.
 pub(crate) fn caller_name() -> String {
     let user = name_of(rustix::process::geteuid().as_raw());
     match std::env::var("SUDO_USER") {

@@ -6,7 +6,7 @@ use brine_protocol::value::{self, Value, ValueExt};
 
 use crate::{ClientError, ClientOpts, LogIn, request};
 
-/// How long the master has: it may check a password, which is slow on purpose, and then goes through all keys.
+/// The time for the master's reply: it may check a password, which is slow on purpose, and then reads all keys.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// The client.
@@ -17,15 +17,15 @@ pub struct WheelClient {
 }
 
 impl WheelClient {
-    /// A client with this log-in. Nothing is contacted yet.
+    /// A client with this log-in. It connects on the first request.
     pub const fn logged_in(opts: ClientOpts, log_in: LogIn) -> Self {
         Self { opts, log_in }
     }
 
-    /// Calls a function and gives what it returned.
+    /// Calls a function and returns its result.
     ///
     /// # Errors
-    /// When the master is not there or refuses, and when the function failed.
+    /// When the master cannot be reached or refuses, or when the function fails.
     pub async fn cmd(&self, fun: &str, kwargs: Vec<(&str, Value)>) -> Result<Value, ClientError> {
         let mut load = value::map([
             ("cmd", Value::from("wheel")),

@@ -43,14 +43,14 @@ impl DaemonArgs {
     /// The folder of the configuration: `-c`, else `SALT_CONFIG_DIR`, else Salt's. `-c` may also name the file in it.
     ///
     /// # Errors
-    /// When a folder was named that is not there: with a mistyped one a daemon would start as somebody else.
+    /// When a named folder does not exist: with a mistyped name, a daemon would start under another identity.
     pub fn conf_dir(&self) -> Result<PathBuf, ProcessError> {
         let from_env = || std::env::var_os("SALT_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let Some(dir) = self.config_dir.clone().or_else(from_env) else { return Ok(CONFIG_DIR.into()) };
         if dir.is_file() {
             return Ok(dir.parent().unwrap_or(Path::new("/")).to_owned());
         }
-        // Salt starts with its defaults where its own folder is not there.
+        // Salt starts with its defaults if its own default folder does not exist.
         if dir == Path::new(CONFIG_DIR) || dir.try_exists().unwrap_or(true) {
             return Ok(dir);
         }
@@ -59,16 +59,16 @@ impl DaemonArgs {
         Err(ProcessError::new(exit::USAGE, why))
     }
 
-    /// Lays what the command line says over the configuration.
+    /// Overrides the configuration with the options of the command line.
     pub fn overrule(&self, config: &mut Config) {
         for (key, value) in self.overrides() {
             config.set(key, value);
         }
     }
 
-    /// The settings that the command line overrules.
+    /// The settings that the command line overrides.
     pub fn overrides(&self) -> Vec<(&'static str, Value)> {
-        // Relative to where the daemon was started, not to the configuration.
+        // Paths are relative to the daemon's working directory, not to the configuration.
         let path = |path: &Option<PathBuf>| {
             let path = path.as_deref()?;
             if logging::is_url(path) {
@@ -86,10 +86,10 @@ impl DaemonArgs {
         given.into_iter().filter_map(|(key, value)| Some((key, Value::from(value?)))).collect()
     }
 
-    /// Starts logging as configuration and command line say. A file that is only Salt's default need not open.
+    /// Starts logging by the configuration and the command line. Salt's default log file is optional: it need not open.
     ///
     /// # Errors
-    /// When a level is unknown, or a file that was asked for cannot be opened.
+    /// When a level is unknown, or a configured file cannot be opened.
     pub fn start_log(&self, config: &Config) -> Result<(), ProcessError> {
         let usage = |why: String| ProcessError::new(exit::USAGE, why);
         let levels = levels(config).map_err(usage)?;
@@ -107,10 +107,10 @@ impl DaemonArgs {
     }
 }
 
-/// The levels of console and log file that a configuration has.
+/// The configured log levels of console and log file.
 ///
 /// # Errors
-/// When one is unknown, as one line.
+/// One line, when a level is unknown.
 pub fn levels(config: &Config) -> Result<(String, String), String> {
     let console = config.get(settings::LOG_LEVEL).map_err(|error| error.to_string())?;
     let file = config.find(settings::LOG_LEVEL_LOGFILE).map_err(|error| error.to_string())?;

@@ -1,5 +1,6 @@
-//! Going to the background. Forking a process that has threads is not safe, so nothing here forks: the daemon starts itself anew, before
-//! there is a runtime, in a session of its own, and the process in front waits until that one answers or fails.
+//! Starts a daemon in the background. Forking a process with threads is not safe, so nothing here forks: the program
+//! starts itself again in a session of its own before it has a runtime, and the foreground process waits until the
+//! background process is ready or has failed.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Write};
@@ -9,11 +10,11 @@ use brine_protocol::exit;
 
 use crate::ProcessError;
 
-/// What the process in the background says when it answers.
+/// The text by which the background process reports that it is ready.
 const READY: &str = "ready";
 
-/// Starts this program in the background with these arguments (without its name) and `--background`, and waits until it answers or
-/// fails. Answers this process's exit code.
+/// Starts this program in the background with these arguments (without its name) and `--background`, and waits until it
+/// is ready or has failed. Returns the exit code of this process.
 ///
 /// # Errors
 /// When the program cannot be started.
@@ -31,17 +32,17 @@ pub fn start(args: &[OsString]) -> Result<i32, ProcessError> {
     if line.trim() == READY {
         return Ok(exit::OK);
     }
-    // It has said why on stderr, which it shares with this process until it is ready.
+    // The background process has reported its error on stderr, which it shares with this process until it is ready.
     Ok(child.wait().map_err(failed)?.code().unwrap_or(exit::GENERIC))
 }
 
-/// In the background, first thing: leaves the terminal's session.
+/// Leaves the terminal's session. The background process calls this first.
 pub fn leave_terminal() {
-    // Fails only for a leader of a process group, which is in a session of its own already.
+    // This fails only for the leader of a process group, which already has a session of its own.
     let _ = rustix::process::setsid();
 }
 
-/// In the background, once it answers: tells the process in front, and lets go of its terminal.
+/// Reports to the foreground process that the daemon is ready, and releases the terminal.
 pub fn detach() {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "{READY}").and_then(|()| stdout.flush());

@@ -1,7 +1,7 @@
-//! The folders a daemon works in: made with owner and mode, given to its user, verified.
+//! The folders of a daemon: made with owner and mode, given to the daemon's user, checked.
 //!
-//! Giving is done as root in folders that another user may write, so it goes by open folders and never through a link: neither a symlink
-//! nor a second name of somebody else's file must get that file a new owner.
+//! Root changes the owner of files in folders that another user may write. It therefore works on open folders and never
+//! follows a link: neither a symlink nor a hard link may give another user's file a new owner.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io;
@@ -16,29 +16,29 @@ use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid};
 use crate::ProcessError;
 use crate::user::{self, Other};
 
-/// Folders in folders; more is no cache of Salt's.
+/// Upper bound on nested folders; Salt's caches have fewer.
 const DEPTH_MAX: usize = 32;
 
-/// One of the folders.
+/// A folder of the daemon.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    /// The setting that names it.
+    /// The setting that names the folder.
     pub option: &'static str,
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// The mode of a new one.
+    /// The mode of a new folder.
     pub mode: u32,
-    /// Whether it holds secrets: one that others may read is closed to them.
+    /// Whether the folder holds secrets. A private folder that others may read is closed to them.
     pub private: bool,
 }
 
 impl Folder {
-    /// With this mode.
+    /// A folder with this mode.
     pub fn new(option: &'static str, path: impl Into<PathBuf>, mode: u32) -> Self {
         Self { option, path: path.into(), mode, private: false }
     }
 
-    /// One that only its owner enters.
+    /// A folder that only its owner may enter.
     pub fn private(option: &'static str, path: impl Into<PathBuf>) -> Self {
         Self { option, path: path.into(), mode: 0o700, private: true }
     }
@@ -53,10 +53,11 @@ impl Folder {
         )
     }
 
-    /// Makes it, if need be, and checks that it is this user's or root's and that nobody else may write in it.
+    /// Makes the folder if it is missing, and checks that this user or root owns it and that no other user may write in
+    /// it.
     ///
     /// # Errors
-    /// When that is not so, as one line that says what to do.
+    /// One line that says what to do, when a check fails.
     pub fn prepare(&self, program: &str) -> Result<(), ProcessError> {
         let me = rustix::process::geteuid().as_raw();
         let folder = trusted_path::folder(&self.path, self.mode, me).map_err(|e| self.error(program, &e))?;
@@ -81,13 +82,13 @@ impl Folder {
             folder.set_permissions(Permissions::from_mode(0o700)).map_err(|e| self.error(program, &e))?;
             tracing::warn!("the folder {path} ({option}) had mode {mode:04o}; it holds keys, and has 0700 now");
         }
-        // Said now and by name, rather than later by the first file that fails.
+        // The error is reported now, with the folder's name, and not later with the first file that fails.
         let usable = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
         rustix::fs::access(&self.path, usable).map_err(|e| self.error(program, &io::Error::from(e)))
     }
 }
 
-/// Makes a folder with exactly `mode`, and its parents as any other folder. One that is there is left as it is.
+/// Makes a folder with exactly `mode`, and its parents with the usual mode. An existing folder stays unchanged.
 ///
 /// # Errors
 /// Those of the file system.
@@ -98,7 +99,7 @@ pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o755).create(parent)?;
     }
-    // Its own mode from the start: it may be one for secrets.
+    // The folder has its mode from the start, because it may hold secrets.
     match DirBuilder::new().mode(mode).create(path) {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         made => made?,
@@ -106,11 +107,12 @@ pub fn make_dir(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
-/// As root, before becoming `to`: makes the folders and gives it these, with all that is in them, and the single files, such as the log.
-/// Answers what is to be said of files that could not be given: it can run without a log file and a pid file.
+/// Gives folders and files to the user `to`, as root and before becoming that user: makes the folders and gives them
+/// with all their content, and gives the single files, such as the log. Returns warnings about files that could not be
+/// given; a daemon can run without a log file and a pid file.
 ///
 /// # Errors
-/// When one cannot be made or given.
+/// When a folder cannot be made or given.
 pub fn give(program: &str, folders: &[Folder], files: &[&Path], to: &Other) -> Result<Vec<String>, ProcessError> {
     for folder in folders {
         let given = || -> io::Result<()> {
@@ -171,7 +173,7 @@ fn give_contents(dir: &OwnedFd, to: &Other, depth: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the file, if need be, and gives it.
+/// Makes the file if it is missing, and gives it.
 fn give_file(path: &Path, to: &Other) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let file = trusted_path::open_file(path, flags, 0o640, to.uid(), LastLink::Refused)?;

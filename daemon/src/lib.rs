@@ -1,11 +1,12 @@
-//! What salt-master and salt-minion have in common as processes on a host. Knows nothing of what either does.
+//! The common part of salt-master and salt-minion as processes on a host. It knows nothing of their work.
 //!
-//! - [`mod@run`]: start-up, signals and end, for every daemon
-//! - [`args`]: their options, which are the same · [`reload`]: what a changed configuration means to a running one
-//! - [`user`]: becoming another user · [`folders`]: the folders they work in, with owner and mode · [`trust`]: which users may write what they read
-//! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: what systemd is told
-//! - [`connections`]: how they find that a peer vanished
-//! - [`profile`]: where the time goes, for SIGUSR2
+//! - [`mod@run`]: start-up, signals and end of every daemon
+//! - [`args`]: the common options · [`reload`]: applies a changed configuration to a running daemon
+//! - [`user`]: becoming another user · [`folders`]: the daemon's folders with owner and mode · [`trust`]: checks which
+//!   users may write the configuration
+//! - [`pidfile`], [`background`], [`signals`], [`limits`]: the process · [`service`]: messages to systemd
+//! - [`connections`]: keepalive and heartbeat, which detect a vanished peer
+//! - [`profile`]: the profile for SIGUSR2
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
@@ -25,7 +26,7 @@ pub mod user;
 
 pub use run::run;
 
-/// The process cannot become what it was asked to be: one line, and the code to end with.
+/// Why the process cannot start or continue: one line, and the exit code.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct ProcessError {

@@ -8,17 +8,17 @@ use rustix::process::{Resource, Rlimit};
 
 use crate::ProcessError;
 
-/// How many files a process may have open; none: any number.
+/// The limit on open files of this process; none for no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct OpenFiles {
     limit: Option<u64>,
     wanted: u64,
 }
 
-/// Raises the limit on open files to what the system allows: root's to `max_open_files` at least.
+/// Raises the limit on open files as far as the system permits; for root at least to `max_open_files`.
 ///
 /// # Errors
-/// When `max_open_files` is no number.
+/// When `max_open_files` is not a number.
 pub fn raise_open_files(config: &Config) -> Result<OpenFiles, ProcessError> {
     let wanted = config.get(settings::MAX_OPEN_FILES);
     let wanted = wanted.map_err(|error| ProcessError::new(exit::USAGE, error.to_string()))?;
@@ -28,7 +28,7 @@ pub fn raise_open_files(config: &Config) -> Result<OpenFiles, ProcessError> {
         (Some(_), None) => true,
         (Some(a), Some(b)) => a < b,
     };
-    // Root may raise its hard limit too.
+    // Root may also raise its hard limit.
     let most = if below(limit.maximum, Some(wanted)) { Some(wanted) } else { limit.maximum };
     let set = |current, maximum| rustix::process::setrlimit(Resource::Nofile, Rlimit { current, maximum });
     if below(limit.current, most) && set(most, most).is_ok() {
@@ -39,7 +39,7 @@ pub fn raise_open_files(config: &Config) -> Result<OpenFiles, ProcessError> {
     Ok(OpenFiles { limit: limit.current, wanted })
 }
 
-/// How bad it is to have this many accepted keys with this many open files; none: good.
+/// The severity of having this many accepted keys with this limit on open files; none if there are enough files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tight {
     Info,
@@ -47,7 +47,7 @@ enum Tight {
     Critical,
 }
 
-/// Salt's measure: the keys should be fewer than a quarter of the files.
+/// Salt's rule: the number of keys should be less than a quarter of the limit.
 fn rate(accepted: u64, files: u64) -> Option<Tight> {
     let times = |n: u64| accepted.saturating_mul(n);
     if times(4) <= files {
@@ -62,7 +62,7 @@ fn rate(accepted: u64, files: u64) -> Option<Tight> {
 }
 
 impl OpenFiles {
-    /// Warns if there are fewer than `max_open_files`.
+    /// Warns if the limit is lower than `max_open_files`.
     pub fn warn_if_few(self) {
         if let Some(line) = self.warning() {
             tracing::warn!("{line}");
@@ -102,7 +102,7 @@ fn compare(limit: Option<u64>, accepted_dir: &Path) {
     }
 }
 
-/// Descriptors that are open now.
+/// The number of open descriptors.
 pub fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count().saturating_sub(1))
 }

@@ -1,5 +1,5 @@
-//! The pid file: says which process is the daemon, and is locked while that is so. A lock ends with its process, so a file that was left
-//! behind is no obstacle, whoever has its number by now.
+//! The pid file: contains the daemon's pid and is locked while the daemon runs. The lock ends with the process, so a
+//! stale file does not prevent a start, even if another process has the pid by now.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, OFlags};
 
 use crate::ProcessError;
 
-/// Held while the daemon runs; removed with it.
+/// The locked pid file; removed on drop.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
@@ -19,10 +19,11 @@ pub struct PidFile {
 }
 
 impl PidFile {
-    /// Writes and locks the file. A folder where this user may not write is no reason not to start.
+    /// Writes and locks the file. Returns none if this user may not write in its folder, which does not prevent the
+    /// start.
     ///
     /// # Errors
-    /// When another process holds it, or one of Python Salt's runs with the number in it.
+    /// When another process holds the lock, or the file has the pid of a running daemon of Python Salt.
     pub fn take(program: &str, path: &Path) -> Result<Option<Self>, ProcessError> {
         let open = || -> io::Result<File> {
             let user = rustix::process::geteuid().as_raw();
@@ -39,7 +40,7 @@ impl PidFile {
         let mut pid = String::new();
         let _ = Read::by_ref(&mut file).take(16).read_to_string(&mut pid);
         let pid = pid.trim();
-        // Python's daemons lock nothing.
+        // Python's daemons do not lock the file.
         if !locked || runs(pid, program) {
             let why = format!(
                 "{program} is already running (pid {pid}, pid file {}). Stop it first, or give this one a configuration of its own",
@@ -62,14 +63,14 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // In a folder such as /run a daemon that is not root cannot remove its file: then it says that nobody runs.
+        // A daemon that is not root cannot remove its file from a folder such as /run. It empties the file instead.
         if std::fs::remove_file(&self.path).is_err() {
             let _ = self.locked.set_len(0);
         }
     }
 }
 
-/// Whether the process with this number is another one, and of this program.
+/// Whether the process with this pid is another process of this program.
 fn runs(pid: &str, program: &str) -> bool {
     let Ok(number) = pid.parse::<u32>() else { return false };
     number != std::process::id()
@@ -91,7 +92,7 @@ mod tests {
         assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
         drop(first);
         assert!(!path.exists());
-        // Left behind by one that was killed: a number nobody has, and one that another program has now.
+        // Stale files: a pid without a process, and a pid that another program has now.
         for stale in ["4194304000", "1\n", "", "rubbish"] {
             std::fs::write(&path, stale).unwrap();
             let file = PidFile::take("salt-master", &path).unwrap().unwrap();
@@ -104,7 +105,7 @@ mod tests {
     fn one_that_does_not_lock_is_seen_by_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("pid");
-        // This test's own parent, by its own name: a process that is alive and holds no lock.
+        // The parent of this test under its own name: a process that lives and holds no lock.
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero().to_string();
         let line = std::fs::read(format!("/proc/{parent}/cmdline")).unwrap();
         let name = String::from_utf8_lossy(line.split(|byte| *byte == 0).next().unwrap()).into_owned();

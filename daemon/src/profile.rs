@@ -1,8 +1,9 @@
-//! Where the time goes: what SIGUSR2 writes to a file.
+//! The profile that SIGUSR2 writes to a file.
 //!
-//! No sampling of stacks: that takes a signal handler that walks the stack of whatever it interrupts, which is not safe in a daemon that is
-//! root. What is here is what can be counted without: time on a processor of each thread, how busy the runtime's workers are, how late
-//! timers ring, and how often and how long the daemon did what it does.
+//! There is no sampling of stacks: it needs a signal handler that walks the stack of any interrupted code, which is not
+//! safe in a daemon that runs as root. The profile has what can be counted without sampling: the CPU time of each
+//! thread, the load of the runtime's workers, the delay of timers, and the number and duration of the daemon's
+//! operations.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,28 +15,28 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 
-/// How long is looked.
+/// The duration of a profile.
 pub const WINDOW: Duration = Duration::from_secs(10);
-/// Files that are kept; the oldest goes.
+/// Upper bound on the files kept; the oldest is removed.
 const FILES_MAX: usize = 10;
-/// Between two looks at how late a timer rings.
+/// The interval between two measurements of timer delays.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How often something was done, and how long it took.
+/// The number of runs of an operation and their duration.
 #[derive(Debug, Clone, Copy, Default)]
 struct Spent {
     count: u64,
     total: Duration,
-    /// Since a profile last began.
+    /// The longest run since the last profile began.
     longest: Duration,
 }
 
-/// Counts what a daemon does, by names that are known beforehand.
+/// Counts the operations of a daemon by fixed names.
 #[derive(Debug, Default)]
 pub struct Timings(Mutex<BTreeMap<&'static str, Spent>>);
 
 impl Timings {
-    /// Something was done.
+    /// Records one run of an operation.
     pub fn record(&self, what: &'static str, took: Duration) {
         let mut all = self.lock();
         let spent = all.entry(what).or_default();
@@ -44,7 +45,7 @@ impl Timings {
         spent.longest = spent.longest.max(took);
     }
 
-    /// Counts what is done until the answer is dropped.
+    /// Measures an operation until the result is dropped.
     pub fn during(&self, what: &'static str) -> During<'_> {
         During { timings: self, what, began: Instant::now() }
     }
@@ -77,7 +78,7 @@ impl Timings {
     }
 }
 
-/// Something that is being done.
+/// A running operation.
 #[derive(Debug)]
 pub struct During<'a> {
     timings: &'a Timings,
@@ -91,7 +92,8 @@ impl Drop for During<'_> {
     }
 }
 
-/// Looks for `window` and writes what it saw into a new file of the folder, which only the owner reads. Answers its path.
+/// Measures for `window` and writes the profile to a new file in the folder, which only the owner can read. Returns the
+/// file's path.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -143,7 +145,7 @@ fn keep(dir: &Path, name: &str, text: &str) -> io::Result<PathBuf> {
         .filter(|entry| entry.file_name().to_string_lossy().starts_with("profile-"))
         .map(|entry| entry.path())
         .collect();
-    // Their names begin with the time.
+    // The names begin with the time, so sorting by name sorts by age.
     old.sort();
     for path in old.iter().take(old.len().saturating_sub(FILES_MAX - 1)) {
         std::fs::remove_file(path)?;
@@ -158,7 +160,7 @@ fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1_000.0
 }
 
-/// Of each thread by its number: name, nanoseconds on a processor, nanoseconds ready and waiting for one.
+/// Each thread by its id: its name, nanoseconds on a processor, and nanoseconds waiting for one.
 fn threads() -> BTreeMap<u32, (String, u64, u64)> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let look = |entry: std::fs::DirEntry| {
@@ -180,7 +182,7 @@ fn say_threads(text: &mut String, before: &BTreeMap<u32, (String, u64, u64)>) {
     }
 }
 
-/// How long each worker of the runtime was busy.
+/// The time for which each worker of the runtime was busy.
 fn workers() -> Vec<Duration> {
     let metrics = Handle::current().metrics();
     (0..metrics.num_workers()).map(|worker| metrics.worker_total_busy_duration(worker)).collect()
@@ -196,7 +198,7 @@ fn say_workers(text: &mut String, before: &[Duration], took: Duration) {
     }
 }
 
-/// How late timers ring: what a task waits for its turn.
+/// Measures the delay of timers, which is the time that a task waits for its turn.
 async fn lateness(window: Duration) -> Vec<Duration> {
     let end = Instant::now() + window;
     let mut late = Vec::new();
@@ -208,14 +210,14 @@ async fn lateness(window: Duration) -> Vec<Duration> {
     late
 }
 
-/// Memory in use, as the kernel says it.
+/// The resident memory, as the kernel prints it.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.map_or_else(|| "unknown".to_owned(), |size| size.trim().to_owned())
 }
 
-/// Tasks and queues of the runtime, for the log.
+/// One log line about the tasks and queues of the runtime.
 pub fn runtime_line() -> String {
     let metrics = Handle::current().metrics();
     format!(

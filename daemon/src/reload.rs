@@ -1,4 +1,5 @@
-//! What a configuration that changed means to a daemon that runs: some of it counts at once, the rest is named.
+//! Applies a changed configuration to a running daemon: some settings take effect at once, the others are named in the
+//! log.
 
 use brine_cli::logging;
 use brine_protocol::config::{Config, settings};
@@ -6,10 +7,10 @@ use brine_protocol::value::{Value, ValueExt};
 
 use crate::args;
 
-/// Takes up the log levels and opens the log file anew, so that a log rotation only has to send SIGHUP.
+/// Applies the log levels and opens the log file again, so that a log rotation only needs to send SIGHUP.
 ///
 /// # Errors
-/// When a level is unknown: nothing has changed then.
+/// When a level is unknown; then nothing changes.
 pub fn logs(config: &Config) -> Result<(), String> {
     let (console, file) = args::levels(config)?;
     logging::set_levels(logging::parse_level(&console)?, logging::parse_level(&file)?);
@@ -19,7 +20,7 @@ pub fn logs(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// The settings that are different in two configurations; sorted.
+/// The names of the settings that differ between two configurations, sorted.
 fn list_changed(before: &Config, now: &Config) -> Vec<String> {
     let entries = |config: &Config| config.opts().entries().unwrap_or_default().to_vec();
     let (before, now) = (entries(before), entries(now));
@@ -34,12 +35,12 @@ fn list_changed(before: &Config, now: &Config) -> Vec<String> {
     changed
 }
 
-/// Says what of a new configuration counts now, and what from the next start.
+/// Logs which changed settings take effect now, and which at the next start.
 pub fn report(before: &Config, now: &Config) {
     let (at_once, later): (Vec<String>, Vec<String>) =
         list_changed(before, now).into_iter().partition(|key| settings::is_live(key, now.role()));
     let words = |keys: &[String]| if keys.is_empty() { "nothing".to_owned() } else { keys.join(", ") };
-    // At a level that is seen: the operator who reloads wants to know.
+    // The level is one that is displayed by default, because the operator who reloads wants to see this.
     tracing::warn!("configuration read again: {} changed", words(&at_once));
     if !later.is_empty() {
         tracing::warn!("these settings changed too and count from the next start: {}", words(&later));

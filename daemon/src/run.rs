@@ -1,4 +1,4 @@
-//! Start-up, signals and end of a daemon: the same for each program. What differs is behind [`Daemon`] and [`RunningDaemon`].
+//! Start-up, signals and end, the same for every daemon. [`Daemon`] and [`RunningDaemon`] have the differences.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,23 +17,23 @@ use crate::limits::{self, OpenFiles};
 use crate::signals::{Request, Signals};
 use crate::{ProcessError, background, service, user};
 
-/// How long blocking work that is left (a slow disk) may keep the process at its end.
+/// Time that unfinished blocking work (a slow disk) may delay the end of the process.
 const BLOCKING_GRACE: Duration = Duration::from_secs(1);
 
-/// Resolves when a daemon ends by itself.
+/// Completes when a daemon ends by itself.
 pub type Ended = Pin<Box<dyn Future<Output = Result<(), ProcessError>>>>;
 
-/// A daemon before it runs: its configuration, and what that says about the process.
+/// A daemon before its start: its configuration, and the properties of its process.
 pub trait Daemon: Sized {
     /// The program's name.
     const NAME: &'static str;
-    /// What the program is for, for `--help`.
+    /// The purpose of the program, for `--help`.
     const ABOUT: &'static str;
 
     /// Reads and checks the configuration.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// When the configuration cannot be used.
     fn load(args: &DaemonArgs) -> Result<Self, ProcessError>;
 
     /// The configuration.
@@ -42,13 +42,14 @@ pub trait Daemon: Sized {
     /// The user to run as.
     fn user(&self) -> &str;
 
-    /// The folders it works in.
+    /// The daemon's folders.
     fn folders(&self) -> Vec<Folder>;
 
-    /// The single files, besides the log, that its user has to be able to write.
+    /// Single files, besides the log, that the daemon's user must be able to write.
     fn files(&self) -> Vec<PathBuf>;
 
-    /// Warns of what will not work on this host. Called as the daemon's user, with logging started and no second thread.
+    /// Warns of features that do not work on this host. Runs as the daemon's user, after logging has started and before
+    /// there is a second thread.
     fn check_host(&self, open_files: OpenFiles) {
         let _ = open_files;
     }
@@ -67,27 +68,28 @@ pub trait RunningDaemon {
     /// What it does, in one line for the service manager.
     fn status(&self) -> String;
 
-    /// Resolves when it ends by itself. Called once.
+    /// Completes when the daemon ends by itself. Called once.
     fn ended(&mut self) -> Ended {
         Box::pin(std::future::pending())
     }
 
-    /// Reads the configuration again and takes up what can change while it runs. What cannot be used is logged and changes nothing.
+    /// Reads the configuration again and applies the settings that can change at run time. An invalid configuration is
+    /// logged and changes nothing.
     fn reload(&mut self, args: &DaemonArgs) -> impl Future<Output = ()>;
 
-    /// Writes tasks and queues to the log.
+    /// Logs tasks and queues.
     fn dump(&self);
 
-    /// Begins a profile of the next seconds.
+    /// Starts a profile of the next seconds.
     fn profile(&self);
 
-    /// Finishes what is in work, and ends.
+    /// Finishes the work under way and ends.
     fn stop(self, ended: Ended) -> impl Future<Output = Result<(), ProcessError>>;
 }
 
-/// Runs a daemon, from its command line to its end, and returns its exit code.
+/// Runs a daemon from its command line to its end, and returns its exit code.
 pub fn run<D: Daemon>() -> i32 {
-    // The name and the purpose last: clap would take those of `DaemonArgs`.
+    // The name and the purpose come last, because clap would otherwise use those of `DaemonArgs`.
     let command = DaemonArgs::augment_args(Command::new(D::NAME)).about(D::ABOUT).version(commandline::VERSION);
     commandline::complete_or_document(&command, &[]);
     match commandline::parse_command::<DaemonArgs>(&command, std::env::args_os()) {
@@ -106,7 +108,7 @@ fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, Process
     } else if args.daemon {
         return background::start(line.get(1..).unwrap_or_default());
     }
-    // As root, if it is root, and before there is a second thread.
+    // This needs root, and must happen before there is a second thread.
     let open_files = limits::raise_open_files(daemon.config())?;
     let warnings = become_user(args, &daemon)?;
     args.start_log(daemon.config())?;
@@ -122,12 +124,13 @@ fn start<D: Daemon>(args: &DaemonArgs, line: &[OsString]) -> Result<i32, Process
     if let Err(error) = &result
         && args.background
     {
-        tracing::error!("{error}"); // there may be no terminal any more to read it on
+        tracing::error!("{error}"); // the terminal may be gone
     }
     result
 }
 
-/// Becomes the daemon's user, and gives it the folders and files first. Returns warnings for the log, which is not there yet.
+/// Becomes the daemon's user after giving the folders and files to that user. Returns warnings for the log, which has
+/// not started yet.
 fn become_user<D: Daemon>(args: &DaemonArgs, daemon: &D) -> Result<Vec<String>, ProcessError> {
     let Some(other) = user::find_other(D::NAME, daemon.user(), args.user.is_some())? else { return Ok(Vec::new()) };
     let log = daemon.config().get(settings::LOG_FILE).ok().filter(|path| !logging::is_url(path));
@@ -139,7 +142,7 @@ fn become_user<D: Daemon>(args: &DaemonArgs, daemon: &D) -> Result<Vec<String>, 
 }
 
 async fn serve<D: Daemon>(args: &DaemonArgs, daemon: D) -> Result<i32, ProcessError> {
-    // First: whoever hears that it answers may end it at once.
+    // Signals come first, because a process that learns that the daemon is ready may end it at once.
     let failed = |error| ProcessError::new(exit::GENERIC, format!("signals cannot be received: {error}"));
     let mut signals = Signals::listen().map_err(failed)?;
     let mut running = daemon.start().await?;

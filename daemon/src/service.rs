@@ -1,20 +1,20 @@
-//! What the service manager is told (sd_notify(3)). Where there is none, nothing happens.
+//! Messages to the service manager (sd_notify(3)). Without a service manager, they have no effect.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// The daemon answers.
+/// Reports that the daemon is ready.
 pub fn ready(status: &str) {
     tell(&[NotifyState::Ready, NotifyState::Status(status)]);
 }
 
-/// It ends.
+/// Reports that the daemon is stopping.
 pub fn stopping() {
     tell(&[NotifyState::Stopping]);
 }
 
-/// It reads its configuration again; [`ready`] follows.
+/// Reports that the daemon reads its configuration again; [`ready`] follows.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => tell(&[NotifyState::Reloading, now]),
@@ -28,8 +28,8 @@ fn tell(states: &[NotifyState<'_>]) {
     }
 }
 
-/// Tells the watchdog, if it wants to be told (`WatchdogSec=`), for as long as this runs: that a worker of the runtime took a task and
-/// a timer rang. To be spawned.
+/// Sends keep-alive messages to the watchdog if it is enabled (`WatchdogSec=`). Each message proves that a worker of
+/// the runtime ran a task and that a timer fired. Must be spawned as a task.
 pub async fn watchdog() {
     let Some(every) = interval() else { return };
     let mut tick = tokio::time::interval(every);
@@ -41,7 +41,7 @@ pub async fn watchdog() {
     }
 }
 
-/// Half of what the service manager waits, as systemd asks.
+/// Half of the service manager's timeout, as systemd recommends.
 fn interval() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|within| within / 2).filter(|every| !every.is_zero())
 }

@@ -1,23 +1,23 @@
-//! What signals ask of a daemon.
+//! The signals that a daemon handles.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// What a signal asks for.
+/// The request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// SIGTERM, SIGINT: to end.
+    /// SIGTERM, SIGINT: end.
     Stop,
-    /// SIGHUP: to read the configuration again.
+    /// SIGHUP: read the configuration again.
     Reload,
-    /// SIGUSR1: to write tasks and queues to the log.
+    /// SIGUSR1: write tasks and queues to the log.
     Dump,
-    /// SIGUSR2: to write a profile of the next seconds to a file.
+    /// SIGUSR2: write a profile of the next seconds to a file.
     Profile,
 }
 
-/// Listens from the moment it is made; before that a signal does what it does to any process.
+/// Receives signals from its creation on. Before that, signals have their default effect.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
@@ -28,7 +28,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// To be called inside the runtime, before anyone is told that the daemon answers.
+    /// Starts to receive signals. Must be called inside the runtime, before the daemon reports that it is ready.
     ///
     /// # Errors
     /// When signals cannot be received.
@@ -42,7 +42,7 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. Safe to cancel.
+    /// Waits for the next signal. Cancel-safe.
     pub async fn next(&mut self) -> Request {
         tokio::select! {
             biased;
@@ -54,7 +54,7 @@ impl Signals {
         }
     }
 
-    /// Waits for a request to end and drops the others: a daemon that ends reloads nothing.
+    /// Waits for a request to end and drops the others: a daemon that is ending does not reload.
     pub async fn wait_for_stop(&mut self) {
         while self.next().await != Request::Stop {}
     }

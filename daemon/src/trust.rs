@@ -1,6 +1,7 @@
-//! A user that may write a minion's configuration decides its master and what modules may do on this host; one that may write a master's
-//! decides what all its minions run. So only root and the user that reads it may write its files, the folders on the way to them, and the links
-//! that lead there (the class of CVE-2021-22004). There is no setting that switches this off; a setting would lie in the file itself.
+//! A user who may write a minion's configuration controls its master and the rights of modules on this host; one who
+//! may write a master's configuration controls all its minions. So only root and the user that reads a configuration
+//! may write its files, the folders on the way to them, and the links on that way (the class of CVE-2021-22004). No
+//! setting switches this check off, because it would be in the file itself.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -9,12 +10,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Links on the way to a file; the kernel's own bound.
+/// Upper bound on the links on the way to a file, as in the kernel.
 const MAX_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o022;
 
-/// Somebody else may change what is read.
+/// Other users may change a file that the daemon reads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{wanted} is not read, because {whose} may be changed by others than root and the user who reads it (mode {mode:04o}, owner {owner}); \
@@ -23,9 +24,9 @@ const OTHERS_WRITE: u32 = 0o022;
     mend = self.mend()
 )]
 pub struct Untrusted {
-    /// What was to be read.
+    /// The file or folder to be read.
     wanted: PathBuf,
-    /// What others may change: it, a folder on its way, or a link.
+    /// The part that others may change: the file, a folder on the way, or a link.
     path: PathBuf,
     mode: u32,
     owner: u32,
@@ -57,7 +58,7 @@ impl Untrusted {
     }
 }
 
-/// A path as a shell takes it.
+/// A path quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let text = brine_protocol::text::line(&text);
@@ -65,10 +66,10 @@ fn quoted(path: &Path) -> String {
     if plain { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// Checks a file or folder of the configuration and the way to it. A path that is not there passes, if its folder does.
+/// Checks a file or folder of the configuration and the way to it. A missing path passes if its folder does.
 ///
 /// # Errors
-/// When other users may write it or a folder above it.
+/// When other users may write the path or a folder above it.
 pub fn check(path: &Path) -> Result<(), Untrusted> {
     check_for(path, rustix::process::geteuid().as_raw())
 }
@@ -77,7 +78,7 @@ fn check_for(wanted: &Path, user: u32) -> Result<(), Untrusted> {
     let refuse = |path: &Path, meta: &fs::Metadata, may_be_sticky: bool, link: bool| {
         let mode = meta.mode() & 0o7777;
         let wrong_owner = meta.uid() != 0 && meta.uid() != user;
-        // A link has no mode of its own: its folder's mode decides which users may replace it.
+        // A link has no mode of its own: the mode of its folder determines which users may replace it.
         let writable = !link && mode & OTHERS_WRITE != 0 && !(may_be_sticky && mode & STICKY != 0);
         if !wrong_owner && !writable {
             return Ok(());
@@ -90,11 +91,11 @@ fn check_for(wanted: &Path, user: u32) -> Result<(), Untrusted> {
     let mut left: VecDeque<OsString> = parts(&absolute).collect();
     let mut here = PathBuf::from("/");
     let mut links = 0;
-    // What cannot be looked at cannot be read either: reading says so.
+    // A path that cannot be examined cannot be read either, and reading reports the error.
     let Ok(mut folder) = fs::symlink_metadata(&here) else { return Ok(()) };
     loop {
-        // In a sticky folder others cannot replace what is ours; but nothing that is read may lie in one itself, since they can
-        // put there what is not there yet.
+        // In a sticky folder, others cannot replace this user's files, but they can add new ones. So a file that is
+        // read may not lie directly in a sticky folder.
         refuse(&here, &folder, left.len() > 1, false)?;
         let Some(part) = left.pop_front() else { return Ok(()) };
         if part == ".." {
@@ -144,7 +145,7 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// A folder `etc` with a file, both good.
+    /// A folder `etc` with a file; both are acceptable.
     fn tree() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let root = tempfile::tempdir().unwrap();
         let etc = root.path().join("etc");
@@ -175,7 +176,7 @@ mod tests {
             chmod(path, good);
             assert_eq!(check(&file), Ok(()));
         }
-        // What is not there yet could be put there by others.
+        // Others could make the missing file.
         chmod(&etc, 0o777);
         assert!(check(&etc.join("absent")).is_err());
         assert!(check(&etc).is_err());
@@ -227,7 +228,7 @@ mod tests {
         let (_root, etc, file) = tree();
         let owner = fs::metadata(&file).unwrap().uid();
         let stranger = owner.wrapping_add(4711);
-        // Seen by another user the same files are somebody's; root's would be trusted.
+        // For another user, the same files belong to a foreign user; files of root would be trusted.
         let seen = check_for(&file, stranger);
         if owner == 0 {
             assert_eq!(seen, Ok(()));

@@ -1,4 +1,4 @@
-//! Users as the system looks them up (nsswitch), and becoming one.
+//! Looks up users by the system (nsswitch), and changes the user of the process.
 
 use std::ffi::CString;
 
@@ -7,35 +7,36 @@ use nix::unistd::{self, Uid, User};
 
 use crate::ProcessError;
 
-/// The name of a user; none if it has none.
+/// The name of a user; none if the user has no name.
 pub fn name_of(uid: u32) -> Option<String> {
     User::from_uid(Uid::from_raw(uid)).ok().flatten().map(|user| user.name)
 }
 
-/// The name of the user this process runs as; its number if it has none.
+/// The name of the user of this process; its uid if it has no name.
 pub fn current() -> String {
     let uid = rustix::process::geteuid().as_raw();
     name_of(uid).unwrap_or_else(|| uid.to_string())
 }
 
-/// Another user, to become.
+/// Another user, whose identity the process is to take.
 #[derive(Debug)]
 pub struct Other(User);
 
 impl Other {
-    /// Its number.
+    /// The uid.
     pub fn uid(&self) -> u32 {
         self.0.uid.as_raw()
     }
 
-    /// The number of its first group.
+    /// The gid of the user's primary group.
     pub fn gid(&self) -> u32 {
         self.0.gid.as_raw()
     }
 }
 
-/// The user that this process has to become to run as `wanted`; none if it is that user already. A process that is not root, and that
-/// was not asked on the command line (`named`) to become root, keeps its user: `root` is only Salt's default.
+/// The user that this process has to become to run as `wanted`; none if the process already runs as that user. A
+/// process that is not root keeps its user if the command line (`named`) does not name one, because `root` is only
+/// Salt's default.
 ///
 /// # Errors
 /// When there is no such user, or only root could become it.
@@ -64,13 +65,14 @@ pub fn find_other(program: &str, wanted: &str, named: bool) -> Result<Option<Oth
 }
 
 impl Other {
-    /// Becomes this user, with all its groups, for good. To be called before there is a second thread that has root's files open.
+    /// Becomes this user with all its groups, irrevocably. Must be called before there is a second thread that has
+    /// root's files open.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn become_it(&self) -> Result<(), ProcessError> {
         let Self(user) = self;
-        // The user last: where a group is refused, what was root's groups would stay.
+        // The user is set last: after a failure to set a group, the process would otherwise keep root's groups.
         let taken = || -> Result<(), Box<dyn std::error::Error>> {
             unistd::initgroups(&CString::new(user.name.as_str())?, user.gid)?;
             unistd::setresgid(user.gid, user.gid, user.gid)?;
@@ -80,7 +82,8 @@ impl Other {
         taken().map_err(|error| {
             ProcessError::new(exit::NO_PERMISSION, format!("cannot run as {} (user): {error}", user.name))
         })?;
-        // The kernel takes a process that changed its user for one that has secrets of the first, and closes its /proc to itself.
+        // After a change of user, the kernel assumes that the process holds secrets of the former user and denies it
+        // access to its own /proc.
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::Dumpable);
         Ok(())
     }

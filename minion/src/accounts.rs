@@ -1,16 +1,17 @@
 //! Names of users and groups.
 
-/// Upper bound on the bytes of `/etc/passwd` and `/etc/group`: those of a large site.
+/// Upper bound on the bytes of `/etc/passwd` and `/etc/group`: enough for a large site.
 const MAX_ACCOUNTS_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The name of a user, from `/etc/passwd`.
+/// Looks up the name of a user in `/etc/passwd`.
 pub(crate) fn user_name(uid: u32) -> Option<String> {
     find_account("/etc/passwd", |fields| {
         fields.get(2)?.parse().ok().filter(|n: &u32| *n == uid).map(|_| fields[0].to_owned())
     })
 }
 
-/// The user that runs this program, in Salt's form for calls at a terminal: `sudo_NAME` for root by sudo.
+/// Returns the name of the user that runs this program, as Salt records it for a call at a terminal: `sudo_NAME` if
+/// `sudo` made that user root.
 pub(crate) fn own_name() -> String {
     let uid = rustix::process::getuid().as_raw();
     match (std::env::var("SUDO_USER"), user_name(uid)) {
@@ -20,7 +21,7 @@ pub(crate) fn own_name() -> String {
     }
 }
 
-/// The name of a group, from `/etc/group`.
+/// Looks up the name of a group in `/etc/group`.
 pub(crate) fn group_name(gid: u32) -> Option<String> {
     find_account("/etc/group", |fields| {
         fields.get(2)?.parse().ok().filter(|n: &u32| *n == gid).map(|_| fields[0].to_owned())

@@ -1,4 +1,4 @@
-//! salt-minion as a process: what [`brine_daemon::run`] needs to know of it.
+//! salt-minion as a daemon: the hooks for [`brine_daemon::run`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -67,7 +67,8 @@ impl run::Daemon for Daemon {
         let minion = Minion::prepare(opts, make_sandbox).await.map_err(|error| failed(&error))?;
         let control = minion.control();
         let (stop, stopped) = oneshot::channel::<()>();
-        // A task, and not this thread's own: what a publication leads to then stays on the thread that read it.
+        // The minion runs in a task and not on this thread, so that the work for a publication stays on the worker
+        // thread that read it.
         let task = tokio::spawn(minion.run(async move {
             let _ = stopped.await;
         }));
@@ -105,7 +106,7 @@ impl run::RunningDaemon for RunningMinion {
         Box::pin(async {
             match task.await {
                 Ok(result) => result.map_err(|error| failed(&error)),
-                // A panic goes on as one.
+                // A panic of the task continues here.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_cancelled) => Ok(()),
@@ -134,8 +135,8 @@ impl run::RunningDaemon for RunningMinion {
     }
 }
 
-/// Reads the configuration again and applies what may change while the minion runs. Returns none if it cannot be used; then the present
-/// one stays.
+/// Reads the configuration again and applies the settings that may change at run time. Returns none if the
+/// configuration is invalid; the present one stays in use.
 async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl) -> Option<MinionOpts> {
     let read = || -> Result<_, String> {
         let opts = load(args).map_err(|e| e.to_string())?;
@@ -194,7 +195,7 @@ impl Profiler {
         let dir = self.dir.clone();
         // This task ends by itself, or with the process.
         tokio::spawn(async move {
-            // There are no timings: the returns of jobs have what they used.
+            // The profile has no timings: the returns of jobs have their usage.
             match profile::write("salt-minion", &dir, profile::WINDOW, &Timings::default()).await {
                 Ok(path) => warn!("the profile is in {}", path.display()),
                 Err(error) => error!("no profile: {} cannot be written: {error}", dir.display()),

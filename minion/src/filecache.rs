@@ -1,8 +1,8 @@
 //! `cachedir/files/<saltenv>/<path>`: files of the master's file server, in Salt's layout. A file is there whole and verified, or not at
 //! all.
 //!
-//! Paths are opened one name at a time from the root, and symbolic links are never followed: whoever can place a link there could
-//! otherwise choose which file the minion overwrites.
+//! Paths are opened one name at a time from the root, and symbolic links are never followed: a user who can place a link
+//! there could otherwise choose which file the minion overwrites.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -3,13 +3,16 @@
 //! - [`config`]: the settings, checked once · `cli`, `daemon`, [`call`]: the two programs
 //! - [`connection`]: the masters, authentication, requests (4506), publications (4505) · [`pki`]: the keys on disk
 //! - [`jobs`]: every job's way from its source to its return
-//! - [`returns`]: the spool and the delivery of returns · [`broker`]: what modules get from this host
-//! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: its files
-//! - [`grains`], [`pillar`]: the minion's data, its own and the master's · [`events`], `mine`: what it sends to its master
+//! - [`returns`]: the spool and the delivery of returns · [`broker`]: the operations that modules request from this
+//!   host
+//! - [`modules`]: modules from the master's file server · [`fileclient`], `filecache`: the file server's client and
+//!   cache
+//! - [`grains`], [`pillar`]: the minion's own data and the master's data for it · [`events`], `mine`: events and mine
+//!   data for the master
 //! - `accounts`, `host_names`, `text_file`, `spare_files`: this host's users, names and small files
-//! - [`minion`]: the parts together, from start to end
+//! - [`minion`]: puts the parts together and runs them from start to end
 //!
-//! Imports run one way: a module uses those that are further from [`minion`].
+//! Imports run one way: a module imports only modules further from [`minion`].
 //!
 //! Invariants: a job's function runs in the sandbox and nowhere else; a publication is a job only when its signature,
 //! MAC and serial hold; a return is on disk before it is sent and until the master has acknowledged it; every queue,

@@ -1,5 +1,5 @@
-//! Fills the mine at start and every `mine_interval`, if functions for it are configured (`mine_functions` in the configuration or
-//! the pillar): `mine.update` runs in the sandbox, as every job does.
+//! Fills the mine at start and every `mine_interval`, if the configuration or the pillar has `mine_functions`. It runs
+//! `mine.update` in the sandbox like any job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(crate) struct Mine {
 }
 
 impl Mine {
-    /// Runs for ever, if the mine is enabled.
+    /// Fills the mine until the minion ends; returns at once if the mine is disabled.
     pub(crate) async fn run(self) {
         let Some(interval) = self.opts.mine_interval else { return };
         self.ready.notified().await;

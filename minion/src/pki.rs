@@ -1,6 +1,7 @@
 //! The minion's key and the master's key that it trusts, on disk (PROTOCOL §3.6).
 //!
-//! Whoever can write these files can act as the minion or as its master, so the minion refuses files that others may write.
+//! A user who can write these files can act as the minion or as its master, so the minion refuses files that others may
+//! write.
 
 use std::fs;
 use std::io;

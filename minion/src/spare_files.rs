@@ -1,8 +1,8 @@
-//! Small files that are made and removed by the thousand, reused below changing names.
+//! Small files that are made and removed by the thousand, reused under changing names.
 //!
-//! Making and removing a file costs a file system more than all that happens in between: before ext4 reuses an inode, it looks at every
-//! inode that was freed within the last seconds, and a minion with many jobs a second spent most of its time there. So a removed file is
-//! renamed into a folder of spare files, and renamed back when a file is made.
+//! Making and removing files dominates the cost of a short job: before ext4 reuses an inode, it examines every inode
+//! freed within the last seconds, and a minion with many jobs a second spent most of its time there. A removed file is
+//! therefore renamed into a folder of spare files, and renamed back when a new file is needed.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What every job costs of protocol: keys, payloads, MessagePack, targets.
+//! Benchmarks of the protocol work in every job: keys, payloads, MessagePack, targets.
 #![allow(missing_docs, reason = "criterion's macros make items")]
 
 use std::hint::black_box;
@@ -26,7 +26,7 @@ fn job() -> Value {
     ])
 }
 
-/// A value of about so many bytes: maps of text and numbers, as returns are.
+/// A value of about this many bytes: maps of text and numbers, as in returns.
 fn value(bytes: usize) -> Value {
     let entry = |n: usize| map([("name", Value::from(format!("package-{n}"))), ("size", Value::from(n))]);
     Value::Array((0..bytes.div_ceil(28)).map(entry).collect())

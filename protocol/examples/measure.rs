@@ -1,4 +1,4 @@
-//! Measures what a job costs in this crate: `cargo run --release -p brine-protocol --example measure`.
+//! Measures the cost of a job in this crate: `cargo run --release -p brine-protocol --example measure`.
 
 use std::time::Instant;
 

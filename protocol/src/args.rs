@@ -4,13 +4,13 @@ use crate::config::yaml;
 use crate::ids::Jid;
 use crate::value::Value;
 
-/// The `arg` list of a job from the words of a command line; keywords go last as the `__kwarg__` map.
+/// The `arg` list of a job from the arguments of a command line; keywords come last as the `__kwarg__` map.
 pub fn parse_input(words: &[String]) -> Vec<Value> {
     let (args, kwargs) = split_input(words);
     condition_input(args, kwargs)
 }
 
-/// As [`parse_input`]; the values of these keywords stay text.
+/// As [`parse_input`]; the values of these keywords are not parsed and stay text.
 pub fn parse_input_but(words: &[String], no_parse: &[String]) -> Vec<Value> {
     let (texts, rest): (Vec<_>, Vec<_>) = words
         .iter()
@@ -23,7 +23,7 @@ pub fn parse_input_but(words: &[String], no_parse: &[String]) -> Vec<Value> {
     condition_input(args, kwargs)
 }
 
-/// As [`parse_input`], keywords apart.
+/// As [`parse_input`], with the keywords apart.
 pub fn split_input(words: &[String]) -> (Vec<Value>, Vec<(String, Value)>) {
     let (mut args, mut kwargs) = (Vec::new(), Vec::new());
     for word in words {
@@ -35,7 +35,7 @@ pub fn split_input(words: &[String]) -> (Vec<Value>, Vec<(String, Value)>) {
     (args, kwargs)
 }
 
-/// The `arg` list of a job from arguments: jids are text, keywords go last as the `__kwarg__` map.
+/// The `arg` list of a job from parsed arguments: jids become text, keywords come last as the `__kwarg__` map.
 pub fn condition_input(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Vec<Value> {
     let mut out: Vec<Value> = args.into_iter().map(jid_as_text).collect();
     if !kwargs.is_empty() {
@@ -47,7 +47,7 @@ pub fn condition_input(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Vec<Va
     out
 }
 
-/// Sets a keyword in its place, or appends it.
+/// Replaces the value of a keyword, or appends the keyword.
 pub(crate) fn set(kwargs: &mut Vec<(String, Value)>, key: &str, value: Value) {
     match kwargs.iter_mut().find(|(k, _)| k == key) {
         Some((_, slot)) => *slot = value,
@@ -55,7 +55,7 @@ pub(crate) fn set(kwargs: &mut Vec<(String, Value)>, key: &str, value: Value) {
     }
 }
 
-/// Name and value of a word `name=value`; none if it is not one.
+/// Splits `name=value`; none if the word has another form.
 pub fn parse_kwarg(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let mut chars = name.chars();
@@ -63,7 +63,7 @@ pub fn parse_kwarg(word: &str) -> Option<(&str, &str)> {
     let is_name = (first.is_alphabetic() || first == '_')
         && chars.all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'))
         && !value.starts_with('=');
-    // As Python's `.*$`: no line end but one at the end, which is not part of the value.
+    // As Python's `.*$`: a line end is allowed only at the end and is not part of the value.
     let value = value.strip_suffix('\n').unwrap_or(value);
     (is_name && !value.contains('\n')).then_some((name, value))
 }
@@ -75,15 +75,15 @@ fn jid_as_text(value: Value) -> Value {
     }
 }
 
-/// One word as Salt reads it: YAML with exceptions.
+/// Parses one argument as Salt does: YAML with exceptions.
 pub fn yamlify(word: &str) -> Value {
     let as_it_is = || Value::from(word);
     let trimmed = word.trim();
-    // YAML would make nothing of these.
+    // YAML would read these as nothing.
     if matches!(trimmed, "" | "---" | "...") {
         return as_it_is();
     }
-    // YAML 1.1 takes underscores out of numbers.
+    // YAML 1.1 removes underscores from numbers.
     if word.contains('_') && trimmed.chars().all(|c| c.is_ascii_digit() || c == '_') {
         return as_it_is();
     }
@@ -96,7 +96,7 @@ pub fn yamlify(word: &str) -> Value {
     }
     let Ok(value) = yaml::load(word) else { return as_it_is() };
     match &value {
-        // What follows a # would be lost.
+        // YAML would drop the text after `#`.
         Value::String(_) | Value::Nil if word.contains('#') => as_it_is(),
         Value::Nil if word == "!" => as_it_is(),
         Value::String(text) if text.as_bytes().is_empty() && matches!(word, "|" | "!") => as_it_is(),

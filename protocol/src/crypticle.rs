@@ -11,7 +11,7 @@ use crate::msgpack::{self, DecodeError, Limits};
 use crate::secret::Secret;
 use crate::value::Value;
 
-/// A publish or session key: 56 random bytes, as text 76 characters of base64.
+/// A publish key or a session key: 56 random bytes; its text has 76 characters of base64.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AesKey {
     text: Secret<String>,
@@ -29,10 +29,10 @@ pub enum CryptError {
     /// The text is not a key.
     #[error("the text is not an AES key: 56 bytes in base64 are needed")]
     BadKey,
-    /// The payload was not made with this key, or it was changed on its way.
+    /// The payload was not made with this key, or was changed in transit.
     #[error("the payload does not authenticate: another key, or changed on its way")]
     BadMac,
-    /// What was decrypted is no Salt payload.
+    /// The decrypted content is not a Salt payload.
     #[error("the payload has not Salt's form: {0}")]
     Malformed(&'static str),
     /// The reply answers another request.
@@ -50,7 +50,7 @@ const IV_LEN: usize = 16;
 const MAC_LEN: usize = 32;
 const NONCE_LEN: usize = 32;
 
-/// Salt's marker before every packed value. Nothing is pickled.
+/// Salt's marker before every packed value. Despite its name, nothing is pickled.
 const MARKER: &[u8] = b"pickle::";
 
 impl AesKey {
@@ -61,7 +61,7 @@ impl AesKey {
         Self { text: Secret::new(base64::engine::general_purpose::STANDARD.encode(raw.as_slice())) }
     }
 
-    /// A key from its text; blanks around it do not matter.
+    /// Reads a key from its text; blanks around the text are ignored.
     ///
     /// # Errors
     /// [`CryptError::BadKey`].
@@ -71,7 +71,7 @@ impl AesKey {
         Ok(key)
     }
 
-    /// A key from the bytes of its text, as they come out of an RSA decryption.
+    /// Reads a key from the bytes of its text, as RSA decryption returns them.
     ///
     /// # Errors
     /// [`CryptError::BadKey`].
@@ -79,7 +79,7 @@ impl AesKey {
         Self::from_text(std::str::from_utf8(text).map_err(|_| CryptError::BadKey)?)
     }
 
-    /// The key's text, as it travels (RSA-encrypted) and as it lies in session files.
+    /// The key's text, which is sent (RSA-encrypted) and stored in session files.
     pub const fn text(&self) -> &Secret<String> {
         &self.text
     }
@@ -119,7 +119,7 @@ impl std::fmt::Debug for Crypticle {
 }
 
 impl Crypticle {
-    /// Opens and seals with this key.
+    /// Seals and opens with this key.
     pub fn new(key: &AesKey) -> Self {
         let raw = key.raw().expect("an AesKey is checked when it is made");
         let (mut aes, mut mac) = ([0; AES_LEN], [0; MAC_LEN]);
@@ -128,12 +128,12 @@ impl Crypticle {
         Self { aes: Secret::new(aes), mac: Secret::new(mac) }
     }
 
-    /// IV, ciphertext and MAC of the plaintext.
+    /// Encrypts the plaintext into IV, ciphertext and MAC.
     pub fn encrypt(&self, plaintext: &[u8]) -> Vec<u8> {
         self.seal_with(rand::random(), plaintext.len(), |out| out.extend_from_slice(plaintext))
     }
 
-    /// Writes the plaintext behind room for the IV and encrypts it where it lies.
+    /// Writes the plaintext after the space for the IV and encrypts it in place.
     pub(crate) fn seal_with(&self, iv: [u8; IV_LEN], len_hint: usize, write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::with_capacity(IV_LEN + len_hint + 16 + MAC_LEN);
         out.extend_from_slice(&iv);
@@ -154,14 +154,14 @@ impl Crypticle {
         mac
     }
 
-    /// Whether the payload was made with this key. Nothing is decrypted.
+    /// Whether the payload was made with this key. Only the MAC is checked.
     pub fn made(&self, blob: &[u8]) -> bool {
         let Some(at) = blob.len().checked_sub(MAC_LEN) else { return false };
         let (sealed, tag) = blob.split_at(at);
         self.mac_of(sealed).verify_slice(tag).is_ok()
     }
 
-    /// The plaintext. The MAC is checked before anything is decrypted.
+    /// Decrypts a payload after checking its MAC.
     ///
     /// # Errors
     /// [`CryptError::BadMac`]; after a good MAC [`CryptError::Malformed`].
@@ -180,15 +180,15 @@ impl Crypticle {
         Ok(plaintext)
     }
 
-    /// Packs (network flavour) and encrypts a value; replies carry the request's nonce.
+    /// Packs (network flavour) and encrypts a value. A reply carries the nonce of its request.
     pub fn seal(&self, value: &Value, nonce: Option<&str>) -> Vec<u8> {
         self.seal_with(rand::random(), 256, |out| write_plaintext(value, nonce, out))
     }
 
-    /// Decrypts and unpacks; with a nonce the payload must begin with it.
+    /// Decrypts and unpacks a value. With a nonce, the payload must begin with the nonce.
     ///
     /// # Errors
-    /// When it is not authentic, not Salt's form, not the nonce's, or does not decode.
+    /// When the payload is not authentic, malformed, has another nonce, or does not decode.
     pub fn open(&self, blob: &[u8], nonce: Option<&str>, limits: &Limits) -> Result<Value, CryptError> {
         let plaintext = self.decrypt(blob)?;
         Ok(msgpack::decode(content(&plaintext, nonce)?, limits)?)
@@ -228,17 +228,17 @@ pub struct SerialGuard {
 }
 
 impl SerialGuard {
-    /// A guard that has seen nothing.
+    /// A guard that has seen no serial.
     pub const fn new() -> Self {
         Self { last: 0 }
     }
 
-    /// The highest serial seen, 0 when there was none.
+    /// The highest serial seen; 0 if there was none.
     pub const fn last(&self) -> u64 {
         self.last
     }
 
-    /// Whether the serial is new; if so it is remembered.
+    /// Whether the serial is new; a new one is remembered.
     pub const fn accept(&mut self, serial: u64) -> bool {
         if serial > self.last {
             self.last = serial;
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn the_mac_comes_before_the_padding() {
-        // A blob whose ciphertext is no whole block: with a wrong MAC the answer must not tell.
+        // The ciphertext is not a whole number of blocks. With a wrong MAC, the error must not reveal that.
         let c = crypticle();
         let sealed = vec![0; 16 + 5];
         let mut blob = sealed.clone();

@@ -1,10 +1,10 @@
-//! What every message on 4506 is wrapped in (§2.1): a closed choice of clear and aes.
+//! The envelope of every message on 4506 (§2.1): either clear or aes.
 
 use crate::ids::MinionId;
 use crate::msgpack::{self, Limits, Pick};
 use crate::value::{self, Value, ValueExt};
 
-/// The version this implementation sends, and the lowest it takes unless configured otherwise (CVE-2025-62349).
+/// The protocol version of this implementation, and the lowest version that is accepted by default (CVE-2025-62349).
 pub const VERSION: u64 = 3;
 
 /// A request's envelope.
@@ -14,10 +14,10 @@ pub enum Envelope {
     Clear {
         /// The load, a map.
         load: Value,
-        /// The protocol version; 0 when missing or no number.
+        /// The protocol version; 0 if it is missing or not a number.
         version: u64,
     },
-    /// The load under the session key of the minion that the envelope names.
+    /// The load, encrypted with the session key of the minion that the envelope names.
     Aes(AesEnvelope),
 }
 
@@ -28,11 +28,11 @@ pub struct AesEnvelope {
     pub load: Vec<u8>,
     /// The protocol version; 0 when missing or no number.
     pub version: u64,
-    /// Who claims to have sent it. Proved by the load's MAC and token, not before.
+    /// The claimed sender. Only the load's MAC and token prove it.
     pub id: Option<MinionId>,
-    /// What a private reply is to be encrypted with; checked only where it is used.
+    /// The algorithm to encrypt a private reply with; checked where it is used.
     pub enc_algo: Option<String>,
-    /// What a private reply is to be signed with; checked only where it is used.
+    /// The algorithm to sign a private reply with; checked where it is used.
     pub sig_algo: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub enum EnvelopeError {
 }
 
 impl EnvelopeError {
-    /// What the sender is answered (§4.2), unencrypted.
+    /// The unencrypted reply to the sender (§4.2).
     pub fn reply(&self) -> Value {
         match self {
             Self::Decode(_) => value::map([("error", "Routing error")]),
@@ -70,7 +70,7 @@ impl Envelope {
     /// Decodes an envelope.
     ///
     /// # Errors
-    /// When the bytes are no envelope; the error knows what to answer.
+    /// When the bytes are not an envelope; the error knows the reply.
     pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Self, EnvelopeError> {
         let mut envelope = msgpack::decode(bytes, limits)?;
         if !matches!(envelope, Value::Map(_)) {
@@ -91,12 +91,12 @@ impl Envelope {
                     sig_algo: text("sig_algo"),
                 }))
             }
-            // Nothing else reaches a function (§13.2).
+            // No other envelope reaches a function (§13.2).
             _ => Err(EnvelopeError::Malformed("its enc is neither clear nor aes")),
         }
     }
 
-    /// Encodes it in the network flavour.
+    /// Encodes the envelope in the network flavour.
     pub fn encode(&self) -> Vec<u8> {
         let version = Value::from(self.version());
         msgpack::encode_network(&match self {
@@ -132,26 +132,26 @@ impl Envelope {
     }
 }
 
-/// What can be told of an envelope without decoding all of it.
+/// The parts of an envelope that can be read without decoding all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Head {
-    /// A clear load, of which only what was picked is there.
+    /// A clear load with only the picked entries.
     Clear {
         /// The load, a map.
         load: Value,
-        /// As [`Envelope::Clear`]'s.
+        /// As in [`Envelope::Clear`].
         version: u64,
     },
-    /// An encrypted one.
+    /// An encrypted load.
     Aes,
 }
 
 impl Head {
-    /// Reads of a clear load what `pick` wants of it, by the keys that lead there. Of several equal keys the last counts, as in
-    /// [`Envelope::decode`].
+    /// Decodes the entries of a clear load that `pick` selects by their path of keys. Of several equal keys the last
+    /// one counts, as in [`Envelope::decode`].
     ///
     /// # Errors
-    /// As [`Envelope::decode`]'s; an encrypted load is not looked at.
+    /// As [`Envelope::decode`]; an encrypted load is not read.
     pub fn decode(bytes: &[u8], limits: &Limits, pick: &dyn Fn(&[&str]) -> Pick) -> Result<Self, EnvelopeError> {
         let head = msgpack::decode_picked(bytes, limits, &|way| match way {
             ["enc" | "version"] => Pick::Scalar,
@@ -174,7 +174,7 @@ impl Head {
     }
 }
 
-/// The version may be a number or a numeric text; everything else counts as 0 (§2.1).
+/// The version may be a number or a numeric text; anything else counts as 0 (§2.1).
 fn version_of(value: Option<&Value>) -> u64 {
     match value {
         Some(Value::Integer(n)) => n.as_u64().unwrap_or(0),
@@ -183,7 +183,7 @@ fn version_of(value: Option<&Value>) -> u64 {
     }
 }
 
-/// Bytes, however they were read, without copying them.
+/// Takes the bytes of a text or byte string without copying them.
 pub(crate) fn into_bytes(value: Value) -> Option<Vec<u8>> {
     match value {
         Value::Binary(bytes) => Some(bytes),
@@ -229,7 +229,8 @@ mod tests {
         assert_eq!(garbage.reply(), map([("error", "Routing error")]));
     }
 
-    /// What is not asked for takes no memory; of what is asked for, lists and maps are empty; and both readings agree.
+    /// Entries that are not picked take no memory; picked scalars replace lists and maps by empty ones; and both
+    /// decoders agree.
     #[test]
     fn a_head_has_what_was_picked_and_reads_as_the_whole_does() {
         let pick = |way: &[&str]| match way {
@@ -244,7 +245,7 @@ mod tests {
         let empty = Value::Array(Vec::new());
         let picked = map([("cmd", text("publish")), ("key", empty), ("kwargs", map([("token", "t")]))]);
         assert_eq!(head, Head::Clear { load: picked, version: 3 });
-        // Of equal keys the last counts, whoever reads.
+        // Of equal keys the last one counts in every decoder.
         let twice = Value::Map(vec![(text("cmd"), text("ping")), (text("cmd"), text("publish"))]);
         let sent = Value::Map(vec![
             (text("enc"), text("aes")),

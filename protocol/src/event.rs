@@ -1,4 +1,4 @@
-//! The event bus (§8): events, their framing on the local sockets, and clients of a bus.
+//! The event bus (§8): events, their framing on local sockets, and clients of the bus.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl Event {
         Self { tag: tag.into(), data }
     }
 
-    /// Tag, blank line and disk-flavour data.
+    /// Encodes the tag, a blank line and the data in the disk flavour.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(self.tag.as_bytes());
@@ -56,10 +56,10 @@ impl Event {
         out
     }
 
-    /// Reads what [`Event::encode`] makes.
+    /// Decodes the output of [`Event::encode`].
     ///
     /// # Errors
-    /// When it has no tag or its data is no map.
+    /// When there is no tag or the data is not a map.
     pub fn decode(bytes: &[u8]) -> Result<Self, EventError> {
         let end = bytes.windows(TAG_END.len()).position(|w| w == TAG_END).ok_or(EventError::Tag)?;
         let tag = std::str::from_utf8(&bytes[..end]).map_err(|_| EventError::Tag)?;
@@ -73,30 +73,30 @@ impl Event {
     }
 }
 
-/// Stands between an event's tag and its data.
+/// The separator of an event's tag and its data.
 const TAG_END: &[u8] = b"\n\n";
 
-/// The text of `_stamp` now: `2026-11-20T14:05:28.473197+00:00`.
+/// The present value of `_stamp`: `2026-11-20T14:05:28.473197+00:00`.
 pub fn stamp() -> String {
     jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }
 
-/// How frames stand on a socket (§0.2, §8.1).
+/// The framing of events on a socket (§0.2, §8.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Framing {
-    /// One after the other: the pub socket of 3007 and 3008.
+    /// Frames without separators: the pub socket of 3007 and 3008.
     #[default]
     Bare,
-    /// With a 4-byte length before each: every push socket, the pub socket of 3006.
+    /// A 4-byte length before each frame: every push socket, and the pub socket of 3006.
     Prefixed,
 }
 
-/// One frame of an event.
+/// Frames an event.
 pub fn frame(event: &Event, framing: Framing) -> Vec<u8> {
     frame_body(&event.encode(), framing)
 }
 
-/// One frame of an event whose data is encoded already but for its last entry, the stamp.
+/// Frames an event whose data is already encoded except its last entry, the stamp.
 pub fn frame_packed(event: &Event, packed: &[u8], framing: Framing) -> Vec<u8> {
     let mut body = Vec::with_capacity(event.tag.len() + packed.len() + 64);
     body.extend_from_slice(event.tag.as_bytes());
@@ -109,14 +109,14 @@ pub fn frame_packed(event: &Event, packed: &[u8], framing: Framing) -> Vec<u8> {
 /// `{"head": {}, "body": …` in the disk flavour.
 const FRAME_START: &[u8] = b"\x82\xa4head\x80\xa4body";
 
-/// One frame of an event that is encoded already.
+/// Frames an encoded event.
 pub fn frame_body(body: &[u8], framing: Framing) -> Vec<u8> {
     let mut out = Vec::with_capacity(body.len() + 32);
     if framing == Framing::Prefixed {
         out.extend_from_slice(&[0; 4]);
     }
     let from = out.len();
-    // The body is written behind the map's start, so that it is copied once only.
+    // The body is encoded directly after the map's start, so that it is copied only once.
     out.extend_from_slice(FRAME_START);
     msgpack::encode_disk_bytes_into(body, &mut out);
     if framing == Framing::Prefixed {
@@ -126,14 +126,14 @@ pub fn frame_body(body: &[u8], framing: Framing) -> Vec<u8> {
     out
 }
 
-/// Takes frames from a stream; which framing it is shows the first byte of each.
+/// Reads frames from a stream. The first byte of each frame shows its framing.
 #[derive(Debug)]
 pub struct FrameDecoder {
     buffer: BytesMut,
     max_frame: usize,
 }
 
-/// The longest frame a bus takes: Salt's own senders stop at 1 MiB (`max_event_size`), settings raise that.
+/// Upper bound on the bytes of a frame: Salt's senders stop at 1 MiB (`max_event_size`); settings may raise that.
 pub const MAX_FRAME: usize = 64 << 20;
 
 impl Default for FrameDecoder {
@@ -142,29 +142,29 @@ impl Default for FrameDecoder {
     }
 }
 
-/// Bytes that are read at once: most events whole, and several small ones.
+/// Bytes of one read: enough for most events, and for several small ones.
 const READ: usize = 4 << 10;
 
 impl FrameDecoder {
-    /// With this longest frame.
+    /// Accepts frames of at most `max_frame` bytes.
     pub fn new(max_frame: usize) -> Self {
         Self { buffer: BytesMut::new(), max_frame }
     }
 
-    /// Where the next bytes of the stream go, with room for some.
+    /// The buffer for the next bytes of the stream, with free space.
     pub fn buffer(&mut self) -> &mut BytesMut {
         self.buffer.reserve(READ);
         &mut self.buffer
     }
 
-    /// The body (an encoded event) of the next whole frame, or none if more bytes are needed.
+    /// Takes the body (an encoded event) of the next whole frame; none if more bytes are needed.
     ///
     /// # Errors
-    /// When the stream is not made of frames; it cannot be read on then.
+    /// When the stream is not made of frames; it cannot be read further.
     pub fn next_body(&mut self) -> Result<Option<bytes::Bytes>, EventError> {
         let Some(&first) = self.buffer.first() else { return Ok(None) };
         match first {
-            // A map of two: a bare frame.
+            // A map of two entries: a bare frame.
             0x82 => {
                 let limits = Limits { max_bytes: self.max_frame, ..FRAME_LIMITS };
                 match msgpack::decode_prefix(&self.buffer, &limits) {
@@ -177,7 +177,7 @@ impl FrameDecoder {
                     Err(e) => Err(e.into()),
                 }
             }
-            // A length below 64 MiB begins with one of these.
+            // The first byte of a length below 64 MiB.
             0..=3 => {
                 let Some(&prefix) = self.buffer.first_chunk::<4>() else { return Ok(None) };
                 let len = usize::try_from(u32::from_be_bytes(prefix)).unwrap_or(usize::MAX);
@@ -204,7 +204,7 @@ impl FrameDecoder {
     }
 }
 
-/// A frame is a map of two with a few headers; what it carries is decoded apart.
+/// Bounds on a frame: a map of two entries with a few headers. Its body is decoded separately.
 const FRAME_LIMITS: Limits = Limits { max_bytes: MAX_FRAME, max_depth: 8, max_items: 256 };
 
 fn body_of(mut frame: Value) -> Result<bytes::Bytes, EventError> {
@@ -220,25 +220,26 @@ pub struct EventSubscriber {
 }
 
 impl EventSubscriber {
-    /// Connects to a pub socket (`master_event_pub.ipc`). Events fired before it returns are missed.
+    /// Connects to a pub socket (`master_event_pub.ipc`). The subscriber misses events that are fired before this
+    /// returns.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When no process listens on the socket.
     pub async fn connect(path: &Path) -> std::io::Result<Self> {
         Ok(Self { stream: tokio::net::UnixStream::connect(path).await?, decoder: FrameDecoder::default() })
     }
 
-    /// The next event; none when the bus closed the connection. Cancel-safe.
+    /// Waits for the next event; none when the bus closed the connection. Cancel-safe.
     ///
     /// # Errors
-    /// When the connection breaks or is not made of events.
+    /// When the connection breaks or the stream is not made of frames.
     pub async fn recv(&mut self) -> std::io::Result<Option<Event>> {
         let invalid = |e: EventError| std::io::Error::new(std::io::ErrorKind::InvalidData, e);
         loop {
             while let Some(body) = self.decoder.next_body().map_err(invalid)? {
                 match Event::decode(&body) {
                     Ok(event) => return Ok(Some(event)),
-                    // One bad sender must not cut everyone off from the bus.
+                    // One faulty sender must not disconnect the subscribers.
                     Err(e) => tracing::debug!("an event was ignored: {e}"),
                 }
             }
@@ -262,7 +263,7 @@ impl EventPusher {
     /// Connects to a pull socket (`master_event_pull.ipc`).
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When no process listens on the socket.
     pub async fn connect(path: &Path) -> std::io::Result<Self> {
         Ok(Self { stream: tokio::net::UnixStream::connect(path).await? })
     }
@@ -278,10 +279,10 @@ impl EventPusher {
     }
 }
 
-/// Sends one event to the pull socket at the path.
+/// Sends one event to the pull socket at `path`.
 ///
 /// # Errors
-/// When nobody listens there or the connection breaks.
+/// When no process listens on the socket or the connection breaks.
 pub async fn push(path: &Path, event: &Event) -> std::io::Result<()> {
     EventPusher::connect(path).await?.push(event).await
 }

@@ -1,4 +1,4 @@
-//! Checked types for names that come from outside: what has one of these types is safe in a path, a tag and a log line.
+//! Checked types for names from outside. A value of one of these types is safe in a path, a tag and a log line.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::value::Value;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a valid {what}: {why}")]
 pub struct IdError {
-    /// What it was to be.
+    /// The kind of name.
     pub what: &'static str,
-    /// The text, cut to 80 characters.
+    /// The text, shortened to 80 characters.
     pub text: String,
-    /// What is wrong with it.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -137,16 +137,16 @@ macro_rules! checked_text {
 }
 
 checked_text! {
-    /// A minion's id (§3.8): one file name, of at most 255 bytes. Salt also takes control characters; here they are refused,
-    /// because ids stand in event tags, which end at a blank line, and in logs.
+    /// A minion's id (§3.8): one file name of at most 255 bytes. Salt also accepts control characters. They are refused
+    /// here, because ids are part of event tags, which end at a blank line, and of log lines.
     MinionId, "minion id", check_minion_id
 }
 checked_text! {
-    /// A job id (§9.1): 20 digits, or 20 digits, `_` and a suffix of ASCII letters, digits, `-` and `_`.
+    /// A job id (§9.1): 20 digits, optionally followed by `_` and a suffix of ASCII letters, digits, `-` and `_`.
     Jid, "job id", check_jid
 }
 checked_text! {
-    /// A path below some root: relative, `/` between parts, no part `.` or `..`, no NUL, no empty part.
+    /// A path below a root: relative, with parts separated by `/`; no part is `.`, `..` or empty, and there is no NUL.
     SafePath, "path", check_path
 }
 checked_text! {
@@ -255,11 +255,11 @@ impl Saltenv {
     }
 }
 
-/// Microseconds since the epoch of the last jid that this process made.
+/// The time of the last jid of this process, in microseconds since the epoch.
 static LAST_JID_MICROS: AtomicI64 = AtomicI64::new(0);
 
 impl Jid {
-    /// A jid of now (UTC), greater than every one this process made before.
+    /// Makes a jid for the present time (UTC), greater than every earlier jid of this process.
     pub fn now() -> Self {
         let now = jiff::Timestamp::now().as_microsecond();
         let mut micros = now;
@@ -271,20 +271,20 @@ impl Jid {
         Self(stamp.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S%6f").to_string())
     }
 
-    /// The jid of a job that began then (unix ms); none for a time that has no date.
+    /// Makes the jid of a job that began at this time (unix ms); none if the time has no date.
     pub fn at(unix_ms: i64) -> Option<Self> {
         let at = jiff::Timestamp::from_millisecond(unix_ms).ok()?;
         Some(Self(at.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d%H%M%S%6f").to_string()))
     }
 
-    /// When the job began, as Salt shows it: `2026, Nov 20 13:05:09.123456`; empty if the digits are no date.
+    /// The start time of the job in Salt's format: `2026, Nov 20 13:05:09.123456`; empty if the digits are not a date.
     pub fn start_time(&self) -> String {
         self.timestamp().map_or_else(String::new, |t| {
             t.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y, %b %d %H:%M:%S%.6f").to_string()
         })
     }
 
-    /// When the job began.
+    /// The start time of the job.
     pub fn timestamp(&self) -> Option<jiff::Timestamp> {
         let digits = self.0.get(..20)?;
         let number = |from: usize, to: usize| digits.get(from..to)?.parse::<i32>().ok();
@@ -307,10 +307,10 @@ impl SafePath {
 }
 
 impl EventTag {
-    /// A tag of parts that are tags or ids already.
+    /// Joins parts that are tags or ids.
     ///
     /// # Errors
-    /// When the whole is no tag.
+    /// When the result is not a valid tag.
     pub fn join(parts: &[&str]) -> Result<Self, IdError> {
         Self::new(parts.join("/"))
     }

@@ -1,18 +1,18 @@
 //! Salt's protocol: values, envelopes, keys, jobs, targets, events and configuration files.
 //!
-//! What a master, a minion and a client must agree on, and nothing of what any of them does with it. Sections (§) in the
-//! comments are those of `PROTOCOL.md`.
+//! This crate has everything on which a master, a minion and a client must agree, and none of their behaviour. Sections
+//! (§) in the comments are those of `PROTOCOL.md`.
 //!
 //! * [`value`], [`msgpack`]: Salt's values and their two MessagePack flavours (§2)
-//! * [`ids`], [`secret`]: checked types for what comes from outside, and types that do not print
+//! * [`ids`], [`secret`]: checked types for names from outside, and types that do not print
 //! * [`keys`], [`crypticle`]: RSA keys and the AES payload (§2.2, §4)
-//! * [`envelope`], [`auth`], [`request`], [`publication`]: what travels on 4506 and 4505 (§2.1, §3, §4, §5)
-//! * [`job`], [`target`], [`event`]: jobs, who they are for, and the event bus (§6.2, §8, §9, §10)
-//! * [`text`]: what of foreign text is shown to people, and how
-//! * [`trusted_path`]: files and folders that a configuration names, opened past other users' symlinks
-//! * [`config`], [`args`], [`exit`], [`pyrepr`]: what the programs share (§11, §12)
+//! * [`envelope`], [`auth`], [`request`], [`publication`]: messages on 4506 and 4505 (§2.1, §3, §4, §5)
+//! * [`job`], [`target`], [`event`]: jobs, their targets, and the event bus (§6.2, §8, §9, §10)
+//! * [`text`]: how foreign text is displayed to people
+//! * [`trusted_path`]: opens configured files and folders without following other users' symlinks
+//! * [`config`], [`args`], [`exit`], [`pyrepr`]: code that the programs share (§11, §12)
 //!
-//! Decoders take hostile bytes: they are bounded, do not recurse without a limit, never allocate what a length claims and
+//! Decoders accept hostile bytes: they are bounded, recurse only to a limit, do not allocate by a claimed length, and
 //! never panic.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -1,24 +1,24 @@
-//! Who is connected to a master (§8.3): minions whose grains name an address that has an established TCP connection to the publish port.
-//! There is no presence on the wire itself, and Python's clients go by the same.
+//! The minions connected to a master (§8.3): those whose grains name an address with an established TCP connection to
+//! the publish port. The protocol has no presence messages, and Python's clients use the same method.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::value::{Value, ValueExt};
 
-/// The addresses that are connected to a port of this host.
+/// The remote addresses connected to a port of this host.
 #[derive(Debug, Clone, Default)]
 pub struct Connected(HashSet<IpAddr>);
 
 impl Connected {
-    /// Those of now; none where the system does not tell.
+    /// The present connections; none if the system does not list them.
     pub fn to(port: u16) -> Self {
         let mut connected = HashSet::new();
         for file in ["/proc/net/tcp", "/proc/net/tcp6"] {
             let table = std::fs::read_to_string(file).unwrap_or_default();
             connected.extend(table.lines().filter_map(|line| peer(line, port)));
         }
-        // who comes by loopback is on this host, and its grains name the host's own addresses
+        // a minion connected over loopback runs on this host, and its grains name the host's own addresses
         if connected.iter().any(IpAddr::is_loopback) {
             let trie = std::fs::read_to_string("/proc/net/fib_trie").unwrap_or_default();
             connected.extend(own_addresses(&trie));
@@ -26,12 +26,12 @@ impl Connected {
         Self(connected)
     }
 
-    /// Whether a minion with these grains is among them.
+    /// Whether a minion with these grains is connected.
     pub fn has(&self, grains: &Value) -> bool {
         self.address_of(grains).is_some()
     }
 
-    /// The address by which a minion with these grains is among them.
+    /// The address by which a minion with these grains is connected.
     pub fn address_of(&self, grains: &Value) -> Option<IpAddr> {
         addresses(grains).find(|address| self.0.contains(address))
     }

@@ -1,6 +1,6 @@
-//! Publications on 4505 (§5): a job load under the publish key, signed by the master, with a serial.
+//! Publications on 4505 (§5): a job load, encrypted with the publish key and signed by the master, with a serial.
 //!
-//! Stricter than Salt: a minion always verifies the signature, and a load without a serial is refused.
+//! This is stricter than Salt: a minion always verifies the signature and refuses a load without a serial.
 
 use crate::crypticle::{AesKey, CryptError, Crypticle, SerialGuard};
 use crate::ids::MinionId;
@@ -8,7 +8,7 @@ use crate::keys::{KeyError, PrivateOps, PublicKey, SignAlg};
 use crate::msgpack::{self, Limits};
 use crate::value::{self, Value, ValueExt};
 
-/// The topic of publications that are not for named minions (§5.4).
+/// The topic of publications to all minions (§5.4).
 pub const BROADCAST: &str = "broadcast";
 
 /// The topic of publications for one minion (§5.4): the hex SHA-1 of its id.
@@ -45,31 +45,32 @@ fn envelope(blob: Vec<u8>, alg: SignAlg, signature: Vec<u8>) -> Vec<u8> {
 /// Why a publication is dropped.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PublicationError {
-    /// It has not the form of one.
+    /// The publication is malformed.
     #[error("a publication is malformed: {0}")]
     Malformed(String),
-    /// Its signature is missing or not the master's.
+    /// The signature is missing or not by the master.
     #[error("a publication is not signed by the master's key")]
     BadSignature,
-    /// It was encrypted with another publish key: the master's key may have been rotated, authenticate again.
+    /// The publication was encrypted with another publish key: the key may have been rotated, so the minion has to
+    /// authenticate again.
     #[error("a publication was made with another publish key")]
     BadMac,
-    /// Its serial was seen before.
+    /// The serial was seen before.
     #[error("a publication was replayed: its serial {0} is not new")]
     Replayed(u64),
-    /// It decrypts, but holds no load.
+    /// The publication decrypts to something other than a load.
     #[error("a publication holds no load: {0}")]
     Content(CryptError),
 }
 
 impl PublicationError {
-    /// Whether authenticating again and opening it again may help (§3.5).
+    /// Whether the publication may open after the minion has authenticated again (§3.5).
     pub const fn wants_reauth(&self) -> bool {
         matches!(self, Self::BadMac)
     }
 }
 
-/// A publication as it came: nothing of it is proved.
+/// A publication as received, not verified.
 #[derive(Debug, Clone)]
 pub struct Sealed {
     blob: Vec<u8>,
@@ -77,10 +78,10 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Takes the envelope apart.
+    /// Parses the envelope.
     ///
     /// # Errors
-    /// When it has not the form of a publication.
+    /// When the bytes are not a publication.
     pub fn parse(bytes: &[u8]) -> Result<Self, PublicationError> {
         let mut envelope =
             msgpack::decode(bytes, &Limits::PUBLICATION).map_err(|e| PublicationError::Malformed(e.to_string()))?;
@@ -100,15 +101,15 @@ impl Sealed {
         Ok(Self { blob, signature: alg.zip(signature) })
     }
 
-    /// What is signed and encrypted. The rest of the envelope anybody can change.
+    /// The signed and encrypted part. Anyone can change the rest of the envelope.
     pub fn blob(&self) -> &[u8] {
         &self.blob
     }
 
-    /// Opens it: signature, then MAC, then serial. Returns the load without its serial.
+    /// Opens the publication: checks the signature, then the MAC, then the serial. Returns the load without its serial.
     ///
     /// # Errors
-    /// When any of them does not hold.
+    /// When one of them is wrong.
     pub fn open(
         &self,
         master: &PublicKey,
@@ -160,13 +161,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Of this master and publish key.
+    /// For this master and publish key.
     pub fn new(master: PublicKey, key: AesKey) -> Self {
         let crypticle = Crypticle::new(&key);
         Self { master, key, crypticle, serials: SerialGuard::new() }
     }
 
-    /// After a re-authentication. The serials seen so far are forgotten only if the publish key is another one.
+    /// Changes the keys after authenticating again. The serials are forgotten only if the publish key changed.
     pub fn rekey(&mut self, master: PublicKey, key: AesKey) {
         if key != self.key {
             self.crypticle = Crypticle::new(&key);

@@ -1,4 +1,4 @@
-//! Python's `str()` and `repr()` of a value, which Salt prints in places (`--out=raw`, numbers, keys).
+//! Python's `str()` and `repr()` of a value, which Salt prints in some places (`--out=raw`, numbers, keys).
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub fn repr(value: &Value) -> String {
     out
 }
 
-/// What `str` prints of an entry of a dict whose lists are tuples.
+/// Python's `str` of an entry; with `tuples`, the entry is printed as if lists were tuples.
 pub fn str_or_tuple(value: &Value, tuples: bool) -> String {
     match value {
         Value::Array(items) if tuples => tuple(items),
@@ -30,7 +30,7 @@ pub fn str_or_tuple(value: &Value, tuples: bool) -> String {
     }
 }
 
-/// What `repr` prints of a dict whose lists are tuples.
+/// Python's `repr` of a dict whose lists are tuples.
 pub fn repr_of_tuples(value: &Value) -> String {
     let Value::Map(entries) = value else { return repr(value) };
     let entry = |(key, item): &(Value, Value)| match item {
@@ -40,7 +40,7 @@ pub fn repr_of_tuples(value: &Value) -> String {
     format!("{{{}}}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
 }
 
-/// What `repr` prints of a tuple.
+/// Python's `repr` of a tuple.
 pub fn tuple(items: &[Value]) -> String {
     match items {
         [one] => format!("({},)", repr(one)),
@@ -90,7 +90,7 @@ fn write(out: &mut String, value: &Value) {
     }
 }
 
-/// `repr()` of a float: the shortest digits, an exponent below 1e-4 and from 1e16.
+/// Python's `repr` of a float: the shortest digits, with an exponent below 1e-4 and from 1e16.
 pub fn float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
@@ -99,7 +99,7 @@ pub fn float(number: f64) -> String {
         return if number > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
     let mut short = format!("{number:e}");
-    // of two shortest forms that are equally near, Python takes the even one, which is what exact rounding gives
+    // of two shortest forms at equal distance, Python takes the even one, which exact rounding yields
     let precision = short.bytes().filter(u8::is_ascii_digit).count();
     let precision = precision - short.rsplit('e').next().map_or(0, |e| e.bytes().filter(u8::is_ascii_digit).count());
     let exact = format!("{number:.*e}", precision - 1);
@@ -117,7 +117,7 @@ pub fn float(number: f64) -> String {
     if plain.contains('.') { plain } else { plain + ".0" }
 }
 
-/// `repr()` of text.
+/// Python's `repr` of text.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
@@ -148,7 +148,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// `repr()` of bytes.
+/// Python's `repr` of bytes.
 pub fn bytes(data: &[u8]) -> String {
     let quote = if data.contains(&b'\'') && !data.contains(&b'"') { '"' } else { '\'' };
     let mut out = String::with_capacity(data.len() + 3);
@@ -177,8 +177,8 @@ pub fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return !c.is_ascii_control();
     }
-    // char::escape_debug knows the unassigned, private, format and separator characters, but also escapes combining
-    // marks, which Python prints; inside a string, after another character, it leaves those alone
+    // char::escape_debug recognises unassigned, private, format and separator characters, but also escapes combining
+    // marks, which Python prints; after another character in a string, it does not escape them
     let mut buffer = [0u8; 5];
     buffer[0] = b'a';
     let len = c.encode_utf8(&mut buffer[1..]).len() + 1;
@@ -186,7 +186,7 @@ pub fn is_printable(c: char) -> bool {
     text.escape_debug().count() == 2
 }
 
-/// Python's `str.isspace` for one character, which `str.rstrip()` removes.
+/// Python's `str.isspace` for one character; `str.rstrip()` removes such characters.
 pub fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
@@ -210,8 +210,8 @@ pub fn split_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A map's entries in the order of Python's `sorted(map)`, or `None` where Python raises a TypeError because the keys
-/// cannot be compared.
+/// A map's entries in the order of Python's `sorted(map)`; `None` if Python raises a TypeError because the keys cannot
+/// be compared.
 pub fn sorted(entries: &[(Value, Value)]) -> Option<Vec<&(Value, Value)>> {
     let mut out: Vec<_> = entries.iter().collect();
     if entries.len() < 2 {
@@ -237,7 +237,7 @@ fn text(key: &Value) -> &[u8] {
     }
 }
 
-/// A key's number. Integers beyond 2^53 may compare equal here; their order is then that of arrival.
+/// The number of a key. Integers beyond 2^53 may compare equal; they keep their order of arrival.
 fn number(key: &Value) -> Option<f64> {
     match key {
         Value::Boolean(flag) => Some(f64::from(u8::from(*flag))),

@@ -4,11 +4,11 @@ use std::fmt;
 
 use zeroize::Zeroize;
 
-/// Keys, tokens and passwords are held in this type: formatting it shows `<secret>`, dropping it overwrites the content.
+/// Holds keys, tokens and passwords: formatting it prints `<secret>`, and dropping it overwrites the content.
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes a value that must not be shown.
+    /// Wraps a value that must not be displayed.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
@@ -55,7 +55,7 @@ impl<T: Zeroize> Drop for Secret<T> {
 }
 
 impl<T: Zeroize + AsRef<[u8]>> PartialEq for Secret<T> {
-    /// Compares in constant time for contents of one length.
+    /// Compares contents of equal length in constant time.
     fn eq(&self, other: &Self) -> bool {
         subtle::ConstantTimeEq::ct_eq(self.0.as_ref(), other.0.as_ref()).into()
     }

@@ -1,8 +1,8 @@
-//! Opens and makes what a configured path names, such that nobody but root and this user decides where the path leads: a log file, a
-//! pid file, the folder of sockets. A program that runs as root must not write where another user's symlink points.
+//! Opens and makes configured files and folders (a log file, a pid file, the folder of sockets) so that only root and
+//! this user decide where the path leads. A program that runs as root must not write through another user's symlink.
 //!
-//! The path is walked folder by folder, each opened without following and looked at while it is open, so nothing can be put in its
-//! place between the look and the use. Symlinks of root and of this user are followed, by the same rules.
+//! The path is walked folder by folder. Each folder is opened without following links and checked while it is open, so
+//! that it cannot be replaced between check and use. Symlinks of root and of this user are followed by the same rules.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -16,31 +16,32 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-/// Links on the way; the kernel's own bound.
+/// Upper bound on the links on the way, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// Mode of folders that are made on the way.
+/// Mode of the folders that are made on the way.
 const PARENTS: Mode = Mode::from_raw_mode(0o755);
 const STICKY: u32 = 0o1000;
 const ANYBODY_WRITES: u32 = 0o002;
 
-/// A symlink at the end of a path.
+/// How to treat a symlink at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastLink {
-    /// Followed, if it is root's or this process's user's.
+    /// Followed, if root or this process's user owns it.
     Followed,
-    /// Refused, whosever it is.
+    /// Refused, whoever owns it.
     Refused,
 }
 
-/// Opens a file to write: a regular one of root or of `user`, or a device of root. Folders on the way are made, and belong to root or
-/// `user`. `flags` say how (`WRONLY | APPEND | CREATE`); `mode` is that of a new file.
+/// Opens a file for writing: a regular file of root or of `user`, or a device of root. Missing folders on the way are
+/// made and belong to root or `user`. `flags` are those of open(2) (`WRONLY | APPEND | CREATE`); `mode` applies to a
+/// new file.
 ///
 /// # Errors
-/// Those of the file system, and PermissionDenied where somebody else decides what the path leads to.
+/// Those of the file system, and PermissionDenied if another user controls where the path leads.
 pub fn open_file(path: &Path, flags: OFlags, mode: u32, user: u32, link: LastLink) -> io::Result<File> {
     let end = if link == LastLink::Followed { At::File } else { At::FileItself };
     let End { dir, name, sticky, kernels } = walk(path, user, end)?;
-    // The other end of a FIFO is not waited for.
+    // Opening a FIFO does not wait for its other end.
     let mut flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK;
     flags.set(OFlags::NOFOLLOW, !kernels);
     let file = File::from(rustix::fs::openat(&dir, &name, flags, Mode::from_raw_mode(mode))?);
@@ -62,7 +63,8 @@ pub fn open_file(path: &Path, flags: OFlags, mode: u32, user: u32, link: LastLin
     Ok(file)
 }
 
-/// Opens a folder, and makes it with exactly this mode if it is not there. The folder itself may be anybody's; the way to it may not.
+/// Opens a folder, or makes it with exactly this mode if it is missing. Any user may own the folder itself, but the way
+/// to it must be trusted.
 ///
 /// # Errors
 /// As [`open_file`].
@@ -76,7 +78,7 @@ pub fn folder(path: &Path, mode: u32, user: u32) -> io::Result<File> {
         Err(Errno::NOENT) => {}
         opened => return Ok(opened?),
     }
-    // Its own mode from the start: it may be one for secrets.
+    // The folder has its mode from the start, because it may hold secrets.
     match rustix::fs::mkdirat(&dir, &name, Mode::from_raw_mode(mode)) {
         Err(Errno::EXIST) => return Ok(open()?),
         made => made?,
@@ -86,28 +88,28 @@ pub fn folder(path: &Path, mode: u32, user: u32) -> io::Result<File> {
     Ok(made)
 }
 
-/// What a path is to lead to.
+/// The kind of file at the end of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Folder,
     File,
-    /// And no link to it.
+    /// A file that is not a symlink.
     FileItself,
 }
 
-/// Where a walk ended.
+/// The end of a walk.
 struct End {
     dir: OwnedFd,
-    /// In that folder; no symlink, unless it became one since.
+    /// The name in that folder. It was not a symlink during the walk.
     name: OsString,
-    /// Whether anybody may make files in the folder.
+    /// Whether all users may make files in the folder.
     sticky: bool,
-    /// Whether the folder is the kernel's own, and its links are to be followed.
+    /// Whether the folder belongs to the kernel, whose links are followed.
     kernels: bool,
 }
 
 fn walk(path: &Path, user: u32, end: At) -> io::Result<End> {
-    // Whoever acts for another user as root does not follow that one's links.
+    // Root that acts for another user does not follow that user's links.
     let me = rustix::process::geteuid().as_raw();
     let absolute = std::path::absolute(path)?;
     let mut left: VecDeque<OsString> = parts(&absolute).collect();
@@ -175,7 +177,8 @@ fn walk(path: &Path, user: u32, end: At) -> io::Result<End> {
     }
 }
 
-/// Returns whether anybody may make files in the folder, which then keeps what is ours from being replaced.
+/// Returns whether all users may make files in the folder. Its sticky bit then protects existing files from
+/// replacement.
 fn check_folder(path: &Path, stat: &Stat, user: u32) -> io::Result<bool> {
     let anybody = stat.st_mode & ANYBODY_WRITES != 0;
     if !owned(stat.st_uid, user) {
@@ -201,7 +204,7 @@ fn open_path(at: impl std::os::fd::AsFd, name: &OsString, more: OFlags) -> Resul
     rustix::fs::openat(at, name, OFlags::PATH | OFlags::CLOEXEC | more, Mode::empty())
 }
 
-/// Links of /proc are the kernel's and lead to what is open already (`/dev/stdout`).
+/// Whether a folder is in /proc, whose links lead to files that are already open (`/dev/stdout`).
 fn is_proc(dir: &OwnedFd) -> bool {
     rustix::fs::fstatfs(dir).is_ok_and(|stat| stat.f_type == rustix::fs::PROC_SUPER_MAGIC)
 }
@@ -236,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    /// Another user of this host; only root can make files of theirs.
+    /// Another user of this host. Only root can make files that belong to that user.
     const FRED: u32 = 4711;
 
     fn append(path: &Path) -> io::Result<File> {
@@ -248,7 +251,7 @@ mod tests {
         folder(path, 0o750, rustix::process::geteuid().as_raw())
     }
 
-    /// A folder such as /tmp, with what it is to hold.
+    /// A folder such as /tmp, with the given content.
     fn sticky() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         std::fs::set_permissions(root.path(), Permissions::from_mode(0o1777)).unwrap();
@@ -268,7 +271,7 @@ mod tests {
         append(&at("new/a/log")).unwrap();
         assert_eq!(append(&at("new/a/log")).unwrap().metadata().unwrap().mode() & 0o777, 0o640);
         assert_eq!(own_folder(&at("new/b/c")).unwrap().metadata().unwrap().mode() & 0o7777, 0o750);
-        // links of one's own, of folders and of the file itself
+        // the user's own links, to folders and to the file itself
         symlink(at("new/a"), at("absolute")).unwrap();
         symlink("absolute/../a", at("relative")).unwrap();
         symlink("log", at("new/a/last")).unwrap();
@@ -334,7 +337,7 @@ mod tests {
         for path in ["folder", "folder/below", "new"] {
             refused(own_folder(&at(path)), "symlink of user 4711");
         }
-        // through a link of one's own to theirs
+        // the user's own link to another user's folder
         symlink("folder", at("mine")).unwrap();
         refused(append(&at("mine/shadow")), "symlink of user 4711");
         std::fs::create_dir(at("theirs")).unwrap();
@@ -344,10 +347,10 @@ mod tests {
         refused(append(&at("theirs/log")), "who decides what lies there");
         refused(own_folder(&at("theirs/sock")), "who decides what lies there");
         refused(append(&at("theirs.log")), "belongs to user 4711");
-        // who runs the daemon may
+        // the user of the daemon may do this
         let for_fred = |path: &str, link| open_file(&at(path), OFlags::WRONLY | OFlags::CREATE, 0o600, FRED, link);
         for_fred("theirs/log", LastLink::Refused).unwrap();
-        // but root does not follow the user's links for the user
+        // but root does not follow that user's links on behalf of that user
         symlink(at("private"), at("theirs/way")).unwrap();
         lchown(at("theirs/way"), Some(FRED), None).unwrap();
         for link in [LastLink::Followed, LastLink::Refused] {

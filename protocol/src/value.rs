@@ -1,11 +1,12 @@
-//! Salt's values: [`Value`] with the small conveniences that every part needs.
+//! Salt's values: [`Value`] with convenience methods.
 //!
-//! Text is [`Value::String`], bytes are [`Value::Binary`], dicts keep their order. On the network flavour of MessagePack
-//! text and bytes are one type (§2), so a field that holds bytes is read with [`ValueExt::bytes`], which takes both.
+//! Text is [`Value::String`], bytes are [`Value::Binary`], and dicts keep their order. In the network flavour of
+//! MessagePack, text and bytes are one type (§2), so read a field of bytes with [`ValueExt::bytes`], which accepts
+//! both.
 
 pub use rmpv::Value;
 
-/// Reading and changing a [`Value`] without matching on it.
+/// Reads and changes a [`Value`] without matching on it.
 pub trait ValueExt {
     /// The entry of a map under a text key; of several equal keys the last one, as in Python.
     fn get(&self, key: &str) -> Option<&Value>;
@@ -142,7 +143,7 @@ impl ValueExt for Value {
     fn remove(&mut self, key: &str) -> Option<Value> {
         let Value::Map(entries) = self else { return None };
         let mut removed = None;
-        // All of several equal keys go, or a later reader could find what was removed.
+        // All of several equal keys are removed, so that no later reader finds the removed value.
         entries.retain_mut(|(k, v)| {
             let found = is_key(k, key);
             if found {

@@ -1,4 +1,4 @@
-//! One publication to many subscribers over loopback, until all of them have it.
+//! One publication to many subscribers over loopback, until all of them have received it.
 #![allow(missing_docs, reason = "criterion's macros make items")]
 
 use brine_zmtp::{Endpoint, PubConfig, Publisher, SubConfig, SubEvent, Subscriber};
@@ -26,7 +26,7 @@ fn fan_out(c: &mut Criterion) {
     }
 }
 
-/// A publisher with so many subscribers, and word of each message that one of them gets.
+/// A publisher with `peers` subscribers, and a channel that reports each message that one of them receives.
 async fn connected(peers: usize) -> (Publisher, mpsc::UnboundedReceiver<()>) {
     let publisher = Publisher::bind(&Endpoint::tcp("127.0.0.1", 0), PubConfig::default()).await.expect("a free port");
     let (word, received) = mpsc::unbounded_channel();

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 const PAYLOAD_LEN: usize = 1000;
-/// Publications handed over before the publisher looks whether they were taken.
+/// Publications sent before the publisher checks whether they were delivered.
 const BURST: u64 = 100;
 
 #[tokio::main]
@@ -54,7 +54,7 @@ async fn serve(peers: usize) {
             for _ in 0..BURST {
                 sending.send(vec![payload.clone()]);
             }
-            // The next burst when this one was taken, or when somebody is stuck.
+            // The next burst follows when this one was delivered, or when a subscriber is stuck.
             let expected = before.delivered + BURST * before.subscribers as u64;
             let patience = Instant::now() + Duration::from_millis(100);
             while sending.stats().delivered < expected && Instant::now() < patience {
@@ -69,7 +69,7 @@ async fn serve(peers: usize) {
         tokio::select! {
             incoming = router.recv() => {
                 let incoming = incoming.unwrap();
-                // A peer that left needs no answer.
+                // A peer that left needs no reply.
                 let _ = incoming.reply.send(incoming.payload).await;
             }
             _ = second.tick() => {
@@ -85,7 +85,7 @@ async fn serve(peers: usize) {
     }
 }
 
-/// Resident memory now and at its highest.
+/// Resident memory, now and at its highest.
 fn memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let lines = status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"));

@@ -1,9 +1,9 @@
-//! Who is connected, by address: what one address may have of the connections of a socket, and which of them give way.
+//! Limits the connections of one address to a socket, and chooses which of them are closed.
 //!
-//! A connection is *silent* while it has shown nothing: on a PUB until it subscribes, on a ROUTER while it asks nothing,
-//! until it has authenticated. Silent ones cost little but their number, so they are not closed for it: they give way,
-//! the oldest first, when their own address has too many of them, or when there is no place left for somebody from an
-//! address that has fewer.
+//! A connection is *silent* as long as it has done nothing: on a PUB until it subscribes; on a ROUTER while it has no
+//! request under way and is not authenticated. Silent connections cost little except their number, so silence alone
+//! does not close them. The oldest ones are closed when their own address has too many of them, or when there is no
+//! place for a connection of an address with fewer of them.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,7 +16,7 @@ use tracing::warn;
 
 use crate::{Limits, throttle::Throttle};
 
-/// All of them.
+/// The connections of all addresses.
 #[derive(Debug, Clone)]
 pub(crate) struct Addresses {
     inner: Arc<Inner>,
@@ -41,19 +41,19 @@ struct Known {
 struct Address {
     connections: usize,
     half_open: usize,
-    /// By number, so that the oldest is the first.
+    /// Silent connections by number, so that the oldest comes first.
     silent: BTreeMap<u64, Arc<Notify>>,
 }
 
-/// One connection; it counts until this is dropped.
+/// One connection. It counts until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Visit {
     addresses: Addresses,
-    /// For whom it counts; `None` if exempt.
+    /// The address for which it counts; `None` if it is exempt.
     pub(crate) address: Option<IpAddr>,
     connection: u64,
     half_open: bool,
-    /// Told to give way.
+    /// Notified when the connection has to close.
     told: Arc<Notify>,
 }
 
@@ -70,7 +70,7 @@ impl Addresses {
         }
     }
 
-    /// Counts a new connection, whose handshake begins; or why it is refused.
+    /// Counts a new connection whose handshake begins. The error says why it is refused.
     pub(crate) fn enter(&self, address: Option<SocketAddr>, connection: u64) -> Result<Visit, &'static str> {
         let address = address.and_then(|address| (self.inner.who)(address.ip()));
         if let Some(key) = address {
@@ -89,8 +89,8 @@ impl Addresses {
         Ok(Visit { addresses: self.clone(), address, connection, half_open: true, told: Arc::default() })
     }
 
-    /// There is no place for somebody from this address: whether a silent connection of an address that has more of
-    /// them gives way.
+    /// Closes a silent connection to make room for one of this address, if another address has more of them. Returns
+    /// false if there is none.
     pub(crate) fn make_room(&self, address: Option<SocketAddr>) -> bool {
         let key = address.and_then(|address| (self.inner.who)(address.ip()));
         let mut known = self.known();
@@ -103,7 +103,7 @@ impl Addresses {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // Nothing in here panics half-way.
+        // No panic is possible while the lock is held.
         self.inner.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,7 +117,7 @@ impl Address {
 }
 
 impl Visit {
-    /// The handshake is over.
+    /// The handshake is complete.
     pub(crate) fn is_through(&mut self) {
         self.half_open = false;
         let Some(key) = self.address else { return };
@@ -126,7 +126,7 @@ impl Visit {
         }
     }
 
-    /// It has shown nothing, or nothing more.
+    /// Marks the connection as silent.
     pub(crate) fn is_silent(&self) {
         let Some(key) = self.address else { return };
         let mut known = self.addresses.known();
@@ -141,7 +141,7 @@ impl Visit {
         }
     }
 
-    /// It does something.
+    /// Marks the connection as not silent.
     pub(crate) fn is_busy(&self) {
         let Some(key) = self.address else { return };
         if let Some(has) = self.addresses.known().by_address.get_mut(&key) {
@@ -149,7 +149,7 @@ impl Visit {
         }
     }
 
-    /// Resolves when it has to give way. Cancel-safe.
+    /// Waits until the connection has to close. Cancel-safe.
     pub(crate) async fn gives_way(&self) {
         self.told.notified().await;
     }
@@ -170,7 +170,7 @@ impl Drop for Visit {
     }
 }
 
-/// Who an address stands for: of IPv6 a whole /64, because one host has as many as it likes; loopback nobody.
+/// The unit that counts as one address: of IPv6 a whole /64, because one host can use all of it; none for loopback.
 pub(crate) fn site(address: IpAddr) -> Option<IpAddr> {
     let address = address.to_canonical();
     if address.is_loopback() {

@@ -1,4 +1,4 @@
-//! How long a client waits before it connects again.
+//! The wait of a client before it connects again.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ pub struct Backoff {
     pub initial: Duration,
     /// The longest wait.
     pub max: Duration,
-    /// Draw every wait at random between the two, so that the minions of a restarted master do not come all at once.
-    /// Without it the wait doubles from `initial` to `max`.
+    /// Draw every wait at random between the two, so that the minions of a restarted master do not all connect at once.
+    /// Otherwise the wait doubles from `initial` to `max`.
     pub randomize: bool,
 }
 
@@ -20,11 +20,11 @@ impl Default for Backoff {
     }
 }
 
-/// Below this a refused connection would be retried in a busy loop, whatever the settings say.
+/// Lower bound on the wait, so that no setting leads to a busy loop of refused connections.
 const MIN_WAIT: Duration = Duration::from_millis(10);
 
 impl Backoff {
-    /// The wait after `failures` attempts in a row that failed (from 1).
+    /// The wait after `failures` failed attempts in a row (from 1).
     pub(crate) fn wait(&self, failures: u32) -> Duration {
         let initial = self.initial.max(MIN_WAIT);
         let max = self.max.max(initial);

@@ -1,4 +1,4 @@
-//! What all connections of a kind may hold together.
+//! Bounds the memory of all connections of a kind together.
 
 use std::{
     collections::HashMap,
@@ -14,26 +14,26 @@ use std::{
 pub(crate) struct Budget {
     used: AtomicUsize,
     max: usize,
-    /// Bytes of each connection that do not count: what is of ordinary size always goes through, however much others
-    /// hold.
+    /// Bytes of each connection that do not count, so that messages of ordinary size always pass, however much other
+    /// connections hold.
     free: usize,
-    /// What connections of one address may have of it, and what they have.
+    /// The bytes that the connections of one address may take, and those that they have taken.
     max_per_address: usize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 impl Budget {
-    /// One of `max` bytes above the first `free` of each connection, of which one address gets no more than it says.
+    /// A budget of `max` bytes beyond the first `free` of each connection. One address gets at most `max_per_address`.
     pub(crate) fn new(max: usize, free: usize, max_per_address: usize) -> Arc<Budget> {
         Arc::new(Budget { used: AtomicUsize::new(0), max, free, max_per_address, by_address: Mutex::default() })
     }
 
-    /// What all connections have taken.
+    /// The bytes that all connections have taken.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The share of one connection, empty at first, that counts for this address if there is one.
+    /// Makes the empty share of one connection; it counts for the address if there is one.
     pub(crate) fn share(self: &Arc<Budget>, address: Option<IpAddr>) -> Share {
         Share { budget: Arc::clone(self), address, charged: 0 }
     }
@@ -72,7 +72,7 @@ impl Budget {
     }
 }
 
-/// What one connection has taken of a [`Budget`]; given back on drop.
+/// The bytes that one connection has taken of a [`Budget`], given back on drop.
 #[derive(Debug)]
 pub(crate) struct Share {
     budget: Arc<Budget>,
@@ -81,7 +81,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Takes or gives back, so that it covers `held` bytes; false, and nothing is taken, when the budget is spent.
+    /// Takes or gives back bytes to cover `held` bytes. Returns false, and takes nothing, if the budget is exhausted.
     #[must_use]
     pub(crate) fn cover(&mut self, held: usize) -> bool {
         let wanted = held.saturating_sub(self.budget.free);

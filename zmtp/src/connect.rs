@@ -1,4 +1,4 @@
-//! The sockets that connect: one attempt, from the name to an established connection.
+//! The sockets that connect: one attempt, from the name to the established connection.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::{
     stream::Stream,
 };
 
-/// The longest command a server has for us; PING and its context are 21 bytes.
+/// Upper bound on the bytes of a command from a server; PING with its context has 21 bytes.
 const MAX_COMMAND_LEN: usize = 4096;
 
-/// Everything an attempt needs.
+/// The parameters of an attempt.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub(crate) endpoint: Endpoint,
@@ -45,12 +45,12 @@ pub(crate) enum ConnectError {
 }
 
 impl Connector {
-    /// Connects and shakes hands, each under its deadline.
+    /// Connects and performs the handshake, each under its own deadline.
     pub(crate) async fn connect(&self) -> Result<Connection, ConnectError> {
         let stream = timeout(self.connect_timeout, open(&self.endpoint, &self.keepalive))
             .await
             .map_err(|_| ConnectError::Deadline(self.connect_timeout))??;
-        // An identity that ZMTP cannot carry is left out: nobody routes by it here.
+        // An identity that ZMTP cannot encode is left out, because nothing here routes by identity.
         let identity = self.identity.as_ref().filter(|identity| identity.len() <= 255);
         let established = handshake(stream, self.socket_type, identity, self.limits.handshake).await?;
         let decoder = DecoderLimits {
@@ -68,7 +68,7 @@ impl Connector {
     }
 }
 
-/// A connected stream: the first address of the name that takes it.
+/// Connects to the first address of the name that accepts.
 async fn open(endpoint: &Endpoint, keepalive: &Keepalive) -> Result<Stream, ConnectError> {
     let (host, port, source) = match endpoint {
         Endpoint::Ipc(path) => return Ok(Stream::Unix(UnixStream::connect(path).await?)),
@@ -80,7 +80,7 @@ async fn open(endpoint: &Endpoint, keepalive: &Keepalive) -> Result<Stream, Conn
     };
     let mut error = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for address in resolve(host, port).await? {
-        // The source must be of the same family.
+        // The source address must be of the same family.
         let source = match &sources {
             None => None,
             Some(sources) => match sources.iter().find(|source| source.is_ipv4() == address.is_ipv4()) {
@@ -105,7 +105,7 @@ async fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ConnectError>
 async fn open_tcp(address: SocketAddr, source: Option<SocketAddr>, keepalive: &Keepalive) -> io::Result<Stream> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     if let Some(source) = source {
-        // A fixed source port would otherwise be taken for a minute after each connection.
+        // Otherwise a fixed source port would be unusable for a minute after each connection.
         socket.set_reuseaddr(true)?;
         socket.bind(source)?;
     }

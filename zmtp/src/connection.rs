@@ -1,7 +1,7 @@
-//! One peer that is through the handshake: what came from it, what waits for it, and whether it is still there.
+//! One peer after the handshake: its messages, the messages for it, and its liveness.
 //!
-//! A connection is driven by calling [`Connection::next`] in a loop, which reads, writes, answers PINGs and watches the
-//! clock. It waits only on readiness and on a timer, so it may be dropped at any await.
+//! A connection is driven by calling [`Connection::next`] in a loop. It reads, writes, answers PINGs and watches the
+//! clock, and waits only for readiness and a timer, so its future may be dropped at any await.
 
 use std::{collections::VecDeque, io, pin::Pin, time::Duration};
 
@@ -20,15 +20,16 @@ use crate::{
     stream::Stream,
 };
 
-/// How much is read at once; freed again when it has been decoded, so that an idle peer costs no buffer.
+/// Bytes of one read. The buffer is freed after decoding, so that an idle peer takes none.
 const READ_LEN: usize = 16 << 10;
-/// The same in the middle of a long frame.
+/// Bytes of one read within a long frame.
 const READ_LONG_LEN: usize = 128 << 10;
-/// Pieces handed to one vectored write.
+/// Upper bound on the pieces of one vectored write.
 const MAX_SLICES: usize = 64;
-/// A message that is too long is read past, so that its sender can be told, up to this; beyond it the connection ends.
+/// A message that is too long is skipped, so that its sender can get a reply, up to this length; a longer one ends the
+/// connection.
 const MAX_SKIPPED: u64 = 1 << 30;
-/// PONGs and PINGs that may wait for a peer that does not read: beyond it the peer is not read either.
+/// Upper bound on PONGs and PINGs that wait for a peer that does not read. Beyond it, nothing is read from the peer.
 const MAX_CONTROL: usize = 16;
 
 /// Why a connection ended.
@@ -59,7 +60,7 @@ pub(crate) enum Closed {
 }
 
 impl Closed {
-    /// Whether the peer broke a rule or a limit.
+    /// Whether the peer violated the protocol or a limit.
     pub(crate) fn is_violation(&self) -> bool {
         !matches!(self, Closed::Eof | Closed::Io(_) | Closed::Refused(_) | Closed::GaveWay)
     }
@@ -71,12 +72,12 @@ pub(crate) enum Event {
     Message(Frames),
     Subscribe(Bytes),
     Cancel(Bytes),
-    /// A message of so many bytes was longer than may be, and has been read past.
+    /// A message of this length was too long and has been skipped.
     TooLong {
         length: u64,
         max: usize,
     },
-    /// So many more messages are wholly written, or all commands are.
+    /// This many more messages, or all commands, have been written.
     Wrote(usize),
 }
 
@@ -95,35 +96,35 @@ pub(crate) struct Connection {
     knows_3_1: bool,
     decoder: Decoder,
     decoder_limits: DecoderLimits,
-    /// Whether messages that are too long are read past, and what is left of one.
+    /// Whether messages that are too long are skipped, and the rest of such a message.
     skips: bool,
     skipping: Option<Skipping>,
-    /// Read and not yet decoded.
+    /// Bytes that were read and not yet decoded.
     input: BytesMut,
-    /// Whole encoded messages and commands.
+    /// Encoded messages and commands to be written.
     outgoing: VecDeque<Outgoing>,
-    /// Bytes of the first one that are written.
+    /// Bytes of the first one that are already written.
     written: usize,
-    /// Commands in `outgoing`.
+    /// Number of commands in `outgoing`.
     control: usize,
     liveness: Liveness,
     write_stall: Duration,
-    /// Since when the peer takes nothing of what waits for it.
+    /// The time since which the peer has accepted no byte.
     stalled: Option<Instant>,
     min_write_rate: usize,
-    /// Since when something waits for the peer, and how many bytes have since then.
+    /// The time since which messages wait for the peer, and their bytes.
     backlog: Option<(Instant, usize)>,
     timer: Pin<Box<Sleep>>,
     /// Whether the last call of `next` was allowed to read.
     reading: bool,
-    /// The bound that this connection's unfinished and unanswered messages count against.
+    /// The share that this connection's unfinished and unanswered messages count against.
     share: Option<Share>,
-    /// Bytes of messages handed out and not yet released, of replies not yet written, and of what the socket above keeps
-    /// for the peer.
+    /// Bytes of messages handed out and not yet released, of replies not yet written, and of other data that the socket
+    /// keeps for the peer.
     held: usize,
 }
 
-/// A message that is read past.
+/// A message that is being skipped.
 #[derive(Debug, Clone, Copy)]
 struct Skipping {
     left: u64,
@@ -135,7 +136,7 @@ struct Skipping {
 struct Outgoing {
     bytes: Bytes,
     control: bool,
-    /// Bytes of it that count in `held`.
+    /// Bytes of the message that count in `held`.
     held: usize,
 }
 
@@ -170,31 +171,31 @@ impl Connection {
         self.knows_3_1
     }
 
-    /// Changes the longest message, for messages that have not begun.
+    /// Changes the bound on messages, for messages that have not begun.
     pub(crate) fn set_max_message(&mut self, max_message: usize) {
         self.decoder_limits.max_message = max_message;
         self.decoder.set_limits(self.decoder_limits);
     }
 
-    /// From now on messages that are too long do not end it: they are read past and told of.
+    /// From now on, a message that is too long is skipped and reported and does not end the connection.
     pub(crate) fn skip_long_messages(&mut self) {
         self.skips = true;
     }
 
-    /// From now on what it holds counts against `share`; false when that is spent.
+    /// From now on, the connection's bytes count against `share`. Returns false if the share is exhausted.
     #[must_use]
     pub(crate) fn set_share(&mut self, share: Share) -> bool {
         self.share = Some(share);
         self.cover()
     }
 
-    /// The socket above keeps `len` bytes more for this peer.
+    /// Counts `len` bytes that the socket keeps for this peer.
     pub(crate) fn hold(&mut self, len: usize) -> Result<(), Closed> {
         self.held += len;
         if self.cover() { Ok(()) } else { Err(Closed::Budget) }
     }
 
-    /// A message handed out, or something else held, of `len` bytes, no longer counts.
+    /// Stops counting `len` bytes of a message or of other data.
     pub(crate) fn release(&mut self, len: usize) {
         self.held -= len;
         // Giving back cannot fail.
@@ -206,12 +207,12 @@ impl Connection {
         self.share.as_mut().is_none_or(|share| share.cover(held))
     }
 
-    /// Queues an encoded message that other connections have too; the caller bounds how many.
+    /// Queues an encoded message that is shared with other connections. The caller bounds their number.
     pub(crate) fn push_message(&mut self, bytes: Bytes) {
         self.push(bytes, false, 0);
     }
 
-    /// Queues an encoded message for this peer alone, which counts until it is written; the caller bounds how many.
+    /// Queues an encoded message for this peer alone. It counts until it is written; the caller bounds their number.
     pub(crate) fn push_reply(&mut self, bytes: Bytes) -> Result<(), Closed> {
         let len = bytes.len();
         self.push(bytes, false, len);
@@ -236,7 +237,7 @@ impl Connection {
         self.outgoing.len() > self.control
     }
 
-    /// The next event. Reads only if `read`: without it nothing is asked of the peer's liveness either. Cancel-safe.
+    /// Waits for the next event. Without `read`, nothing is read, and the peer's liveness is not checked. Cancel-safe.
     pub(crate) async fn next(&mut self, read: bool) -> Result<Event, Closed> {
         if read && !self.reading {
             self.liveness.seen(Instant::now());
@@ -251,7 +252,7 @@ impl Connection {
             if wrote > 0 || (waited && self.outgoing.is_empty()) {
                 return Ok(Event::Wrote(wrote));
             }
-            // Not decoded because too many PONGs wait: the peer must take them before it is read again.
+            // Input is left undecoded when too many PONGs wait. The peer must accept them before more is read from it.
             let read = read && self.input.is_empty();
             let interest = match (read, !self.outgoing.is_empty()) {
                 (true, true) => Some(Interest::READABLE | Interest::WRITABLE),
@@ -260,7 +261,8 @@ impl Connection {
                 (false, false) => None,
             };
             let deadline = self.deadline(read);
-            // Reset only when it must ring earlier: a deadline that moved is looked at again when it rings.
+            // The timer is reset only if it must fire earlier. A deadline that moved back is checked when the timer
+            // fires.
             if let Some(deadline) = deadline
                 && (self.timer.is_elapsed() || deadline < self.timer.deadline())
             {
@@ -281,7 +283,7 @@ impl Connection {
                 }
                 () = &mut self.timer, if deadline.is_some() => self.on_timer(read)?,
             }
-            // A peer that always has something for us must not keep the others waiting.
+            // A peer that sends without pause must not delay the others.
             tokio::task::coop::consume_budget().await;
         }
     }
@@ -292,10 +294,10 @@ impl Connection {
         stall.into_iter().chain(self.too_slow_at()).chain(silence).min()
     }
 
-    /// When all that waits for the peer has to be taken.
+    /// The time by which the peer must have accepted everything that waits for it.
     fn too_slow_at(&self) -> Option<Instant> {
         let (since, bytes) = self.backlog?;
-        // 53 bits of it are exact, and more never wait.
+        // An f64 is exact up to 53 bits, and fewer bytes wait.
         Some(since + self.write_stall + Duration::from_secs_f64(bytes as f64 / self.min_write_rate as f64))
     }
 
@@ -317,7 +319,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once. Everything read before has been decoded.
+    /// Reads once. All earlier input must have been decoded.
     fn fill(&mut self) -> Result<(), Closed> {
         let long = self.skipping.is_some() || self.decoder.expects_more_than(READ_LEN);
         let max = if long { READ_LONG_LEN } else { READ_LEN };
@@ -328,14 +330,14 @@ impl Connection {
                 Ok(())
             }
             None => {
-                // Nothing there after all: an idle peer keeps no buffer.
+                // There was no input. An idle peer keeps no buffer.
                 self.input = BytesMut::new();
                 Ok(())
             }
         }
     }
 
-    /// The next event of what has been read; answers PINGs on the way.
+    /// Decodes the next event of the input and answers PINGs.
     fn decode(&mut self) -> Result<Option<Event>, Closed> {
         while !self.input.is_empty() && self.control < MAX_CONTROL {
             if let Some(too_long) = self.skip() {
@@ -387,7 +389,7 @@ impl Connection {
         Ok(None)
     }
 
-    /// Reads past what is left of a message that is too long; tells of it when nothing is.
+    /// Skips the rest of a message that is too long; returns the event at its end.
     fn skip(&mut self) -> Option<Event> {
         let skipping = self.skipping.as_mut()?;
         let past = usize::try_from(skipping.left).unwrap_or(usize::MAX).min(self.input.len());
@@ -401,7 +403,7 @@ impl Connection {
         Some(Event::TooLong { length, max })
     }
 
-    /// Writes what the peer takes; how many messages were finished.
+    /// Writes as much as the peer accepts. Returns the number of completed messages.
     fn flush(&mut self) -> Result<usize, Closed> {
         let mut finished = 0;
         while !self.outgoing.is_empty() {
@@ -417,7 +419,7 @@ impl Connection {
                 return Ok(finished);
             };
             if self.stalled.take().is_some() {
-                // It had taken nothing and now does: somebody is there.
+                // The peer accepts bytes again, so it is alive.
                 self.liveness.seen(Instant::now());
             }
             while let Some(first) = self.outgoing.front() {
@@ -442,7 +444,7 @@ impl Connection {
         }
         self.backlog = None;
         if finished > 0 {
-            // Ten thousand idle connections keep no queues.
+            // Ten thousand idle connections should keep no queues.
             self.outgoing.shrink_to(0);
         }
         Ok(finished)
@@ -495,7 +497,7 @@ mod tests {
         flood.abort();
     }
 
-    /// What it does not take stays in memory: some of it now and then is not enough.
+    /// Data that a peer does not accept stays in memory, so accepting a little now and then is not enough.
     #[tokio::test]
     async fn who_takes_a_little_now_and_then_is_dropped() {
         let (mut connection, mut theirs) = pair(Duration::from_secs(2));
@@ -532,7 +534,7 @@ mod tests {
             }
             pings
         });
-        // Until no more PINGs are taken, because no PONGs are.
+        // The connection accepts no further PINGs once the PONGs are not read.
         assert!(timeout(Duration::from_millis(200), &mut sending).await.is_err());
         for context in 0..COUNT {
             let expected = encode_command(&Command::Pong { context: number(context) });

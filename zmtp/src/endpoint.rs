@@ -1,9 +1,9 @@
-//! Where a socket binds or connects: `tcp://host:port`, `tcp://source:port;host:port`, `ipc://path`. IPv6 addresses
-//! stand in brackets, as in libzmq.
+//! The address that a socket binds or connects to: `tcp://host:port`, `tcp://source:port;host:port`, `ipc://path`. IPv6
+//! addresses have brackets, as in libzmq.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-/// The longest path a Unix socket address holds on Linux (`sun_path` less its NUL).
+/// Upper bound on the path of a Unix socket on Linux (`sun_path` without its NUL).
 const MAX_IPC_PATH_LEN: usize = 107;
 
 /// A place on the network or in the file system.
@@ -11,7 +11,7 @@ const MAX_IPC_PATH_LEN: usize = 107;
 pub enum Endpoint {
     /// A TCP address.
     Tcp {
-        /// A name or an address, without brackets. `*` binds every IPv4 address.
+        /// A name or an address, without brackets. `*` binds to every IPv4 address.
         host: String,
         /// The port. 0 lets the system choose when binding.
         port: u16,
@@ -87,7 +87,7 @@ fn host_and_port(text: &str) -> Result<(String, u16), &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("the port is missing (tcp://host:port)")?;
     let port = match port {
         "*" => 0,
-        // `u16::from_str` takes a leading plus.
+        // `u16::from_str` accepts a leading plus.
         port if !port.bytes().all(|digit| digit.is_ascii_digit()) => return Err("the port is not a number"),
         port => port.parse().map_err(|_| "the port is not a number from 0 to 65535")?,
     };

@@ -11,9 +11,9 @@ use crate::{
 };
 
 pub(crate) const GREETING_LEN: usize = 64;
-/// READY is about 30 bytes; with the longest identity 300.
+/// Upper bound on READY, which has about 30 bytes, or 300 with the longest identity.
 const MAX_READY_LEN: usize = 4096;
-/// How much is read at once: what follows READY belongs to the connection and need not be here.
+/// Bytes of one read. Bytes after READY belong to the connection.
 const READ_LEN: usize = 1024;
 
 /// This side's socket.
@@ -35,7 +35,7 @@ impl SocketType {
         }
     }
 
-    /// The sockets it talks to (RFC 37, "The Socket-Type Property").
+    /// The types of sockets that it may talk to (RFC 37, "The Socket-Type Property").
     fn peers(self) -> &'static [&'static str] {
         match self {
             SocketType::Pub => &["SUB", "XSUB"],
@@ -70,23 +70,23 @@ pub(crate) enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// Whether the peer broke a rule, rather than the network.
+    /// Whether the peer violated the protocol, as opposed to a network error.
     pub(crate) fn is_violation(&self) -> bool {
         !matches!(self, HandshakeError::Closed | HandshakeError::Io(_))
     }
 }
 
-/// A peer that is through the handshake.
+/// A peer after the handshake.
 #[derive(Debug)]
 pub(crate) struct Established {
     pub(crate) stream: Stream,
     /// Whether the peer knows the commands of ZMTP 3.1: PING, SUBSCRIBE, CANCEL.
     pub(crate) knows_3_1: bool,
-    /// What was read beyond READY.
+    /// Bytes that were read beyond READY.
     pub(crate) input: BytesMut,
 }
 
-/// Runs the handshake to its end or its deadline.
+/// Performs the handshake within its deadline.
 pub(crate) async fn handshake(
     stream: Stream,
     ours: SocketType,
@@ -129,7 +129,7 @@ async fn exchange(stream: Stream, ours: SocketType, identity: Option<&Bytes>) ->
             if !known {
                 let theirs = printable(&theirs.socket_type);
                 let error = HandshakeError::SocketType { ours: ours.name(), theirs };
-                // It helps whoever looks at the peer's log; whether it arrives does not matter here.
+                // The refusal is for the peer's log; it does not matter whether it arrives.
                 let refusal = encode_command(&Command::Error(Bytes::from("Invalid socket type")));
                 let _ = stream.try_write(&[io::IoSlice::new(&refusal)]);
                 return Err(error);
@@ -151,10 +151,11 @@ fn encode_greeting() -> [u8; GREETING_LEN] {
     greeting
 }
 
-/// Whether the peer knows ZMTP 3.1, once all of its greeting is there. What can be refused early is.
+/// Returns whether the peer knows ZMTP 3.1, once its greeting is complete. Refuses an invalid greeting as early as
+/// possible.
 fn parse_greeting(bytes: &[u8]) -> Result<Option<bool>, HandshakeError> {
     let not_zmtp = || HandshakeError::NotZmtp(printable(&bytes[..bytes.len().min(12)]));
-    // The length in a signature is filled by ZMTP 1 and 2 peers; they show themselves by the revision after it.
+    // ZMTP 1 and 2 peers fill in the length of the signature; the revision after it identifies them.
     if bytes.first().is_some_and(|first| *first != 0xff)
         || bytes.get(9).is_some_and(|last| last & 1 == 0)
         || bytes.get(10).is_some_and(|major| *major < 3)
@@ -170,7 +171,7 @@ fn parse_greeting(bytes: &[u8]) -> Result<Option<bool>, HandshakeError> {
     Ok(Some(greeting[10] > 3 || greeting[11] >= 1))
 }
 
-/// Bytes of a stranger, fit for a log.
+/// Makes foreign bytes printable for a log.
 fn printable(bytes: &[u8]) -> String {
     bytes.escape_ascii().to_string()
 }
@@ -209,7 +210,7 @@ mod tests {
         assert!(matches!(parse_greeting(&greeting), Ok(Some(true))));
         greeting[11] = 0;
         assert!(matches!(parse_greeting(&greeting), Ok(Some(false))));
-        // A later version announces itself and speaks ours.
+        // A later version announces itself but speaks 3.1.
         greeting[10] = 4;
         assert!(matches!(parse_greeting(&greeting), Ok(Some(true))));
     }

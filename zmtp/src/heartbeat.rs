@@ -1,4 +1,4 @@
-//! When to send a PING, and when a silent peer is gone. Pure: it is told the time.
+//! Decides when to send a PING and when a silent peer counts as gone. The caller supplies the time.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ pub(crate) struct Liveness {
     config: Heartbeat,
     last_seen: Instant,
     pinged: Option<Instant>,
-    /// The TTL of the peer's PINGs: it wants to be dropped when it is silent for longer.
+    /// The TTL of the peer's PINGs: the peer wants to be dropped after a longer silence.
     peer_ttl: Option<Duration>,
 }
 
-/// What is due.
+/// The action that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Due {
     Nothing,
     Ping,
-    /// Nothing came for so long.
+    /// Nothing has arrived for this long.
     Dead(Duration),
 }
 
 impl Liveness {
-    /// `pings`: whether the peer knows PING (ZMTP 3.1).
+    /// `pings` says whether the peer knows PING (ZMTP 3.1).
     pub(crate) fn new(mut config: Heartbeat, pings: bool, now: Instant) -> Liveness {
         if !pings {
             config.interval = None;
@@ -34,18 +34,18 @@ impl Liveness {
         Liveness { config, last_seen: now, pinged: None, peer_ttl: None }
     }
 
-    /// Something came from the peer, or the peer took something that it had not taken before.
+    /// Records a sign of life: bytes arrived, or the peer accepted bytes that it had not accepted before.
     pub(crate) fn seen(&mut self, now: Instant) {
         self.last_seen = now;
         self.pinged = None;
     }
 
-    /// The peer's PING asks for this TTL, in tenths of a second.
+    /// Records the TTL of the peer's PING, in tenths of a second.
     pub(crate) fn peer_ttl(&mut self, tenths: u16) {
         self.peer_ttl = (tenths > 0).then(|| Duration::from_millis(u64::from(tenths) * 100));
     }
 
-    /// When [`Liveness::due`] has something to say, unless the peer is seen before.
+    /// The time of the next action of [`Liveness::due`], unless the peer shows a sign of life before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let ours = match (self.pinged, self.config.interval) {
             (Some(pinged), _) => Some(pinged + self.config.timeout),
@@ -56,7 +56,7 @@ impl Liveness {
         ours.into_iter().chain(theirs).min()
     }
 
-    /// What to do now; a PING that is due counts as sent.
+    /// The action that is due now. A PING that is due counts as sent.
     pub(crate) fn due(&mut self, now: Instant) -> Due {
         let silent = now.saturating_duration_since(self.last_seen);
         if self.peer_ttl.is_some_and(|ttl| silent >= ttl) {

@@ -1,18 +1,18 @@
-//! ZMTP 3.1, ZeroMQ's wire, over tokio for hostile networks: PUB, SUB, ROUTER and REQ over `tcp://` and `ipc://`,
-//! mechanism NULL. Knows nothing of Salt; the wire is RFC 37 (ZMTP 3.1), RFC 28 (REQ, ROUTER) and RFC 29 (PUB, SUB).
+//! ZMTP 3.1, ZeroMQ's wire protocol, over tokio for hostile networks: PUB, SUB, ROUTER and REQ over `tcp://` and
+//! `ipc://` with the mechanism NULL. It knows nothing of Salt. The protocol is RFC 37 (ZMTP 3.1), RFC 28 (REQ, ROUTER)
+//! and RFC 29 (PUB, SUB).
 //!
 //! Layout, from the bytes up:
-//! - [`frame`]: the pure codec. Bytes in, messages and commands out; no sockets, no clock.
-//! - `handshake`: greeting and READY, parsed purely and driven under one deadline.
+//! - [`frame`]: the codec of bytes, messages and commands; no sockets, no clock.
+//! - `handshake`: parses greeting and READY, and exchanges them under one deadline.
 //! - `stream`, `connection`, `heartbeat`: one established peer: readiness, buffered writes, PING and PONG.
-//! - `listener`: accepting, with the limits that hold before a peer has said who it is; `addresses`: those that hold for
-//!   one address.
-//! - `budget`: what all connections of a kind may hold together.
+//! - `listener`: accepts connections, with the limits for unknown peers; `addresses`: the limits for one address.
+//! - `budget`: the bounds on all connections of a kind together.
 //! - `publisher` (with `ring` and `subscriptions`), `router`: the sockets that bind.
 //! - `subscriber`, `requester` (with `connect` and `backoff`): the sockets that connect, and reconnect.
 //!
-//! Everything a peer can make this crate hold has a bound in [`Limits`]; every wait has a deadline. A peer that breaks
-//! a rule loses its connection, costs one counter and one line of log, and nobody else notices.
+//! [`Limits`] bounds everything that a peer can make this crate hold; every wait has a deadline. A peer that breaks a
+//! rule loses its connection and costs one counter and one log line. Other peers are not affected.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -65,7 +65,7 @@ pub use subscriber::{SubConfig, SubEvent, Subscriber};
 
 use bytes::Bytes;
 
-/// One multipart message, frame by frame.
+/// One multipart message: its frames.
 pub type Frames = Vec<Bytes>;
 
 /// A socket could not be bound.
@@ -74,19 +74,19 @@ pub enum BindError {
     /// The host name has no address.
     #[error("cannot bind {endpoint}: {host} has no address: {source}")]
     Resolve {
-        /// What was to be bound.
+        /// The endpoint.
         endpoint: String,
         /// The name that did not resolve.
         host: String,
-        /// The resolver's answer.
+        /// The resolver's error.
         source: std::io::Error,
     },
     /// The system refused to bind or listen.
     #[error("cannot bind {endpoint}: {source}")]
     Io {
-        /// What was to be bound.
+        /// The endpoint.
         endpoint: String,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
 }

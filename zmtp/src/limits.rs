@@ -1,88 +1,88 @@
-//! What a peer may make a socket hold, and for how long: every bound of the crate, with its reason.
+//! The limits on what a peer may make a socket hold, and for how long: every bound of the crate with its reason.
 
 use std::time::Duration;
 
-/// The first request of any Salt peer is an `_auth` of 2 to 4 KB or a sealed request; 1 MiB takes the largest return
-/// or pillar seen from a peer that opens a new connection for it, and keeps strangers cheap.
+/// The first request of any Salt peer is an `_auth` of 2 to 4 KB or a sealed request. 1 MiB is enough for the largest
+/// return or pillar seen on a new connection, and keeps the cost of unknown peers low.
 pub(crate) const MAX_MESSAGE_UNAUTHENTICATED: usize = 1 << 20;
-/// Returns of large states and file pushes are a few MB; above 64 MiB something is wrong.
+/// Returns of large states and pushed files have a few MB; a message above 64 MiB is an error.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 /// Salt's messages have 1 to 3 frames; 64 leaves room for routing envelopes of proxies.
 pub(crate) const MAX_FRAMES: usize = 64;
-/// A minion subscribes to "" or to three topics. Nobody proves on a PUB who it is, so that nobody gets more.
+/// A minion subscribes to "" or to three topics. A PUB cannot authenticate its peers, so all get the same small number.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 16;
 /// Topics are 40 hex digits.
 pub(crate) const MAX_SUBSCRIPTION_LEN: usize = 256;
-/// Bytes that the subscriptions of all peers may take together, above the first KiB of each: some thousand peers with as
-/// many and as long ones as they may have.
+/// Bytes of the subscriptions of all peers together, beyond the first KiB of each: enough for some thousand peers with
+/// the largest allowed subscriptions.
 pub(crate) const MAX_SUBSCRIBED: usize = 16 << 20;
-/// Above what one master serves (10,000 minions, two connections each), below what exhausts memory.
+/// Above the connections of one master (10,000 minions with two each) and below the number that exhausts memory.
 pub(crate) const MAX_CONNECTIONS: usize = 32_768;
 /// A handshake takes one or two round trips, so even a site behind one address rarely has this many at a time.
 pub(crate) const MAX_HALF_OPEN_PER_ADDRESS: usize = 64;
-/// A site of ten thousand minions behind one address, and still as many places for all others.
+/// Enough for ten thousand minions behind one address, with as many places left for other addresses.
 pub(crate) const MAX_CONNECTIONS_PER_ADDRESS: usize = 16_384;
-/// Peers speak at once when they are connected; those that wait for their key to be accepted do so now and then.
+/// Peers send at once after connecting; minions that wait for acceptance of their key send now and then.
 pub(crate) const MAX_SILENT_PER_ADDRESS: usize = 1024;
-/// Greeting and READY are 100 bytes; who takes longer than this has no intention of finishing.
+/// Greeting and READY have 100 bytes together, so a peer that takes longer does not intend to finish.
 pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
-/// A REQ has one request in flight. Peers that pipeline (DEALER) wait, unread, beyond this.
+/// A REQ has one request in flight. Peers that pipeline (DEALER) are not read beyond this.
 pub(crate) const MAX_PIPELINE: usize = 16;
-/// Requests read and not yet taken by `recv`, all connections together: one second of a busy master's work.
+/// Requests that were read and not yet taken by `recv`, for all connections: one second of work for a busy master.
 pub(crate) const MAX_QUEUED: usize = 1024;
-/// Bytes of requests that all unauthenticated connections may hold together, above the first 16 KiB of each.
+/// Bytes of the requests of all unauthenticated connections together, beyond the first 16 KiB of each.
 pub(crate) const MAX_BUFFERED_UNAUTHENTICATED: usize = 128 << 20;
-/// The same for authenticated connections.
+/// As above, for authenticated connections.
 pub(crate) const MAX_BUFFERED: usize = 1 << 30;
-/// A peer that takes not one byte for this long is gone or hostile, whatever its TCP says.
+/// A peer that accepts no byte for this long is gone or hostile, whatever its TCP reports.
 pub(crate) const WRITE_STALL: Duration = Duration::from_secs(60);
-/// Bytes a second. Slower lines serve no minion; who takes a byte a minute keeps what it does not take in memory.
+/// Bytes a second. A slower line cannot serve a minion, and a peer that accepts a byte a minute keeps the rest in
+/// memory.
 pub(crate) const MIN_WRITE_RATE: usize = 4 << 10;
 
-/// Bounds of one socket. `Default` holds the constants of this file.
+/// The limits of one socket. `Default` uses the constants of this file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes a message may have, all frames together, until the layer above called
+    /// Bytes of a message, all frames together, until the application has called
     /// [`Reply::authenticated`](crate::Reply::authenticated) for the connection. ROUTER only.
     pub max_message_unauthenticated: usize,
-    /// Bytes a message may have afterwards; for sockets that connect, always.
+    /// Bytes of a message after that, and always for sockets that connect.
     pub max_message: usize,
-    /// Frames a message may have.
+    /// Frames of a message.
     pub max_frames: usize,
     /// Subscriptions a PUB keeps for one peer.
     pub max_subscriptions: usize,
-    /// Bytes a subscription may have.
+    /// Bytes of a subscription.
     pub max_subscription_len: usize,
-    /// Bytes the subscriptions of all peers of a PUB may take, above 1 KiB each; one address (IPv6: one /64) gets an
-    /// eighth of it. Who needs more loses the connection.
+    /// Bytes of the subscriptions of all peers of a PUB, beyond 1 KiB each; one address (IPv6: one /64) gets an eighth.
+    /// A peer that exceeds this loses its connection.
     pub max_subscribed: usize,
-    /// Connections a bound socket holds, handshaking ones included. Further ones are closed at once.
+    /// Connections of a bound socket, including those in the handshake. Further ones are closed at once.
     pub max_connections: usize,
-    /// Connections one address (IPv6: one /64) may have that are not through the handshake. Loopback and `ipc://` are
-    /// exempt.
+    /// Connections of one address (IPv6: one /64) that are in the handshake. Loopback and `ipc://` are exempt.
     pub max_half_open_per_address: usize,
-    /// Connections one address (IPv6: one /64) may have. Further ones are closed at once. Loopback and `ipc://` are
-    /// exempt.
+    /// Connections of one address (IPv6: one /64). Further ones are closed at once. Loopback and `ipc://` are exempt.
     pub max_connections_per_address: usize,
-    /// Connections one address (IPv6: one /64) may have that are through the handshake and silent: without a
-    /// subscription on a PUB, without a request and not [authenticated](crate::Reply::authenticated) on a ROUTER. The
-    /// oldest give way. Loopback and `ipc://` are exempt.
+    /// Silent connections of one address (IPv6: one /64): after the handshake and without a subscription on a PUB;
+    /// without a request and not [authenticated](crate::Reply::authenticated) on a ROUTER. The oldest are closed.
+    /// Loopback and `ipc://` are exempt.
     pub max_silent_per_address: usize,
     /// The deadline for greeting and READY together.
     pub handshake: Duration,
-    /// Requests a ROUTER's connection may have unanswered; it is not read while it has.
+    /// Unanswered requests of a ROUTER's connection. Beyond it, the connection is not read.
     pub max_pipeline: usize,
     /// Requests that wait for [`Router::recv`](crate::Router::recv), or messages that wait for
     /// [`Subscriber::recv`](crate::Subscriber::recv).
     pub max_queued: usize,
-    /// Bytes all unauthenticated connections of a ROUTER may have buffered, unanswered or not taken of their replies,
-    /// above 16 KiB each; one address (IPv6: one /64) gets a quarter of it. Who needs more loses the connection.
+    /// Bytes of all unauthenticated connections of a ROUTER, beyond 16 KiB each: buffered, in unanswered requests, or
+    /// in replies that the peer has not accepted. One address (IPv6: one /64) gets a quarter. A peer that exceeds this
+    /// loses its connection.
     pub max_buffered_unauthenticated: usize,
-    /// The same for authenticated connections, whatever their address.
+    /// As above, for authenticated connections of any address.
     pub max_buffered: usize,
-    /// How long a peer may take not one byte of what waits for it.
+    /// The longest time that a peer may accept no byte.
     pub write_stall: Duration,
-    /// Bytes a second that a peer has to take, on the average, of what waits for it longer than that.
+    /// The average rate in bytes a second at which a peer must accept data after that time.
     pub min_write_rate: usize,
 }
 
@@ -110,13 +110,13 @@ impl Default for Limits {
     }
 }
 
-/// Liveness by ZMTP's PING and PONG. PINGs of the peer are answered whatever this says.
+/// Liveness by ZMTP's PING and PONG. PINGs of the peer are always answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Send a PING when nothing has come for this long; `None` sends none. Peers that announce ZMTP 3.0 get none, as
-    /// 3.0 has no PING: TCP keepalive looks after them.
+    /// Send a PING when nothing has arrived for this long; `None` sends none. Peers with ZMTP 3.0 get none, because 3.0
+    /// has no PING; TCP keepalive detects their loss.
     pub interval: Option<Duration>,
-    /// Drop the peer when nothing comes for this long after a PING.
+    /// Drop the peer when nothing arrives for this long after a PING.
     pub timeout: Duration,
 }
 
@@ -128,11 +128,11 @@ impl Default for Heartbeat {
 }
 
 impl Heartbeat {
-    /// No PINGs of our own.
+    /// Sends no PINGs.
     pub const OFF: Heartbeat = Heartbeat { interval: None, timeout: Duration::from_secs(30) };
 }
 
-/// TCP keepalive, as Salt's `tcp_keepalive*`. What is `None` is left to the system (Salt writes -1).
+/// TCP keepalive, as Salt's `tcp_keepalive*`. The system decides where a value is `None` (Salt writes -1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keepalive {
     /// `tcp_keepalive`.

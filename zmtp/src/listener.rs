@@ -1,7 +1,7 @@
-//! Binding and accepting: what holds before a peer has said who it is.
+//! Binds and accepts, with the limits for peers that are not yet known.
 //!
-//! A listener owns the tasks of its connections. It closes at once what is over the limits, so that a flood costs one
-//! accept each, and it pauses when the system is out of files or memory instead of spinning.
+//! A listener owns the tasks of its connections. It closes connections beyond the limits at once, so that a flood costs
+//! one accept each. When the system has no files or memory left, it pauses instead of retrying in a loop.
 
 use std::{
     fs, io,
@@ -31,7 +31,7 @@ use crate::{
     throttle::Throttle,
 };
 
-/// How long accepting rests when the system has no file or memory for another connection.
+/// Pause of accepting when the system has no file or memory for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Connection ids, unique in the process.
@@ -41,7 +41,7 @@ static NEXT_CONNECTION: AtomicU64 = AtomicU64::new(1);
 #[derive(Debug)]
 pub(crate) struct Bound {
     acceptor: Acceptor,
-    /// With the real port.
+    /// The endpoint with the actual port.
     pub(crate) endpoint: Endpoint,
 }
 
@@ -51,14 +51,14 @@ enum Acceptor {
     Unix(UnixListener, #[expect(dead_code, reason = "removes the file when dropped")] SocketFile),
 }
 
-/// The file of a Unix socket; removed on drop if it is still this one.
+/// The file of a Unix socket. On drop, it is removed if it is still the same file.
 #[derive(Debug)]
 struct SocketFile {
     path: PathBuf,
     id: (u64, u64),
 }
 
-/// Counters that listener and connections share.
+/// Counters that the listener and its connections share.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) connections: AtomicUsize,
@@ -67,28 +67,28 @@ pub(crate) struct Counters {
     pub(crate) violations: AtomicU64,
 }
 
-/// What the listener needs to know of the socket it accepts for.
+/// The properties of the socket that the listener accepts for.
 #[derive(Debug, Clone)]
 pub(crate) struct ListenerConfig {
     pub(crate) socket_type: SocketType,
     pub(crate) limits: Limits,
     pub(crate) keepalive: Keepalive,
-    /// Who an address stands for; `None` is exempt from the caps by address.
+    /// The unit that counts as one address; `None` is exempt from the limits by address.
     pub(crate) who: fn(IpAddr) -> Option<IpAddr>,
 }
 
-/// A peer that is through the handshake.
+/// A peer after the handshake.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) established: Established,
     pub(crate) connection: u64,
     pub(crate) address: Option<SocketAddr>,
-    /// Its connection among those of its address. It is not silent yet.
+    /// Its entry among the connections of its address. It does not count as silent yet.
     pub(crate) visit: Visit,
 }
 
 impl Peer {
-    /// Who it is, for a log.
+    /// The peer's name for a log.
     pub(crate) fn name(&self) -> String {
         name(self.address)
     }
@@ -128,14 +128,14 @@ pub(crate) async fn bind(endpoint: &Endpoint, backlog: u32) -> Result<Bound, Bin
 
 fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A restarted master must not wait for the last one's connections to time out.
+    // A restarted master must not wait until the connections of its predecessor time out.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(backlog)
 }
 
 fn bind_unix(path: &Path, backlog: u32) -> io::Result<(UnixListener, SocketFile)> {
-    // A socket that nobody listens on is what a killed process left behind. Anything else stays.
+    // A socket without a listener was left by a killed process. Other files stay.
     if fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
         match std::os::unix::net::UnixStream::connect(path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path)?,
@@ -144,7 +144,7 @@ fn bind_unix(path: &Path, backlog: u32) -> io::Result<(UnixListener, SocketFile)
     }
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
     socket.bind(&socket2::SockAddr::unix(path)?)?;
-    // Before listening: nobody connects under other permissions than these.
+    // The mode is set before listening, so that no process connects under other permissions.
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     let file = fs::symlink_metadata(path)?;
     let file = SocketFile { path: path.to_owned(), id: (file.dev(), file.ino()) };
@@ -157,7 +157,7 @@ impl Drop for SocketFile {
     fn drop(&mut self) {
         let still_this = fs::symlink_metadata(&self.path).is_ok_and(|file| (file.dev(), file.ino()) == self.id);
         if still_this {
-            // Left behind it does no harm: the next bind removes it.
+            // If removing fails, the next bind removes the file.
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -173,8 +173,8 @@ impl Acceptor {
 }
 
 impl Bound {
-    /// Accepts until `stop` says true, then waits for the connections to end. `serve` runs one connection and watches
-    /// `stop` itself. Dropping this future ends everything.
+    /// Accepts until `stop` is true, then waits for the connections to end. `serve` runs one connection and watches
+    /// `stop` itself. Dropping this future ends all connections.
     pub(crate) async fn run<F>(
         self,
         config: ListenerConfig,
@@ -191,7 +191,7 @@ impl Bound {
             let stream = tokio::select! {
                 accepted = self.acceptor.accept(&config.keepalive) => accepted,
                 Some(_) = tasks.join_next() => continue,
-                // A sender that is gone says stop too.
+                // A dropped sender also means stop.
                 _ = stop.wait_for(|stop| *stop) => break,
             };
             let stream = match stream {
@@ -203,7 +203,7 @@ impl Bound {
                         _ = stop.wait_for(|stop| *stop) => break,
                     }
                 }
-                // The peer was gone before it was accepted.
+                // The peer left before it was accepted.
                 Err(_) => continue,
             };
             while tasks.try_join_next().is_some() {}
@@ -252,14 +252,14 @@ impl Bound {
     }
 }
 
-/// Errors that trying again at once would only repeat (accept(2)): out of files, buffers or memory.
+/// Errors that an immediate retry would only repeat (accept(2)): out of files, buffers or memory.
 fn is_out_of_resources(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errors = [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM].map(Errno::raw_os_error);
     error.raw_os_error().is_some_and(|error| errors.contains(&error))
 }
 
-/// Counts a connection while it lives.
+/// Counts a connection as long as it exists.
 struct Connected<'a>(&'a Counters);
 
 impl<'a> Connected<'a> {
@@ -290,7 +290,7 @@ mod tests {
             socket_type: SocketType::Pub,
             limits: Limits { max_half_open_per_address: 2, ..Limits::default() },
             keepalive: Keepalive::default(),
-            // Loopback is not exempt here.
+            // In this test, loopback is not exempt.
             who: Some,
         };
         let counters = Arc::new(Counters::default());
@@ -310,7 +310,7 @@ mod tests {
 
         kept.pop();
         timeout(DEADLINE, async {
-            // Until the listener has noticed that one left.
+            // Repeats until the listener has noticed that one left.
             while TcpStream::connect(address).await.unwrap().read_exact(&mut greeting).await.is_err() {}
         })
         .await
@@ -318,13 +318,13 @@ mod tests {
         listening.abort();
     }
 
-    /// Peers that are through the handshake and say nothing give way, the oldest first, and the next one is served.
+    /// Peers that are silent after the handshake are closed, the oldest first, and the next peer is served.
     #[tokio::test]
     async fn silent_connections_of_an_address_are_bounded() {
         use crate::{PubConfig, Publisher, Router, RouterConfig};
         const DEADLINE: Duration = Duration::from_secs(20);
         const MAX: usize = 5;
-        // Loopback is not exempt here.
+        // In this test, loopback is not exempt.
         fn everybody(address: IpAddr) -> Option<IpAddr> {
             Some(address)
         }
@@ -348,7 +348,7 @@ mod tests {
                 for n in 0..4 * MAX {
                     let mut peer = through(&endpoint, kind).await;
                     if n == 0 {
-                        // To a PUB it has shown something by that; to a ROUTER nothing that lasts.
+                        // A subscription ends the silence on a PUB; a message has no lasting effect on a ROUTER.
                         tokio::io::AsyncWriteExt::write_all(&mut peer, says).await.unwrap();
                         if kind == "SUB" {
                             publisher.wait_for_subscribers(1).await;
@@ -377,7 +377,7 @@ mod tests {
         tokio::time::timeout(DEADLINE, all).await.unwrap();
     }
 
-    /// A peer that is through the handshake.
+    /// Connects a peer and completes its handshake.
     async fn through(endpoint: &Endpoint, kind: &str) -> tokio::net::TcpStream {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let address = ("127.0.0.1", endpoint.port().unwrap());

@@ -1,4 +1,4 @@
-//! PUB (RFC 29): sends to every peer what it subscribed to, never waits for one.
+//! PUB (RFC 29): sends each peer the messages that it subscribed to, and never waits for a peer.
 
 use std::{
     net::IpAddr,
@@ -29,29 +29,29 @@ use crate::{
     throttle::Throttle,
 };
 
-/// Bytes of publications kept for slow peers, however few they are: 1,000 of 64 KiB, or one of any size.
+/// Bytes of publications kept for slow peers: 1,000 of 64 KiB, or a single one of any size.
 const MAX_RING_BYTES: usize = 64 << 20;
-/// Publications taken from the ring at once for one peer, beyond which the ring is the queue.
+/// Publications taken from the ring at once for one peer; further ones wait in the ring.
 const MAX_BATCH: usize = 64;
-/// The same in bytes.
+/// Bytes taken from the ring at once for one peer.
 const MAX_BATCH_BYTES: usize = 256 << 10;
-/// Bytes of each peer's subscriptions that do not count: the three of a minion have 400.
+/// Bytes of each peer's subscriptions that do not count: a minion's three take 400.
 const FREE_SUBSCRIBED: usize = 1 << 10;
-/// The part of the budget for subscriptions that one address gets.
+/// One address gets the budget for subscriptions divided by this.
 const PER_ADDRESS: usize = 8;
-/// The name of SUBSCRIBE and its length, on top of the subscription.
+/// Bytes of the name of SUBSCRIBE and its length, on top of the subscription.
 const SUBSCRIBE_OVERHEAD: usize = 10;
 
 /// Settings of a [`Publisher`].
 #[derive(Debug, Clone)]
 pub struct PubConfig {
-    /// What peers may make it hold.
+    /// The limits on peers.
     pub limits: Limits,
     /// PING and PONG.
     pub heartbeat: Heartbeat,
     /// TCP keepalive.
     pub keepalive: Keepalive,
-    /// Messages kept for peers that are slow (`pub_hwm`).
+    /// Messages kept for slow peers (`pub_hwm`).
     pub hwm: usize,
     /// The listen backlog (`zmq_backlog`).
     pub backlog: u32,
@@ -72,17 +72,18 @@ impl Default for PubConfig {
 /// Counters of a [`Publisher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PubStats {
-    /// Peers connected.
+    /// Connected peers.
     pub connections: usize,
-    /// Peers that have at least one subscription.
+    /// Peers with at least one subscription.
     pub subscribers: usize,
-    /// Bytes their subscriptions take, above 1 KiB a peer.
+    /// Bytes of their subscriptions beyond 1 KiB a peer.
     pub subscribed: usize,
-    /// Messages given to `send`.
+    /// Messages passed to `send`.
     pub sent: u64,
-    /// Messages written to peers, each peer counted.
+    /// Messages written, counted for each peer.
     pub delivered: u64,
-    /// Messages that slow peers lost, each peer counted; of a peer that subscribed to some topics, whatever the topic.
+    /// Messages that slow peers lost, counted for each peer. For a peer that subscribed to some topics, messages of all
+    /// topics count.
     pub dropped: u64,
     /// Connections accepted.
     pub accepted: u64,
@@ -92,13 +93,13 @@ pub struct PubStats {
     pub violations: u64,
 }
 
-/// A PUB socket; clones send to the same peers. The last one to be dropped closes it.
+/// A PUB socket. Clones send to the same peers; dropping the last clone closes the socket.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     handle: Arc<Handle>,
 }
 
-/// What ends with the last [`Publisher`].
+/// The part that ends with the last [`Publisher`].
 #[derive(Debug)]
 struct Handle {
     core: Arc<Core>,
@@ -107,13 +108,13 @@ struct Handle {
     listener: Mutex<Option<AbortOnDrop>>,
 }
 
-/// What the connections share.
+/// The state that the connections share.
 #[derive(Debug)]
 struct Core {
     config: PubConfig,
     ring: Arc<Ring>,
     counters: Arc<Counters>,
-    /// For what peers subscribe to.
+    /// The budget for the peers' subscriptions.
     subscribed: Arc<Budget>,
     subscribers: watch::Sender<usize>,
     sent: AtomicU64,
@@ -131,7 +132,7 @@ impl Publisher {
         Publisher::bind_for(endpoint, config, site).await
     }
 
-    /// As [`Publisher::bind`], with another idea of who an address stands for.
+    /// As [`Publisher::bind`], with another unit for the limits by address.
     pub(crate) async fn bind_for(
         endpoint: &Endpoint,
         config: PubConfig,
@@ -170,13 +171,13 @@ impl Publisher {
         Ok(Publisher { handle: Arc::new(Handle { core, endpoint, stop, listener }) })
     }
 
-    /// Where it is bound, with the real port.
+    /// The bound endpoint with the actual port.
     pub fn endpoint(&self) -> &Endpoint {
         &self.handle.endpoint
     }
 
     /// Sends to every peer with a matching subscription. Never blocks: a peer that is more than `hwm` messages behind
-    /// loses its oldest, which [`PubStats::dropped`] counts. A message without frames is nothing.
+    /// loses its oldest ones, which [`PubStats::dropped`] counts. A message without frames is ignored.
     #[expect(clippy::needless_pass_by_value, reason = "as every send: the message is gone")]
     pub fn send(&self, message: Frames) {
         if message.is_empty() {
@@ -206,17 +207,18 @@ impl Publisher {
 
     /// Waits until at least `count` peers have a subscription. Cancel-safe.
     pub async fn wait_for_subscribers(&self, count: usize) {
-        // The sender lives as long as `self`.
+        // The sender exists as long as `self`.
         let _ = self.handle.core.subscribers.subscribe().wait_for(|subscribers| *subscribers >= count).await;
     }
 
-    /// Stops accepting, gives peers `grace` to take what waits for them, and closes. Clones send into nothing then.
+    /// Stops accepting, gives peers `grace` to accept their messages, and closes. Afterwards, sending on a clone has no
+    /// effect.
     pub async fn close(self, grace: Duration) {
         let listener = self.handle.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // No receiver is left when it is closed already.
+        // There is no receiver if the publisher is already closed.
         let _ = self.handle.stop.send(true);
         if let Some(mut listener) = listener {
-            // What is not done by then is aborted by the drop.
+            // The drop aborts the rest.
             let _ = timeout_at(Instant::now() + grace, &mut listener.0).await;
         }
     }
@@ -227,7 +229,7 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
     let name = peer.name();
     let limits = &core.config.limits;
     let decoder = DecoderLimits {
-        // Nobody has anything to say to a PUB but subscriptions, so their limit is the limit of everything.
+        // Peers send nothing but subscriptions to a PUB, so the limit on subscriptions bounds all their messages.
         max_message: limits.max_subscription_len.saturating_add(1),
         max_frames: limits.max_frames,
         max_command: limits.max_subscription_len.saturating_add(SUBSCRIBE_OVERHEAD),
@@ -258,7 +260,7 @@ async fn serve(core: Arc<Core>, peer: Peer, stop: watch::Receiver<bool>) {
 struct Subscriber<'a> {
     core: &'a Core,
     connection: Connection,
-    /// Its place in the ring, while it has subscriptions.
+    /// The peer's place in the ring, while it has subscriptions.
     reader: Option<Reader>,
     subscriptions: Subscriptions,
     visit: Visit,
@@ -266,7 +268,7 @@ struct Subscriber<'a> {
 }
 
 impl Subscriber<'_> {
-    /// Until the peer leaves (an error says why) or the publisher stopped and everything is written.
+    /// Runs until the peer leaves (the error says why), or until the publisher stopped and everything is written.
     async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<(), Closed> {
         let mut stopping = false;
         let mut batch = Vec::new();
@@ -280,7 +282,7 @@ impl Subscriber<'_> {
             }
             let idle = !self.connection.has_messages();
             if idle && self.reader.as_ref().is_some_and(|reader| !reader.is_at_end()) {
-                // Nothing of that batch was for this peer.
+                // The batch had nothing for this peer.
                 tokio::task::coop::consume_budget().await;
                 continue;
             }
@@ -311,7 +313,7 @@ impl Subscriber<'_> {
                 self.connection.push_message(publication.wire);
             }
         }
-        // Ten thousand idle peers keep no batches.
+        // Ten thousand idle peers should keep no batches.
         *batch = Vec::new();
     }
 
@@ -322,9 +324,9 @@ impl Subscriber<'_> {
             }
             Event::Subscribe(prefix) => self.subscribe(&prefix)?,
             Event::Cancel(prefix) => self.cancel(&prefix),
-            // What is too long ends its connection.
+            // A message that is too long ends the connection.
             Event::TooLong { .. } => {}
-            // ZMTP 3.0 subscribes by message (RFC 23); anything else an XSUB may send is not for us.
+            // ZMTP 3.0 subscribes with messages (RFC 23); other messages of an XSUB are ignored.
             Event::Message(frames) => {
                 self.connection.release(frames.iter().map(bytes::Bytes::len).sum());
                 if let [frame] = frames.as_slice() {
@@ -370,7 +372,7 @@ impl Subscriber<'_> {
     }
 }
 
-/// Waits for publications; for ever if there is no place to read from. Cancel-safe.
+/// Waits for publications; for ever without a reader. Cancel-safe.
 async fn wait(reader: Option<&mut Reader>) {
     match reader {
         Some(reader) => reader.wait().await,

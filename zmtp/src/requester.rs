@@ -1,7 +1,8 @@
 //! REQ (RFC 28): one request at a time, each under a deadline, over a connection that is kept and watched.
 //!
-//! A task owns the connection, so that PINGs are answered, and the end of the connection seen, between requests. A
-//! reply that does not come in time ends the connection: there is no way it could be taken for the next one's.
+//! A task owns the connection, so that PINGs are answered, and the end of the connection is noticed, between requests.
+//! A reply that does not arrive in time ends the connection, so it can never be taken for the reply to the next
+//! request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,9 +26,9 @@ use crate::{
 /// Settings of a [`Requester`].
 #[derive(Debug, Clone)]
 pub struct ReqConfig {
-    /// What the peer may make it hold.
+    /// The limits on the peer.
     pub limits: Limits,
-    /// The wait before connecting again, within one request.
+    /// The wait before connecting again within one request.
     pub backoff: Backoff,
     /// TCP keepalive.
     pub keepalive: Keepalive,
@@ -40,7 +41,7 @@ pub struct ReqConfig {
 }
 
 impl Default for ReqConfig {
-    /// Reconnects after 0.1 to 5 seconds: Salt's REQ has libzmq's first wait of 100 ms and RECONNECT_IVL_MAX 5000.
+    /// Reconnects after 0.1 to 5 seconds: Salt's REQ uses libzmq's first wait of 100 ms and RECONNECT_IVL_MAX 5000.
     fn default() -> ReqConfig {
         ReqConfig {
             limits: Limits::default(),
@@ -56,27 +57,27 @@ impl Default for ReqConfig {
 /// Why a request has no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// Nothing came in time.
+    /// No reply arrived in time.
     #[error("no reply from {endpoint} within {timeout:?}: {reason}")]
     Timeout {
-        /// Who was asked.
+        /// The peer.
         endpoint: Endpoint,
-        /// How long it waited.
+        /// The timeout.
         timeout: Duration,
-        /// How far it got.
+        /// The last step that the request reached.
         reason: String,
     },
-    /// The connection was lost after the request had been sent. It may have been carried out.
+    /// The connection was lost after the request had been sent. The peer may have executed the request.
     #[error("no reply from {endpoint}: {reason}")]
     Closed {
-        /// Who was asked.
+        /// The peer.
         endpoint: Endpoint,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A REQ socket that connects when needed.
+/// A REQ socket that connects on demand.
 #[derive(Debug)]
 pub struct Requester {
     endpoint: Endpoint,
@@ -85,7 +86,7 @@ pub struct Requester {
     _task: AbortOnDrop,
 }
 
-/// One request on its way to the task.
+/// One request for the task.
 #[derive(Debug)]
 struct Call {
     payload: Bytes,
@@ -101,7 +102,7 @@ enum Failure {
 }
 
 impl Requester {
-    /// Makes the socket; it connects with the first request. Must be called in a tokio runtime.
+    /// Makes the socket. It connects with the first request. Must be called in a tokio runtime.
     pub fn new(endpoint: Endpoint, config: ReqConfig) -> Requester {
         let (calls, incoming) = mpsc::channel(1);
         let connector = Connector {
@@ -118,21 +119,22 @@ impl Requester {
         Requester { endpoint, calls, connected, _task: AbortOnDrop(tokio::spawn(task.run(incoming))) }
     }
 
-    /// Whether it has a connection on which nothing is owed, as far as is known: the peer may have gone in this moment.
+    /// Whether there is a connection without a request under way, as far as is known: the peer may have left at this
+    /// moment.
     pub fn is_connected(&self) -> bool {
         self.connected.load(Ordering::Relaxed) && !self.calls.is_closed()
     }
 
-    /// Who is asked.
+    /// The peer's endpoint.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Sends a request and waits for its reply, connecting as often as it takes. A request that timed out, or whose
-    /// future was dropped, closes the connection, so that its late reply reaches nobody.
+    /// Sends a request and waits for its reply; connects as often as necessary. A request that timed out, or whose
+    /// future was dropped, closes the connection, so that a late reply is dropped.
     ///
     /// # Errors
-    /// When no reply came in time, or the connection was lost after the request had been sent.
+    /// When no reply arrived in time, or the connection was lost after the request had been sent.
     pub async fn request(&mut self, payload: Bytes, timeout: Duration) -> Result<Bytes, RequestError> {
         let (outcome, answer) = oneshot::channel();
         let call = Call { payload, deadline: Instant::now() + timeout, outcome };
@@ -152,9 +154,9 @@ impl Requester {
 struct Requests {
     connector: Connector,
     backoff: Backoff,
-    /// Kept only while nothing is owed on it.
+    /// The connection; none while a reply is outstanding on it.
     connection: Option<Connection>,
-    /// Tells whether there is one.
+    /// Whether there is a connection.
     connected: Arc<AtomicBool>,
 }
 
@@ -164,11 +166,11 @@ impl Requests {
             let call = match &mut self.connection {
                 None => calls.recv().await,
                 Some(connection) => tokio::select! {
-                    // First see whether the connection has ended, then use it.
+                    // The end of the connection is noticed before the connection is used.
                     biased;
                     event = connection.next(true) => {
                         if !matches!(event, Ok(Event::Wrote(_))) {
-                            // It ended, or says what nobody asked.
+                            // The connection ended, or the peer sent an unexpected message.
                             self.connection = None;
                             self.connected.store(false, Ordering::Relaxed);
                         }
@@ -194,13 +196,13 @@ impl Requests {
                 Some(Err(_)) => Err(Failure::Timeout(progress)),
                 None => continue,
             };
-            // Whoever asked may have left just now; the reply is then nobody's.
+            // The caller may have left; then the reply is dropped.
             let _ = outcome.send(result);
         }
     }
 
-    /// Sends the request and waits for the reply. The connection is in here while it is owed one: dropping this
-    /// future closes it.
+    /// Sends the request and waits for the reply. Meanwhile this future owns the connection, so dropping the future
+    /// closes the connection.
     async fn exchange(&mut self, payload: Bytes, progress: &mut String) -> Result<(Bytes, Connection), Closed> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
@@ -218,7 +220,7 @@ impl Requests {
         }
     }
 
-    /// Tries until it is connected; the caller has the deadline.
+    /// Tries until connected; the caller sets the deadline.
     async fn connect(&self, progress: &mut String) -> Connection {
         let mut failures = 0;
         loop {

@@ -1,5 +1,6 @@
-//! The publications that peers have not all taken: one ring for all of them, so that a slow peer costs a cursor and not
-//! a queue. When it is full the oldest goes, and whoever had not taken it has lost it.
+//! The publications that some peers have not taken yet: one ring for all peers, so that a slow peer costs a cursor and
+//! not a queue. When the ring is full, the oldest publication is removed, and the peers that had not taken it have lost
+//! it.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::{Frames, frame::encode_message};
 
-/// A message as every peer gets it, and the part of it that subscriptions are compared with.
+/// An encoded message, and the part of it that subscriptions match.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Publication {
     pub(crate) topic: Bytes,
@@ -22,7 +23,7 @@ impl Publication {
     pub(crate) fn new(message: &Frames) -> Publication {
         let wire = encode_message(message);
         let len = message.first().map_or(0, Bytes::len);
-        // A slice of the same bytes, so that the message is held once.
+        // The topic is a slice of the same bytes, so that the message is held once.
         let start = if len <= usize::from(u8::MAX) { 2 } else { 9 };
         let topic = if wire.is_empty() { Bytes::new() } else { wire.slice(start..start + len) };
         Publication { topic, wire }
@@ -50,11 +51,12 @@ struct Inner {
 #[derive(Debug)]
 struct Slot {
     publication: Publication,
-    /// Readers that have not taken it. At 0 it is emptied, whatever still stands before it.
+    /// Number of readers that have not taken the publication. At 0 its content is dropped, even if older publications
+    /// are still in the ring.
     awaited: usize,
 }
 
-/// One peer's place in the ring.
+/// The place of one peer in the ring.
 #[derive(Debug)]
 pub(crate) struct Reader {
     ring: Arc<Ring>,
@@ -63,14 +65,14 @@ pub(crate) struct Reader {
 }
 
 impl Ring {
-    /// A ring of at most `max_len` publications and, unless there is only one, `max_bytes` bytes.
+    /// A ring of at most `max_len` publications and `max_bytes` bytes; a single publication may have more bytes.
     pub(crate) fn new(max_len: usize, max_bytes: usize) -> Arc<Ring> {
         let inner =
             Inner { slots: VecDeque::new(), first: 0, readers: 0, max_len: max_len.max(1), max_bytes, bytes: 0 };
         Arc::new(Ring { inner: Mutex::new(inner), head: watch::Sender::new(0) })
     }
 
-    /// Adds one; returns how many the readers have lost by it, each reader counted.
+    /// Adds a publication. Returns the number of publications that the readers lost, counted for each reader.
     pub(crate) fn push(&self, publication: Publication) -> u64 {
         let mut lost = 0;
         let head = {
@@ -94,7 +96,7 @@ impl Ring {
         lost
     }
 
-    /// A reader of what is pushed from now on.
+    /// Makes a reader of the publications pushed from now on.
     pub(crate) fn reader(self: &Arc<Ring>) -> Reader {
         let mut inner = self.lock();
         inner.readers += 1;
@@ -102,7 +104,7 @@ impl Ring {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        // Nothing in here panics half-way.
+        // No panic is possible while the lock is held.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,7 +114,7 @@ impl Inner {
         self.first + self.slots.len() as u64
     }
 
-    /// Removes the oldest; how many readers had not taken it.
+    /// Removes the oldest publication. Returns the number of readers that had not taken it.
     fn pop(&mut self) -> usize {
         let Some(slot) = self.slots.pop_front() else { return 0 };
         self.bytes -= slot.publication.wire.len();
@@ -120,7 +122,7 @@ impl Inner {
         slot.awaited
     }
 
-    /// One reader is done with the publication at `index`.
+    /// Takes the publication at `index` for one reader.
     fn take(&mut self, index: usize) -> Publication {
         let slot = &mut self.slots[index];
         slot.awaited -= 1;
@@ -140,8 +142,8 @@ impl Inner {
 }
 
 impl Reader {
-    /// Appends what this reader has not seen, up to `max_len` publications or the first that passes `max_bytes`;
-    /// returns how many it has lost since the last time.
+    /// Appends the publications that this reader has not read: up to `max_len`, or up to the first that exceeds
+    /// `max_bytes`. Returns the number that the reader has lost since the last call.
     pub(crate) fn read(&mut self, batch: &mut Vec<Publication>, max_len: usize, max_bytes: usize) -> u64 {
         let mut inner = self.ring.lock();
         let lost = inner.first.saturating_sub(self.next);
@@ -161,14 +163,14 @@ impl Reader {
         lost
     }
 
-    /// Waits until there is something to read. Cancel-safe.
+    /// Waits for publications. Cancel-safe.
     pub(crate) async fn wait(&mut self) {
         let next = self.next;
-        // The sender lives in the ring that this reader holds.
+        // The sender is in the ring, which this reader holds.
         let _ = self.head.wait_for(|head| *head > next).await;
     }
 
-    /// Whether it has seen everything.
+    /// Whether this reader has read everything.
     pub(crate) fn is_at_end(&self) -> bool {
         self.next >= self.ring.lock().head()
     }
@@ -200,7 +202,7 @@ mod tests {
         (lost, batch.iter().map(|publication| publication.wire[0]).collect())
     }
 
-    /// Publications and bytes in the ring.
+    /// The publications and bytes in the ring.
     fn held(ring: &Ring) -> (usize, usize) {
         let inner = ring.lock();
         (inner.slots.len(), inner.bytes)

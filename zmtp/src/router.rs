@@ -1,6 +1,7 @@
-//! ROUTER (RFC 28), as Salt uses it: requests come in, each with a way back that is bound to its connection.
+//! ROUTER (RFC 28) as Salt uses it: each request comes with a handle for its reply, bound to the connection of the
+//! request.
 //!
-//! Replies are routed by connection and never by identity, so peers may reuse identities, or lie about them.
+//! Replies are routed by connection and never by identity, so peers may share identities or forge them.
 
 use std::{
     collections::VecDeque,
@@ -31,17 +32,18 @@ use crate::{
     throttle::Throttle,
 };
 
-/// The longest command a requester has for us; PING and its context are 21 bytes.
+/// Upper bound on the bytes of a command from a requester; PING with its context has 21 bytes.
 const MAX_COMMAND_LEN: usize = 4096;
-/// Bytes of each connection that do not count: requests of ordinary size always go through, however much others hold.
+/// Bytes of each connection that do not count, so that requests of ordinary size always pass, however much other
+/// connections hold.
 const FREE_BUFFERED: usize = 16 << 10;
-/// The part of the budget of strangers that one address gets.
+/// One address gets the budget for unauthenticated connections divided by this.
 const PER_ADDRESS: usize = 4;
 
 /// Settings of a [`Router`].
 #[derive(Debug, Clone)]
 pub struct RouterConfig {
-    /// What peers may make it hold.
+    /// The limits on peers.
     pub limits: Limits,
     /// PING and PONG.
     pub heartbeat: Heartbeat,
@@ -49,8 +51,8 @@ pub struct RouterConfig {
     pub keepalive: Keepalive,
     /// The listen backlog (`zmq_backlog`).
     pub backlog: u32,
-    /// What is replied to a request that is longer than may be, by its length and the limit. Without it its connection
-    /// ends.
+    /// Makes the reply to a request that is too long, from its length and the limit. Without this function, such a
+    /// request ends its connection.
     pub too_long: Option<fn(u64, usize) -> Bytes>,
 }
 
@@ -69,15 +71,16 @@ impl Default for RouterConfig {
 /// Counters of a [`Router`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RouterStats {
-    /// Peers connected.
+    /// Connected peers.
     pub connections: usize,
-    /// Requests given to `recv`.
+    /// Requests returned by `recv`.
     pub requests: u64,
-    /// Replies written.
+    /// Written replies.
     pub replies: u64,
     /// Messages dropped because they were not `[empty][payload]`.
     pub malformed: u64,
-    /// Bytes of requests unfinished or unanswered, and of replies not taken, above 16 KiB a connection.
+    /// Bytes of unfinished and unanswered requests and of replies that peers have not accepted, beyond 16 KiB for each
+    /// connection.
     pub buffered: usize,
     /// Connections accepted.
     pub accepted: u64,
@@ -97,7 +100,7 @@ pub struct Router {
     listener: AbortOnDrop,
 }
 
-/// What the connections share.
+/// The state that the connections share.
 #[derive(Debug)]
 struct Core {
     config: RouterConfig,
@@ -115,11 +118,11 @@ struct Core {
 pub struct Incoming {
     /// The frame after the empty delimiter.
     pub payload: Bytes,
-    /// The way back.
+    /// The handle for the reply.
     pub reply: Reply,
 }
 
-/// Who sent a request.
+/// The sender of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerInfo {
     /// Unique in this process, never reused.
@@ -128,8 +131,8 @@ pub struct PeerInfo {
     pub address: Option<SocketAddr>,
 }
 
-/// The way back to the connection a request came from. Dropped, the request stays without an answer, which leaves a REQ
-/// peer waiting until it gives up: say no instead.
+/// The handle for the reply to one request. If it is dropped, the request stays unanswered and a REQ peer waits until
+/// its timeout, so send a refusal instead.
 #[derive(Debug)]
 pub struct Reply {
     peer: Arc<ConnectedPeer>,
@@ -137,7 +140,7 @@ pub struct Reply {
     answered: bool,
 }
 
-/// What an application and a connection both know of a peer.
+/// The state of a peer that the application and the connection share.
 #[derive(Debug)]
 struct ConnectedPeer {
     info: PeerInfo,
@@ -146,7 +149,8 @@ struct ConnectedPeer {
     answered: Notify,
 }
 
-/// What an application gave a connection. At most one for each request that is out; a channel would cost every idle connection its blocks.
+/// The answers of the application for a connection, at most one for each outstanding request. A channel would cost
+/// every idle connection its blocks.
 #[derive(Debug, Default)]
 struct Answers {
     waiting: VecDeque<Answer>,
@@ -156,7 +160,7 @@ struct Answers {
 
 impl ConnectedPeer {
     fn lock_answers(&self) -> MutexGuard<'_, Answers> {
-        // Nothing in here panics half-way.
+        // No panic is possible while the lock is held.
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,13 +175,13 @@ impl ConnectedPeer {
         Ok(())
     }
 
-    /// The next answer. Cancel-safe.
+    /// Waits for the next answer. Cancel-safe.
     async fn next_answer(&self) -> Answer {
         loop {
             if let Some(answer) = self.take_answer() {
                 return answer;
             }
-            // An answer given in between leaves its permit.
+            // An answer that arrives before this call leaves a permit.
             self.answered.notified().await;
         }
     }
@@ -186,13 +190,13 @@ impl ConnectedPeer {
         let mut answers = self.lock_answers();
         let answer = answers.waiting.pop_front();
         if answers.waiting.is_empty() {
-            // Ten thousand idle connections keep no queues.
+            // Ten thousand idle connections should keep no queues.
             answers.waiting = VecDeque::new();
         }
         answer
     }
 
-    /// From now on nobody takes answers.
+    /// From now on, answers are dropped.
     fn end(&self) {
         let mut answers = self.lock_answers();
         answers.gone = true;
@@ -200,14 +204,14 @@ impl ConnectedPeer {
     }
 }
 
-/// The end of one request; without a payload if its [`Reply`] was dropped.
+/// The answer to one request; without a payload if its [`Reply`] was dropped.
 #[derive(Debug)]
 struct Answer {
     payload: Option<Bytes>,
     request_len: usize,
 }
 
-/// The connection a reply was meant for is closed.
+/// The connection for the reply is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the peer closed the connection before its reply")]
 pub struct Gone;
@@ -221,7 +225,7 @@ impl Router {
         Router::bind_for(endpoint, config, site).await
     }
 
-    /// As [`Router::bind`], with another idea of who an address stands for.
+    /// As [`Router::bind`], with another unit for the limits by address.
     pub(crate) async fn bind_for(
         endpoint: &Endpoint,
         config: RouterConfig,
@@ -240,7 +244,7 @@ impl Router {
             unauthenticated: Budget::new(
                 config.limits.max_buffered_unauthenticated,
                 FREE_BUFFERED,
-                // Of a small one it needs more to be of use.
+                // An address needs at least the size of one message.
                 (config.limits.max_buffered_unauthenticated / PER_ADDRESS)
                     .max(config.limits.max_message_unauthenticated),
             ),
@@ -261,12 +265,12 @@ impl Router {
         Ok(Router { core, endpoint, requests, stop, listener: AbortOnDrop(tokio::spawn(listener)) })
     }
 
-    /// Where it is bound, with the real port.
+    /// The bound endpoint with the actual port.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// The next request. Cancel-safe. `None` only when the runtime shuts down.
+    /// Waits for the next request. Cancel-safe. Returns `None` only when the runtime shuts down.
     pub async fn recv(&mut self) -> Option<Incoming> {
         let incoming = self.requests.recv().await?;
         self.core.requests.fetch_add(1, Ordering::Relaxed);
@@ -288,36 +292,36 @@ impl Router {
         }
     }
 
-    /// Stops accepting and reading, drops what `recv` has not taken, gives the replies to what it has taken `grace` to
-    /// be made and written, and closes.
+    /// Stops accepting and reading, drops the requests that `recv` has not returned, waits at most `grace` until the
+    /// others are answered and their replies written, and closes.
     pub async fn close(mut self, grace: Duration) {
-        // The listener holds a receiver unless it is gone already.
+        // The listener holds a receiver unless it has ended.
         let _ = self.stop.send(true);
         self.requests.close();
         while self.requests.try_recv().is_ok() {}
-        // What is not done by then is aborted by the drop.
+        // The drop aborts the rest.
         let _ = timeout_at(Instant::now() + grace, &mut self.listener.0).await;
     }
 }
 
 impl Reply {
-    /// Who asked.
+    /// The sender of the request.
     pub fn peer(&self) -> &PeerInfo {
         &self.peer.info
     }
 
-    /// Whether the connection has ended, so that nobody waits for the reply.
+    /// Whether the connection has ended, so that the reply cannot be delivered.
     pub fn is_gone(&self) -> bool {
         self.peer.lock_answers().gone
     }
 
-    /// The layer above knows who this is: raises the connection's limit on messages to
-    /// [`Limits::max_message`], from the next message on.
+    /// Marks the peer as authenticated: raises the connection's limit on messages to [`Limits::max_message`], beginning
+    /// with the next message.
     pub fn authenticated(&self) {
         self.peer.authenticated.store(true, Ordering::Release);
     }
 
-    /// Sends the reply: hands it to the connection, which has room for it.
+    /// Sends the reply by queueing it in the connection, which has room for it.
     ///
     /// # Errors
     /// When the connection is closed.
@@ -387,17 +391,17 @@ impl Drop for Requests<'_> {
     }
 }
 
-/// One peer. A request is first pending, then out with the application, then its reply is being written; the three
+/// One peer. A request is first pending, then out to the application, then its reply is being written. The three stages
 /// together never exceed `max_pipeline`.
 struct Requests<'a> {
     core: &'a Core,
     name: &'a str,
     connection: Connection,
     peer: Arc<ConnectedPeer>,
-    /// Whether the limits are those of an authenticated peer.
+    /// Whether the limits of an authenticated peer apply.
     raised: bool,
     visit: Visit,
-    /// Whether it counts as silent.
+    /// Whether the peer counts as silent.
     silent: bool,
     pending: VecDeque<Bytes>,
     out: usize,
@@ -444,7 +448,7 @@ impl Requests<'_> {
                         self.core.replies.fetch_add(count as u64, Ordering::Relaxed);
                     }
                     Ok(Event::TooLong { length, max }) => self.too_long(length, max)?,
-                    // Not for a ROUTER; harmless.
+                    // A ROUTER ignores subscriptions.
                     Ok(Event::Subscribe(_) | Event::Cancel(_)) => {}
                     Err(closed) => {
                         self.hand_over(&queue);
@@ -467,7 +471,7 @@ impl Requests<'_> {
         Ok(())
     }
 
-    /// Tells whether it has shown nothing, or nothing more: no request of it is in work and nobody knows who it is.
+    /// Reports whether the peer is silent: none of its requests is in work, and it is not authenticated.
     fn tell_silence(&mut self) {
         let silent = !self.raised && self.pending.len() + self.out + self.writing == 0;
         if silent == self.silent {
@@ -488,7 +492,7 @@ impl Requests<'_> {
         }
     }
 
-    /// Nobody but its sender has to know, and whoever reads the log.
+    /// Replies to a request that is too long, and logs it.
     fn too_long(&mut self, length: u64, max: usize) -> Result<(), Closed> {
         let Some(reply) = self.core.config.too_long else { return Ok(()) };
         let pass = self.core.complaints.lock().unwrap_or_else(PoisonError::into_inner).pass();
@@ -500,7 +504,7 @@ impl Requests<'_> {
         self.connection.push_reply(encode_message(&[Bytes::new(), reply(length, max)]))
     }
 
-    /// What a peer asked before it left is still asked, as far as there is room.
+    /// Passes on requests that a peer sent before it left, as far as there is room.
     fn hand_over(&mut self, queue: &mpsc::Sender<Incoming>) {
         while let Some(payload) = self.pending.pop_front() {
             if queue.try_send(self.incoming(payload)).is_err() {
@@ -517,7 +521,7 @@ impl Requests<'_> {
     fn send_answer(&mut self, answer: Answer) -> Result<(), Closed> {
         self.out -= 1;
         self.connection.release(answer.request_len);
-        // Whose request it was may be known since.
+        // The application may have authenticated the peer in the meantime.
         self.raise_limits()?;
         if let Some(payload) = answer.payload {
             self.writing += 1;

@@ -1,4 +1,4 @@
-//! A connected byte stream, TCP or Unix, used by readiness: nothing is reserved for a peer that is silent.
+//! A connected byte stream, TCP or Unix, used by readiness, so that a silent peer takes no buffer.
 
 use std::{io, net::SocketAddr};
 
@@ -19,7 +19,7 @@ pub(crate) enum Stream {
 impl Stream {
     /// Wraps a TCP stream, with its options set.
     pub(crate) fn tcp(stream: TcpStream, keepalive: &Keepalive) -> io::Result<Stream> {
-        // Messages are written whole: waiting to fill a segment only delays them.
+        // Messages are written whole, so waiting to fill a segment would only delay them.
         stream.set_nodelay(true)?;
         if keepalive.enabled {
             let mut settings = socket2::TcpKeepalive::new();
@@ -53,7 +53,7 @@ impl Stream {
         }
     }
 
-    /// Reads what is there, at most `max` bytes; `None` when nothing is.
+    /// Reads at most `max` bytes; `None` if there are none.
     pub(crate) fn try_read(&self, buffer: &mut BytesMut, max: usize) -> io::Result<Option<usize>> {
         buffer.reserve(max);
         would_block(match self {
@@ -62,7 +62,7 @@ impl Stream {
         })
     }
 
-    /// Writes what fits; `None` when nothing does.
+    /// Writes as many bytes as fit; `None` if none do.
     pub(crate) fn try_write(&self, slices: &[io::IoSlice<'_>]) -> io::Result<Option<usize>> {
         would_block(match self {
             Stream::Tcp(stream) => stream.try_write_vectored(slices),

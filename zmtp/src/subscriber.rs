@@ -1,4 +1,5 @@
-//! SUB (RFC 29): stays connected, subscribes again after every reconnect, and answers PINGs while nobody receives.
+//! SUB (RFC 29): stays connected, subscribes again after every reconnect, and answers PINGs even if the application
+//! does not receive.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,19 +18,19 @@ use crate::{
     task::AbortOnDrop,
 };
 
-/// Messages that wait to be received count in units of this, so that the count fits a semaphore.
+/// Queued messages count in units of this many bytes, so that the count fits a semaphore.
 const UNIT: usize = 1024;
 
 /// Settings of a [`Subscriber`].
 #[derive(Debug, Clone)]
 pub struct SubConfig {
-    /// Prefixes of the first frame; the empty one means everything.
+    /// Prefixes of the first frame; the empty prefix matches everything.
     pub subscriptions: Vec<Bytes>,
     /// The socket's identity, at most 255 bytes.
     pub identity: Option<Bytes>,
     /// The wait before connecting again.
     pub backoff: Backoff,
-    /// What the peer may make it hold.
+    /// The limits on the peer.
     pub limits: Limits,
     /// PING and PONG.
     pub heartbeat: Heartbeat,
@@ -53,14 +54,14 @@ impl Default for SubConfig {
     }
 }
 
-/// What happened on a [`Subscriber`].
+/// An event on a [`Subscriber`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubEvent {
-    /// Connected, and the subscriptions have been sent.
+    /// Connected, and subscribed again.
     Connected,
-    /// The connection was lost, or an attempt failed; another follows.
+    /// The connection was lost, or an attempt failed; another attempt follows.
     Disconnected {
-        /// Why, in one line.
+        /// The reason, in one line.
         reason: String,
     },
     /// A message.
@@ -74,7 +75,7 @@ pub struct Subscriber {
     _task: AbortOnDrop,
 }
 
-/// An event, and its share of what may be queued.
+/// An event with its share of the bytes that may be queued.
 type Queued = (SubEvent, Option<OwnedSemaphorePermit>);
 
 impl Subscriber {
@@ -82,7 +83,7 @@ impl Subscriber {
     pub fn connect(endpoint: Endpoint, config: SubConfig) -> Subscriber {
         let (queue, events) = mpsc::channel(config.limits.max_queued.max(1));
         let feed = Feed {
-            // Two of the longest: one being taken, one waiting.
+            // Room for two of the longest messages: one being taken, and one waiting.
             room: Arc::new(Semaphore::new(2 * units(config.limits.max_message))),
             queue,
             subscriptions: config.subscriptions,
@@ -104,14 +105,14 @@ impl Subscriber {
     pub async fn recv(&mut self) -> SubEvent {
         match self.events.recv().await {
             Some((event, _room)) => event,
-            // The task only ends with the runtime.
+            // The task ends only with the runtime.
             None => std::future::pending().await,
         }
     }
 }
 
 fn units(len: usize) -> usize {
-    // What a semaphore counts to is far above what memory holds.
+    // A semaphore counts far above what fits into memory.
     (len / UNIT + 1).min(u32::MAX as usize / 2)
 }
 
@@ -144,7 +145,8 @@ impl Feed {
         }
     }
 
-    /// Subscribes and passes on messages until the connection ends (an error says why) or nobody receives any more.
+    /// Subscribes and passes messages on until the connection ends (the error says why) or the application dropped the
+    /// socket.
     async fn feed(&self, mut connection: Connection) -> Result<(), Closed> {
         for prefix in &self.subscriptions {
             if connection.knows_3_1() {
@@ -177,7 +179,7 @@ impl Feed {
         }
     }
 
-    /// Room for a message of `len` bytes; `None` when nobody receives any more. Cancel-safe.
+    /// Waits for room for a message of `len` bytes; `None` if the application dropped the socket. Cancel-safe.
     async fn enqueue(&self, len: usize) -> Option<(mpsc::Permit<'_, Queued>, OwnedSemaphorePermit)> {
         let units = u32::try_from(units(len)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.room).acquire_many_owned(units).await.ok()?;

@@ -1,29 +1,29 @@
-//! The subscriptions of one peer: bounded, and matched in time that does not grow with their number.
+//! The subscriptions of one peer: bounded, and matched in time that does not depend on their number.
 
 use std::{collections::BTreeMap, ops::Bound};
 
-/// What one takes besides its bytes: its node in the tree, what the allocator adds.
+/// Bytes of one subscription besides its prefix: its node in the tree, and the allocator's overhead.
 const BESIDE: usize = 96;
 
-/// What became of a subscription or of its end.
+/// The effect of a subscription or a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Another one of the same, or one of several.
+    /// Only the count of an existing prefix changed.
     Same,
-    /// So many bytes more or less are held.
+    /// The held bytes changed by this many.
     Bytes(usize),
-    /// There are too many.
+    /// There are too many prefixes.
     TooMany,
 }
 
-/// Prefixes, and how often each was subscribed.
+/// The prefixes, with the number of subscriptions of each.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     prefixes: BTreeMap<Box<[u8]>, u32>,
 }
 
 impl Subscriptions {
-    /// Adds one, if there are not more than `max` different ones then.
+    /// Adds a subscription unless there would be more than `max` different prefixes.
     #[must_use]
     pub(crate) fn subscribe(&mut self, prefix: &[u8], max: usize) -> Change {
         if let Some(count) = self.prefixes.get_mut(prefix) {
@@ -37,7 +37,7 @@ impl Subscriptions {
         }
     }
 
-    /// Takes back one; one that was never made is ignored.
+    /// Removes a subscription; an unknown one is ignored.
     #[must_use]
     pub(crate) fn cancel(&mut self, prefix: &[u8]) -> Change {
         let Some(count) = self.prefixes.get_mut(prefix) else { return Change::Same };
@@ -53,10 +53,10 @@ impl Subscriptions {
         self.prefixes.is_empty()
     }
 
-    /// Whether one is a prefix of `topic`.
+    /// Whether a subscribed prefix matches `topic`.
     ///
-    /// The greatest prefix not above `topic` either matches or differs from it at some byte; whatever matches must then
-    /// be a prefix of what the two have in common. So the topic shrinks with every step.
+    /// The greatest prefix not above `topic` either matches or differs from it at some byte. Any matching prefix must
+    /// then be a prefix of the part that both have in common. So the topic becomes shorter with every step.
     pub(crate) fn matches(&self, topic: &[u8]) -> bool {
         let mut topic = topic;
         loop {

@@ -1,10 +1,10 @@
-//! A log line a stranger can cause is written at most once in a while.
+//! Limits how often a log line that unknown peers can cause is written.
 
 use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// Lets one through per [`PERIOD`].
+/// Lets one line pass per [`PERIOD`].
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
     last: Option<Instant>,
@@ -12,7 +12,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// How many were held back since the last, if this one may pass.
+    /// Returns the number of lines held back since the last one if this line may pass; none if not.
     pub(crate) fn pass(&mut self) -> Option<u64> {
         let now = Instant::now();
         if self.last.is_some_and(|last| now - last < PERIOD) {

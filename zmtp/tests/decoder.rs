@@ -1,4 +1,4 @@
-//! Whatever comes in, however it is split: the decoder says the same and never panics.
+//! For any bytes, however they are split, the decoder returns the same result and never panics.
 
 use brine_zmtp::frame::{Command, Decoded, Decoder, DecoderLimits, FrameError, encode_command, encode_message};
 use bytes::Bytes;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 const LIMITS: DecoderLimits = DecoderLimits { max_message: 600, max_frames: 5, max_command: 300 };
 
-/// What comes out of `bytes`, cut at the given places, up to the first error.
+/// The result of decoding `bytes`, cut at the given places, up to the first error.
 fn decode(bytes: &[u8], cuts: &[usize]) -> (Vec<Decoded>, Option<FrameError>) {
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).chain([0, bytes.len()]).collect();
     cuts.sort_unstable();
@@ -79,7 +79,7 @@ proptest! {
         prop_assert_eq!(decode(&noise, &cuts), decode(&noise, &[]));
     }
 
-    /// Noise that looks like frames gets further in.
+    /// Noise that resembles frames gets further into the decoder.
     #[test]
     fn mutated_traffic_is_read_the_same_however_it_is_split(
         items in prop::collection::vec(item(), 1..10),

@@ -1,4 +1,4 @@
-//! Peers that break the rules: each loses its connection, and nobody else notices.
+//! Peers that violate the protocol: each loses its connection, and no other peer is affected.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod common;
@@ -32,7 +32,7 @@ fn long_frame(flags: u8, length: u64) -> Vec<u8> {
 
 #[tokio::test]
 async fn who_does_not_speak_zmtp_is_closed_at_once() {
-    // Not by the deadline: that is after the test's.
+    // The connection is not closed by the deadline, which is later than the test's.
     let mut router = router(Limits { handshake: 2 * DEADLINE, ..Limits::default() }).await;
     let mut curve = greeting(1);
     curve[12..17].copy_from_slice(b"CURVE");
@@ -47,7 +47,7 @@ async fn who_does_not_speak_zmtp_is_closed_at_once() {
     let count = openings.len() as u64;
     for opening in openings {
         let mut peer = Raw::connect(router.endpoint()).await;
-        // It may be closed before all is sent.
+        // The connection may be closed before everything is sent.
         let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &opening).await;
         peer.closed().await;
     }
@@ -57,22 +57,22 @@ async fn who_does_not_speak_zmtp_is_closed_at_once() {
 
 #[tokio::test]
 async fn a_handshake_that_is_not_ready_is_closed_at_once() {
-    // Not by the deadline: that is after the test's.
+    // The connection is not closed by the deadline, which is later than the test's.
     let mut router = router(Limits { handshake: 2 * DEADLINE, ..Limits::default() }).await;
     let endless = [b"\x04\xff\x05READY".to_vec(), b"\x01a\0\0\0\0".repeat(41), vec![0; 3]].concat();
     for second in [
-        // Something else than READY.
+        // Another command than READY.
         b"\x04\x07\x04PING\0\0".to_vec(),
         b"\x01\0\0\x01x".to_vec(),
         b"\x04\x04\x03BAD".to_vec(),
-        // READY of the wrong kind.
+        // READY with the wrong socket type.
         ready("PUB").to_vec(),
         ready("").to_vec(),
         ready("REQ\0").to_vec(),
         endless,
         b"\x04\x0a\x05READY\xff\xff\xff\xff".to_vec(),
         b"\x04\x0f\x05READY\x04aaaa\xff\xff\xff\xff".to_vec(),
-        // READY, or so it claims, of more than is taken.
+        // A command that claims to be READY and is too long.
         long_frame(4, 4097),
         long_frame(4, u64::MAX),
     ] {
@@ -101,7 +101,7 @@ async fn the_wrong_kind_of_socket_is_told() {
 async fn one_deadline_holds_for_the_whole_handshake() {
     let mut router = router(Limits { handshake: Duration::from_millis(900), ..Limits::default() }).await;
     let started = std::time::Instant::now();
-    // Nothing at all; a greeting and nothing more; and a byte now and then.
+    // A peer that sends nothing; one that sends only a greeting; one that sends a byte now and then.
     let mut silent = Raw::connect(router.endpoint()).await;
     let mut halfway = Raw::connect(router.endpoint()).await;
     halfway.send(&greeting(1)).await;
@@ -130,7 +130,7 @@ async fn frames_over_the_limits_are_refused_by_their_header() {
         long_frame(0, u64::MAX),
         long_frame(0, i64::MAX as u64),
         long_frame(0, 1001),
-        // Each frame is small enough, the message is not.
+        // Each frame is small enough, but the message is not.
         [b"\x01\x01x".to_vec(), long_frame(0, 1000)].concat(),
         b"\x01\0".repeat(5),
         long_frame(4, 4097),
@@ -213,7 +213,7 @@ async fn the_limit_rises_when_the_peer_is_known() {
     known.send(&long_frame(0, 5001)).await;
     known.closed().await;
 
-    // Of another connection nothing is known.
+    // Another connection is still unauthenticated.
     let mut stranger = Raw::peer(router.endpoint(), "REQ", 1).await;
     stranger.send(&long_frame(0, 1001)).await;
     stranger.closed().await;
@@ -233,11 +233,11 @@ async fn strangers_hold_a_bounded_amount_together() {
     two.send(&encode_message(&[Bytes::new(), Bytes::from(vec![0; 60 << 10])])).await;
     let waiting = request(&mut router).await;
     let mut three = Raw::peer(router.endpoint(), "REQ", 1).await;
-    // It may be closed before all is sent.
+    // The connection may be closed before everything is sent.
     let bytes = [b"\x01\0", &long_frame(0, MESSAGE)[..], &almost].concat();
     let _ = tokio::io::AsyncWriteExt::write_all(&mut three.stream, &bytes).await;
     three.closed().await;
-    // Small requests go through all the same, and large ones again when there is room.
+    // Small requests still pass, and large ones pass again when there is room.
     still_serves(&mut router).await;
     one.send(b"\0").await;
     request(&mut router).await.reply.send(Bytes::new()).await.unwrap();
@@ -261,13 +261,13 @@ async fn a_peer_that_pipelines_waits_for_its_answers() {
         taken.push(request(&mut router).await);
     }
     assert!(tokio::time::timeout(A_WHILE, router.recv()).await.is_err(), "a fifth came before an answer");
-    // Another peer is not held up by it.
+    // Another peer is not delayed.
     still_serves(&mut router).await;
     for _ in 4..20 {
         taken.remove(0).reply.send(Bytes::new()).await.unwrap();
         taken.push(request(&mut router).await);
     }
-    // A reply that is dropped makes room too.
+    // A dropped reply also makes room.
     taken.clear();
     peer.send(b"\x01\0\0\x04last").await;
     assert_eq!(request(&mut router).await.payload, "last");
@@ -303,7 +303,7 @@ async fn replies_that_nobody_reads_hold_back_the_next_requests() {
         taken += 1;
         incoming.reply.send(payload.clone()).await.unwrap();
     }
-    // What the system buffers, and the pipeline.
+    // Enough for the system's buffers and the pipeline.
     assert!(taken < 50, "{taken} of {COUNT} replies wait in memory");
     let serving = echo(router);
     for number in 0..COUNT {
@@ -318,13 +318,13 @@ async fn a_flood_of_pings_to_which_nobody_listens_ends() {
     let mut router = router(limits).await;
     let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
     let pings = encode_command(&Command::Ping { ttl: 0, context: Bytes::from("0123456789abcdef") }).repeat(1000);
-    // The PONGs are never read: at some point nothing more is taken from this peer, and then it is dropped.
+    // The PONGs are never read. At some point, nothing more is accepted from this peer, and then it is dropped.
     within(async { while tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &pings).await.is_ok() {} }).await;
     until(|| router.stats().connections == 0).await;
     still_serves(&mut router).await;
 }
 
-/// More PINGs in one read than PONGs may wait.
+/// More PINGs in one read than PONGs that may wait.
 #[tokio::test]
 async fn a_burst_of_pings_is_answered_to_the_last() {
     let router = router(Limits::default()).await;
@@ -353,30 +353,30 @@ async fn subscription_floods_are_refused() {
             0 => encode_message(&[[&[1], prefix].concat().into()]),
             _ => encode_command(&Command::Subscribe(Bytes::copy_from_slice(prefix))),
         };
-        // One too many.
+        // One subscription too many.
         let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
         for number in 0..100u32 {
             peer.send(&subscribe(&number.to_be_bytes())).await;
         }
         peer.ping().await;
-        // The same again costs nothing.
+        // A repeated subscription takes no space.
         for _ in 0..1000 {
             peer.send(&subscribe(&[0; 4])).await;
         }
         peer.ping().await;
         peer.send(&subscribe(b"one more")).await;
         peer.closed().await;
-        // One too long.
+        // One byte too long.
         let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
         peer.send(&subscribe(&[0; 65])).await;
         peer.closed().await;
-        // Too many frames to be one.
+        // Too many frames for a subscription.
         let mut peer = Raw::peer(publisher.endpoint(), "SUB", minor).await;
         peer.send(&b"\x01\0".repeat(65)).await;
         peer.closed().await;
     }
     until(|| publisher.stats().subscribers == 1).await;
-    // What is no subscription is ignored, and cancelling what was never subscribed too.
+    // Other messages are ignored, and so is the cancellation of an unknown subscription.
     honest.send(b"\0\x01x\0\0\x01\x01\x01\0\x01\x01\0\x02\0x").await;
     honest.command(Command::Cancel(Bytes::from("never"))).await;
     honest.ping().await;
@@ -384,8 +384,8 @@ async fn subscription_floods_are_refused() {
     assert_eq!(honest.message().await[0].len(), 65);
 }
 
-/// However many connections a stranger has, what they subscribed to stays within one budget, those of ordinary size are not in its way,
-/// and it is free again when they have gone.
+/// However many connections an unknown peer has, their subscriptions stay within one budget, subscriptions of ordinary
+/// size are not affected, and the budget is free again when the peer has left.
 #[tokio::test]
 async fn subscriptions_of_all_peers_share_a_budget() {
     const PEERS: usize = 60;
@@ -405,7 +405,7 @@ async fn subscriptions_of_all_peers_share_a_budget() {
                 0 => encode_message(&[[vec![1], topic].concat().into()]),
                 _ => encode_command(&Command::Subscribe(topic.into())),
             };
-            // It may be closed before all is sent.
+            // The connection may be closed before everything is sent.
             let _ = tokio::io::AsyncWriteExt::write_all(&mut peer.stream, &subscribe).await;
         }
         strangers.push(peer);
@@ -413,7 +413,7 @@ async fn subscriptions_of_all_peers_share_a_budget() {
     until(|| publisher.stats().connections < PEERS / 2).await;
     assert!(publisher.stats().subscribed <= limits.max_subscribed);
     assert!(publisher.stats().subscribed > limits.max_subscribed / 2, "{:?}", publisher.stats());
-    // Who comes now is served all the same.
+    // A later peer is still served.
     let mut late = Raw::peer(publisher.endpoint(), "SUB", 1).await;
     late.command(Command::Subscribe(Bytes::from("broadcast"))).await;
     late.ping().await;
@@ -424,7 +424,7 @@ async fn subscriptions_of_all_peers_share_a_budget() {
     }
     drop(strangers);
     until(|| publisher.stats().subscribed == 0 && publisher.stats().connections == 2).await;
-    // What is cancelled is free too.
+    // Cancelled subscriptions free their space too.
     let topic = Bytes::from(vec![1; limits.max_subscription_len]);
     for _ in 0..1_000 {
         late.command(Command::Subscribe(topic.clone())).await;
@@ -434,7 +434,7 @@ async fn subscriptions_of_all_peers_share_a_budget() {
     assert_eq!(publisher.stats().subscribed, 0);
 }
 
-/// A reply that its peer does not take is held as its request was.
+/// A reply that its peer does not accept counts as its request did.
 #[tokio::test]
 async fn replies_that_nobody_reads_count_as_held() {
     const REPLY: usize = 4 << 20;
@@ -450,7 +450,7 @@ async fn replies_that_nobody_reads_count_as_held() {
     }
     until(|| router.stats().connections < 10).await;
     assert!(router.stats().buffered <= limits.max_buffered_unauthenticated);
-    // Who reads has all of it, and what it has is not held any more.
+    // A peer that reads gets all of the reply, and afterwards nothing counts any more.
     for mut peer in peers {
         while peer.next().await.is_some_and(|item| !matches!(item, Decoded::Message(_))) {}
     }
@@ -458,7 +458,7 @@ async fn replies_that_nobody_reads_count_as_held() {
     still_serves(&mut router).await;
 }
 
-/// Its sender is told, over the same connection, which serves on.
+/// The sender of a message that is too long gets a reply on the same connection, which stays open.
 #[tokio::test]
 async fn a_request_that_is_too_long_is_answered_where_the_router_has_an_answer() {
     let limits = Limits { max_message_unauthenticated: 1000, ..Limits::default() };
@@ -477,7 +477,7 @@ async fn a_request_that_is_too_long_is_answered_where_the_router_has_an_answer()
         assert_eq!(peer.message().await, frames(&["", "reply"]));
     }
     assert_eq!((router.stats().requests, router.stats().buffered), (3, 0));
-    // What is not the end of its message, or longer than anybody reads past, ends its connection as ever.
+    // An incomplete message, or one that is too long to skip, ends its connection.
     for bytes in [long_frame(1, 5000), long_frame(0, u64::MAX)] {
         let mut peer = Raw::peer(router.endpoint(), "REQ", 1).await;
         peer.send(&bytes).await;
@@ -518,7 +518,7 @@ async fn connections_over_the_limit_are_closed_at_once() {
     still_serves(&mut router).await;
 }
 
-/// Everything a peer says, cut off at every byte.
+/// Everything that a peer sends, cut off at every byte.
 #[tokio::test]
 async fn peers_that_leave_at_any_moment_leave_nothing_behind() {
     let mut router = router(Limits::default()).await;
@@ -546,7 +546,7 @@ async fn a_thousand_peers_that_say_anything() {
     let mut router = router(Limits::default()).await;
     for seed in 0..1000u64 {
         let mut peer = Raw::connect(router.endpoint()).await;
-        // A xorshift: the same every time.
+        // A xorshift generator with a fixed sequence.
         let mut state = seed * 2_654_435_761 + 1;
         let noise: Vec<u8> = (0..200)
             .map(|_| {
@@ -572,7 +572,7 @@ async fn a_peer_with_zmtp_3_0_is_never_asked() {
     let router = Router::bind(&any_port(), RouterConfig { heartbeat, ..RouterConfig::default() }).await.unwrap();
     let mut old = Raw::peer(router.endpoint(), "REQ", 0).await;
     let mut new = Raw::peer(router.endpoint(), "REQ", 1).await;
-    // The new one is asked and dropped in the time in which the old one hears nothing.
+    // The new connection is tried and dropped within the time in which the old one receives nothing.
     assert!(matches!(new.next().await, Some(Decoded::Command(Command::Ping { .. }))));
     new.closed().await;
     old.ping().await;

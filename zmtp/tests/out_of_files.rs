@@ -1,6 +1,7 @@
-//! A process without a file left: accepting pauses instead of spinning, and goes on when there are files again.
+//! A process without a free descriptor: accepting pauses instead of retrying in a loop, and continues when there are
+//! descriptors again.
 //!
-//! Alone in its binary, because the limit is the process's.
+//! The test has a binary of its own, because the limit applies to the process.
 
 mod common;
 
@@ -16,10 +17,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpSocket;
 use tracing::{Event, Metadata, Subscriber, span};
 
-/// How often accepting has paused.
+/// The number of pauses.
 static PAUSES: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts warnings, which here are pauses.
+/// Counts warnings, each of which is a pause here.
 struct CountWarnings;
 
 impl Subscriber for CountWarnings {
@@ -51,7 +52,7 @@ async fn accepting_pauses_when_there_are_no_files() {
     while let Ok(file) = File::open("/dev/null") {
         files.push(file);
     }
-    // The system takes the connection, nobody accepts it.
+    // The system accepts the connection, but the listener does not.
     let stream = within(socket.connect(address)).await.unwrap();
     let started = Instant::now();
     until(|| PAUSES.load(Ordering::Relaxed) >= 4).await;

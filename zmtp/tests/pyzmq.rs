@@ -1,4 +1,4 @@
-//! Every socket type against libzmq, which every Python Salt speaks through.
+//! Every socket type against libzmq, which every Python Salt uses.
 //!
 //! `BRINE_PYTHON` names a Python with pyzmq; the default is `python3`.
 
@@ -12,7 +12,7 @@ use brine_zmtp::{
 use bytes::Bytes;
 use common::*;
 
-/// A heartbeat that turns a test's while into several rounds.
+/// A heartbeat that is fast enough for several rounds in a test.
 const QUICK: Heartbeat = Heartbeat { interval: Some(Duration::from_millis(50)), timeout: Duration::from_secs(10) };
 
 fn ipc(folder: &tempfile::TempDir) -> Endpoint {
@@ -93,7 +93,7 @@ say('ok')
     echo.abort();
 }
 
-/// libzmq drops a peer that does not answer its PINGs; the monitor tells.
+/// libzmq drops a peer that does not answer its PINGs; the monitor reports that.
 #[tokio::test]
 async fn our_pong_answers_libzmq() {
     if skip_pyzmq() {
@@ -147,7 +147,7 @@ sub.setsockopt(zmq.UNSUBSCRIBE, b'bc')
 hear()
 ";
         let mut python = Python::start(program, &publisher.endpoint().to_string());
-        // Both subscriptions come in one write or two: ask until the second is there.
+        // Both subscriptions arrive in one write or in two: poll until the second one is there.
         within(publisher.wait_for_subscribers(1)).await;
         publisher.send(frames(&["abc", "one"]));
         assert_eq!(python.line().await, "[b'abc', b'one']");
@@ -194,7 +194,7 @@ hear()
         assert_eq!(python.line().await, r"b'\x01topic' b'\x01x'");
         assert_eq!(message(&mut subscriber).await, frames(&["topic", "payload"]));
         assert_eq!(message(&mut subscriber).await, frames(&["topic only"]));
-        // XPUB would have told of a lost subscription: PING and PONG kept the connection.
+        // XPUB would have reported a lost subscription: PING and PONG kept the connection open.
         assert_eq!(message(&mut subscriber).await[0].len(), 300_003);
         python.say("end").await;
         python.done().await;

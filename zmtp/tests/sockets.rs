@@ -1,4 +1,4 @@
-//! The sockets against each other: what they promise to whoever uses them.
+//! The sockets against each other: their guarantees to applications.
 
 mod common;
 
@@ -59,7 +59,7 @@ async fn a_late_reply_is_never_taken_for_the_next() {
     let one = request(&mut router).await;
     let answering = tokio::spawn(async move {
         let two = request(&mut router).await;
-        // The late one first: if anything could take it, this would.
+        // The late reply is sent first: if any request could take it, this one would.
         let gone = one.reply.send(Bytes::from("late")).await;
         assert_ne!(two.reply.peer().connection, 0);
         two.reply.send(Bytes::from("two")).await.unwrap();
@@ -136,7 +136,7 @@ async fn a_server_that_closes_is_an_error_at_once_and_the_next_request_connects_
     assert!(matches!(closed, Err(RequestError::Closed { .. })), "{closed:?}");
     assert_eq!(one.reply.send(Bytes::new()).await, Err(Gone));
 
-    // Refused for now: it keeps trying until the server is back.
+    // The connection is refused for now; the socket tries until the server is back.
     let asking = tokio::spawn(async move { requester.request(Bytes::from("two"), DEADLINE).await });
     let second = Router::bind(&endpoint, RouterConfig::default()).await.unwrap();
     let echo = echo(second);
@@ -163,7 +163,7 @@ async fn a_server_that_never_shakes_hands_is_given_up() {
     let mut subscriber = Subscriber::connect(endpoint, config);
     let SubEvent::Disconnected { reason } = within(subscriber.recv()).await else { panic!() };
     assert_eq!(reason, "no handshake within 100ms");
-    // And tried again.
+    // The connection is tried again.
     within(listener.accept()).await.unwrap();
     within(listener.accept()).await.unwrap();
 }
@@ -195,7 +195,7 @@ async fn subscribers_come_back_and_subscribe_again() {
     let second = Publisher::bind(&endpoint, PubConfig::default()).await.unwrap();
     connected(&mut subscriber).await;
     within(second.wait_for_subscribers(1)).await;
-    // A later subscription counts as soon as it is read: send until the second one is.
+    // A later subscription counts once it is read: send until the second one is.
     until(|| {
         second.send(frames(&["b2"]));
         second.stats().delivered > 0
@@ -235,7 +235,7 @@ async fn a_slow_subscriber_loses_its_oldest_and_nobody_else_does() {
     slow.command(Command::Subscribe(Bytes::new())).await;
     within(publisher.wait_for_subscribers(2)).await;
 
-    // Enough to fill what the system buffers, many times.
+    // Many times the size of the system's buffers.
     let padding = Bytes::from(vec![0; 64 << 10]);
     for number in 0..COUNT {
         publisher.send(vec![Bytes::from(number.to_string()), padding.clone()]);
@@ -243,7 +243,7 @@ async fn a_slow_subscriber_loses_its_oldest_and_nobody_else_does() {
     }
     until(|| publisher.stats().delivered >= COUNT as u64).await;
 
-    // Now it reads: what it gets is in order, and ends with the newest.
+    // Now the peer reads: the messages are in order and end with the newest.
     let mut got = Vec::new();
     while got.last() != Some(&(COUNT - 1)) {
         let number = String::from_utf8(slow.message().await[0].to_vec()).unwrap();
@@ -279,7 +279,7 @@ async fn pings_are_answered_while_nobody_receives() {
     assert_eq!(reply, Ok(Bytes::new()));
     server.ping().await;
 
-    // A server, of requests that its application does not take or answer.
+    // A server for requests that its application does not receive or answer.
     let mut router = router(Limits { max_queued: 1, ..Limits::default() }).await;
     let mut peers = Vec::new();
     for _ in 0..3 {
@@ -362,7 +362,7 @@ async fn a_subscriber_that_does_not_receive_holds_a_bounded_number() {
         publisher.stats().dropped > 0
     })
     .await;
-    // It still works, and what it gets now is what was sent.
+    // The socket still works, and receives what is sent now.
     assert_eq!(message(&mut subscriber).await, [padding]);
 }
 
@@ -379,7 +379,7 @@ async fn closing_a_router_lets_replies_out_and_nothing_in() {
     let closing = tokio::spawn(router.close(DEADLINE));
     two.closed().await;
     assert!(tokio::net::TcpStream::connect(("127.0.0.1", endpoint.port().unwrap())).await.is_err());
-    // Larger than what the system buffers: it must be waited for.
+    // Larger than the system's buffers, so the sender has to wait.
     incoming.reply.send(Bytes::from(vec![1; 20 << 20])).await.unwrap();
     assert_eq!(one.message().await[1].len(), 20 << 20);
     one.closed().await;

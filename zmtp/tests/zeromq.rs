@@ -1,5 +1,5 @@
 //! Every socket type against the `zeromq` crate, a second independent implementation. It speaks ZMTP 3.0: subscriptions
-//! come as messages, and it knows no PING.
+//! are messages, and it has no PING.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod common;
@@ -49,7 +49,7 @@ async fn subscriber_gets_what_pub_sends() {
     let config = SubConfig { subscriptions: vec![Bytes::from("a")], ..SubConfig::default() };
     let mut subscriber = Subscriber::connect(endpoint.parse().unwrap(), config);
     connected(&mut subscriber).await;
-    // This PUB does not say when it has read a subscription: send until one arrives.
+    // This PUB does not report that it has read a subscription: send until a message arrives.
     let mut number = 0;
     let first = within(async {
         loop {

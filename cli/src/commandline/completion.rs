@@ -1,6 +1,7 @@
-//! Completion in bash, zsh and fish, and manual pages: both come from a program's own table of options.
+//! Completion in bash, zsh and fish, and manual pages. Both are generated from a program's table of options.
 //!
-//! - `COMPLETE=bash salt` prints the script that a shell loads. The shell then asks the program itself, by clap's own protocol.
+//! - `COMPLETE=bash salt` prints the script that a shell loads. The script then runs the program with clap's own
+//!   protocol.
 //! - `BRINE_MAN_PAGES=DIR salt` writes the manual pages into a folder; `make install` uses it.
 
 use std::ffi::{OsStr, OsString};
@@ -14,26 +15,26 @@ use clap_complete::env::CompleteEnv;
 use super::add_common_options;
 use crate::print::stderr;
 
-/// The variable that asks for completion; its value names the shell.
+/// The variable that requests completion; its value names the shell.
 const VARIABLE: &str = "COMPLETE";
-/// The variable that asks for the manual pages; its value names their folder.
+/// The variable that requests the manual pages; its value names their folder.
 const MAN_PAGES: &str = "BRINE_MAN_PAGES";
-/// The variable in which shells say which word the cursor is in. Without it, the last word counts.
+/// The variable in which shells pass the index of the word at the cursor. Without it, the last word counts.
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
-/// Upper bound on the candidates offered: nobody looks through more.
+/// Upper bound on candidates. A longer list is not useful.
 const MAX_CANDIDATES: usize = 2_000;
 
-/// The words before the cursor, the program's name first, and the one that is being written.
+/// The words before the cursor, beginning with the program's name, and the word at the cursor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Line {
-    /// As the program would get them.
+    /// The words as the program would receive them.
     pub before: Vec<String>,
-    /// As it was written so far, with its quotes.
+    /// The word so far, with its quotes.
     pub current: String,
 }
 
 impl Line {
-    /// From what a shell hands over: `program -- words…`. None where it asks for the script.
+    /// Reads a shell's arguments: `program -- words…`. None if the shell requests the script.
     fn new(args: impl IntoIterator<Item = OsString>, index: Option<usize>) -> Option<Self> {
         let text = |word: OsString| word.to_string_lossy().into_owned();
         let mut words: Vec<String> = args.into_iter().skip_while(|word| word != "--").skip(1).map(text).collect();
@@ -43,14 +44,14 @@ impl Line {
         Some(Self { before: words.iter().map(|word| unquote(word)).collect(), current })
     }
 
-    /// The options and words before the cursor as the program's own parser has them, as far as they make sense.
+    /// Parses the options and words before the cursor with the program's own parser, as far as they are valid.
     pub fn parse<T: FromArgMatches>(&self, command: &Command) -> Option<T> {
         let matches = command.clone().ignore_errors(true).try_get_matches_from(&self.before).ok()?;
         T::from_arg_matches(&matches).ok()
     }
 }
 
-/// A word without its quotes. Bash hands them over as they were written.
+/// Removes the quotes of a word. Bash passes words with their quotes.
 fn unquote(word: &str) -> String {
     match shlex::split(word).as_deref() {
         Some([one]) => one.clone(),
@@ -58,13 +59,13 @@ fn unquote(word: &str) -> String {
     }
 }
 
-/// Finds what could stand at the cursor, from the command and the line so far.
+/// Finds the candidates for the cursor, from the command and the line so far.
 pub type Candidates = fn(&Command, &Line) -> Vec<String>;
 
-/// Serves a shell that asks for completion, or an installer that asks for manual pages, and then ends the program. Returns at once
-/// if nobody asks. `values` maps ids of arguments to the candidates for their values.
+/// Answers a shell that requests completion, or an installer that requests manual pages, and then ends the program.
+/// Returns at once if neither is requested. `values` maps ids of arguments to the candidates for their values.
 pub fn complete_or_document(command: &Command, values: &[(&str, Candidates)]) {
-    // An author's program has options of its own kind.
+    // `salt-module` has subcommands and does not share the common options.
     let command = &if command.has_subcommands() { command.clone() } else { add_common_options(command.clone()) };
     if let Some(dir) = std::env::var_os(MAN_PAGES) {
         let code = match clap_mangen::generate_to(command.clone(), &dir) {
@@ -84,12 +85,13 @@ pub fn complete_or_document(command: &Command, values: &[(&str, Candidates)]) {
     CompleteEnv::with_factory(|| prepare(command.clone(), values, &line)).complete();
 }
 
-/// Prepares the command for completion: attaches completers and hides options that nobody began to type.
+/// Prepares the command for completion: attaches completers, and hides options unless the word at the cursor begins
+/// one.
 fn prepare(command: Command, values: &[(&str, Candidates)], line: &Line) -> Command {
     let original = command.clone();
-    // Options only where one is begun: there are dozens, and the words come first.
+    // Options are offered only if the word begins with `-`: there are dozens of them, and other words are more likely.
     let options = line.current.starts_with('-');
-    // clap adds them of itself, where a program has none of its own.
+    // clap adds its own help and version options to a program that has none.
     let command = match options {
         true => command,
         false => command.disable_help_flag(true).disable_version_flag(true),
@@ -119,12 +121,13 @@ fn completer(command: Command, candidates: Candidates, line: Line) -> ArgValueCo
     })
 }
 
-/// Whether a candidate may have this character: shells put it into the command line, and names come from other hosts.
+/// Whether a candidate may contain this character. Shells insert candidates into the command line, and names come from
+/// other hosts.
 fn is_plain(c: char) -> bool {
     (c.is_alphanumeric() && !brine_protocol::text::is_active(c)) || "._-,:@=/+".contains(c)
 }
 
-/// The user's folder for what can be made again, `${XDG_CACHE_HOME:-~/.cache}/brine`.
+/// The user's cache folder, `${XDG_CACHE_HOME:-~/.cache}/brine`.
 #[must_use]
 pub fn user_cache() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());

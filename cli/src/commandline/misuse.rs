@@ -1,4 +1,4 @@
-//! What is said about wrong calls: the usage line and what is wrong, in the words of Salt's commands.
+//! Messages about wrong calls: the usage line and the error, in the form of Salt's commands.
 
 use brine_protocol::exit;
 use clap::CommandFactory;
@@ -6,12 +6,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use crate::Failure;
 
-/// A wrong call of the command `T`: the usage line and what is wrong, with exit code 64.
+/// The failure for a wrong call of the command `T`: the usage line and the error, with exit code 64.
 pub fn misuse<T: CommandFactory>(what: &str) -> Failure {
     fail(T::command(), what)
 }
 
-/// As [`misuse`], of this command.
+/// As [`misuse`], for the given command.
 pub(super) fn fail(command: clap::Command, what: &str) -> Failure {
     Failure::new(exit::USAGE, describe(command, what))
 }
@@ -21,7 +21,7 @@ fn describe(mut command: clap::Command, what: &str) -> String {
     format!("{usage}\n\n{}: error: {what}", command.get_name())
 }
 
-/// Words clap's error as Python's optparse does.
+/// The text of clap's error in the form of Python's optparse.
 pub(super) fn describe_error(error: &clap::Error) -> String {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),

@@ -1,8 +1,8 @@
-//! Command lines of all of Brine's programs: parsing, the options they share, and what is said of wrong ones.
+//! Command lines of all of Brine's programs: parsing, shared options, and messages about wrong calls.
 //!
-//! - [`parse()`] and its variants read a line, with the Saltfile's options, into a program's own type.
+//! - [`parse()`] and its variants parse a line, with the Saltfile's options, into a program's own type.
 //! - [`complete_or_document`] serves completion and manual pages.
-//! - [`misuse`] words a wrong call as Salt's programs do.
+//! - [`misuse`] formats the message about a wrong call as Salt's programs do.
 
 mod completion;
 mod misuse;
@@ -24,13 +24,13 @@ use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser};
 use crate::Failure;
 use crate::print::{stderr, stdout};
 
-/// Bytes of stdin that `--args-stdin` reads at most.
+/// Upper bound on the bytes of stdin that `--args-stdin` reads.
 const MAX_STDIN: u64 = 4 << 20;
 
-/// The id of the option that asks for the report of versions.
+/// The id of the option for the report of versions.
 const REPORT: &str = "versions_report";
 
-/// Adds the options that all of Salt's programs have and that the command does not define itself.
+/// Adds Salt's common options that the command does not define itself.
 fn add_common_options(command: Command) -> Command {
     let version = Arg::new("version").long("version").action(ArgAction::Version).help("Print the version and end");
     let report = Arg::new(REPORT).short('V').long("versions-report").action(ArgAction::SetTrue);
@@ -44,8 +44,8 @@ fn add_common_options(command: Command) -> Command {
     command.disable_version_flag(true).args(missing.into_iter().map(|arg| arg.help_heading(None::<&str>)))
 }
 
-/// Reads a command line, the program's name first, with the options of the Saltfile. Also returns that whole line.
-/// `--versions-report` prints the report and ends the program.
+/// Reads a command line, beginning with the program's name, with the options of the Saltfile. Also returns the whole
+/// line. `--versions-report` prints the report and ends the program.
 ///
 /// # Errors
 /// clap's error for a wrong line, `--help` and `--version`.
@@ -70,16 +70,16 @@ fn read(
     Ok((command.try_get_matches_from(&args)?, args))
 }
 
-/// Parses the arguments, the program's name first.
+/// Parses the arguments, beginning with the program's name.
 ///
 /// # Errors
-/// Help and version as code 0 with everything printed, a wrong call as code 64.
+/// For help and version, code 0 after everything is printed; for a wrong call, code 64.
 pub fn parse<T: Parser>(args: impl IntoIterator<Item = OsString>) -> Result<T, Failure> {
     parse_command(&T::command(), args).map(|(parsed, _)| parsed)
 }
 
-/// Parses as [`parse()`] does, by a command that need not be the derived one. Also returns the whole line, with the options of the
-/// Saltfile: a daemon starts itself again with it.
+/// Parses as [`parse()`] does, with a command that need not be the derived one. Also returns the whole line with the
+/// options of the Saltfile, with which a daemon starts itself again.
 ///
 /// # Errors
 /// As [`parse()`].
@@ -98,7 +98,8 @@ pub fn parse_command<T: FromArgMatches>(
     })
 }
 
-/// Parses as [`parse()`] does. If `wants` holds of the result (`--args-stdin`), the lines of stdin are further arguments.
+/// Parses as [`parse()`] does. If `wants` is true for the result (`--args-stdin`), the lines of stdin are further
+/// arguments.
 ///
 /// # Errors
 /// As [`parse()`], and when stdin cannot be read.

@@ -1,12 +1,13 @@
-//! The Saltfile: options of a program that its user writes down instead of typing them (`man salt`, `--saltfile`). YAML, by program:
+//! The Saltfile: options of a program that its user keeps in a file (`man salt`, `--saltfile`). It is YAML, by program:
 //!
 //! ```yaml
 //! salt:
 //!   config_dir: /srv/test/salt
 //! ```
 //!
-//! Looked for as Salt does: `--saltfile`, `$SALT_SALTFILE`, `./Saltfile`, `~/.salt/Saltfile`. Unlike Salt, one that was not named is only
-//! read if no other user may write it: another user must not decide what root's `salt` does in a folder of theirs.
+//! It is searched as in Salt: `--saltfile`, `$SALT_SALTFILE`, `./Saltfile`, `~/.salt/Saltfile`. Unlike in Salt, a file
+//! that the user did not name is read only if no other user may write it. Otherwise another user could control root's
+//! `salt` in a folder of that user.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -19,17 +20,18 @@ use clap::{ArgMatches, Command};
 use brine_protocol::config::yaml;
 use brine_protocol::value::{Value, ValueExt};
 
-/// The id of the option that names one.
+/// The id of the option that names the Saltfile.
 pub(crate) const OPTION: &str = "saltfile";
-/// Salt's variable that names one.
+/// Salt's environment variable that names the Saltfile.
 const VARIABLE: &str = "SALT_SALTFILE";
-/// More is no list of options.
+/// Upper bound on the bytes of a Saltfile.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// The options that the Saltfile has for this program and that the command line did not set, as arguments to put before its own.
+/// The Saltfile's options for this program that the command line did not set, as arguments to insert before the
+/// program's own.
 ///
 /// # Errors
-/// When a Saltfile cannot be used, as one line.
+/// One line, when a Saltfile cannot be used.
 pub(crate) fn arguments(command: &Command, matches: &ArgMatches) -> Result<Vec<OsString>, String> {
     let Some((path, named)) = find(matches) else { return Ok(Vec::new()) };
     let text = read(&path, named).map_err(|why| format!("the Saltfile {} {why}", path.display()))?;
@@ -54,7 +56,7 @@ pub(crate) fn arguments(command: &Command, matches: &ArgMatches) -> Result<Vec<O
     Ok(arguments)
 }
 
-/// The file, and whether it was named. An empty name stands for none.
+/// Finds the Saltfile, and whether the user named it. An empty name means none.
 fn find(matches: &ArgMatches) -> Option<(PathBuf, bool)> {
     let option = matches.try_get_one::<PathBuf>(OPTION).ok().flatten().cloned();
     if let Some(named) = option.or_else(|| std::env::var_os(VARIABLE).map(PathBuf::from)) {
@@ -82,9 +84,9 @@ fn read(path: &Path, named: bool) -> Result<String, String> {
     Ok(text)
 }
 
-/// One option as an argument; none if the command line has it, or it is a flag that is off.
+/// Makes an argument of one option; none if the command line has the option, or if it is a flag that is off.
 fn argument(command: &Command, matches: &ArgMatches, key: &str, value: &Value) -> Result<Option<OsString>, String> {
-    // Salt's name of an option is often that of its value: LOG_LEVEL_LOGFILE of --log-file-level.
+    // Salt's name of an option is often the name of its value: LOG_LEVEL_LOGFILE for --log-file-level.
     let is = |name: &str| name.replace('-', "_").eq_ignore_ascii_case(key);
     let found = command.get_arguments().filter(|arg| !arg.is_positional()).find(|arg| {
         is(arg.get_id().as_str())

@@ -1,14 +1,14 @@
-//! `--versions-report`: what runs here, in the form of Salt's.
+//! `--versions-report`: the versions in use, in the form of Salt's report.
 
 use std::fmt::Write as _;
 
-/// This program's version, as `--version` tells it.
+/// The version that `--version` prints.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (Brine)");
 
-/// The release of Python Salt whose options and texts are followed.
+/// The release of Python Salt whose options and texts Brine follows.
 const FOLLOWS: &str = "3008";
 
-/// The report, a line each; no newline at the end.
+/// The lines of the report, without a newline at the end.
 pub(super) fn report() -> String {
     let system = rustix::system::uname();
     let text = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();

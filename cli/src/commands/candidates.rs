@@ -1,7 +1,7 @@
-//! What can stand at the cursor of the operators' commands: ids of minions, functions, runners.
+//! Completion candidates of the operators' commands: ids of minions, functions, runners.
 //!
-//! Functions are asked of a few minions, and once in a while: what they said is kept in a file of the user's, so that not each
-//! press of a key is a job.
+//! A few minions are asked for their functions. The answer is kept in a file of the user, so that not each press of the
+//! key starts a job.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -14,22 +14,22 @@ use super::block_on;
 use brine_client::keys::{KeyStore, Status};
 use brine_client::{ClientOpts, Job, LocalClient, RunnerClient};
 
-/// Upper bound on the wait for minions or the master after a press of the key.
+/// Upper bound on the wait for minions or the master after the key is pressed.
 const WAIT: Duration = Duration::from_secs(2);
-/// Minions that are asked; most have the same modules.
+/// Number of minions to ask; most have the same modules.
 const ASKED: usize = 3;
-/// How long an answer is good: a module that came is offered after so long.
+/// Age at which a kept answer is replaced.
 const FRESH: Duration = Duration::from_secs(300);
-/// Bytes of a kept answer.
+/// Upper bound on the bytes of a kept answer.
 const MAX_KEPT: u64 = 1 << 20;
 
-/// Ids of minions with these statuses.
+/// The ids of minions with these statuses.
 pub(super) fn ids(opts: &ClientOpts, statuses: &[Status]) -> Vec<String> {
     let store = KeyStore::new(&opts.pki_dir);
     statuses.iter().flat_map(|status| store.list(*status).unwrap_or_default()).collect()
 }
 
-/// Functions of the minions that a glob matches; of any, where it is none.
+/// The functions of the minions that a glob matches; of any minions if the target is not a glob.
 pub(super) fn functions(opts: &ClientOpts, glob: &str) -> Vec<String> {
     read_or_find(&file(opts, "functions"), || {
         let accepted = ids(opts, &[Status::Accepted]);
@@ -68,13 +68,13 @@ fn names(functions: &Value) -> Vec<String> {
     functions.list().unwrap_or_default().iter().filter_map(|name| name.text().map(str::to_owned)).collect()
 }
 
-/// A file for what the master of this configuration has; none where the user has no folder for such.
+/// The file for data of this master; none if the user has no cache folder.
 fn file(opts: &ClientOpts, what: &str) -> Option<PathBuf> {
     let master = opts.pki_dir.to_string_lossy().replace('%', "%25").replace('/', "%");
     Some(user_cache()?.join("completion").join(format!("{what}{master}")))
 }
 
-/// What the file has if it is fresh, or else what is found now. Nothing found is not kept.
+/// Returns the content of the file if it is fresh, or else the result of `find`. An empty result is not kept.
 fn read_or_find(file: &Option<PathBuf>, find: impl FnOnce() -> Vec<String>) -> Vec<String> {
     if let Some(text) = file.as_deref().and_then(read_fresh) {
         return text.lines().map(str::to_owned).collect();
@@ -83,7 +83,7 @@ fn read_or_find(file: &Option<PathBuf>, find: impl FnOnce() -> Vec<String>) -> V
     if let (Some(file), false) = (file, found.is_empty())
         && let Some(dir) = file.parent()
     {
-        // What cannot be kept is asked for again.
+        // If the result cannot be kept, the next call finds it again.
         let _ = std::fs::create_dir_all(dir).and_then(|()| {
             let temporary = tempfile::NamedTempFile::new_in(dir)?;
             std::fs::write(&temporary, found.join("\n"))?;
@@ -99,7 +99,7 @@ fn read_fresh(file: &Path) -> Option<String> {
     brine_files::read_named_text(file, MAX_KEPT).ok()
 }
 
-/// Files and folders of this host whose paths begin so; folders end in a slash.
+/// Files and folders of this host whose paths begin with `current`; folders end with a slash.
 pub(super) fn paths(current: &str) -> Vec<String> {
     let dir = current.rfind('/').map_or("", |at| &current[..=at]);
     let entries = std::fs::read_dir(if dir.is_empty() { "." } else { dir });
@@ -111,7 +111,7 @@ pub(super) fn paths(current: &str) -> Vec<String> {
     entries.into_iter().flatten().filter_map(|entry| path(entry.ok()?)).collect()
 }
 
-/// Candidates for the last one of names separated by commas, with the ones before it.
+/// Candidates for the last of several names separated by commas; each candidate has the names before it.
 pub(super) fn after_comma(current: &str, names: Vec<String>) -> Vec<String> {
     match current.rsplit_once(',') {
         None => names,

@@ -1,5 +1,5 @@
-//! The operators' commands. Each module here is one command: its table of options, from which parsing and `--help` come,
-//! and what it does. What commands share: [`options`] and [`target`].
+//! The operators' commands. Each module is one command: its table of options, which determines parsing and `--help`,
+//! and its work. [`options`] and [`target`] are shared.
 
 mod candidates;
 pub mod options;
@@ -22,12 +22,12 @@ fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
         .build()
         .map_err(|error| Failure::new(exit::SOFTWARE, format!("cannot start: {error}")))?;
     let out = runtime.block_on(future);
-    // what still runs (a socket closing) is not worth waiting for
+    // unfinished work (a socket that is closing) is not waited for
     runtime.shutdown_background();
     Ok(out)
 }
 
-/// Tells on stderr what helps beyond an error's own words, in the form of Salt's log lines.
+/// Prints advice beyond an error's own text to stderr, in the form of Salt's log lines.
 fn print_hint(error: &ClientError) {
     if let Some(hint) = error.hint() {
         stderr(&format!("[ERROR   ] {hint}"));

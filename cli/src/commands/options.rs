@@ -1,4 +1,4 @@
-//! Options that the commands share: where the configuration is, and how to log in.
+//! Options that the commands share: the configuration and the log-in.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use clap::Args;
 use crate::Failure;
 use brine_client::{ClientOpts, LogIn, login};
 
-/// Where Salt's configuration is unless said otherwise.
+/// The default folder of Salt's configuration.
 const CONFIG_DIR: &str = "/etc/salt";
 
 /// `-c`, and what all commands say about themselves.
@@ -28,12 +28,12 @@ impl ConfigArgs {
     /// Reads the master's configuration.
     ///
     /// # Errors
-    /// When it cannot be used.
+    /// When the configuration cannot be used.
     pub fn load(&self) -> Result<(Config, ClientOpts), Failure> {
         let usage = |error: &dyn std::fmt::Display| Failure::new(exit::USAGE, error.to_string());
         let from_env = || std::env::var_os("SALT_CONFIG_DIR").map(PathBuf::from);
         let named = self.config_dir.clone().or_else(from_env);
-        // Salt warns and goes on with its defaults: another master's, or one that is not there.
+        // Salt would warn and continue with its defaults, and so address another master or none.
         if let Some(dir) = &named
             && let Err(error) = std::fs::metadata(dir)
             && error.kind() == std::io::ErrorKind::NotFound
@@ -68,7 +68,7 @@ pub struct LogInArgs {
     password: Option<Secret<String>>,
 }
 
-/// The systems of `external_auth` that masters have, Salt's and Brine's: which of them a master uses, it says itself.
+/// The systems of `external_auth` in Salt's and Brine's masters. The master itself decides which of them it uses.
 const SYSTEMS: [&str; 12] = [
     "auto",
     "django",
@@ -85,7 +85,7 @@ const SYSTEMS: [&str; 12] = [
 ];
 
 impl LogInArgs {
-    /// For a command that names these options differently.
+    /// For a command with other names for these options.
     pub(super) const fn new(
         eauth: Option<String>,
         make_token: bool,
@@ -95,10 +95,10 @@ impl LogInArgs {
         Self { eauth, make_token, username, password }
     }
 
-    /// Says so, as Salt does, where the system that was asked for is one that no master has.
+    /// Reports, as Salt does, a log-in system that no master has.
     ///
     /// # Errors
-    /// Then: with everything said, and this exit code.
+    /// When there is no such system: the message is printed, and the failure has this exit code.
     pub(super) fn check_system(&self, code: i32) -> Result<(), Failure> {
         match &self.eauth {
             Some(eauth) if !eauth.is_empty() && !SYSTEMS.contains(&eauth.as_str()) => {
@@ -113,11 +113,11 @@ impl LogInArgs {
         }
     }
 
-    /// Chooses the log-in: the saved token, a name and a password, or the master's own key. Asks at the terminal for what is
-    /// missing.
+    /// Chooses the log-in: the saved token, a name and a password, or the master's own key. Prompts at the terminal for
+    /// missing data.
     ///
     /// # Errors
-    /// When there is no terminal to ask at.
+    /// When there is no terminal for a prompt.
     pub async fn resolve(&self, config: &Config, opts: &ClientOpts) -> Result<LogIn, Failure> {
         let token_file = login::token_file(config);
         let eauth = self.eauth.as_deref().filter(|eauth| !eauth.is_empty());
@@ -154,7 +154,7 @@ impl LogInArgs {
                 }
                 Ok(LogIn::Token(token))
             }
-            // The master then says the same of what is asked for.
+            // The master then refuses the request itself with the same error.
             Err(error) => {
                 tracing::debug!("no token: {error}");
                 Ok(log_in)
@@ -163,7 +163,7 @@ impl LogInArgs {
     }
 }
 
-/// A line from the terminal.
+/// Reads a line from the terminal.
 #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
 fn ask(prompt: &str) -> std::io::Result<String> {
     use std::io::Write as _;

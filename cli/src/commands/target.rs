@@ -1,4 +1,4 @@
-//! The options that choose the target: those of `salt` and `salt-cp`.
+//! The options that select the target, for `salt` and `salt-cp`.
 
 use brine_protocol::config::{Config, settings};
 use brine_protocol::target::Nodegroups;
@@ -48,15 +48,15 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// The `tgt_type` that the options choose; `compound` is of each command's own, for `-C` has two meanings.
+    /// The `tgt_type` that the options select. `compound` is passed separately, because `-C` has two meanings.
     ///
     /// # Errors
-    /// When there are several, or one that is not offered.
+    /// When several types are selected, or one that is not offered.
     pub fn tgt_type<T: CommandFactory>(&self, compound: bool) -> Result<&'static str, Failure> {
         if self.hosts {
             return Err(misuse::<T>("--hosts is not offered: it lists the rosters of salt-ssh"));
         }
-        // in the order in which Salt lists them
+        // in the order of Salt's message
         let all = [
             (self.pcre, "--pcre", "pcre"),
             (self.list, "--list", "list"),
@@ -83,7 +83,7 @@ impl TargetArgs {
         }
     }
 
-    /// The target that a word of the command line names.
+    /// The target that an argument names.
     pub fn target(&self, word: &str) -> Value {
         match (self.list, word.contains(',')) {
             (false, _) => Value::from(word),
@@ -93,10 +93,10 @@ impl TargetArgs {
     }
 }
 
-/// Replaces node groups, which minions do not know, by their terms: makes a compound target.
+/// Replaces nodegroups, which minions do not know, by their terms, so that the target is a compound.
 ///
 /// # Errors
-/// The first group that there is not, in Salt's words.
+/// The first unknown group, in Salt's words.
 pub fn replace_groups(tgt: &Value, tgt_type: &str, config: &Config) -> Result<Value, String> {
     let groups = config.value(settings::NODEGROUPS.row.name).map(Nodegroups::new).unwrap_or_default();
     expand_groups(tgt, tgt_type, &groups)

@@ -33,7 +33,7 @@ impl LogArgs {
     }
 }
 
-/// Starts logging at these levels, `warning` unless said otherwise.
+/// Starts logging at these levels; the default is `warning`.
 ///
 /// # Errors
 /// When the log file cannot be opened.

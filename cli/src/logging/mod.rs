@@ -1,6 +1,7 @@
-//! Logs of all programs: to stderr, and to a file if one is named, in Salt's two formats.
+//! Logging of all programs: to stderr, and to a file if one is configured, in Salt's two formats.
 //!
-//! What a peer sent may be in a message: [`brine_text`] makes one line of it that shows all it holds.
+//! A message may contain a peer's text, so [`brine_protocol::text`] makes it one line in which all characters are
+//! visible.
 
 mod args;
 mod syslog;
@@ -29,14 +30,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use brine_protocol::trusted_path::{self, LastLink};
 use syslog::Syslog;
 
-/// What is said, in Salt's words, of a log service that does not answer; then the console has all there is.
+/// Salt's message about a log service that does not answer. Then only the console has the log.
 const NO_SERVICE: &str = "The log_file does not exist. Logging not setup correctly or syslog service not started.";
 
-/// Starts logging. The level is one of [`LEVELS`]; what is logged to the file has its own. The file may be a log service ([`is_url`]): one
-/// that is not there is a warning. Only the first call of a program counts.
+/// Starts logging. The level is one of [`LEVELS`]; the file has a level of its own. The file may be a log service
+/// ([`is_url`]); a missing service causes a warning. Only the first call in a program has an effect.
 ///
 /// # Errors
-/// When a level is unknown or the file cannot be opened, as one line.
+/// One line, when a level is unknown or the file cannot be opened.
 pub fn init(level: &str, file: Option<(&Path, &str)>) -> Result<(), String> {
     CONSOLE.set(parse_level(level)?);
     let console = tracing_subscriber::fmt::layer()
@@ -73,17 +74,17 @@ pub fn init(level: &str, file: Option<(&Path, &str)>) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes what is logged from now on.
+/// Changes the log levels.
 pub fn set_levels(console: LevelFilter, file: LevelFilter) {
     CONSOLE.set(console);
     FILE.set(file);
     tracing::callsite::rebuild_interest_cache();
 }
 
-/// Opens the log file anew, if there is one: whoever rotates logs has given the open one another name.
+/// Opens the log file again, if there is one, because a log rotation renames the open file.
 ///
 /// # Errors
-/// When it cannot be opened, as one line; the one that was open stays.
+/// One line, when the file cannot be opened; the open one stays in use.
 pub fn reopen() -> Result<(), String> {
     if let Target::File(path, file) = &mut *lock(&LOG_FILE) {
         *file = open(path)?;
@@ -93,7 +94,7 @@ pub fn reopen() -> Result<(), String> {
 
 static CONSOLE: CurrentLevel = CurrentLevel::new();
 static FILE: CurrentLevel = CurrentLevel::new();
-/// The log of this program besides the console.
+/// The log besides the console.
 static LOG_FILE: Mutex<Target> = Mutex::new(Target::None);
 
 #[derive(Debug)]
@@ -103,7 +104,7 @@ enum Target {
     Service(Syslog),
 }
 
-/// The name under which this program's lines are known to the service.
+/// The name of this program's lines in the service's log.
 fn program() -> String {
     let path = std::env::args_os().next().map(PathBuf::from);
     path.as_deref()
@@ -115,7 +116,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A level that can change while the program runs.
+/// A log level that can change at run time.
 struct CurrentLevel(AtomicU8);
 
 const ORDER: [LevelFilter; 6] = [
@@ -147,7 +148,7 @@ impl<S> Filter<S> for &'static CurrentLevel {
         *meta.level() <= self.get()
     }
 
-    // Asked again when the level changes.
+    // tracing calls this again when the level changes.
     fn callsite_enabled(&self, meta: &'static Metadata<'static>) -> Interest {
         if *meta.level() <= self.get() { Interest::always() } else { Interest::never() }
     }
@@ -157,10 +158,10 @@ impl<S> Filter<S> for &'static CurrentLevel {
     }
 }
 
-/// Writes to the log file that is open now, or to the service.
+/// Writes to the open log file, or to the service.
 struct LogFile(Level);
 
-/// Makes one for an event, whose level the service is told.
+/// Makes a writer for an event, whose level the service receives.
 struct LogFiles;
 
 impl MakeWriter<'_> for LogFiles {
@@ -196,10 +197,10 @@ impl Write for LogFile {
 pub const LEVELS: [&str; 10] =
     ["all", "garbage", "trace", "debug", "profile", "info", "warning", "error", "critical", "quiet"];
 
-/// What one of Salt's level names lets through.
+/// The levels that one of Salt's level names includes.
 ///
 /// # Errors
-/// When there is no such level, as one line.
+/// One line, when there is no such level.
 pub fn parse_level(name: &str) -> Result<LevelFilter, String> {
     Ok(match name.to_ascii_lowercase().as_str() {
         "quiet" => LevelFilter::OFF,
@@ -226,7 +227,7 @@ fn open(path: &Path) -> Result<File, String> {
 enum Format {
     Console,
     File,
-    /// For the service, which adds the time; with the program's name.
+    /// The format for the service, which adds the time; with the program's name.
     Service(String),
 }
 

@@ -1,5 +1,6 @@
-//! A log to the system's log service: `log_file: file:///dev/log` or `udp://host:port`, with a facility behind it if need be
-//! (`file:///dev/log/LOG_DAEMON`). Nothing waits for it: what it cannot take at once is dropped, the console has it too.
+//! Logs to the system's log service: `log_file: file:///dev/log` or `udp://host:port`, optionally followed by a
+//! facility (`file:///dev/log/LOG_DAEMON`). Logging never waits for the service: a line that the service cannot accept
+//! at once is dropped, and the console has it too.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
@@ -8,9 +9,9 @@ use std::path::PathBuf;
 
 use tracing::Level;
 
-/// Bytes of one message. Services cut what is longer, some at a kilobyte.
+/// Upper bound on the bytes of one message. Services shorten longer messages, some at one kilobyte.
 const MAX_MESSAGE: usize = 8_192;
-/// Where a service listens unless said otherwise (RFC 5426).
+/// The default port of a service (RFC 5426).
 const PORT: u16 = 514;
 /// Facilities by their names in Salt's settings, with their codes (RFC 5424).
 const FACILITIES: [(&str, u8); 20] = [
@@ -35,20 +36,20 @@ const FACILITIES: [(&str, u8); 20] = [
     ("LOG_LOCAL6", 22),
     ("LOG_LOCAL7", 23),
 ];
-/// What is used where none is named.
+/// The default facility.
 const USER: u8 = 1;
 
-/// Whether a `log_file` is one of these and no file.
+/// Whether a `log_file` is a URL of a service and not a file.
 pub fn is_url(path: &std::path::Path) -> bool {
     path.to_str().is_some_and(|text| text.contains("://"))
 }
 
-/// A log service.
+/// A connection to a log service.
 #[derive(Debug)]
 pub(super) struct Syslog {
     address: Address,
     facility: u8,
-    /// None until it answers.
+    /// The socket; none until the service answers.
     socket: Option<Socket>,
 }
 
@@ -65,10 +66,10 @@ enum Socket {
 }
 
 impl Syslog {
-    /// Reads the URL.
+    /// Parses the URL.
     ///
     /// # Errors
-    /// When it names no service that is known, as one line.
+    /// One line, when the URL names no known service.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(
@@ -112,7 +113,7 @@ impl Syslog {
         Ok(Self { address, facility, socket: None })
     }
 
-    /// Connects to it.
+    /// Connects to the service.
     pub(super) fn connect(&mut self) -> io::Result<()> {
         self.socket = Some(match &self.address {
             Address::Path(path) => {
@@ -135,12 +136,12 @@ impl Syslog {
         Ok(())
     }
 
-    /// Sends a line, which has no end of line. A service that was started again is connected to again.
+    /// Sends a line without its line end. After a restart of the service, this connects again.
     pub(super) fn send(&mut self, level: Level, line: &[u8]) {
         let message = [format!("<{}>", self.facility * 8 + severity(level)).as_bytes(), line].concat();
         let message = &message[..message.len().min(MAX_MESSAGE)];
         if self.try_send(message).is_err() && matches!(self.address, Address::Path(_)) && self.connect().is_ok() {
-            let _ = self.try_send(message); // dropped: nobody is there to be told
+            let _ = self.try_send(message); // a failure cannot be reported anywhere
         }
     }
 
@@ -157,7 +158,7 @@ impl Syslog {
     }
 }
 
-/// The code of RFC 5424.
+/// The severity code of RFC 5424.
 const fn severity(level: Level) -> u8 {
     match level {
         Level::ERROR => 3,

@@ -19,11 +19,11 @@ pub(super) fn render(value: &Value, style: &Style) -> String {
     }
 }
 
-/// A map key that Python's json refuses (bytes, or keys that it cannot sort): it gives up, and Salt prints an empty object.
+/// A map key that Python's json refuses (bytes, or keys that cannot be sorted). Salt then prints an empty object.
 struct NotAKey;
 
-/// Whether the key is one that Python cannot even have, so that nothing of Salt's says how it is printed: as text, like any other value
-/// that JSON does not know.
+/// Whether Python cannot have such a key, so that Salt defines no output for it. It is printed as text, like other
+/// values without a JSON form.
 fn is_unhashable(key: &Value) -> bool {
     matches!(key, Value::Array(_) | Value::Map(_))
 }

@@ -1,4 +1,4 @@
-//! `key`: salt-key's listing, one heading a status.
+//! `key`: salt-key's listing, with one heading for each status.
 
 use brine_protocol::pyrepr;
 use brine_protocol::value::Value;

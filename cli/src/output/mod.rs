@@ -1,8 +1,8 @@
-//! Outputters: how a value is shown to an operator. One file an outputter, chosen by Salt's names (`--out`, or the
-//! `out` a return carries). What they print is byte for byte what Python Salt prints (vectors.json, made by
-//! make_vectors.py), with one difference: [`Style::visible`] shows by their number the characters that a terminal would obey or
-//! hide ([`brine_text`] decides which); json, yaml and pprint write them in the escapes of their own syntax, so that what is parsed is the
-//! same.
+//! Outputters: the display of a value to an operator. Each outputter has one file and is selected by Salt's names
+//! (`--out`, or the `out` of a return). Its output equals Python Salt's byte for byte (vectors.json, made by
+//! make_vectors.py), with one difference: [`Style::visible`] displays by number the characters that a terminal would
+//! obey or hide ([`brine_protocol::text`] defines them). json, yaml and pprint write these characters with the escapes
+//! of their own syntax, so that parsing gives the same value.
 
 mod color;
 mod highstate;
@@ -27,24 +27,25 @@ use brine_protocol::text::visible;
 pub use color::Palette;
 pub use highstate::{StateOutput, StateSettings};
 
-/// How to render: everything an outputter may look at besides the value.
+/// The options of rendering: everything that an outputter reads besides the value.
 #[derive(Debug, Clone)]
 pub struct Style {
     /// Salt's colours, for a terminal.
     pub color: bool,
-    /// Show what a terminal would obey or hide as `\x1b` instead of emitting it; for people.
+    /// Display characters that a terminal would obey or hide by number (`\x1b`); for people.
     pub visible: bool,
     /// `--out-indent` (json, yaml, pprint).
     pub indent: Indent,
-    /// The highest retcode of what is shown; `nested` colours failures red.
+    /// The highest retcode of the displayed returns; `nested` colours failures red.
     pub retcode: i64,
-    /// Columns that `nested` starts at.
+    /// The column at which `nested` starts.
     pub nested_indent: usize,
     /// Replace escapes in returned text by `?`, as Salt does unless `strip_colors: False`.
     pub strip_colors: bool,
-    /// The lists in the outermost dict are tuples, which a literal of Python's tells from lists (txt, raw, pprint).
+    /// Whether the lists in the outermost dict are tuples, which Python literals distinguish from lists (txt, raw,
+    /// pprint).
     pub tuples: bool,
-    /// What of states is shown.
+    /// The settings for states.
     pub state: StateSettings,
 }
 
@@ -64,17 +65,17 @@ impl Default for Style {
 }
 
 impl Style {
-    /// The style for text that goes straight to a terminal.
+    /// The style of text for a terminal.
     pub fn terminal() -> Self {
         Self { color: true, visible: true, ..Self::default() }
     }
 
-    /// `text` as this style lets it through: [`visible`] on a terminal, unchanged elsewhere.
+    /// Applies the style to `text`: [`visible`] for a terminal, unchanged elsewhere.
     pub fn pass<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.visible { visible(text) } else { Cow::Borrowed(text) }
     }
 
-    /// The same for an id in a list of ids.
+    /// Applies the style to an id in a list of ids.
     fn pass_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
         if self.visible { brine_protocol::text::name(name) } else { Cow::Borrowed(name) }
     }
@@ -83,7 +84,7 @@ impl Style {
 /// The setting `output_indent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Indent {
-    /// Not set: each outputter's own default.
+    /// Not set: the outputter's own default.
     #[default]
     Unset,
     /// Set to null: json on one line.
@@ -94,7 +95,7 @@ pub enum Indent {
     Columns(i64),
 }
 
-/// The outputters there are.
+/// The outputters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outputter {
     /// The default: indented, one entry a line.
@@ -109,22 +110,22 @@ pub enum Outputter {
     Raw,
     /// The Python literal, broken at 80 columns.
     Pprint,
-    /// The values alone, one a line, a list's items each on its own.
+    /// Only the values, one a line, and each item of a list on a line of its own.
     NewlineValuesOnly,
     /// Lists of rows as tables.
     Table,
-    /// What states did.
+    /// The results of states.
     Highstate,
-    /// What salt-key prints.
+    /// The listing of salt-key.
     Key,
-    /// Minions that did not answer.
+    /// Minions that did not return.
     NoReturn,
-    /// Nothing at all.
+    /// No output.
     Quiet,
 }
 
 impl Outputter {
-    /// The outputter of that name; `None` if there is none. An empty name is the default.
+    /// The outputter with this name; `None` if there is none. An empty name means the default.
     pub fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "" | "nested" => Self::Nested,
@@ -143,17 +144,18 @@ impl Outputter {
         })
     }
 
-    /// Whether `text` is what this outputter prints of a value that it cannot express, which is not this value.
+    /// Whether `text` is this outputter's output for a value that it cannot express.
     pub fn gave_up(self, value: &Value, text: &str) -> bool {
         self == Self::Json && text == "{}" && value.as_map().is_none_or(|entries| !entries.is_empty())
     }
 
-    /// Whether its syntax has escapes for any character, so that [`Style::visible`] does not change what a program reads.
+    /// Whether its syntax has escapes for all characters, so that a program reads the same value with
+    /// [`Style::visible`].
     pub const fn has_escapes(self) -> bool {
         matches!(self, Self::Json | Self::Yaml | Self::Pprint)
     }
 
-    /// `value` as this outputter shows it, without a newline at the end. Empty means there is nothing to print.
+    /// Renders `value` without a newline at the end. Empty text means that there is nothing to print.
     pub fn render(self, value: &Value, style: &Style) -> String {
         let mut out = match self {
             Self::Nested => nested::render(value, style),
@@ -165,7 +167,7 @@ impl Outputter {
             Self::Highstate => highstate::render(value, style),
             Self::Table => table::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::NewlineValuesOnly => text::values(value, style).unwrap_or_else(|| nested::render(value, style)),
-            // a value of another shape falls back to nested, as in Salt
+            // a value of another shape is rendered as nested, as in Salt
             Self::Key => key::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::NoReturn => no_return::render(value, style).unwrap_or_else(|| nested::render(value, style)),
             Self::Quiet => String::new(),
@@ -175,7 +177,7 @@ impl Outputter {
     }
 }
 
-/// `value` as the outputter `name` shows it; an unknown name falls back to `nested`, as in Salt.
+/// Renders `value` with the outputter `name`; an unknown name selects `nested`, as in Salt.
 pub fn render(name: &str, value: &Value, style: &Style) -> String {
     Outputter::by_name(name).unwrap_or(Outputter::Nested).render(value, style)
 }

@@ -12,7 +12,7 @@ use super::color::Palette;
 pub(super) fn render(value: &Value, style: &Style) -> String {
     let mut writer = Writer { style, palette: Palette::new(style.color), out: String::new() };
     writer.value(value, style.nested_indent, "");
-    // every line was ended, Salt joins them
+    // every line has an end, while Salt joins the lines
     writer.out.pop();
     writer.out
 }
@@ -31,7 +31,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Red when what is shown has failed.
+    /// The given colour, or red for a failure.
     fn ok_or_red(&self, ok: &'static str) -> &'static str {
         if self.style.retcode == 0 { ok } else { self.palette.red }
     }
@@ -41,7 +41,7 @@ impl Writer<'_> {
             Value::Nil | Value::Boolean(_) | Value::Integer(_) | Value::F32(_) | Value::F64(_) => {
                 self.line(indent, self.palette.light_yellow, prefix, &pyrepr::repr(value), "");
             }
-            // bytes that are not text have no line of their own, as in Salt
+            // bytes that are not text get no line, as in Salt
             Value::String(_) | Value::Binary(_) | Value::Ext(..) => {
                 if let Some(text) = text_of(value) {
                     self.text(text, indent, prefix);
@@ -85,7 +85,7 @@ impl Writer<'_> {
                 }
             }
             None => {
-                // Python makes the keys text first; of two that become equal, the last stays
+                // Python first converts the keys to text; of equal keys, the last stays
                 let by_text: BTreeMap<String, &Value> =
                     entries.iter().map(|(key, item)| (pyrepr::str(key), item)).collect();
                 for (key, item) in by_text {
@@ -101,7 +101,7 @@ impl Writer<'_> {
     }
 }
 
-/// The text of a value that Salt shows as text: text, bytes that are UTF-8, and datetimes (ext 78).
+/// The text of a value that Salt displays as text: text, bytes that are UTF-8, and datetimes (ext 78).
 fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => text.as_str(),
@@ -110,7 +110,7 @@ fn text_of(value: &Value) -> Option<&str> {
     }
 }
 
-/// Salt's own guard against escapes in returned text.
+/// Removes escapes from returned text, as Salt does.
 pub(super) fn strip_escapes(text: &str) -> Cow<'_, str> {
     if text.contains('\x1b') { Cow::Owned(text.replace('\x1b', "?")) } else { Cow::Borrowed(text) }
 }

@@ -1,4 +1,4 @@
-//! `no_return`: minions that did not answer, in red.
+//! `no_return`: minions that did not return, in red.
 
 use brine_protocol::pyrepr;
 use brine_protocol::value::Value;
@@ -6,7 +6,7 @@ use brine_protocol::value::Value;
 use super::Style;
 use super::color::Palette;
 
-/// `None` if a map has keys that Python cannot sort.
+/// Returns `None` if a map has keys that Python cannot sort.
 pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
     let mut out = String::new();
     write(&mut out, value, 0, style, &Palette::new(style.color))?;

@@ -17,7 +17,8 @@ pub(super) fn render(value: &Value, style: &Style) -> String {
         }
         _ => formatted(value, 1, style.tuples),
     };
-    // All that is left to show stands within literals, where these escapes mean the same to Python.
+    // Characters to display by number occur only within literals, where Python reads the escapes as the same
+    // characters.
     style.pass(&text).into_owned()
 }
 
@@ -26,7 +27,7 @@ pub(super) fn format(value: &Value, indent: usize) -> String {
     formatted(value, indent, false)
 }
 
-/// The same; the lists of the outermost dict can be tuples.
+/// As [`format`]; the lists of the outermost dict may be tuples.
 fn formatted(value: &Value, indent: usize, tuples: bool) -> String {
     let value = sort_maps(value.clone());
     let mut printer = Printer { per_level: indent, tuples, out: String::new() };
@@ -36,7 +37,7 @@ fn formatted(value: &Value, indent: usize, tuples: bool) -> String {
 
 struct Printer {
     per_level: usize,
-    /// The lists at the first level are tuples.
+    /// Whether the lists at the first level are tuples.
     tuples: bool,
     out: String,
 }
@@ -125,7 +126,7 @@ impl Printer {
     }
 }
 
-/// Long text as literals to be put below each other, broken after spaces and line ends.
+/// Long text as adjacent literals below each other, broken after spaces and line ends.
 fn text_chunks(text: &str, indent: usize, allowance: usize, top: bool) -> Vec<String> {
     let extra = usize::from(top);
     let width = WIDTH - signed(indent + extra);
@@ -212,7 +213,7 @@ fn words_with_spaces(line: &str) -> Vec<&str> {
     out
 }
 
-/// Every map sorted as pprint sorts: by key where keys can be compared, else by the name of their type.
+/// Sorts every map as pprint does: by key if keys are comparable, else by the names of their types.
 fn sort_maps(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(sort_maps).collect()),

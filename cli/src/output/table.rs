@@ -1,4 +1,4 @@
-//! `table`: lists of rows as a table, a dict's keys above them.
+//! `table`: lists of rows as a table, with the keys of dicts as headings.
 
 use brine_protocol::pyrepr;
 use brine_protocol::value::Value;
@@ -6,13 +6,13 @@ use brine_protocol::value::Value;
 use super::Style;
 use super::color::Palette;
 
-/// Columns after which a cell is broken, at a space.
+/// Cells longer than this are broken at a space.
 const WIDTH: usize = 50;
 const PREFIX: &str = "| ";
 const DELIMITER: &str = " | ";
 const SUFFIX: &str = " |";
 
-/// `None` where Python's outputter fails: rows that are no rows, cells that are no text, keys that cannot be sorted.
+/// `None` if Python's outputter fails: for rows that are not rows, cells that are not text, keys that cannot be sorted.
 pub(super) fn render(value: &Value, style: &Style) -> Option<String> {
     let mut table = Table { style, palette: Palette::new(style.color), lines: Vec::new() };
     table.display(value, style.nested_indent)?;
@@ -44,7 +44,7 @@ impl Table<'_> {
                 }
             }
             Value::Array(rows) => self.rows(rows, indent + 4)?,
-            // Anything else is not shown.
+            // Other values are not shown.
             _ => {
                 text(value)?;
             }
@@ -70,7 +70,7 @@ impl Table<'_> {
                 Value::Map(entries) => {
                     pyrepr::sorted(entries)?.into_iter().map(|(_, item)| text(item)).collect::<Option<_>>()?
                 }
-                // Cells of a list have to be text.
+                // The cells of a list must be text.
                 Value::Array(items) => items.iter().map(own_text).collect::<Option<_>>()?,
                 row => vec![own_text(row)?],
             });
@@ -78,7 +78,7 @@ impl Table<'_> {
         self.prepared(&cells, indent)
     }
 
-    /// Rows of cells, each with lines of its own.
+    /// Rows of cells, each cell with its lines.
     fn prepared(&mut self, cells: &[Vec<String>], indent: usize) -> Option<()> {
         // before columns are counted
         let shown = |cell: &String| self.style.pass(cell).into_owned();
@@ -87,7 +87,7 @@ impl Table<'_> {
         for row in cells {
             let broken: Vec<Vec<String>> =
                 row.iter().map(|cell| wrapped(cell).split('\n').map(str::to_owned).collect()).collect();
-            // As Python's map(): what the shortest cell has no line for is left out.
+            // As Python's map(): lines beyond the shortest cell are left out.
             let height = broken.iter().map(Vec::len).min()?;
             rows.push((0..height).map(|at| broken.iter().map(|cell| cell[at].clone()).collect()).collect());
         }
@@ -109,21 +109,21 @@ impl Table<'_> {
     }
 }
 
-/// Python's type, as far as rows are told apart by it.
+/// The kind of a Python value, by which rows are distinguished.
 fn kind(value: &Value) -> u8 {
     match value {
         Value::Nil => 0,
         Value::Boolean(_) => 1,
         Value::Integer(_) => 2,
         Value::F32(_) | Value::F64(_) => 3,
-        // Bytes are made text before.
+        // Bytes have been converted to text before.
         Value::String(_) | Value::Binary(_) | Value::Ext(..) => 4,
         Value::Array(_) => 5,
         Value::Map(_) => 6,
     }
 }
 
-/// `str(value)`, bytes decoded; `None` for bytes that are not text.
+/// `str(value)` with bytes decoded; `None` for bytes that are not text.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(_) | Value::Binary(_) | Value::Ext(..) => own_text(value),
@@ -131,7 +131,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Text and bytes that are text.
+/// Text, or bytes that are text.
 fn own_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => text.as_str().map(str::to_owned),
@@ -140,7 +140,7 @@ fn own_text(value: &Value) -> Option<String> {
     }
 }
 
-/// Words put together again, a new line where one gets too long.
+/// Joins words and starts a new line when a line gets too long.
 fn wrapped(text: &str) -> String {
     let mut words = text.split(' ');
     let mut out = words.next().unwrap_or_default().to_owned();

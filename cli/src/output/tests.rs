@@ -1,4 +1,4 @@
-//! Every case of vectors.json, which holds what Python Salt printed.
+//! Tests of all cases in vectors.json, which holds the output of Python Salt.
 
 use brine_protocol::value::Value;
 
@@ -54,7 +54,7 @@ fn prints_what_python_salt_prints() {
         let packed = hex::decode(vectors["values"][name].as_str().unwrap()).unwrap();
         let value: Value = brine_protocol::rmpv::decode::read_value(&mut packed.as_slice()).unwrap();
         let got = Outputter::by_name(out).unwrap().render(&value, &style(&case[2]));
-        // Python's outputter failed.
+        // Python's outputter fails for this value.
         let Some(expect) = case[3].as_str() else { continue };
         if got != expect {
             wrong.push(format!("{name} / {out} {}\n   got {got:?}\n  want {expect:?}", case[2]));
@@ -72,7 +72,7 @@ fn prints_what_python_salt_prints() {
 const ALL: [&str; 11] =
     ["nested", "json", "yaml", "txt", "raw", "pprint", "no_return", "key", "highstate", "table", "newline_values_only"];
 
-/// One of each kind of what a terminal obeys or hides, alone and within words.
+/// One of each kind of character that a terminal obeys or hides, alone and within words.
 const EVIL: &str = "\x1b[2J \u{9b}31m \x07 a\u{202e}b \x7f \u{200b} x\u{feff}y \u{ad} \u{e0041}\u{e007f} \u{2062} \u{3164} \u{2028} \
                     \u{fe0f} a\u{200d}b \u{61c} \u{2066}";
 
@@ -89,7 +89,7 @@ fn a_terminal_gets_nothing_that_it_obeys_or_hides() {
         ("__run_num__".into(), 0.into()),
     ]);
     let states = Value::Map(vec![("m1".into(), Value::Map(vec![(format!("a_|-{EVIL}_|-b_|-c").into(), state)]))]);
-    // Alone as well: what one character does not make special, another may.
+    // Each is also tested alone, because another character may make the text special.
     let alone: Vec<String> = EVIL
         .chars()
         .filter(|c| brine_protocol::text::is_active(*c))
@@ -127,7 +127,7 @@ fn escapes_leave_the_values_of_json_and_yaml() {
         assert_eq!(json, serde_json::json!({ text: [text, format!(" {text} ")] }));
         let yaml = super::render("yaml", &value, &style);
         assert_eq!(brine_protocol::config::yaml::load(&yaml).unwrap(), value, "{yaml}");
-        // Python reads the same from these as from its own.
+        // Python reads the same value from this output as from its own.
         let pprint = super::render("pprint", &value, &style);
         assert!(pprint.contains("\\u") || pprint.contains("\\U") || pprint.contains("\\x"), "{pprint}");
     }
@@ -156,7 +156,7 @@ fn ids_that_differ_look_different_in_a_list_of_keys() {
     }
 }
 
-/// Python has no such keys; where it has the key and json refuses it, it is said.
+/// Python cannot have such keys. For keys that json refuses, the output says so.
 #[test]
 fn json_drops_no_entry_without_a_word() {
     let key = Value::Array(vec![1.into(), "a\"".into()]);
@@ -206,7 +206,7 @@ fn tuples_are_written_as_pythons_where_a_literal_tells_them() {
     assert_eq!(shown("nested", &fib), "local:\n    - 2\n    - 1.2e-05");
     let inner = Value::Array(vec![Value::from(1)]);
     assert_eq!(shown("txt", &value(vec![inner])), "local: ([1],)");
-    // As pprint.pformat breaks them.
+    // The line breaks of pprint.pformat.
     let steps = Value::Array((0..30).map(|_| Value::from(1_000)).collect());
     let long = shown("pprint", &value(vec![steps, Value::from(0.5)]));
     assert!(

@@ -1,5 +1,5 @@
-//! `txt`: `minion: line` for every line of a return. `newline_values_only`: the values without their minions. `raw`: the Python
-//! literal.
+//! `txt`: `minion: line` for every line of a return. `newline_values_only`: the values without their minions. `raw`:
+//! the Python literal.
 
 use brine_protocol::pyrepr;
 use brine_protocol::value::Value;
@@ -44,7 +44,7 @@ fn push_line(out: &mut String, key: &str, line: &str) {
     }
 }
 
-/// Python's `bytes.splitlines()`, which knows fewer line ends than text does.
+/// Python's `bytes.splitlines()`, which recognises fewer line ends than that of text.
 fn split_byte_lines(data: &[u8]) -> Vec<&[u8]> {
     let mut lines = Vec::new();
     let mut rest = data;
@@ -65,7 +65,7 @@ pub(super) fn raw(value: &Value, style: &Style) -> String {
     }
 }
 
-/// `None` for what is not a map, which has no values.
+/// `None` for a value that is not a map.
 pub(super) fn values(value: &Value, style: &Style) -> Option<String> {
     let Value::Map(entries) = value else { return None };
     let values = entries.iter().flat_map(|(_, item)| match item {

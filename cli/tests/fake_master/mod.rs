@@ -1,4 +1,4 @@
-//! A master of which every step is a line of the test: a ROUTER for requests and a listener for the event bus.
+//! A master that the test controls step by step: a ROUTER for requests and a listener for the event bus.
 
 #![allow(unreachable_pub, clippy::unwrap_used, reason = "a module of tests")]
 
@@ -13,10 +13,10 @@ use brine_zmtp::{Incoming, Reply, Router, RouterConfig};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{UnixListener, UnixStream};
 
-/// How long anything may take.
+/// The deadline of every step.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// The key that the fake master accepts, if the test looks at it.
+/// The key that the fake master accepts, for tests that check it.
 pub const KEY: &str = "the local key";
 
 pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -66,7 +66,7 @@ impl FakeMaster {
         self.command_with(program, args, "")
     }
 
-    /// The same with something on stdin. Its home is the master's folder.
+    /// As above, with input on stdin. The command's home is the master's folder.
     pub fn command_with(&self, program: &str, args: &[&str], stdin: &str) -> tokio::task::JoinHandle<Done> {
         let mut command = assert_cmd::Command::new(program);
         command.arg("-c").arg(self.path("conf")).args(args).env_remove("SUDO_USER").timeout(DEADLINE);
@@ -81,13 +81,13 @@ impl FakeMaster {
         })
     }
 
-    /// The next subscriber of the bus.
+    /// Waits for the next subscriber of the bus.
     pub async fn subscriber(&mut self) -> Subscriber {
         let (stream, _) = soon("a subscriber", self.bus.accept()).await.unwrap();
         Subscriber { stream }
     }
 
-    /// The next request, which must be a clear one.
+    /// Waits for the next request, which must be a clear one.
     pub async fn request(&mut self) -> Request {
         let Incoming { payload, reply } = soon("a request", self.router.recv()).await.expect("the router runs");
         match Envelope::decode(&payload, &Limits::REQUEST).expect("an envelope") {
@@ -96,7 +96,7 @@ impl FakeMaster {
         }
     }
 
-    /// A subscriber and its publish request, answered.
+    /// Accepts a subscriber and answers its publish request.
     pub async fn job(&mut self, jid: &str, minions: &[&str]) -> (Subscriber, Value) {
         let subscriber = self.subscriber().await;
         let request = self.request().await;
@@ -105,7 +105,7 @@ impl FakeMaster {
         (subscriber, load)
     }
 
-    /// Ends requests without answering them.
+    /// Closes the connections of requests without a reply.
     pub async fn stop(self) -> tempfile::TempDir {
         self.router.close(Duration::ZERO).await;
         self.folder
@@ -121,7 +121,7 @@ impl Request {
         self.reply.send(bytes.into()).await.expect("the client still waits");
     }
 
-    /// The reply to a publish.
+    /// The reply to a publish request.
     pub async fn published(self, jid: &str, minions: &[&str]) {
         self.answer(&published(jid, minions, &[])).await;
     }
@@ -151,13 +151,13 @@ impl Subscriber {
         self.send(&frame(event, Framing::Bare)).await;
     }
 
-    /// Any bytes. A client that has seen enough may be gone.
+    /// Sends bytes to the subscriber, which may have left after it has read enough.
     pub async fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes).await;
     }
 }
 
-/// How a command ended.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Done {
     pub code: i32,

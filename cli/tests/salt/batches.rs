@@ -1,4 +1,4 @@
-//! Jobs for some minions only: batches and subsets.
+//! Jobs for some minions of a target: batches and subsets.
 
 use brine_protocol::event::Event;
 use brine_protocol::value::{Value, list, map};
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::fake_master::{FakeMaster, Subscriber, field, returned};
 use super::{JID, PROBE, SALT};
 
-/// Answers the question of who is there; its subscription to the bus, which is not to end before it does.
+/// Answers the ping of the target. Its subscription to the bus must outlive the ping.
 async fn pinged(master: &mut FakeMaster, ids: &[&str]) -> Subscriber {
     let (mut bus, load) = master.job(JID, ids).await;
     assert_eq!(field(&load, "fun"), json!("test.ping"));
@@ -17,14 +17,14 @@ async fn pinged(master: &mut FakeMaster, ids: &[&str]) -> Subscriber {
     bus
 }
 
-/// Answers the publication for `ids`, under the jid that the client chose.
+/// Answers the publish request for `ids` with the jid that the client chose.
 async fn published(master: &mut FakeMaster, bus: &mut Subscriber, ids: &[&str]) -> String {
     let request = master.request().await;
     let load = request.load.clone();
     assert_eq!((field(&load, "tgt"), field(&load, "tgt_type")), (json!(ids), json!("list")));
     let jid = field(&load, "jid").as_str().expect("a jid").to_owned();
     assert_eq!(jid.len(), 20);
-    // As the master does: what others wait for is no concern of theirs.
+    // As the real master does; events for other waiters must not disturb a client.
     let data = map([("jid", Value::from(jid.as_str())), ("minions", list(ids.to_vec()))]);
     bus.fire(&Event::new(format!("salt/job/{jid}/new"), data)).await;
     request.published(&jid, ids).await;

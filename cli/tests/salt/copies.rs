@@ -1,4 +1,4 @@
-//! What `salt-cp` sends, and to whom.
+//! The requests of `salt-cp`.
 
 use brine_protocol::value::{Value, map};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `salt -a`: a name and a password, or a token that stands for them.
+//! `salt -a`: logs in with a name and a password, or with a token.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -46,7 +46,7 @@ async fn a_token_is_made_kept_and_used() {
     let kept = master.path("salt_token");
     assert_eq!(std::fs::metadata(&kept).unwrap().permissions().mode() & 0o777, 0o600);
 
-    // Who can read the master's key uses that, as with Salt; others use the token.
+    // As in Salt, a user that can read the master's key uses the key; others use the token.
     assert_eq!(ping(&mut master, &[]).await[0], json!(KEY));
     std::fs::remove_file(master.path("cache/.root_key")).unwrap();
     assert_eq!(ping(&mut master, &[]).await, json!(["", null, null, null, "0123abcd"]));
@@ -89,7 +89,7 @@ async fn a_log_in_that_fails_is_told_in_salts_sentence_by_salt_run_and_salt_key(
         refuse(&mut master).await;
         salt_key.await.unwrap().is(0, said, "");
     }
-    // As programs read it.
+    // The output for programs.
     let salt_key = master.command(SALT_KEY, &[&key[..], &["-l", "acc", "--out=json"]].concat());
     refuse(&mut master).await;
     salt_key.await.unwrap().is(0, &format!("{}\n", json!(said.trim_end())), "");

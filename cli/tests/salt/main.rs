@@ -1,4 +1,4 @@
-//! `salt`, `salt-run` and the clients behind them against a master that does what each test says.
+//! `salt`, `salt-run` and their clients against a master that each test scripts.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

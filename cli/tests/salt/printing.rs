@@ -1,4 +1,4 @@
-//! What `salt` sends, and how it prints what comes back.
+//! The requests of `salt`, and the output for their results.
 
 use brine_protocol::event::Event;
 use brine_protocol::value::{Value, map};
@@ -239,7 +239,7 @@ async fn a_return_that_was_too_large_for_the_bus_is_fetched() {
     }
 }
 
-/// When it cannot be looked up, what there is is shown, and what to do is said.
+/// If the whole return cannot be fetched, the trimmed one is displayed with advice.
 
 #[tokio::test]
 async fn a_return_that_cannot_be_fetched_is_shown_as_it_came() {

@@ -30,7 +30,7 @@ async fn runners_return() {
         assert_eq!((field(&request.load, "cmd"), field(&request.load, "key")), (json!("runner"), json!(KEY)));
         let tag = format!("salt/run/{PROBE}");
         let data = brine_protocol::value::from_json(&ret);
-        // another runner's result, and this one's before the reply
+        // the result of another runner, and this one's before the reply
         bus.fire(&Event { tag: "salt/run/20261120134741000009/ret".to_owned(), data: map([("return", "wrong")]) })
             .await;
         bus.fire(&Event { tag: format!("{tag}/new"), data: map([("return", "wrong")]) }).await;

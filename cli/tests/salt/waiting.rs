@@ -1,4 +1,4 @@
-//! Whom `salt` waits for, and how long.
+//! The minions that `salt` waits for, and the length of the wait.
 
 use brine_client::ClientError;
 use brine_protocol::event::{Framing, frame};

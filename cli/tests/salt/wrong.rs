@@ -1,4 +1,4 @@
-//! Calls, configurations, masters and events that are wrong.
+//! Invalid calls, configurations, replies and events.
 
 use brine_client::JobEvent;
 use brine_protocol::event::{Event, Framing, frame};
@@ -142,7 +142,7 @@ async fn hostile_event(what: &'static str, bytes: Vec<u8>) {
     let (mut bus, _) = master.job(JID, &["web1"]).await;
     bus.send(&bytes).await;
     bus.fire(&returned(JID, "web1", true, 0)).await;
-    // a stream that lost its way is given up and made anew
+    // a stream with malformed frames is closed, and a new connection is made
     let again = tokio::spawn(async move {
         let mut bus = master.subscriber().await;
         bus.fire(&returned(JID, "web1", true, 0)).await;
@@ -154,7 +154,7 @@ async fn hostile_event(what: &'static str, bytes: Vec<u8>) {
     again.abort();
     assert!(!done.stderr.contains("panicked"), "{what}: {done:?}");
     if matches!(what, "a length that no one has" | "a frame of 4 GiB" | "random") {
-        // and one that waits for bytes that never come ends with the wait for minions
+        // a stream that waits for missing bytes ends with the wait for minions
         assert!(done.stdout.contains("Minion did not return."), "{what}: {done:?}");
     } else {
         assert_eq!((done.code, done.stdout.as_str()), (0, "web1:\n    True\n"), "{what}: {}", done.stderr);
@@ -182,7 +182,7 @@ async fn hostile_replies_are_refused() {
     }
 }
 
-/// What the bus left out is looked up: for this minion alone, or, from a master that does not know how to, all of the job.
+/// A trimmed return is fetched: for this minion alone, or for the whole job from a master that cannot select a minion.
 
 #[tokio::test]
 async fn wrong_calls_and_configurations() {
@@ -204,7 +204,7 @@ async fn wrong_calls_and_configurations() {
     }
     let done = master.command(SALT, &["--version"]).await.unwrap();
     done.is(0, concat!("salt ", env!("CARGO_PKG_VERSION"), " (Brine)\n"), "");
-    // One line each, that says what to do.
+    // One line for each problem, with advice.
     let (gone, file) = (master.path("gone").display().to_string(), master.path("conf/master").display().to_string());
     for program in [SALT, SALT_RUN, env!("CARGO_BIN_EXE_salt-key")] {
         for (dir, expect) in [
@@ -261,7 +261,7 @@ async fn help_names_what_works() {
     for hidden in ["--batch-size", "--eauth", "--hosts", "--hard-crash"] {
         assert!(!done.stdout.contains(hidden), "{hidden}");
     }
-    // sent as it is: the master resolves it
+    // passed on unchanged, because the master resolves it
     let mut master = FakeMaster::start("").await;
     let salt = master.command(SALT, &["-G", "os:Debian", "test.ping", "--delimiter=|"]);
     let (mut bus, load) = master.job(JID, &["web1"]).await;

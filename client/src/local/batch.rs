@@ -1,4 +1,5 @@
-//! A job for some minions at a time: one jid, published again for each minion that begins (§13.1 no. 16).
+//! A batch: a job that runs on some minions at a time. It has one jid and is published again for each minion that
+//! begins (§13.1 no. 16).
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -13,33 +14,33 @@ use super::{Job, LocalClient, MinionReturn};
 use crate::ClientError;
 use crate::bus::Bus;
 
-/// What happens in a batch.
+/// An event of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BatchEvent {
-    /// The job was published for these.
+    /// The job was published for these minions.
     Started(Vec<String>),
     /// A minion returned.
     Return(Box<MinionReturn>),
-    /// A minion did not return, and its place is free.
+    /// A minion did not return, and its slot is free.
     Missing(String),
 }
 
-/// A batch that runs.
+/// A running batch.
 pub struct Batch<'a> {
     client: &'a LocalClient,
     bus: Bus,
     job: Job,
     slots: Slots,
-    /// One for each publication.
+    /// One waiter for each publication.
     waiters: Vec<Waiter>,
     events: VecDeque<BatchEvent>,
 }
 
 impl LocalClient {
-    /// Runs a job on these minions, some at a time; its target is not looked at.
+    /// Runs a job on these minions, some at a time. The job's own target is ignored.
     ///
     /// # Errors
-    /// When the master is not there.
+    /// When the master cannot be reached.
     pub async fn cmd_batch(
         &self,
         job: &Job,
@@ -54,23 +55,23 @@ impl LocalClient {
 }
 
 impl Batch<'_> {
-    /// The one jid.
+    /// The jid of all publications.
     pub fn jid(&self) -> &str {
         &self.job.jid
     }
 
-    /// Whether a failure ended it.
+    /// Whether a failure ended the batch.
     pub const fn is_halted(&self) -> bool {
         self.slots.is_halted()
     }
 
-    /// What happens next; none when everybody has ended, or where a failure ends it.
+    /// Waits for the next event. Returns none when all minions have ended, or when a failure ended the batch.
     ///
     /// # Errors
-    /// When the master refuses the job, or is away when somebody is to begin.
+    /// When the master refuses the job, or cannot be reached when a minion should begin.
     pub async fn next(&mut self) -> Result<Option<BatchEvent>, ClientError> {
         loop {
-            // Before the return is looked at that made room.
+            // The next minion begins before the caller handles the return that freed the slot.
             let ids = self.slots.begin(Instant::now());
             if !ids.is_empty() {
                 self.publish(&ids).await?;
@@ -85,10 +86,10 @@ impl Batch<'_> {
             let now = Instant::now();
             let steps = self.waiters.iter_mut().map(|waiter| match waiter.step(now) {
                 Step::Until(until) => until,
-                // What has arrived already counts, however late this process runs.
+                // An event that has already arrived counts, even if this process runs late.
                 Step::Probe(_) | Step::Done => now,
             });
-            // Somebody is active, or a place will be free.
+            // A minion is active, or a slot will become free.
             let until = steps.chain(self.slots.next_free()).min().unwrap_or(now);
             let waiters = &self.waiters;
             let event = tokio::select! {
@@ -118,7 +119,7 @@ impl Batch<'_> {
                 self.waiters.push(Waiter::new(&published, timeout, gather, Instant::now()).for_these_only());
                 Ok(())
             }
-            // Their keys have gone since they were asked whether they are there.
+            // The minions' keys were removed after the ping.
             Err(ClientError::NoMatch { .. }) => {
                 self.report_missing(ids);
                 Ok(())
@@ -143,7 +144,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Asks minions whose time is up whether they still run the job, and gives up on those that do not.
+    /// Asks the minions whose time is over whether they still run the job, and gives up those that do not.
     async fn time_passed(&mut self) {
         for mut waiter in std::mem::take(&mut self.waiters) {
             match waiter.step(Instant::now()) {

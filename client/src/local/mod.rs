@@ -1,4 +1,4 @@
-//! `LocalClient`: commands minions through the master on this host, as root or as the master's user.
+//! `LocalClient`: runs functions on minions through the master on this host, as root or as the master's user.
 
 mod batch;
 mod slots;
@@ -21,7 +21,7 @@ use waiter::{News, Step, Waiter};
 pub use batch::{Batch, BatchEvent};
 pub use slots::{BadBatchSize, BatchOptions, BatchSize};
 
-/// The least time that the master gets to answer a publish, however short the wait for minions is.
+/// Lower bound on the time for the master's reply to a publish request, however short the wait for minions is.
 const PUBLISH_MIN: Duration = Duration::from_secs(5);
 
 /// A job to publish.
@@ -39,9 +39,10 @@ pub struct Job {
     pub ret: String,
     /// A jid to use; empty to get one from the master.
     pub jid: String,
-    /// What else the request's `kwargs` say, such as `delimiter` and `metadata`.
+    /// Further `kwargs` of the request, such as `delimiter` and `metadata`.
     pub kwargs: Vec<(String, Value)>,
-    /// How long to wait for returns before asking which minions still run the job; the configuration's `timeout` if none.
+    /// Time to wait for returns before the client asks which minions still run the job; none for the configuration's
+    /// `timeout`.
     pub timeout: Option<Duration>,
 }
 
@@ -61,7 +62,7 @@ impl Job {
     }
 }
 
-/// What the master says to a published job.
+/// The master's reply to a publish request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
     /// The job's id.
@@ -77,13 +78,13 @@ pub struct Published {
 pub struct MinionReturn {
     /// The minion's id.
     pub id: String,
-    /// What the function returned, or the error's text.
+    /// The function's result, or the text of its error.
     pub ret: Value,
-    /// 0 is success; for several functions the highest.
+    /// 0 for success; for several functions the highest.
     pub retcode: i64,
-    /// The outputter that the function asks for.
+    /// The outputter that the function requests.
     pub out: Option<String>,
-    /// The whole load as it was on the bus.
+    /// The whole load as on the bus.
     pub load: Value,
 }
 
@@ -101,7 +102,7 @@ impl MinionReturn {
     }
 }
 
-/// What happens to a job.
+/// An event of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobEvent {
     /// A minion returned.
@@ -110,12 +111,12 @@ pub enum JobEvent {
     Missing {
         /// The minion's id.
         id: String,
-        /// Whether it is known not to be connected to the master.
+        /// Whether the minion is known to be disconnected from the master.
         disconnected: bool,
     },
 }
 
-/// The client. One that is kept keeps its connections to the master.
+/// The client. It keeps its connections to the master open.
 pub struct LocalClient {
     opts: ClientOpts,
     log_in: LogIn,
@@ -125,7 +126,7 @@ pub struct LocalClient {
 }
 
 impl LocalClient {
-    /// A client of the master with this configuration. Nothing is contacted yet.
+    /// A client of the master with this configuration. It connects on the first request.
     pub fn new(opts: ClientOpts) -> Self {
         Self::logged_in(opts, LogIn::Key)
     }
@@ -136,7 +137,7 @@ impl LocalClient {
         Self { opts, log_in, key, key_problem: problem, requests: Requests::default() }
     }
 
-    /// The options it works with.
+    /// The client's options.
     pub const fn opts(&self) -> &ClientOpts {
         &self.opts
     }
@@ -144,13 +145,13 @@ impl LocalClient {
     /// Publishes a job and does not wait for returns.
     ///
     /// # Errors
-    /// When the master is not there, refuses, or no minion matches.
+    /// When the master cannot be reached or refuses, or no minion matches.
     pub async fn cmd_async(&self, job: &Job) -> Result<Published, ClientError> {
         Bus::probe(self.opts.bus_socket()).await?;
         self.publish(job).await
     }
 
-    /// Publishes a job and gives its returns as they come.
+    /// Publishes a job and returns an iterator over its returns.
     ///
     /// # Errors
     /// As [`LocalClient::cmd_async`].
@@ -162,7 +163,8 @@ impl LocalClient {
         Ok(Returns { client: self, bus, waiter, published, missing: None, trimmed: None })
     }
 
-    /// Publishes a job and gives what the minions returned, in the order of their arrival. Minions that did not return are left out.
+    /// Publishes a job and collects the results of the minions in the order of their arrival. Minions that did not
+    /// return are left out.
     ///
     /// # Errors
     /// As [`LocalClient::cmd_async`].
@@ -198,14 +200,15 @@ impl LocalClient {
             load.insert("kwargs", value::map(kwargs));
         }
         load.insert("user", self.opts.user.as_str());
-        // Python's client reads a job back from files before it waits for returns; this one has all it needs from the answer.
+        // Python's client reads the job back from files before it waits for returns; this client needs only the reply.
         load.insert("python_job_files", false);
         let timeout = self.timeout(job).max(PUBLISH_MIN);
         let reply = self.requests.clear(&self.opts, load, timeout, self.key_problem.as_deref()).await?;
         published(&reply)
     }
 
-    /// Asks the minions whether they run the job. Errors are not the operator's: the wait then ends with what there is.
+    /// Asks the minions whether they run the job. After an error, the wait ends with the returns so far; the operator
+    /// does not see the error.
     async fn find_job(&self, jid: &str, ids: Vec<String>) -> Option<String> {
         // an id that is not an accepted minion (a syndic's) cannot be asked
         let accepted = keys::KeyStore::new(&self.opts.pki_dir).list(keys::Status::Accepted).unwrap_or_default();
@@ -251,17 +254,17 @@ pub struct Returns<'a> {
     waiter: Waiter,
     published: Published,
     missing: Option<VecDeque<JobEvent>>,
-    /// A return that was too large for the bus, which is being fetched.
+    /// A return that was too large for the bus and is being fetched.
     trimmed: Option<MinionReturn>,
 }
 
 impl Returns<'_> {
-    /// The job's id and the minions it is for.
+    /// The job's id and its minions.
     pub const fn published(&self) -> &Published {
         &self.published
     }
 
-    /// The next return. After the last one come the minions that did not return, then none. Cancel-safe.
+    /// Waits for the next return. After the last one follow the minions that did not return, then none. Cancel-safe.
     ///
     /// # Errors
     /// When the master refuses the job after all.
@@ -282,7 +285,7 @@ impl Returns<'_> {
             let mut step = self.waiter.step(Instant::now());
             let until = match &step {
                 Step::Until(until) => *until,
-                // what has arrived already counts, however late this process runs
+                // an event that has already arrived counts, even if this process runs late
                 Step::Probe(_) | Step::Done => Instant::now(),
             };
             let waiter = &self.waiter;

@@ -1,19 +1,20 @@
-//! Which minions of a batch run the job now, apart from sockets and clocks: a fixed number at once, the next one as soon as one has ended.
+//! The minions of a batch that run the job at present, without sockets and clocks: a fixed number at once; the next
+//! minion begins when one has ended.
 
 use std::collections::{HashSet, VecDeque};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How many minions run a batch's job at once: `10`, or `25%` of those that there are.
+/// The number of minions that run a batch's job at once: `10`, or `25%` of the target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum BatchSize {
-    /// So many.
+    /// A number of minions.
     Count(usize),
-    /// So many of a hundred.
+    /// A percentage of the target.
     Percent(f64),
 }
 
-/// A text that says no size.
+/// A text that is not a batch size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Invalid batch data sent: {0}\nData must be in the form of %10, 10% or 3")]
 pub struct BadBatchSize(String);
@@ -31,7 +32,7 @@ impl FromStr for BatchSize {
 }
 
 impl BatchSize {
-    /// Of so many minions; one at least.
+    /// The number for this many minions; at least one.
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,
@@ -46,14 +47,14 @@ impl BatchSize {
     }
 }
 
-/// How a batch runs.
+/// The options of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BatchOptions {
-    /// How many at once.
+    /// The number of minions at once.
     pub size: BatchSize,
-    /// How long the place of a minion that returned stays empty.
+    /// The time for which the slot of a minion that returned stays empty.
     pub wait: Duration,
-    /// Whether nobody else begins after a return that says it failed.
+    /// Whether a failed return prevents further minions from beginning.
     pub failhard: bool,
 }
 
@@ -63,7 +64,7 @@ pub(super) struct Slots {
     failhard: bool,
     pending: VecDeque<String>,
     active: HashSet<String>,
-    /// When the places of those that returned are free again.
+    /// The times at which the slots of returned minions become free.
     empty_until: Vec<Instant>,
     halted: bool,
 }
@@ -76,7 +77,7 @@ impl Slots {
         Self { size, wait, failhard, pending: minions.into(), active, empty_until, halted: false }
     }
 
-    /// The minions that begin now.
+    /// Takes the minions that begin now.
     pub(super) fn begin(&mut self, now: Instant) -> Vec<String> {
         self.empty_until.retain(|until| *until > now);
         let free = self.size.saturating_sub(self.active.len() + self.empty_until.len());
@@ -86,7 +87,7 @@ impl Slots {
         ids
     }
 
-    /// This one returned, or will not.
+    /// Records that a minion returned or is given up.
     pub(super) fn ended(&mut self, id: &str, failed: bool, now: Instant) {
         if self.active.remove(id) && !self.wait.is_zero() {
             self.empty_until.push(now + self.wait);
@@ -94,12 +95,12 @@ impl Slots {
         self.halted |= self.failhard && failed;
     }
 
-    /// When somebody may begin although nobody returned.
+    /// The time at which a slot becomes free without a return.
     pub(super) fn next_free(&self) -> Option<Instant> {
         self.empty_until.iter().min().copied().filter(|_| !self.pending.is_empty())
     }
 
-    /// A return said that it failed, and nobody else is to begin.
+    /// Whether a failed return has halted the batch.
     pub(super) const fn is_halted(&self) -> bool {
         self.halted
     }

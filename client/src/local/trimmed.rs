@@ -1,5 +1,6 @@
-//! Returns that were too large for the event bus: the master stores them whole and fires them with `VALUE_TRIMMED` in the place of what
-//! was too large (`max_event_size`, §8.1). Python's `salt` prints just that; here the whole return is fetched from the job store.
+//! Returns that were too large for the event bus. The master stores them whole and fires them with `VALUE_TRIMMED` in
+//! place of the large values (`max_event_size`, §8.1). Python's `salt` prints that text; this client fetches the whole
+//! return from the job store.
 
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use brine_protocol::value::{Value, ValueExt};
 use super::LocalClient;
 use crate::RunnerClient;
 
-/// What stands in the place of a value that was too large.
+/// The text in place of a value that was too large.
 const TRIMMED: &str = "VALUE_TRIMMED";
-/// How long the master has to look up a return.
+/// The time for the master's look-up of a return.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whether something of a return was left out.
+/// Whether a value of a return was left out.
 pub(super) fn is_trimmed(ret: &Value) -> bool {
     match ret {
         Value::Map(entries) => entries.iter().any(|(_, value)| is_trimmed(value)),
@@ -21,10 +22,11 @@ pub(super) fn is_trimmed(ret: &Value) -> bool {
     }
 }
 
-/// The return of `id` as the master stored it; what is wrong otherwise is told, and what the bus brought is shown.
+/// Fetches the return of `id` from the job store. A failure is logged, and the trimmed return is displayed.
 pub(super) async fn fetch(client: &LocalClient, jid: &str, id: &str) -> Option<Value> {
     let runner = RunnerClient::new(client.opts.clone());
-    // Only this minion's: all of a job's large returns together may be too large again. A Python master knows no such argument.
+    // Fetches only this minion's return, because all large returns of a job together may be too large again. A Python
+    // master does not know this argument.
     let narrow = vec![("minion".to_owned(), Value::from(id))];
     for kwargs in [narrow, Vec::new()] {
         match runner.cmd("jobs.lookup_jid", vec![jid.into()], kwargs, Some(TIMEOUT)).await {

@@ -1,8 +1,9 @@
-//! How long to wait for each minion (§9.4), apart from sockets and clocks: events and the time go in, what to do comes out.
+//! Decides how long to wait for each minion (§9.4), without sockets and clocks: it takes events and the time, and
+//! returns the next step.
 //!
-//! Returns are collected until everyone has answered. When the timeout passes with some missing, they are asked with
-//! `saltutil.find_job` whether they still run the job, for `gather_job_timeout`; a minion that does gets another timeout. When
-//! nobody runs it any more and everybody's own time has passed, the rest did not return.
+//! Returns are collected until every minion has returned. When the timeout passes before that, `saltutil.find_job` asks
+//! the missing minions for `gather_job_timeout` whether they still run the job; a minion that does gets another
+//! timeout. When no minion runs it any more and every minion's own time has passed, the rest did not return.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -12,18 +13,18 @@ use brine_protocol::value::{Value, ValueExt};
 
 use super::{MinionReturn, Published};
 
-/// What to do next.
+/// The next step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Wait for events, at most until then.
+    /// Wait for events, at most until this time.
     Until(Instant),
-    /// Ask these with `saltutil.find_job`, then call [`Waiter::probed`].
+    /// Ask these minions with `saltutil.find_job`, then call [`Waiter::probed`].
     Probe(Vec<String>),
-    /// Every minion answered or was given up.
+    /// Every minion returned or was given up.
     Done,
 }
 
-/// What an event of the job brought.
+/// The content of an event of the job.
 #[derive(Debug)]
 pub(super) enum News {
     /// A minion's return.
@@ -36,22 +37,23 @@ pub(super) struct Waiter {
     prefix: String,
     probe_prefix: Option<String>,
     minions: BTreeSet<String>,
-    /// Those of them that have not returned. Kept rather than computed: it is read at each of ten thousand events.
+    /// The minions that have not returned. The set is kept up to date because it is read at each of ten thousand
+    /// events.
     pending: BTreeSet<String>,
     /// Pending minions without a deadline yet.
     without_deadline: Vec<String>,
-    /// The last deadline of all and its minion, while that one is pending.
+    /// The last deadline and its minion, as long as that minion is pending.
     last: Option<(Instant, String)>,
-    /// Ids that the target names and no minion has. Nobody waits for them, they are only reported.
+    /// Ids in the target that no minion has. They are reported but not waited for.
     unknown: Vec<String>,
     found: HashSet<String>,
     deadlines: HashMap<String, Instant>,
     timeout: Duration,
     gather: Duration,
     check_at: Instant,
-    /// Whether it is for these minions whatever the bus says: the jid is that of other publications too.
+    /// Whether only the given minions count, because other publications have the same jid.
     closed: bool,
-    /// Somebody may still run the job; true at first, so that everyone is asked once.
+    /// Whether a minion may still run the job; true at first, so that every minion is asked once.
     running: bool,
 }
 
@@ -76,17 +78,17 @@ impl Waiter {
         }
     }
 
-    /// The same for the minions of this publication and no others, where a jid is published more than once.
+    /// Restricts the waiter to the minions of this publication, for a jid that is published several times.
     pub(super) fn for_these_only(self) -> Self {
         Self { closed: true, ..self }
     }
 
-    /// Whether an event with this tag matters.
+    /// Whether the waiter needs an event with this tag.
     pub(super) fn wants(&self, tag: &str) -> bool {
         tag.starts_with(&self.prefix) || self.probe_prefix.as_deref().is_some_and(|prefix| tag.starts_with(prefix))
     }
 
-    /// Takes an event.
+    /// Handles an event.
     pub(super) fn event(&mut self, event: Event, now: Instant) -> Option<News> {
         if let Some(rest) = event.tag.strip_prefix(&self.prefix) {
             let rest = rest.to_owned();
@@ -100,7 +102,7 @@ impl Waiter {
     }
 
     fn job_event(&mut self, rest: &str, data: Value) -> Option<News> {
-        // the master makes the tag from the id that the channel proved; what the data says about it counts for nothing
+        // the master makes the tag from the id that the channel proved; the id in the data proves nothing
         if let Some(id) = rest.strip_prefix("ret/") {
             let is_ours = !self.closed || self.minions.contains(id);
             if !is_ours || !data.has("return") || !self.found.insert(id.to_owned()) {
@@ -115,7 +117,7 @@ impl Waiter {
         if self.closed || rest.starts_with("prog/") || rest.starts_with("start/") {
             return None;
         }
-        // syndics report the minions that they passed the job to
+        // syndics report the minions to which they passed the job
         for id in data.get_list("minions").unwrap_or_default() {
             if let Some(id) = id.text() {
                 self.expect(id);
@@ -124,7 +126,7 @@ impl Waiter {
         None
     }
 
-    /// Waits for this one too.
+    /// Waits for this minion too.
     fn expect(&mut self, id: &str) {
         if self.minions.insert(id.to_owned()) && !self.found.contains(id) {
             self.pending.insert(id.to_owned());
@@ -147,7 +149,7 @@ impl Waiter {
         }
     }
 
-    /// What to do at this time. Give it every event there is before.
+    /// Returns the next step at this time. All events that have arrived must be handled before.
     pub(super) fn step(&mut self, now: Instant) -> Step {
         if self.pending.is_empty() {
             return Step::Done;
@@ -172,14 +174,14 @@ impl Waiter {
         }
     }
 
-    /// The minions were asked with this job; none if that could not be done.
+    /// Records the jid of the query to the minions; none if the query failed.
     pub(super) fn probed(&mut self, jid: Option<&str>, now: Instant) {
         self.probe_prefix = jid.map(|jid| format!("salt/job/{jid}/"));
         self.running = false;
         self.check_at = now + self.gather;
     }
 
-    /// The minions that did not return, when the wait is over.
+    /// The minions that did not return, after the wait.
     pub(super) fn missing(&self) -> Vec<String> {
         let unknown = self.unknown.iter().filter(|id| !self.found.contains(*id) && !self.minions.contains(*id));
         self.pending.iter().chain(unknown).cloned().collect()
@@ -260,7 +262,7 @@ mod tests {
         let now = at(start, 35);
         assert!(matches!(waiter.step(now), Step::Probe(_)));
         waiter.probed(Some("P2"), now);
-        // it has just finished: the answer is empty, the return comes a little later
+        // the job has just finished: the query finds nothing, and the return arrives a little later
         waiter.event(ret("P2", "a", Value::Map(vec![])), now);
         assert_eq!(waiter.step(now), Step::Until(at(start, 45)));
         assert_eq!(returned(waiter.event(ret("J", "a", 1), at(start, 36))), "a");

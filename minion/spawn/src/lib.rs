@@ -33,11 +33,12 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use supervisor::{RECORD, Supervisor};
 
-/// A file that is open for writing cannot be run. Starting it is tried this often, with these pauses.
+/// The kernel refuses to execute a file that is open for writing. Starting such a file is tried this often, with these
+/// pauses.
 const BUSY_TRIES: u32 = 40;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
-/// A program and how to start it. It contains secrets, so it does not print.
+/// A program and how to start it. It contains secrets, so it has no `Debug`.
 pub struct Program {
     /// The absolute path. The program sees it as its first argument.
     pub path: PathBuf,
@@ -198,7 +199,7 @@ impl Control {
     pub fn end(&self) {
         let _ = self.link.shutdown(Shutdown::Write);
         if let Some(supervisor) = &self.supervisor {
-            // A program of the same user may have stopped the supervisor.
+            // A program of the same user may have stopped the supervisor, which then has to continue.
             let _ = pidfd_send_signal(&**supervisor, Signal::CONT);
         }
         if let Some(group) = &self.group {
@@ -248,7 +249,8 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // No effect if the supervisor was waited for already. It is not killed, because it still has to end processes.
+        // The drop has no effect after a successful wait. Otherwise the supervisor is not killed, because it still has
+        // to end processes.
         if !matches!(self.supervisor.try_wait(), Ok(Some(_))) {
             self.control.end();
             let _ = self.supervisor.wait();

@@ -83,7 +83,7 @@ pub(crate) struct Supervisor {
     pub(crate) detach: bool,
 }
 
-/// The data that the program's process reads and writes before it executes the program, in the supervisor's memory.
+/// The data that the program's process reads and writes in the supervisor's memory before it executes the program.
 struct Told<'a> {
     program: &'a Child,
     supervisor: c_int,
@@ -96,7 +96,7 @@ struct Told<'a> {
 struct State {
     child: c_int,
     status: Option<c_int>,
-    /// Whether all processes are to be ended.
+    /// Whether the order to end all processes has come.
     told: bool,
     signals: c_int,
     /// When the ending began, and when a process last ended.
@@ -279,7 +279,7 @@ impl Supervisor {
         }
     }
 
-    /// Kills the processes below, if a round is due. Processes that start meanwhile are left to the next round.
+    /// Kills the processes below, if a round is due. Processes that start during the round are left to the next one.
     fn end(&self, state: &mut State) {
         let begin = now_ms();
         state.since_ms.get_or_insert(begin);
@@ -454,8 +454,9 @@ fn hurry() {
     unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
-/// Resets the signals that the minion was started to ignore (nohup). SIGCHLD must be one of them, so that there is something to wait
-/// for. SIGKILL and SIGSTOP refuse, rightly. The C library refuses the two signals that it uses itself, so this is a system call.
+/// Resets the signals that the minion was started to ignore (nohup). SIGCHLD must be reset, or else no child can be
+/// waited for. The kernel refuses SIGKILL and SIGSTOP, which are never ignored. The C library refuses the two signals
+/// that it uses itself, so this is a system call.
 fn default_signals() {
     for signal in 1..=SIGNALS {
         // SAFETY: the action is all zero: the default, and no handler.

@@ -46,7 +46,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// Reads all processes; none if that is not possible.
+    /// Reads all processes and marks those below `root`; none if /proc cannot be read.
     pub(crate) fn below(root: c_int) -> Option<Self> {
         let map = |count: usize| {
             let bytes = count * size_of::<Process>();
@@ -87,7 +87,7 @@ impl Tree {
             let Some(process) = self.all().get_mut(at) else { break Below::No };
             match process.below {
                 Below::Unknown => process.below = Below::Asked,
-                // A circle: the processes changed while they were read.
+                // A cycle: the processes changed while they were read.
                 Below::Asked => break Below::No,
                 known => break known,
             }
@@ -193,7 +193,7 @@ pub(crate) fn kill_children() -> usize {
     found
 }
 
-/// Only this process waits for its children, so a child's pid is not reused.
+/// Kills a child with its group. Only this process waits for its children, so a child's pid is not reused.
 fn kill_child(pid: c_int, own: c_int) {
     // SAFETY: touches no memory.
     unsafe {
@@ -205,7 +205,7 @@ fn kill_child(pid: c_int, own: c_int) {
     }
 }
 
-/// None if /proc cannot be read.
+/// Calls `found` with the pid of each process. Returns none if /proc cannot be read.
 fn each_process(mut found: impl FnMut(c_int)) -> Option<()> {
     let proc = open(c"/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut chunk = [MaybeUninit::uninit(); CHUNK];
@@ -218,7 +218,7 @@ fn each_process(mut found: impl FnMut(c_int)) -> Option<()> {
     Some(())
 }
 
-/// The parent, the group and the session of a process.
+/// Reads the parent, the group and the session of a process.
 fn look(pid: c_int) -> Option<(c_int, c_int, c_int)> {
     let mut path = [0; 64];
     let path = path_of(&mut path, &[b"/proc/", digits(pid, &mut [0; 12]), b"/stat"])?;

@@ -1,5 +1,6 @@
-//! A child that runs one function on a stack of its own in the memory of its parent. The parent stands still until the child is another
-//! program or has ended. No memory is copied, and copying is most of the cost of starting a program.
+//! Runs one function in a child process on a stack of its own in the memory of its parent. The parent is suspended
+//! until the child executes another program or ends. No memory is copied, which is most of the cost of starting a
+//! program.
 #![allow(unsafe_code, reason = "a system call that returns twice")]
 
 use std::ffi::{c_int, c_void};
@@ -31,7 +32,7 @@ struct CloneArgs {
     cgroup: u64,
 }
 
-/// Runs `run(told)` in a child, in a control group if one is given. Returns the child's pid.
+/// Runs `run(told)` in a child process, in a control group if one is given. Returns the child's pid.
 ///
 /// # Safety
 /// `run` must not return, and the caller must expect its changes to memory.
@@ -93,7 +94,7 @@ unsafe fn clone3(args: &CloneArgs, run: extern "C" fn(*const c_void) -> !, told:
 #[cfg(target_arch = "aarch64")]
 unsafe fn clone3(args: &CloneArgs, run: extern "C" fn(*const c_void) -> !, told: *const c_void) -> isize {
     let result: isize;
-    // SAFETY: as on the other architecture.
+    // SAFETY: as for the other architecture.
     unsafe {
         std::arch::asm!(
             "svc #0",

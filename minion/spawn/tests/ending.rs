@@ -1,5 +1,5 @@
-//! What a program started ends with it, whatever it does. That nothing is left shows at the pipe that all of it writes to: it is over
-//! when nobody has the other end.
+//! All processes that a program started end with the program, whatever they do. The tests detect the end by a pipe to
+//! which all the processes write: reading ends when no process has the other end.
 #![allow(missing_docs, clippy::unwrap_used, clippy::disallowed_methods)]
 #![allow(unsafe_code, reason = "programs that fork as fast as they can")]
 
@@ -14,14 +14,14 @@ use brine_spawn::{Directory, Ended, Left, Program, Running, start};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-/// For a machine that is busy. What is measured is an end, which comes at once or never.
+/// Enough time for a busy machine. The tests wait for an end that comes at once or never.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// What all of a program's processes write to.
+/// The pipe to which all processes of a program write.
 struct Output(BufReader<File>);
 
 impl Output {
-    /// Whether nobody can write any more.
+    /// Whether no process can write to the pipe any more.
     fn is_over(&mut self, within: Duration) -> bool {
         let end = Instant::now() + within;
         let mut bytes = [0; 4096];
@@ -66,21 +66,21 @@ fn started((program, output): (Program, Output)) -> (Running, Output) {
     (start(program, drop).unwrap(), output)
 }
 
-/// This test's own program, as one of the attackers below.
+/// Starts this test program again as one of the attackers below.
 fn attacker(which: &str) -> (Program, Output) {
     let own = std::env::current_exe().unwrap();
     let args = ["--exact", "attack", "--ignored", "--nocapture", "--test-threads=1"];
     program(own.to_str().unwrap(), &args, &[("ATTACK", which)])
 }
 
-/// Not a test: what the others start.
+/// The attackers. This is not a test by itself; other tests start it.
 #[test]
 #[ignore = "a program of the tests here"]
 fn attack() {
-    // SAFETY: system calls alone; the children run nothing of the test's.
+    // SAFETY: only system calls; the children run no code of the test.
     unsafe {
         match std::env::var("ATTACK").unwrap_or_default().as_str() {
-            // Each process forks once and ends: there is no parent to find it by, and its number changes all the time.
+            // Each process forks once and ends, so no parent leads to it, and its pid changes all the time.
             "comets" => {
                 for _ in 0..8 {
                     if libc::fork() == 0 {
@@ -93,7 +93,7 @@ fn attack() {
                     }
                 }
             }
-            // So many that are there at once, each in a session of its own, made again as they go.
+            // Many processes at once, each in a session of its own; each is replaced when it ends.
             "crowd" => {
                 for _ in 0..60 {
                     if libc::fork() == 0 {
@@ -109,7 +109,7 @@ fn attack() {
                     }
                 }
             }
-            // Children that send no signal, as siblings of this one.
+            // Children whose end sends no signal, and which are siblings of this process.
             "siblings" => {
                 for _ in 0..20 {
                     if libc::syscall(libc::SYS_clone, libc::CLONE_PARENT, 0, 0, 0, 0) == 0 {
@@ -120,7 +120,7 @@ fn attack() {
                     }
                 }
             }
-            // One that takes orphans itself.
+            // A process that is a subreaper itself.
             "reaper" => {
                 libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
                 libc::prctl(libc::PR_SET_PDEATHSIG, 0);
@@ -142,7 +142,7 @@ fn attack() {
                     }
                 }
             }
-            // Somebody who starts programs and is killed.
+            // A process that starts programs and is killed.
             "minion" => {
                 let (mut program, _) = sh("setsid sleep 1000 & (setsid sleep 1000 &); echo ready; sleep 1000");
                 program.stdout = std::io::stdout().as_fd().try_clone_to_owned().unwrap();
@@ -159,11 +159,11 @@ fn attack() {
     }
 }
 
-/// Behind what the test's harness prints.
+/// The records follow the output of the test harness.
 fn ready(output: &mut Output) {
     loop {
         let mut line = String::new();
-        // Only the end has no line break.
+        // Only the record of the end has no line break.
         assert_ne!(output.0.read_line(&mut line).unwrap(), 0, "it is over");
         if line.trim_end().ends_with("ready") {
             return;
@@ -189,7 +189,7 @@ fn what_a_program_started_ends_with_it_however_it_hides() {
             println!("{which}, leaves {leaves}: {:?} after {:?}", ended.left, begin.elapsed());
             running.finish().unwrap();
             assert_eq!(ended.status.code().is_some(), leaves, "{which}");
-            // It is so when it is said.
+            // The state holds when the report arrives.
             assert!(output.is_over(Duration::ZERO) || ended.left == Left::Stuck, "{which} {leaves}");
             assert!(output.is_over(DEADLINE), "{which} {leaves}");
         }
@@ -199,13 +199,13 @@ fn what_a_program_started_ends_with_it_however_it_hides() {
 #[test]
 fn one_that_kills_or_stops_its_supervisor_ends_all_the_same() {
     let (program, mut output) = sh("setsid sleep 1000 & echo ready; kill -KILL $PPID; sleep 1000");
-    // It may do so before the supervisor says that it runs.
+    // The program may do this before the supervisor reports its start.
     if let Ok(mut running) = start(program, drop) {
         assert!(running.wait().is_err());
     }
     ready(&mut output);
     assert!(output.is_over(DEADLINE));
-    // Before it can say that the program runs.
+    // The supervisor is killed before it can report that the program runs.
     let (program, mut output) = sh("setsid sleep 1000 & kill -STOP $PPID; echo ready; sleep 1000");
     let (tell, told) = std::sync::mpsc::channel();
     let starts = std::thread::spawn(move || start(program, |control| tell.send(control).unwrap()));
@@ -231,7 +231,7 @@ fn a_minion_that_is_killed_leaves_no_program() {
     assert!(output.is_over(DEADLINE));
 }
 
-/// What may stay: a session of its own, of a program that ended well, and nothing else.
+/// Only a process with a session of its own may stay, and only if its program ended with 0.
 #[test]
 fn what_detaches_stays_only_where_it_may() {
     let script = "setsid sleep 1000 & setsid -f sleep 1000; sleep 1000 & (sleep 1000 &); echo ready; exit $CODE";
@@ -257,7 +257,7 @@ fn what_detaches_stays_only_where_it_may() {
     }
 }
 
-/// Processes that have the other end of the pipe.
+/// The processes that have the other end of the pipe.
 fn sessions_with(output: &Output) -> Vec<rustix::process::Pid> {
     let pipe = format!("pipe:[{}]", rustix::fs::fstat(output.0.get_ref()).unwrap().st_ino);
     let own = std::process::id().to_string();

@@ -25,7 +25,7 @@ fn answer(config: &Config, caller: &Caller, op: ConfigOp) -> Result<Value, HostE
     if look(config.opts(), key).is_none() {
         return Ok(Value::Nil);
     }
-    // Not nil: whoever misses a setting has to learn why.
+    // An error and not nil, so that the author of the module learns why the setting is missing.
     Err(HostError::Denied(format!(
         "module {} may not read the setting {key}{}; for all modules, {CONFIG_PUBLIC} in the minion's configuration names settings that are \
          no secrets",
@@ -45,7 +45,7 @@ fn look(opts: &Value, key: &str) -> Option<Value> {
     opts.get(key).or_else(|| opts.traverse(key, ":")).cloned()
 }
 
-/// The setting as a grant names it: as far as dicts lead.
+/// The part of `key` that a grant can name: the keys that lead through dicts.
 fn nameable(opts: &Value, key: &str) -> String {
     if opts.get(key).is_some() {
         return key.to_owned();

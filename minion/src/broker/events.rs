@@ -1,10 +1,10 @@
-//! `brine:host/events`: events on the master's bus, in this minion's name.
+//! `brine:host/events`: events on the master's bus, sent by this minion for its modules.
 //!
-//! The tag goes out as the module wrote it and the owner granted it: the policy lets modules have words of their own
-//! (`deploy/done`) and what is below `salt/minion/<id>/` and `salt/beacon/<id>/`, never the master's tags or another minion's
-//! (CVE-2025-22239), which is also all that Brine's masters take. Sent in the single form, whose data every master puts below
-//! `data`, beside the `id` that it proved: a module cannot write another `id`. How far a job is goes the same way, under a tag that is the
-//! minion's own.
+//! The tag is sent as the module wrote it. The policy allows tags of the module's own (`deploy/done`) and tags below
+//! `salt/minion/<id>/` and `salt/beacon/<id>/`, but no tags of the master or of another minion (CVE-2025-22239).
+//! Brine's masters accept no other tags either. An event is sent in the single form: every master puts its data below
+//! `data`, beside the `id` that the channel proved, so that a module cannot forge the `id`. Progress of a job is sent
+//! the same way, under a tag of the minion itself.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,18 +19,18 @@ use tokio::sync::Semaphore;
 use super::{MinionBroker, Perform};
 use crate::connection::{Channel, ChannelError, Masters};
 
-/// Events and mine data under way at once, of all jobs; each takes one of the channel's connections.
+/// Upper bound on events and mine data under way at once, for all jobs. Each takes one of the channel's connections.
 const AT_ONCE: usize = 2;
-/// What Salt's bus takes by default (`max_event_size`).
+/// Upper bound on the bytes of an event: Salt's default for its bus (`max_event_size`).
 const MAX_DATA: usize = 1 << 20;
 const DATA: msgpack::Limits = msgpack::Limits { max_bytes: MAX_DATA, max_depth: 64, max_items: 100_000 };
-/// A job may fire so many at once ...
+/// Events that a job may fire in one burst.
 const BURST: f64 = 20.0;
-/// ... and then so many a second.
+/// Events that a job may fire in each second after the burst.
 const PER_SECOND: f64 = 5.0;
-/// Events of one job that say how far it is; who follows a job reads each.
+/// Upper bound on the progress events of one job. A user who follows the job reads all of them.
 const MAX_PROGRESS: u32 = 1_000;
-/// Jobs whose rate is remembered.
+/// Upper bound on the jobs whose rate is remembered.
 const MAX_JOBS: usize = 4096;
 
 impl Perform<EventsOp> for MinionBroker {
@@ -39,7 +39,7 @@ impl Perform<EventsOp> for MinionBroker {
     }
 }
 
-/// Tells the master what modules say.
+/// Sends the events, progress and mine data of modules to the master.
 pub(super) struct Teller {
     masters: Masters,
     turns: Semaphore,
@@ -62,7 +62,7 @@ impl Teller {
         fired(tag.as_str(), &self.tell(caller, event(caller, tag.as_str(), data)).await?)
     }
 
-    /// Fires the next of a job's events of progress.
+    /// Fires the next progress event of a job.
     pub(super) async fn progress(&self, caller: &Caller, data: Value) -> Result<Value, HostError> {
         let channel = self.asker(caller)?;
         let Some(number) = taken(&self.progress, caller).filter(|number| *number < MAX_PROGRESS) else {
@@ -75,7 +75,7 @@ impl Teller {
         fired(&tag, &self.send(channel, event(caller, &tag, data)).await?)
     }
 
-    /// Sends a load when it is its turn and the job is not too fast.
+    /// Sends a load after waiting for a free connection. Fails if the job exceeds its rate.
     pub(super) async fn tell(&self, caller: &Caller, load: Value) -> Result<Value, HostError> {
         let channel = self.asker(caller)?;
         if taken(&self.events, caller).is_none() {
@@ -115,7 +115,7 @@ fn event(caller: &Caller, tag: &str, data: Value) -> Value {
     ])
 }
 
-/// Salt's masters answer nil whatever became of an event; Brine's say when they did not take it.
+/// Checks the master's answer. Salt's masters always answer nil; Brine's masters say if they rejected the event.
 fn fired(tag: &str, answer: &Value) -> Result<Value, HostError> {
     match answer {
         Value::Boolean(false) => Err(HostError::Failed(format!("the master refused the event {tag}"))),
@@ -131,11 +131,11 @@ pub(super) fn decode(data: &[u8], limits: &msgpack::Limits) -> Result<Value, Hos
     msgpack::decode_disk(data, limits).map_err(|e| HostError::Failed(format!("the data cannot be sent: {e}")))
 }
 
-/// How much each job has told.
+/// The rate of each job.
 #[derive(Default)]
 struct Rates(HashMap<String, Rate>);
 
-/// What one job may tell at once, as of when, and how often it has told.
+/// The events that a job may still fire at the time `at`, and the number that it has fired.
 #[derive(Clone, Copy)]
 struct Rate {
     left: f64,
@@ -151,7 +151,8 @@ impl Rate {
 }
 
 impl Rates {
-    /// Counts one more of a job; says how many there were before. None where it is too fast, and then it does not count.
+    /// Counts one event of a job and returns the number of earlier ones. Returns none, and counts nothing, if the job
+    /// exceeds its rate.
     fn take(&mut self, jid: &str, now: Instant) -> Option<u32> {
         if self.0.len() >= MAX_JOBS {
             self.0.retain(|_, rate| rate.left(now) < BURST);
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(rates.take("2", start), Some(0));
         let later = start + Duration::from_secs(1);
         assert_eq!((0..100).filter_map(|_| rates.take("1", later)).collect::<Vec<_>>(), [20, 21, 22, 23, 24]);
-        // Those that have long been quiet make room.
+        // Jobs that have fired nothing for long are forgotten, which frees their places.
         for n in 0..MAX_JOBS * 2 {
             rates.take(&format!("j{n}"), later);
         }

@@ -1,4 +1,4 @@
-//! `brine:host/files`: files of the master's file server, and files for the master.
+//! `brine:host/files`: reads files of the master's file server and sends files to the master.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,15 +16,15 @@ use super::{MinionBroker, Perform};
 use crate::filecache::FileCache;
 use crate::fileclient::{FileClient, FileError, FileListing};
 
-/// Requests to the master at once, of all jobs; each takes one of the channel's connections.
+/// Upper bound on requests to the master at once, for all jobs. Each takes one of the channel's connections.
 const AT_ONCE: usize = 2;
-/// Bytes of one answer to `read`.
+/// Upper bound on the bytes of one reply to `read`.
 const MAX_READ: u32 = 1 << 20;
-/// Bytes of one piece that is pushed: four of Salt's.
+/// Upper bound on the bytes of one pushed piece: four times the size of Salt's pieces.
 const MAX_PUSH: usize = 1 << 20;
-/// Files that jobs are in the middle of, each open.
+/// Upper bound on the files that jobs are reading. Each is kept open.
 const MAX_READING: usize = 64;
-/// A job that reads on after so long gets the file as it is then.
+/// Time after which a job's next read gets the present version of the file.
 const READING_FOR: Duration = Duration::from_secs(120);
 
 impl Perform<FilesOp> for MinionBroker {
@@ -33,21 +33,21 @@ impl Perform<FilesOp> for MinionBroker {
     }
 }
 
-/// Files, where there is a master.
+/// The files of the master, if there is a master.
 pub(super) struct Files {
     cache: Option<FileCache>,
     turns: Semaphore,
     reading: Mutex<HashMap<(String, Saltenv, SafePath), Reading>>,
 }
 
-/// What a job read last: the rest of the file is of the same content, whatever the master has by then.
+/// The file that a job read last. The job reads the rest from the same content, even if the file changes on the master.
 struct Reading {
     file: Arc<File>,
     at: Instant,
 }
 
 impl Files {
-    /// Of a master's file server, kept below `cachedir`; or of none.
+    /// Caches the files of `client` below `cachedir`. Without a client, there are no files.
     pub(super) fn new(client: Option<FileClient>, cachedir: &Path) -> Self {
         let cache = client.map(|client| FileCache::new(client, cachedir));
         Self { cache, turns: Semaphore::new(AT_ONCE), reading: Mutex::default() }
@@ -74,7 +74,7 @@ impl Files {
                 let prefix = checked_prefix(&prefix)?;
                 let found = self.turn(cache.client().listing(what, &env(&saltenv)?, prefix)).await?;
                 let mut names: Vec<String> = found.into_iter().map(SafePath::into_string).collect();
-                // Also of a master that answers with more than was asked. What was not granted the sandbox takes away.
+                // A master may return more names than requested. The sandbox removes those that are not granted.
                 names.retain(|name| name.starts_with(prefix));
                 names.sort_unstable();
                 Ok(list(names))
@@ -120,13 +120,14 @@ impl Files {
         }
     }
 
-    /// One request when it is its turn.
+    /// Runs one request after waiting for a free connection.
     async fn turn<T>(&self, request: impl Future<Output = Result<T, FileError>>) -> Result<T, HostError> {
         let _turn = self.turns.acquire().await.map_err(|_| HostError::Failed("the minion is ending".to_owned()))?;
         request.await.map_err(|e| failed(&e))
     }
 
-    /// The file that a job reads: from its start as the master has it now, later what it began with.
+    /// Opens the file for a job. A read at offset 0 gets the present version on the master; later reads continue in the
+    /// version of that first read.
     async fn open(
         &self,
         cache: &FileCache,
@@ -180,7 +181,7 @@ fn safe(text: &str) -> Result<SafePath, HostError> {
     text.parse().map_err(|e| HostError::Failed(format!("{e}")))
 }
 
-/// What names begin with; it may end within a name, and in a slash.
+/// Checks the prefix of a listing. A prefix may end within a name and may end with a slash.
 fn checked_prefix(text: &str) -> Result<&str, HostError> {
     let text = text.trim_end_matches('/');
     if !text.is_empty() {
@@ -189,7 +190,7 @@ fn checked_prefix(text: &str) -> Result<&str, HostError> {
     Ok(text)
 }
 
-/// The name on the master, of parts of which none leads elsewhere.
+/// Joins the parts of a name on the master. No part may lead out of the minion's folder.
 fn pushed(parts: &[String]) -> Result<SafePath, HostError> {
     if parts.iter().any(|part| part.contains('/')) {
         return Err(HostError::Failed("a part of the path has a slash".to_owned()));

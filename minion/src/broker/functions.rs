@@ -1,4 +1,5 @@
-//! `brine:host/functions`: functions of other modules, each in an instance of its own, with that module's grants.
+//! `brine:host/functions`: calls of other modules' functions. Each call runs in an instance of its own, with the grants
+//! of the called module.
 
 use brine_protocol::msgpack::{self, Limits};
 use brine_protocol::value::{Value, ValueExt, map};
@@ -7,10 +8,10 @@ use brine_sandbox::{Caller, FunctionsOp, HostError};
 use super::{MinionBroker, Perform};
 use crate::jobs::module_of;
 
-/// What is passed from one module to another, each of the two: as much as a function returns by default, and no more than a few
-/// MiB of values here.
+/// Bounds on the arguments and on the result of a call between modules: the default bound on a function's output, which
+/// is a few MiB of values in the minion's memory.
 const ARGUMENTS: Limits = Limits { max_bytes: 4 << 20, max_depth: 64, max_items: 64 << 10 };
-/// Bytes of a function's name.
+/// Upper bound on the bytes of a function's name.
 const MAX_NAME: usize = 256;
 
 impl Perform<FunctionsOp> for MinionBroker {

@@ -28,7 +28,7 @@ fn answer(procs: &ProcDir, sandbox: &Sandbox, job: &JobContext, op: JobsOp) -> R
             if jid.as_str() == job.jid {
                 return Err(HostError::Denied("a job cannot end itself".to_owned()));
             }
-            // It may wait for its turn, or be between two functions.
+            // The job may wait for its turn or be between two functions; then it has no instance to kill.
             let told = procs.end(&jid);
             let ended = sandbox.kill(jid.as_str());
             info!(%jid, by = job.jid, "{ended} instances were ended");
@@ -37,7 +37,7 @@ fn answer(procs: &ProcDir, sandbox: &Sandbox, job: &JobContext, op: JobsOp) -> R
     })
 }
 
-/// Jids name files; what is not one names no job.
+/// Parses a jid. Jids name files, so other text names no job.
 fn jid_of(text: &str) -> Option<Jid> {
     text.parse().ok()
 }

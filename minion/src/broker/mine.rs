@@ -1,4 +1,5 @@
-//! `brine:host/mine`: what this minion shows to others through the master, as Salt's `mine.send` and `mine.delete` (PROTOCOL §6.1).
+//! `brine:host/mine`: the data that this minion publishes to other minions through the master, as Salt's `mine.send`
+//! and `mine.delete` do (PROTOCOL §6.1).
 
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, map};
@@ -7,9 +8,9 @@ use brine_sandbox::{Caller, HostError, MineOp};
 use super::events::decode;
 use super::{MinionBroker, Perform};
 
-/// A name; functions and aliases.
+/// Upper bound on the bytes of a name, which is a function or an alias.
 const MAX_NAME: usize = 256;
-/// One value. The master keeps all of them in memory when one is asked for.
+/// Bounds on one value. The master loads all values of the mine into memory to read one of them.
 const DATA: msgpack::Limits = msgpack::Limits { max_bytes: 1 << 20, max_depth: 64, max_items: 100_000 };
 
 impl Perform<MineOp> for MinionBroker {
@@ -29,14 +30,14 @@ impl Perform<MineOp> for MinionBroker {
         };
         match self.teller.tell(caller, load).await? {
             Value::Boolean(true) => Ok(Value::from(true)),
-            // Salt's masters answer false, or text where they failed.
+            // If storing fails, Salt's masters answer false or a text.
             _ => Err(HostError::Failed(format!("the master did not take the mine value {name}; its log says why"))),
         }
     }
 }
 
 fn checked(name: String) -> Result<String, HostError> {
-    // A comma parts names when they are asked for.
+    // A comma separates names in a query of the mine.
     if name.is_empty() || name.len() > MAX_NAME || name.contains(|c: char| c.is_control() || c == ',') {
         return Err(HostError::Failed("a name in the mine is one line of at most 256 bytes without commas".to_owned()));
     }

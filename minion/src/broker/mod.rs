@@ -1,7 +1,7 @@
-//! The broker: what modules get from this host, one file an interface of `wit/`.
+//! The broker performs the operations that modules request from this host. Each interface of `wit/` has one file.
 //!
-//! Calls arrive here after the sandbox checked the module's grant. Every argument is still a guest's: it is checked again
-//! before anything is done with it.
+//! The sandbox has checked the module's grant when a call arrives here. Every argument still comes from a guest, so it
+//! is checked again before it is used.
 
 mod config;
 mod disks;
@@ -46,10 +46,10 @@ use network::SystemResolver;
 use process::Processes;
 use users::Users;
 
-/// Longer keys than this name nothing.
+/// Upper bound on the bytes of a key.
 const MAX_KEY_BYTES: usize = 4096;
 
-/// What answers come from.
+/// The parts of the minion that the broker reads.
 pub(crate) struct Sources {
     pub(crate) opts: Arc<MinionOpts>,
     pub(crate) grains: Arc<GrainsStore>,
@@ -60,7 +60,7 @@ pub(crate) struct Sources {
     pub(crate) masters: Masters,
 }
 
-/// Answers modules.
+/// The broker of this minion.
 pub struct MinionBroker {
     opts: Arc<MinionOpts>,
     grains: Arc<GrainsStore>,
@@ -79,7 +79,7 @@ pub struct MinionBroker {
 }
 
 impl MinionBroker {
-    /// Of this minion.
+    /// Makes the broker.
     pub(crate) fn new(sources: Sources) -> Arc<Self> {
         let Sources { opts, grains, pillar, procs, modules, refresh, masters } = sources;
         let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::default());
@@ -112,7 +112,7 @@ impl MinionBroker {
     }
 }
 
-/// Does what an operation asks.
+/// Performs the operations of one interface.
 trait Perform<Op> {
     async fn perform(&self, caller: &Caller, op: Op) -> Result<Value, HostError>;
 }

@@ -1,4 +1,4 @@
-//! `brine:host/modules`: list, describe and refresh modules; refresh grains and pillar.
+//! `brine:host/modules`: lists, describes and refreshes modules; refreshes grains and pillar.
 
 use brine_protocol::ids::Saltenv;
 use brine_protocol::value::{Value, list, map};
@@ -6,7 +6,7 @@ use brine_sandbox::{Caller, HostError, Module, ModulesOp, Param, Rest};
 
 use super::{MinionBroker, Perform};
 
-/// Environments asked for at once.
+/// Upper bound on the environments of one request.
 const MAX_ENVIRONMENTS: usize = 64;
 
 impl Perform<ModulesOp> for MinionBroker {
@@ -32,7 +32,7 @@ impl Perform<ModulesOp> for MinionBroker {
     }
 }
 
-/// A module as `wit/modules.wit` has it.
+/// Describes a module as `wit/modules.wit` defines it.
 fn describe(module: &Module) -> Value {
     let text = |text: &Option<String>| text.as_deref().map_or(Value::Nil, Value::from);
     let parameter = |p: &Param| {

@@ -1,7 +1,9 @@
-//! Where connections may go: names become addresses here, once, and what is connected to is what was checked.
+//! Decides which addresses a module may connect to. A name is resolved once, here, so that the connection goes to the
+//! addresses that were checked.
 //!
-//! Whoever owns a name decides what it resolves to, also to this host itself, to its neighbours' links or to the address where
-//! clouds hand out credentials. Such addresses are for those who were granted them as addresses.
+//! The owner of a name decides which addresses it resolves to. A name may therefore lead to this host, to a link-local
+//! neighbour or to the address where clouds serve credentials. A module reaches such an address only if its grant names
+//! the address itself.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
@@ -15,18 +17,19 @@ use tokio::sync::Semaphore;
 
 use super::{MinionBroker, Perform};
 
-/// Look-ups at once. The system's resolver cannot be stopped, so one that was given up counts until it ends.
+/// Upper bound on look-ups at once. A look-up in the system's resolver cannot be cancelled, so one that timed out
+/// counts until it ends.
 const LOOKUPS: usize = 16;
-/// A look-up may take so long. The system's resolver asks each of its servers for 5 s.
+/// Time for one look-up. The system's resolver waits 5 s for each of its servers.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Addresses of one name that are looked at.
+/// Upper bound on the addresses of one name that are considered.
 const MAX_ADDRESSES: usize = 32;
-/// What DNS allows.
+/// Upper bound on the bytes of a name, from DNS.
 const MAX_NAME: usize = 253;
 
-/// Finds the addresses of names.
+/// Resolves names.
 pub(super) trait Resolver: Send + Sync + 'static {
-    /// All addresses of a name.
+    /// Returns all addresses of a name.
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
@@ -62,7 +65,8 @@ impl Perform<NetworkOp> for MinionBroker {
     }
 }
 
-/// The addresses of a name, or the one that it is, that this caller may reach on this port (none: on any).
+/// Returns the addresses that `name`, a host name or an address, stands for and that this caller may reach on `port`;
+/// without a port, on any port.
 pub(super) async fn addresses(
     resolver: &dyn Resolver,
     caller: &Caller,
@@ -99,13 +103,13 @@ pub(super) async fn addresses(
     }
 }
 
-/// An address, with or without brackets.
+/// Parses an address with or without brackets.
 fn literal(host: &str) -> Option<IpAddr> {
     let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     inner.parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// Why this caller may not reach an address that a name led to, if so.
+/// Says why this caller may not reach an address; none if it may.
 fn why_not(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String> {
     let special = special(address)?;
     let written = address.to_string();
@@ -116,7 +120,7 @@ fn why_not(caller: &Caller, address: IpAddr, port: Option<u16>) -> Option<String
     (!by_address).then(|| format!("is {special}: that is reached only where the address itself was granted"))
 }
 
-/// Clouds give machines their credentials here.
+/// Addresses where clouds serve credentials to their machines.
 const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
@@ -125,7 +129,7 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
 ];
 
-/// What kind of address that no name should lead to it is, if it is one.
+/// Says of which special kind an address is; none for an ordinary address. Names must not lead to special addresses.
 fn special(address: IpAddr) -> Option<&'static str> {
     if METADATA.contains(&address) {
         return Some("where a cloud keeps this machine's credentials");
@@ -167,7 +171,7 @@ fn special_v6(v6: Ipv6Addr) -> Option<&'static str> {
     if s[0] & 0xffc0 == 0xfe80 || s[0] & 0xffc0 == 0xfec0 {
         return Some("link-local");
     }
-    // Addresses that stand for one of IPv4: mapped, compatible, NAT64 (both prefixes), 6to4.
+    // IPv6 addresses that contain an IPv4 address: mapped, compatible, NAT64 (both prefixes), 6to4.
     let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     let inner = match s {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] | [0x64, 0xff9b, 0 | 1, .., high, low] => v4(high, low),

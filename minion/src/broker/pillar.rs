@@ -1,4 +1,4 @@
-//! `brine:host/pillar`: the keys that were granted, with what is below them, and nothing beside.
+//! `brine:host/pillar`: the granted keys of the pillar with everything below them.
 
 use std::borrow::Cow;
 
@@ -20,21 +20,22 @@ impl Perform<PillarOp> for MinionBroker {
     }
 }
 
-/// What is read of a pillar that is here.
+/// Performs an operation on a pillar.
 fn look(pillar: &Value, granted: &Names, op: PillarOp) -> Result<Value, HostError> {
     match op {
         PillarOp::Items | PillarOp::Fetch => Ok(visible(pillar, granted).into_owned()),
         PillarOp::Get { key, delimiter } => {
             let delimiter = checked_key(delimiter.as_deref().unwrap_or(":"))?;
             let key = checked_key(&key)?;
-            // Of what is visible, not of the pillar: what a key of many parts leads to needs no second thought then.
+            // The look-up runs on the visible part only, so no key can lead to a value that was not granted.
             let found = crate::grains::lookup(&visible(pillar, granted), key, delimiter);
             Ok(found.unwrap_or(Value::Nil))
         }
     }
 }
 
-/// The pillar with nothing in it that was not granted. A granted name is a key, or leads to one by `:` through dicts.
+/// Returns the granted part of the pillar. A granted name is a key, or a path of keys joined by `:` that leads through
+/// dicts.
 fn visible<'a>(pillar: &'a Value, granted: &Names) -> Cow<'a, Value> {
     let Names::Only(names) = granted else { return Cow::Borrowed(pillar) };
     let mut out = empty_map();
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(look(&pillar(), &Names::Any, PillarOp::Items).unwrap(), pillar());
     }
 
-    /// A key may have the delimiter in it; a part of a name is no prefix of text.
+    /// A key may contain the delimiter, and a granted name does not match as a prefix of text.
     #[test]
     fn names_are_keys_and_not_prefixes() {
         assert_eq!(look(&pillar(), &only(&["x:y"]), PillarOp::Items).unwrap(), map([("x:y", text("odd"))]));

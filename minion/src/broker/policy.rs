@@ -1,4 +1,4 @@
-//! `brine:host/policy`: what the owner of this host granted and decides, as the sandbox itself says it.
+//! `brine:host/policy`: what the owner of this host granted and decided, as the sandbox reports it.
 
 use brine_protocol::value::Value;
 use brine_sandbox::{Caller, HostError, PolicyOp};

@@ -1,4 +1,4 @@
-//! `brine:host/progress`: how far a job is, as Salt tells of a job with a generator function (PROTOCOL §6.2).
+//! `brine:host/progress`: reports the progress of a job, as Salt does for a generator function (PROTOCOL §6.2).
 
 use brine_protocol::msgpack;
 use brine_protocol::value::{Value, map};
@@ -7,7 +7,7 @@ use brine_sandbox::{Caller, HostError, ProgressOp};
 use super::events::decode;
 use super::{MinionBroker, Perform};
 
-/// One value.
+/// Bounds on one progress value.
 const DATA: msgpack::Limits = msgpack::Limits { max_bytes: 16 << 10, max_depth: 64, max_items: 1_000 };
 
 impl Perform<ProgressOp> for MinionBroker {

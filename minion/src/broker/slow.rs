@@ -1,7 +1,7 @@
-//! Questions to the system that may never be answered: a file system whose server is gone, a directory of users that is away.
+//! Runs system calls that may never return: on a file system whose server is gone, or in a user directory that is away.
 //!
-//! Each is asked on a thread of its own, so that one that hangs keeps nothing else waiting, not even the end of the minion.
-//! How many may hang is bounded.
+//! Each call has a thread of its own, so that a call that hangs delays nothing else, not even the end of the minion.
+//! The number of calls that hang is bounded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use std::time::Duration;
 use brine_sandbox::HostError;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Enough for a call of the C library that looks up a user through several services.
+/// Stack of a thread: enough for a C library call that looks up a user through several services.
 const STACK: usize = 512 * 1024;
 
-/// Asks such questions of one kind.
+/// Runs slow calls of one kind.
 pub(super) struct Slow {
     places: Arc<Semaphore>,
     patience: Duration,
 }
 
 impl Slow {
-    /// At most `places` at once, each for so long.
+    /// Allows at most `places` calls at once and waits at most `patience` for each.
     pub(super) fn new(places: usize, patience: Duration) -> Self {
         Self { places: Arc::new(Semaphore::new(places)), patience }
     }
 
-    /// The answer, or that there is none in time: `what` says of whom.
+    /// Runs `question` on a thread and returns its result. After the timeout, the error names `what`.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
         what: &str,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HostError> {
         let asked = async {
-            // The thread keeps the place for as long as it hangs.
+            // The thread holds the permit for as long as it hangs.
             let place = Arc::clone(&self.places).acquire_owned().await.ok()?;
             let (tell, answer) = oneshot::channel();
             let asking =

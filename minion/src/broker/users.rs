@@ -1,5 +1,5 @@
-//! `brine:host/metadata`: names of users and groups, as the system looks them up (nsswitch), remembered for a minute; and the line that
-//! would grant a directory.
+//! `brine:host/metadata`: names of users and groups as the system looks them up (nsswitch), cached for a minute; and
+//! the line of configuration that would grant a directory.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +12,13 @@ use nix::unistd::{Gid, Group, Uid, User};
 use super::slow::Slow;
 use super::{MinionBroker, Perform};
 
-/// A name that changed is seen so late.
+/// Age at which a cached name is looked up again.
 const FRESH: Duration = Duration::from_secs(60);
-/// Names remembered: more than own the files of one directory.
+/// Upper bound on cached names: more than the owners of the files in one directory.
 const MAX_NAMES: usize = 4_096;
-/// Questions at once, and how long one waits: a site's directory of users may be away.
+/// Upper bound on look-ups at once.
 const MAX_QUESTIONS: usize = 8;
+/// The time for one look-up: a site's user directory may be away.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,7 +40,7 @@ impl Perform<DirectoriesOp> for MinionBroker {
     }
 }
 
-/// Knows names.
+/// Looks up names and caches them.
 pub(super) struct Users {
     known: Mutex<HashMap<Number, (Instant, Option<String>)>>,
     slow: Slow,

@@ -8,7 +8,7 @@ use super::flags::Flags;
 use super::setup::{load_conf, start_threads};
 use crate::minion::{Base, package_sandbox};
 
-/// Answers a shell that asks for completions, and ends the program then.
+/// Prints completions and ends the program if a shell requests completions.
 pub(super) fn complete() {
     commandline::complete_or_document(&Flags::command(), &[("function", candidates)]);
 }

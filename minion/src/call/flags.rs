@@ -129,7 +129,7 @@ struct Refused {
 }
 
 impl Refused {
-    /// The option that was given, and why there is none such.
+    /// Returns the refused option that was given, and the reason.
     fn find_given(&self) -> Option<(&'static str, &'static str)> {
         let profiling = "what a call used is told by --metadata";
         let resources = "a minion here has no resources";
@@ -159,7 +159,7 @@ impl Refused {
 }
 
 impl Flags {
-    /// What the parser cannot say.
+    /// Checks combinations of options that the parser cannot check.
     pub(super) fn check(&self) -> Result<(), String> {
         if let Some((option, why)) = self.refused.find_given() {
             return Err(format!("{option} is not offered: {why}"));
@@ -177,7 +177,7 @@ impl Flags {
         }
     }
 
-    /// Settings that the command line overrules.
+    /// The settings that the command line overrides.
     pub(super) fn overrides(&self) -> Vec<(&'static str, Value)> {
         let mut set = Vec::new();
         if let Some(master) = &self.master {
@@ -197,13 +197,13 @@ impl Flags {
         set
     }
 
-    /// The job's options: `metadata`, which is kept with it, and `executor_opts`, which its run obeys.
+    /// The job's options: `metadata`, which is stored with the job, and `executor_opts`, which limit its run.
     pub(super) fn job_options(&self) -> Vec<(&'static str, Value)> {
         let said = [("metadata", &self.set_metadata), ("executor_opts", &self.executor_opts)];
         said.into_iter().filter_map(|(name, text)| Some((name, yamlify(text.as_deref()?)))).collect()
     }
 
-    /// 0 or 1, or the function's own code with `--retcode-passthrough`.
+    /// Returns the exit code: 0 or 1, or the function's own code with `--retcode-passthrough`.
     pub(super) fn exit_code(&self, retcode: i64) -> i32 {
         match (self.retcode_passthrough, retcode) {
             (true, code) => i32::try_from(code).unwrap_or(exit::GENERIC),

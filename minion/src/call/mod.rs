@@ -44,7 +44,7 @@ fn start(flags: &Flags) -> Result<i32, Failure> {
     }
     let mut printer =
         Printer::new(&flags.output, &opts.config).map_err(|e| Failure::new(exit::USAGE, format!("salt-call: {e}")))?;
-    // The minion's log file belongs to the daemon. A log service is for all programs.
+    // The minion's log file belongs to the daemon. A log service is shared by all programs.
     let service = || opts.config.get(settings::LOG_FILE).ok().filter(|path| logging::is_url(path));
     let log_file = flags.log_file.clone().or_else(service);
     let log_file = log_file.as_deref().map(|path| (path, flags.log_file_level.as_deref()));
@@ -95,7 +95,7 @@ async fn call(flags: &Flags, printer: &mut Printer, base: &Base) -> Result<i32, 
         if value.entries().is_none() {
             return Err(Failure::new(exit::NO_FUNCTION, value.python_str()));
         }
-        // The functions whose names begin with `fun`.
+        // `fun` is a module or the beginning of a name, so the value is documentation.
         print(printer, value, retcode);
         return Ok(exit::GENERIC);
     }
@@ -138,7 +138,7 @@ impl Base {
         read_function(&self.sandbox, fun, |_| ()).is_some()
     }
 
-    /// Whether the function returns a tuple in Python. Values do not tell a tuple from a list.
+    /// Whether the function returns a tuple in Python. A `Value` has no tuples, only lists.
     fn returns_tuple(&self, fun: &str) -> bool {
         let tuple = |result: &str| result.strip_prefix("result<").unwrap_or(result).starts_with("tuple<");
         read_function(&self.sandbox, fun, |known| known.result.as_deref().is_some_and(tuple)).unwrap_or(false)

@@ -1,4 +1,4 @@
-//! What every use of `salt-call` needs: the configuration and threads.
+//! The set-up of `salt-call`: the configuration and the threads.
 
 use brine_cli::Failure;
 use brine_protocol::exit;
@@ -7,7 +7,7 @@ use super::flags::Flags;
 use crate::cli;
 use crate::config::MinionOpts;
 
-/// One thread for `salt-call`, one for the work that it waits for.
+/// Threads of the runtime: one for `salt-call` and one for the work that it waits for.
 const WORKER_THREADS: usize = 2;
 
 /// Loads the minion's configuration; the command line overrides it.

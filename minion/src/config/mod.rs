@@ -1,6 +1,6 @@
-//! The minion's settings: Salt's keys and defaults, read once, checked once, then passed as types.
+//! The minion's settings: Salt's keys and defaults, read and checked once and passed on as types.
 //!
-//! What belongs together is a struct of its own, owned by the part it configures.
+//! Related settings are one struct, which the part that they configure owns.
 
 mod id;
 mod package;
@@ -34,7 +34,7 @@ pub enum OptsError {
         /// What is wrong with it.
         why: String,
     },
-    /// What somebody else may change.
+    /// A file that other users may change.
     #[error(transparent)]
     Untrusted(#[from] brine_daemon::trust::Untrusted),
     /// The minion's id.
@@ -77,13 +77,13 @@ pub struct MinionOpts {
     pub master: MasterOpts,
     /// How to authenticate.
     pub auth: AuthOpts,
-    /// How to talk to it.
+    /// How to communicate with the master.
     pub net: NetOpts,
     /// How jobs are taken.
     pub jobs: JobOpts,
     /// How returns are kept and sent.
     pub returns: ReturnOpts,
-    /// Which events are sent by themselves.
+    /// The events that the minion sends by itself.
     pub events: EventOpts,
     /// Where modules come from.
     pub modules: ModuleOpts,
@@ -91,7 +91,7 @@ pub struct MinionOpts {
     pub mine_interval: Option<Duration>,
     /// `sandbox`, as written; the sandbox reads it.
     pub sandbox: Value,
-    /// All of it, for modules to read what is not secret.
+    /// The whole configuration, for modules that read settings.
     pub config: Config,
 }
 
@@ -102,19 +102,19 @@ pub struct MasterOpts {
     pub host: String,
     /// `master_port`, or the port in `master`.
     pub port: u16,
-    /// `publish_port`, where it overrules what the master says.
+    /// `publish_port`, if it overrides the port that the master announces.
     pub publish_port: Option<u16>,
     /// `source_address` with `source_ret_port` and `source_publish_port`.
     pub source: Option<(String, u16, u16)>,
 }
 
 impl MasterOpts {
-    /// Where requests go.
+    /// The endpoint of requests.
     pub fn request_endpoint(&self) -> Endpoint {
         self.endpoint(self.port, self.source.as_ref().map(|(address, ret, _)| (address.clone(), *ret)))
     }
 
-    /// Where publications come from, given the port that the master said.
+    /// The endpoint of publications; `said` is the port that the master announced.
     pub fn publish_endpoint(&self, said: u16) -> Endpoint {
         let port = self.publish_port.unwrap_or(said);
         self.endpoint(port, self.source.as_ref().map(|(address, _, publish)| (address.clone(), *publish)))
@@ -130,13 +130,14 @@ impl MasterOpts {
 pub struct AuthOpts {
     /// `acceptance_wait_time`
     pub wait: Duration,
-    /// `acceptance_wait_time_max`; the wait doubles up to it where it is set.
+    /// `acceptance_wait_time_max`: if set, the wait doubles up to this time.
     pub wait_max: Duration,
     /// `auth_timeout`
     pub timeout: Duration,
     /// `auth_tries`
     pub tries: u32,
-    /// `random_reauth_delay`: at most so long a minion waits before it authenticates again because the master's key changed.
+    /// `random_reauth_delay`: upper bound on the random wait before the minion authenticates again after a change of
+    /// the master's key.
     pub reauth_delay: Duration,
     /// `rejected_retry`
     pub rejected_retry: bool,
@@ -158,7 +159,7 @@ pub struct AuthOpts {
     pub sign_messages: bool,
 }
 
-/// How to talk to the master.
+/// How to communicate with the master.
 #[derive(Debug, Clone)]
 pub struct NetOpts {
     /// `zmq_filtering`
@@ -167,7 +168,8 @@ pub struct NetOpts {
     pub backoff: Backoff,
     /// `tcp_keepalive*`
     pub keepalive: Keepalive,
-    /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`; what finds a master that is gone without a word.
+    /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`: heartbeats detect a master that vanished without closing its
+    /// connection.
     pub heartbeat: Heartbeat,
     /// `request_channel_timeout`
     pub request_timeout: Duration,
@@ -180,13 +182,13 @@ pub struct NetOpts {
 pub struct JobOpts {
     /// `minion_jid_queue_hwm`
     pub seen_jids: usize,
-    /// `process_count_max`: jobs at once; the rest wait. Where Salt has no limit there is the sandbox's.
+    /// `process_count_max`: jobs at once; others wait. Where Salt has no limit, the sandbox's limit applies.
     pub running_max: Option<usize>,
     /// `multifunc_ordered`
     pub multifunc_ordered: bool,
-    /// `test`: functions are told to change nothing.
+    /// `test`: functions change nothing and report what they would do.
     pub test: bool,
-    /// `drain_timeout`: how long running jobs may go on after a signal to end, 10 s.
+    /// `drain_timeout`: time that running jobs get after a signal to end, 10 s by default.
     pub drain: Duration,
 }
 
@@ -208,14 +210,14 @@ pub struct SpoolLimits {
     pub max_count: usize,
 }
 
-/// Which events are sent by themselves.
+/// The events that the minion sends by itself.
 #[derive(Debug, Clone)]
 pub struct EventOpts {
     /// `enable_legacy_startup_events`
     pub legacy_start: bool,
     /// `start_event_grains`
     pub start_grains: Vec<String>,
-    /// `ping_interval`, in minutes; none where it is 0.
+    /// `ping_interval`, in minutes; none if it is 0.
     pub ping: Option<Duration>,
 }
 
@@ -226,6 +228,6 @@ pub struct ModuleOpts {
     pub saltenv: Saltenv,
     /// `autoload_dynamic_modules`: fetch modules at start and when a job names an unknown one.
     pub autoload: bool,
-    /// `clean_dynamic_modules`: a sync removes what the master does not have any more.
+    /// `clean_dynamic_modules`: a sync removes the modules that the master no longer has.
     pub clean: bool,
 }

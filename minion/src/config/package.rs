@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-/// Names the package folder, before any other place.
+/// The environment variable that names the package folder and overrides the default places.
 const BRINE_LIB: &str = "BRINE_LIB";
 
-/// Why the parts of the package were not found.
+/// A part of the package was not found.
 #[derive(Debug, thiserror::Error)]
 #[error("{part} is in none of {}; install the whole package, or name its folder in the environment variable {BRINE_LIB}", .tried.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
 pub struct PackageError {
@@ -25,8 +25,11 @@ pub struct Package {
 }
 
 impl Package {
-    /// Looks in `BRINE_LIB`, else beside the program: `../lib/brine` where it is installed, its own folder where it was
-    /// built.
+    /// Searches in `BRINE_LIB`, else beside the program: in `../lib/brine` of an installation, or in the program's own
+    /// folder of a build.
+    ///
+    /// # Errors
+    /// When a part of the package is missing; the error names the part and the folders.
     pub fn find() -> Result<Self, PackageError> {
         let named = std::env::var_os(BRINE_LIB).map(PathBuf::from);
         let program = std::env::current_exe().ok();

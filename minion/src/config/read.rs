@@ -1,4 +1,4 @@
-//! From a configuration file to checked settings.
+//! Reads the configuration file and checks the settings.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,20 @@ use super::{
 };
 
 impl MinionOpts {
-    /// Reads `<conf_dir>/minion` and what belongs to it. `id` comes from the command line.
+    /// Reads `<conf_dir>/minion` and the files that belong to it. `id` comes from the command line.
+    ///
+    /// # Errors
+    /// When a file cannot be read or trusted, or a setting cannot be used.
     pub fn load(conf_dir: &Path, id: Option<&str>) -> Result<Self, OptsError> {
         Self::load_with(conf_dir, id, &[])
     }
 
-    /// As [`MinionOpts::load`], with settings that the command line overrules.
+    /// As [`MinionOpts::load`], with settings that the command line overrides.
+    ///
+    /// # Errors
+    /// As [`MinionOpts::load`].
     pub fn load_with(conf_dir: &Path, id: Option<&str>, overrides: &[(&str, Value)]) -> Result<Self, OptsError> {
-        // Also the folders that hold nothing yet, and the files that are read later.
+        // This includes folders that are still empty and files that are read later.
         for beside in ["minion.d", "minion_id", "grains", "module_keys"] {
             trust::check(&conf_dir.join(beside))?;
         }
@@ -35,6 +41,9 @@ impl MinionOpts {
     }
 
     /// Checks a configuration.
+    ///
+    /// # Errors
+    /// When a setting or the minion's id cannot be used.
     pub fn from_config(mut config: Config, id: Option<&str>) -> Result<Self, OptsError> {
         let (id, source) = id::find(&config, id)?;
         config.set(settings::ID.row.name, id.as_str());
@@ -42,7 +51,7 @@ impl MinionOpts {
 
         let conf_dir = config.dir().to_owned();
         let pki_dir = config.get(settings::PKI_DIR)?;
-        // There is no other yet.
+        // `zeromq` is the only transport.
         config.get(settings::TRANSPORT)?;
         let mine = config.find(settings::MINE_INTERVAL)?.filter(|interval| !interval.is_zero());
         let mine_enabled = config.get(settings::MINE_ENABLED)?;
@@ -87,7 +96,7 @@ impl MinionOpts {
         })
     }
 
-    /// Where fetched modules are kept.
+    /// The folder of fetched modules.
     pub fn modules_dir(&self) -> PathBuf {
         self.cachedir.join("modules")
     }
@@ -143,7 +152,7 @@ fn net(config: &Config) -> Result<NetOpts, OptsError> {
     })
 }
 
-/// The first of the configured masters. (Going on to the next one when it fails is failover, which comes later.)
+/// The first of the configured masters. The minion does not use the others.
 fn master(config: &Config) -> Result<MasterOpts, OptsError> {
     let masters = config.find(settings::MASTER)?.unwrap_or_default();
     let first = masters.iter().map(|m| m.trim()).find(|m| !m.is_empty());
@@ -160,12 +169,13 @@ fn master(config: &Config) -> Result<MasterOpts, OptsError> {
             Some((address, config.get(settings::SOURCE_RET_PORT)?, config.get(settings::SOURCE_PUBLISH_PORT)?))
         }
     };
-    // Salt takes a `publish_port` other than its own odd default, 4506, for one that overrules the master.
+    // Salt's own default for `publish_port` is 4506. Salt lets any other value override the port that the master
+    // announces.
     let publish_port = Some(config.get(settings::PUBLISH_PORT)?).filter(|port| *port != 4506);
     Ok(MasterOpts { host: host.to_owned(), port: port.unwrap_or(default_port), publish_port, source })
 }
 
-/// `host`, `host:port`, `v6`, `[v6]`, `[v6]:port`.
+/// Splits `host`, `host:port`, `v6`, `[v6]` and `[v6]:port`.
 fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']')?;
@@ -180,7 +190,7 @@ fn split_host_port(text: &str) -> Option<(&str, Option<u16>)> {
             let (host, port) = text.split_once(':')?;
             (!host.is_empty()).then_some((host, Some(port.parse().ok()?)))
         }
-        _ => Some((text, None)), // a bare IPv6 address
+        _ => Some((text, None)), // an IPv6 address without brackets
     }
 }
 
@@ -234,7 +244,7 @@ mod tests {
         }
     }
 
-    /// Each file that is read, and each folder that holds one.
+    /// The minion refuses each file that it reads, and each folder of such files, if others may write to it.
     #[test]
     fn what_others_may_write_is_not_read() {
         use std::os::unix::fs::PermissionsExt;
@@ -281,7 +291,7 @@ mod tests {
             }
             chmod(&path, good);
         }
-        // A folder that could get files later.
+        // A folder without files, to which others could add files later.
         std::fs::remove_file(conf.join("minion.d/grants.conf")).unwrap();
         chmod(&conf.join("minion.d"), 0o777);
         assert!(MinionOpts::load(&conf, None).is_err());
@@ -314,7 +324,7 @@ mod tests {
         }
     }
 
-    /// The sandbox checks its settings itself; the table has the same defaults and ranges.
+    /// The sandbox checks its settings itself. The table must have the same defaults and ranges.
     #[test]
     fn the_table_says_of_the_sandbox_what_it_does() {
         let read = |name: &str, value: Value| {
@@ -340,7 +350,7 @@ mod tests {
             assert!(good.iter().all(|n| read(row.name, Value::from(*n)).is_ok()), "{}", row.name);
             assert!(bad.iter().all(|n| read(row.name, Value::from(*n)).is_err()), "{}", row.name);
         }
-        // None is missing: the sandbox names its settings when it is asked for another.
+        // The table lists all settings: the sandbox names its settings in the error about an unknown one.
         let names = |of: &str| {
             let error = read(&format!("{of}:nothing"), Value::from(1)).unwrap_err().to_string();
             error.rsplit_once("; there are ").unwrap().1.replace(" and ", ", ").split(", ").map(str::to_owned).collect()

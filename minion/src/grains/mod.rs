@@ -1,7 +1,8 @@
-//! Grains: facts about this host, collected natively, then what the owner wrote in the grains file and the configuration.
+//! Grains: facts about this host, collected natively, then the owner's grains from the grains file and the
+//! configuration.
 //!
-//! Whatever is read here (`/proc`, `/sys`, `os-release`, host names) is data of others: every read is bounded, nothing is
-//! interpreted, and a fact that cannot be had is left out.
+//! The sources (`/proc`, `/sys`, `os-release`, host names) are foreign data: every read is bounded, nothing is
+//! interpreted, and a fact that cannot be read is left out.
 
 mod collect;
 mod core;

@@ -1,4 +1,4 @@
-//! Admission: how many jobs run or wait at once, and which jobs were here before.
+//! Admission: bounds the jobs that run or wait, and recognises jobs that came before.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,9 +15,9 @@ const MAX_LOAD_BYTES: usize = 64 * 1024 * 1024;
 const RESERVED_BYTES: usize = MAX_LOAD_BYTES / 16;
 /// … and so are this many places beyond the bound on all other jobs.
 const RESERVED_PLACES: usize = 100;
-/// Turns reserved for control jobs, so that a minion full of jobs can still be told to stop one.
+/// Slots reserved for control jobs, so that a minion full of jobs still accepts an order to end one.
 pub(crate) const CONTROL_SLOTS: usize = 4;
-/// The functions of control jobs: they ask after jobs and end them.
+/// The functions of control jobs: they look up jobs and end them.
 const CONTROL: &[&str] = &[
     "saltutil.find_job",
     "saltutil.running",
@@ -111,7 +111,7 @@ impl Admission {
     }
 }
 
-/// Whether every function of the job asks after jobs or ends them.
+/// Whether every function of the job looks up jobs or ends them.
 pub(super) fn is_control(job: &JobLoad) -> bool {
     job.calls.iter().all(|call| CONTROL.contains(&call.fun.as_str()))
 }

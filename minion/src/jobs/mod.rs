@@ -212,8 +212,8 @@ impl Jobs {
         }
     }
 
-    /// Sends the return of a call on this host, once. A failure is logged and does not fail the call. A function that does not
-    /// exist was not called, so the master is not told.
+    /// Sends the return of a call on this host, once. A failure is logged and does not fail the call. The master gets no
+    /// return for a function that does not exist, because nothing was called.
     async fn report(&self, job: &JobLoad, report: Option<Value>, called: &Called) {
         let Some(typed) = report else { return };
         if !called.ran && read_function(&self.runner.sandbox, &called.fun, |_| ()).is_none() {

@@ -23,7 +23,7 @@ impl Called {
         Self { fun: fun.to_owned(), outcome, ran }
     }
 
-    /// What the function used and which module it was: Brine's own field of a return; masters pass it on as it is.
+    /// The function's use of resources and its module: Brine's own field of a return, which masters pass on unchanged.
     pub fn usage(&self) -> Value {
         usage(&self.outcome)
     }
@@ -88,14 +88,14 @@ impl Outcomes {
     }
 }
 
-/// A dict of function to value. Of a function that was called twice, the later value stays, as in Salt.
+/// A dict from function to value. If a function was called twice, the later value stays, as in Salt.
 fn unique<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
     let mut out = empty_map();
     values.for_each(|(fun, value)| out.insert(fun, value));
     out
 }
 
-/// The outcome of a function whose job was told to end before it ran.
+/// The outcome of a function whose job was ordered to end before the function ran.
 pub(super) fn killed_before(fun: &str) -> JobOutcome {
     failed(&format!("{fun} was stopped before it began: it was killed"))
 }

@@ -260,7 +260,7 @@ mod tests {
         assert!(others.ordered().now_or_never().is_some());
     }
 
-    /// Else nobody would answer for it when the minion dies.
+    /// Without the record, the job would have no return if the minion died.
     #[test]
     fn a_job_with_large_arguments_is_recorded_without_them() {
         let (_folder, dir) = folder();

@@ -18,7 +18,7 @@ use crate::modules::Modules;
 use crate::pillar::{PillarStore, Refresh};
 use crate::pki::Pki;
 
-/// The sandbox's own bound on jobs at once, less the turns reserved for control jobs.
+/// The sandbox's bound on jobs at once, less the slots reserved for control jobs.
 const MAX_SLOTS: usize = 1000;
 
 /// The parts of a minion that `salt-call` has too.

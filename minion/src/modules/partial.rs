@@ -144,7 +144,7 @@ pub(super) struct Part {
     began: (Instant, usize),
     /// The time of the last line in the log.
     shown: Instant,
-    /// The bytes of the whole module, if the master said so.
+    /// The bytes of the whole module, if the master stated them.
     size: Option<u64>,
     /// Upper bound on the bytes that are accepted.
     max: Option<u64>,

@@ -28,8 +28,8 @@ const MAX_LOADS_IN_MEMORY: usize = 64;
 const SYNC_AFTER: Duration = Duration::from_millis(20);
 /// The longest wait between two tries.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
-/// A return that the master refuses is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, nobody
-/// could look it up.
+/// A refused return is sent again for as long as masters keep jobs by default (`keep_jobs_seconds`). After that, it could not
+/// be looked up.
 const MAX_REFUSED_AGE: Duration = Duration::from_secs(86_400);
 
 /// Sends the returns of this minion.
@@ -52,7 +52,7 @@ struct Queue {
     waiting: VecDeque<Pending>,
     /// Returns for other masters, oldest first.
     set_aside: VecDeque<Pending>,
-    /// Whether the log has said that there are such returns.
+    /// Whether the log has already mentioned these returns.
     told: bool,
 }
 
@@ -142,9 +142,9 @@ impl ReturnSender {
         self.work.notify_one();
     }
 
-    /// Sends a return of this size to the master with this fingerprint, or else the one that the minion has, without keeping it on
-    /// disk: a refusal, or a return that the disk did not take. If there is no room in memory either, the master hears that a job
-    /// got no answer.
+    /// Sends a return of this size without spooling it: a refusal, or a return that could not be written to the disk.
+    /// It goes to the master with this fingerprint, or else to the minion's present master. If memory has no room
+    /// either, the master gets an event that a job has no answer.
     pub fn send_unspooled(&self, master: Option<Arc<str>>, load: Value, bytes: usize) {
         self.unspooled.send(master, load, bytes);
     }

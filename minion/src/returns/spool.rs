@@ -29,7 +29,8 @@ use crate::spare_files::SpareFiles;
 const TEMPORARY: &str = ".tmp";
 const MASTER: &str = "master";
 const LOAD: &str = "load";
-/// This program wrote the files, so what a job may return bounds them, not what a stranger may send.
+/// Bounds for decoding the spool's own files. The minion wrote them, so the bounds on a job's return apply, not those
+/// on foreign data.
 const OWN: msgpack::Limits = msgpack::Limits { max_bytes: 512 << 20, max_depth: 1024, max_items: 64 << 20 };
 /// Upper bound on the bytes of a shortened return.
 const STUB_BYTES: u64 = 4 * 1024;

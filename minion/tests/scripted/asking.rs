@@ -1,4 +1,4 @@
-//! What modules ask of the master through the broker: files, events, the mine, the pillar.
+//! Requests of modules to the master through the broker: files, events, the mine, the pillar.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -45,7 +45,8 @@ fn served(master: &mut Master) -> Vec<u64> {
     master.drain().into_iter().filter_map(loc).collect()
 }
 
-/// However small the pieces, each byte comes from the master once; and a file that changes meanwhile is read on as it was.
+/// However small the reads are, each byte is fetched from the master once; and a file that changes meanwhile is read to
+/// its end in the first version.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_read_in_pieces_and_fetched_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -70,7 +71,7 @@ async fn files_are_read_in_pieces_and_fetched_once() {
     assert_eq!(read(&minion, "a/large", 4, 3).await, Ok(Value::Binary(b"and".to_vec())));
     assert_eq!(read(&minion, "a/large", 100, 3).await, Ok(Value::Binary(vec![])));
     assert_eq!(read(&minion, "a/none", 0, 640).await, Ok(Value::Nil));
-    // Another job reads it as it is, without fetching it again.
+    // Another job reads the present version without fetching it again.
     served(&mut master);
     let op = FilesOp::Read { path: "a/large".into(), saltenv: "base".into(), offset: 4, length: 3 };
     let other = minion.functions.ask("20261120134740245009", Grants::default(), HostOp::Files(op)).await;
@@ -88,13 +89,13 @@ async fn cached_files_are_whole_verified_and_in_their_place() {
     assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(served(&mut master).len(), 4);
-    // What is there is not fetched again; what somebody changed here is.
+    // A cached file is not fetched again, unless somebody changed it on this host.
     cache(&minion, "a/b.txt").await.unwrap();
     assert_eq!(served(&mut master).len(), 0);
     std::fs::write(&path, "tampered with").unwrap();
     cache(&minion, "a/b.txt").await.unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
-    // A file that is not what the master announced is not kept, not even in part.
+    // A file with another hash than announced is not kept, not even in part.
     let said = Some("0".repeat(64));
     master.script().files.insert("a/false".into(), File { content: b"x".to_vec(), said, hash_type: "sha256" });
     assert!(cache(&minion, "a/false").await.unwrap_err().contains("has another hash"));
@@ -103,7 +104,7 @@ async fn cached_files_are_whole_verified_and_in_their_place() {
     assert!(cache(&minion, "a/md5").await.unwrap_err().contains("proves nothing"));
     assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     assert_eq!(std::fs::read_dir(dir.path().join("cache/files.part")).unwrap().count(), 0);
-    // Nobody's link leads what is fetched elsewhere.
+    // A symbolic link does not redirect a fetched file.
     let outside = dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
     symlink(&outside, dir.path().join("cache/files/base/link")).unwrap();
@@ -211,7 +212,7 @@ async fn events_and_the_mine_wait_for_the_masters_word() {
     minion.end().await.unwrap();
 }
 
-/// Under the job's own tag, numbered, and no more often than events.
+/// The events have the job's own tag and a number, and share the rate of events.
 #[tokio::test(flavor = "multi_thread")]
 async fn how_far_a_job_is_goes_to_the_bus() {
     let dir = tempfile::tempdir().unwrap();
@@ -232,7 +233,7 @@ async fn how_far_a_job_is_goes_to_the_bus() {
     assert_eq!(report(other, &text("half")).await, Ok(Value::from(true)));
     let load = master.expect_request("_minion_event").await;
     assert_eq!(load.get_text("tag"), Some(format!("salt/job/{other}/prog/m1/0").as_str()));
-    // It is not one value.
+    // The data is not one value.
     let op = ProgressOp::Report { value: vec![0xc0, 0xc0].into() };
     assert!(ask(&minion, HostOp::Progress(op)).await.is_err());
     let mut sent = 0;
@@ -240,7 +241,7 @@ async fn how_far_a_job_is_goes_to_the_bus() {
         sent += 1;
         assert!(sent < 1000, "nothing slows it");
     }
-    // What it has said of its progress does not keep it from firing an event.
+    // Progress does not use up the job's right to fire an event.
     let event = EventsOp::Fire { tag: "deploy/done".into(), data: packed(&empty_map()).into() };
     assert_eq!(ask(&minion, HostOp::Events(event)).await, Ok(Value::from(true)));
     minion.end().await.unwrap();
@@ -268,7 +269,7 @@ async fn of_the_pillar_there_is_what_was_granted() {
     minion.end().await.unwrap();
 }
 
-/// What is refreshed reaches the master and the jobs that come; what is only asked for stays with who asked.
+/// A refreshed pillar reaches the master and later jobs; a pillar requested by one job stays with that job.
 #[tokio::test(flavor = "multi_thread")]
 async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -296,14 +297,14 @@ async fn grains_and_pillar_are_made_anew_when_a_job_wants_it() {
     assert!(master.drain().is_empty(), "the master is asked for a pillar that nobody wants");
     assert_eq!(refresh(true, true).await, Ok(Value::from(true)));
     assert_eq!(sent(&master.expect_request("_pillar").await), Some(1));
-    // What is no pillar does not take the place of one.
+    // A malformed pillar does not replace a valid one.
     master.script().pillar = text("x");
     assert_eq!(refresh(false, true).await, Err("the master's pillar is no dict".into()));
     assert_eq!(get().await, text("new"));
     minion.end().await.unwrap();
 }
 
-/// Where functions for it are configured, here or in the pillar; again when its time has come.
+/// With functions for the mine in the configuration or the pillar, the mine is filled at start and after each interval.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_mine_is_filled_at_start_and_from_time_to_time() {
     for (config, role, filled) in [
@@ -338,7 +339,7 @@ async fn the_mine_is_filled_at_start_and_from_time_to_time() {
     }
 }
 
-/// Who sent a job is the key that proved it; its own time is what is left of it.
+/// The asker of a job is the master whose key signed it; the remaining time is that of the job.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_know_their_master_and_their_own_time() {
     let dir = tempfile::tempdir().unwrap();

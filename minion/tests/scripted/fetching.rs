@@ -66,13 +66,13 @@ async fn sync_removes_what_the_master_does_not_have_any_more() {
     }
     assert_eq!(sync(&mut master, "base").await, changed(&["one", "three", "two"]));
     master.script().files.remove("_modules/two.wasm");
-    // Another environment says nothing about this one's.
+    // A listing of another environment does not affect this one.
     assert_eq!(sync(&mut master, "dev").await, changed(&[]));
     assert!(has("two"));
     assert_eq!(sync(&mut master, "base").await, changed(&["two"]));
     assert!(has("one") && !has("two") && has("three") && has("test"));
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
-    // The last ones: the environment is there still, so that it was meant.
+    // The last modules are removed: the environment still has other files, so the removal is intended.
     master.put_file("top.sls", b"x");
     master.script().files.retain(|path, _| path == "top.sls");
     assert_eq!(sync(&mut master, "dev,base").await, changed(&["one", "three"]));
@@ -80,7 +80,7 @@ async fn sync_removes_what_the_master_does_not_have_any_more() {
     minion.end().await.unwrap();
 }
 
-/// A list that was not had whole, or that is as empty as of an environment that is not there, is no order to remove.
+/// A partial listing, or one that is empty like that of a missing environment, removes no modules.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_in_trouble_removes_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ async fn a_master_in_trouble_removes_nothing() {
     master.put_file("_modules/one.wasm", &module("one"));
     assert_eq!(sync(&mut master, "base").await, changed(&["one"]));
     let file = master.script().files.remove("_modules/one.wasm").unwrap();
-    // Its file roots are not mounted.
+    // The master's file roots are not mounted.
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
     assert!(minion.sandbox.describe("one").is_some());
     // Its file server failed.
@@ -100,7 +100,7 @@ async fn a_master_in_trouble_removes_nothing() {
         assert!(said.text().unwrap().contains("malformed"), "{list}: {said}");
         assert!(minion.sandbox.describe("one").is_some());
     }
-    // It lists the module, and cannot serve it.
+    // The master lists the module but cannot serve it.
     master.script().list = Some(Value::Array(vec![Value::from("_modules/one.wasm")]));
     assert_eq!(sync(&mut master, "base").await, changed(&[]));
     assert!(minion.sandbox.describe("one").is_some());
@@ -124,7 +124,7 @@ async fn the_owner_can_keep_what_the_master_removed() {
     minion.end().await.unwrap();
 }
 
-/// CVE-2021-21996, CVE-2024-22231: what is fetched is named by its module and proved by its hash.
+/// CVE-2021-21996, CVE-2024-22231: the module's name determines the file's name, and the hash verifies its content.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_is_not_what_was_announced_is_refused_and_the_last_one_stays() {
     let dir = tempfile::tempdir().unwrap();
@@ -178,7 +178,7 @@ async fn a_job_that_names_an_unknown_module_fetches_it_once() {
     master
         .expect("all returns", |seen| {
             if let Seen::Request { cmd, load } = seen {
-                // The chunk and the empty one that ends it.
+                // The chunk, and the empty one that ends the file.
                 served += usize::from(cmd == "_serve_file" && load.get_u64("loc") == Some(0));
                 if cmd == "_return" {
                     assert_eq!(load.get_text("return"), Some("late"));
@@ -197,7 +197,7 @@ async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "autoload_dynamic_modules: True").await;
-    master.expect_request("_file_list").await; // the sync at start, which forgets what was asked for before it
+    master.expect_request("_file_list").await; // the sync at start, which clears the memory of earlier misses
     let mut asked = 0;
     for _ in 0..5 {
         let jid = master.publish("absent.fun", vec![]);
@@ -238,7 +238,7 @@ async fn a_refused_module_says_why_in_the_return_of_the_job_that_named_it() {
     minion.end().await.unwrap();
 }
 
-/// A signature belongs to its module: it comes with it, and alone where only it is new.
+/// A signature belongs to its module: it is fetched with the module, or alone if only the signature is new.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signature_beside_a_module_comes_with_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ async fn a_signature_beside_a_module_comes_with_it() {
     assert_eq!(signature(&minion), None);
     master.put_file("_modules/one.wasm.minisig", b"signed");
     let jid = master.publish("saltutil.sync_modules", vec![]);
-    // Of the module itself only that there is no more of it.
+    // Of the module itself, only the end is requested.
     let mut content = Vec::new();
     master
         .expect("the return", |seen| {
@@ -261,7 +261,7 @@ async fn a_signature_beside_a_module_comes_with_it() {
         .await;
     assert_eq!(content, [module("one").len() as u64]);
     assert_eq!(signature(&minion).unwrap(), b"signed");
-    // Nothing is fetched that is there.
+    // Existing content is not fetched.
     let jid = master.publish("saltutil.sync_modules", vec![]);
     let (load, before) = master.expect_return_after(&jid).await;
     assert_eq!(load.get("return"), Some(&changed(&[])));
@@ -277,7 +277,7 @@ async fn a_signature_beside_a_module_comes_with_it() {
     minion.end().await.unwrap();
 }
 
-/// Fetches go on without the jobs that asked for them; still they do not pile up.
+/// Fetches continue without the jobs that started them, but their number is bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn fetches_that_wait_for_a_slow_master_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
@@ -297,7 +297,7 @@ async fn fetches_that_wait_for_a_slow_master_are_bounded() {
     minion.kill().await;
 }
 
-/// Each request is answered in time, and the file would be there in a week.
+/// Each request is answered in time, but the file would take a week.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
     let dir = tempfile::tempdir().unwrap();
@@ -317,13 +317,13 @@ async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
     let error = cache("_modules/slow.wasm").await.unwrap_err();
     assert!(error.contains("too slowly"), "{error}");
     assert!(cache("tiny").await.unwrap().text().is_some());
-    // Nothing is left behind that would keep it from coming when the master is better.
+    // No rest prevents a fetch when the master is faster again.
     master.script().chunk = 1000;
     assert_eq!(sync(&mut master, "base").await, changed(&["slow"]));
     minion.end().await.unwrap();
 }
 
-/// Where the next chunk of a module begins, as the minion asks for it.
+/// The offset in the minion's next request for a module.
 fn asked(seen: &Seen, path: &str) -> Option<u64> {
     match seen {
         Seen::Request { cmd, load } if cmd == "_serve_file" && load.get_text("path") == Some(path) => {
@@ -339,7 +339,7 @@ fn big() -> Vec<u8> {
     module_of_size(900_000)
 }
 
-/// Whatever ends in the middle, the connection, the master or the minion: what came is not fetched again.
+/// After an interruption by the connection, the master or the minion, the received part is not fetched again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_goes_on_where_it_was_interrupted() {
     let dir = tempfile::tempdir().unwrap();
@@ -355,7 +355,7 @@ async fn a_fetch_goes_on_where_it_was_interrupted() {
     let first = master.expect("the rest", reached(0)).await;
     assert!(first >= 300_000, "it began again at {first}");
 
-    // The minion ends without a word, and the next one is asked to sync.
+    // The minion ends without notice, and the next one gets a request to sync.
     master.expect("two thirds", reached(600_000)).await;
     minion.kill().await;
     master.drain();
@@ -371,7 +371,7 @@ async fn a_fetch_goes_on_where_it_was_interrupted() {
     minion.end().await.unwrap();
 }
 
-/// What was kept may be damaged, or the beginning of another file: only what is whole and right is taken.
+/// A kept part may be damaged, or belong to another file. Only a whole module with the right hash is installed.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_kept_counts_only_as_part_of_the_right_whole() {
     let dir = tempfile::tempdir().unwrap();
@@ -393,7 +393,7 @@ async fn what_was_kept_counts_only_as_part_of_the_right_whole() {
     minion.end().await.unwrap();
 }
 
-/// A large module on its way, from a master that stopped in the middle of it, keeps nobody waiting who needs another one.
+/// While a large module is stuck because its master stopped, jobs that need another module do not wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_module_does_not_wait_for_the_fetch_of_a_large_one() {
     let dir = tempfile::tempdir().unwrap();
@@ -407,7 +407,7 @@ async fn a_module_does_not_wait_for_the_fetch_of_a_large_one() {
     master.expect("the large one is asked for", |seen| asked(seen, BIG)).await;
     let small = master.publish("small.fun", vec![]);
     assert_eq!(master.expect_return(&small).await.get_text("return"), Some("small"));
-    // Nor does who needs what is there.
+    // Jobs that need an installed module do not wait either.
     let ping = master.publish("test.ping", vec![]);
     assert_eq!(master.expect_return(&ping).await.get("return"), Some(&Value::from(true)));
     assert!(minion.sandbox.describe("big").is_none());

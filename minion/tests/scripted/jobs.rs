@@ -1,4 +1,4 @@
-//! Jobs: admission, several functions, asking after them and ending them.
+//! Jobs: admission, several functions, listing and ending them.
 
 use std::collections::HashSet;
 
@@ -93,8 +93,8 @@ async fn a_full_minion_can_still_be_asked_and_told_to_end_a_job() {
     minion.end().await.unwrap();
 }
 
-/// Where the owner has set how many jobs there may be at once, those too that only wait: what is expected to be short does not count. And
-/// where he has not, the sandbox knows who has to wait.
+/// With `process_count_max`, waiting jobs count too, but jobs that are expected to be short do not. Without it, the
+/// sandbox decides which jobs wait.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_short_job_does_not_wait_for_those_that_take_all_slots() {
     for (configured, waiting) in [("process_count_max: 1", 1), ("sandbox: {max_running: 1}", 40)] {
@@ -113,7 +113,7 @@ async fn a_short_job_does_not_wait_for_those_that_take_all_slots() {
     }
 }
 
-/// One that waits for its turn has no instance to end, and one with several functions has another one next.
+/// A job that waits for its turn has no instance to end, and a job of several functions continues with the next one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_is_ended_while_it_waits_and_between_its_functions() {
     let dir = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ async fn a_job_is_ended_while_it_waits_and_between_its_functions() {
     let returned = returned.get("return").unwrap();
     assert_eq!(returned.get_text("test.wait"), Some("killed"));
     assert_eq!(returned.get_text("test.ping"), Some("test.ping was stopped before it began: it was killed"));
-    // It was not run; what comes later is.
+    // The ended job did not run; later jobs do.
     let third = master.publish("test.ping", vec![]);
     assert_eq!(master.expect_return(&third).await.get("return"), Some(&Value::from(true)));
     minion.end().await.unwrap();
@@ -179,7 +179,7 @@ async fn every_job_of_a_crowd_is_answered_though_there_is_no_room_for_it() {
                 busy +=
                     usize::from(said.starts_with("The minion is busy: ") && load.get_bool("success") == Some(false));
             }
-            // The others were admitted, in the places kept for control, and wait for their turn.
+            // The others were admitted into the places reserved for control jobs, and wait for their turn.
             if left.len() == 4 && gate.available_permits() == 0 {
                 gate.add_permits(1);
             }
@@ -269,7 +269,8 @@ async fn a_fault_of_the_minion_is_a_failed_return_and_the_minion_goes_on() {
     minion.end().await.unwrap();
 }
 
-/// A call on this host needs no master and is answered, also when the minion itself fails on it. It has a record while it runs.
+/// A call on this host needs no master and always gets an outcome, even if the minion itself fails. It has a record
+/// while it runs.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_without_a_master_is_answered_and_leaves_no_record() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The minion against a master that follows a script: real sockets on loopback, real keys, real files, every step waited
-//! for with a deadline. The sandbox is real; what runs the functions of jobs is [`functions::Scripted`].
+//! The minion with a scripted master: real sockets on loopback, real keys, real files, and a deadline for every step. A
+//! stand-in runs the jobs ([`modules::Modules`]); the tests of the whole workspace use the real sandbox.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub, reason = "tests")]
 

@@ -1,4 +1,4 @@
-//! A master that does what a test says.
+//! A master that behaves as a test defines.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -19,17 +19,17 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Far more than anything here takes; a test that waits so long has failed.
+/// A deadline far beyond the duration of every step.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// What the master saw.
+/// The requests that the master received.
 #[derive(Debug, Clone)]
 pub enum Seen {
-    /// An authentication and what it was answered.
+    /// An authentication and the reply.
     Auth(Verdict),
-    /// A request that was proved.
+    /// A request with a proved sender.
     Request { cmd: String, load: Value },
-    /// A request that was refused.
+    /// A refused request.
     Refused(#[allow(dead_code, reason = "shown when a test fails")] String),
 }
 
@@ -41,45 +41,45 @@ pub enum Verdict {
     Full,
 }
 
-/// What a return is answered.
+/// The reply to a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnReturn {
     Acknowledge,
-    /// As a master whose handler failed.
+    /// As from a master whose handler failed.
     EmptyText,
-    /// Not at all.
+    /// No reply.
     Silence,
 }
 
 /// A file on the file server.
 pub struct File {
     pub content: Vec<u8>,
-    /// What `_file_hash` says; none for the truth.
+    /// The reply to `_file_hash`; none for the actual hash.
     pub said: Option<String>,
     pub hash_type: &'static str,
 }
 
 pub struct Script {
-    /// The next verdicts; when there are none, accept.
+    /// The next verdicts; after the last one, accept.
     pub verdicts: VecDeque<Verdict>,
     pub publish_key: AesKey,
     pub session_key: AesKey,
     pub serial: u64,
-    /// So many requests are answered `bad load`.
+    /// This many requests are answered with `bad load`.
     pub bad_loads: usize,
     pub on_return: OnReturn,
-    /// Of `base`; there is no other environment.
+    /// The files of `base`; there is no other environment.
     pub files: HashMap<String, File>,
-    /// Requests for lists of files get no answer.
+    /// Whether requests for lists of files get no reply.
     pub no_list: bool,
     /// Bytes of a piece of a file.
     pub chunk: usize,
-    /// Requests for the content of this file get no answer.
+    /// The file whose content requests get no reply.
     pub no_content: Option<String>,
-    /// What lists of files are answered, if not the truth.
+    /// The reply to requests for lists of files; none for the actual list.
     pub list: Option<Value>,
     pub pillar: Value,
-    /// Events, mine data and files are not taken.
+    /// Whether events, mine data and files are refused.
     pub refuses: bool,
     pub minion_key: Option<PublicKey>,
     /// Replaces the reply to the next return.
@@ -97,7 +97,7 @@ pub struct Master {
     serving: Option<JoinHandle<()>>,
 }
 
-/// Making keys takes long; which key it is matters only where two must differ.
+/// Generating keys takes long, so tests share them; the choice matters only where two must differ.
 pub fn key(n: usize) -> PrivateKey {
     static KEYS: [OnceLock<PrivateKey>; 3] = [const { OnceLock::new() }; 3];
     KEYS[n].get_or_init(|| PrivateKey::generate(2048).unwrap()).clone()
@@ -137,7 +137,7 @@ impl Master {
         this
     }
 
-    /// Binds: first to any ports, later to the same.
+    /// Binds to any ports the first time, and to the same ports later.
     pub async fn listen(&mut self) {
         let endpoint = Endpoint::tcp("127.0.0.1", self.publish_port);
         let publisher = bind(|| Publisher::bind(&endpoint, PubConfig::default())).await;
@@ -155,7 +155,7 @@ impl Master {
         self.serving = Some(tokio::spawn(desk.serve(router)));
     }
 
-    /// Closes both ports, as a master that ends does.
+    /// Closes both ports, like a master that ends.
     pub async fn stop(&mut self) {
         if let Some(serving) = self.serving.take() {
             serving.abort();
@@ -170,7 +170,7 @@ impl Master {
         self.script.lock().unwrap()
     }
 
-    /// Waits for something that it sees.
+    /// Waits for something in the received requests.
     pub async fn expect<T>(&mut self, what: &str, mut pick: impl FnMut(&Seen) -> Option<T>) -> T {
         let mut others = Vec::new();
         let waited = tokio::time::timeout(DEADLINE, async {
@@ -212,7 +212,7 @@ impl Master {
         .await
     }
 
-    /// Waits for the return of a job, and gives what came before it, too: what was seen since the last waiting.
+    /// Waits for the return of a job, and returns it with everything received since the last wait.
     pub async fn expect_return_after(&mut self, jid: &Jid) -> (Value, Vec<Seen>) {
         let mut before = Vec::new();
         let load = self
@@ -242,12 +242,12 @@ impl Master {
         .await
     }
 
-    /// What was seen since, without waiting.
+    /// Everything received since the last wait, without waiting.
     pub fn drain(&mut self) -> Vec<Seen> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
-    /// A publication's bytes.
+    /// The bytes of a publication.
     pub fn seal(&self, load: &Value) -> Bytes {
         self.seal_by(load, &self.key)
     }
@@ -268,7 +268,7 @@ impl Master {
         tokio::time::timeout(DEADLINE, publisher.wait_for_subscribers(1)).await.expect("nobody subscribed");
     }
 
-    /// Publishes a job for everybody.
+    /// Publishes a job for all minions.
     pub fn publish(&self, fun: &str, arg: Vec<Value>) -> Jid {
         let jid = Jid::now();
         let payload = self.seal(&job(&jid, fun, arg));
@@ -276,7 +276,7 @@ impl Master {
         jid
     }
 
-    /// A new publish key, as after salt-key -d.
+    /// Makes a new publish key, as after salt-key -d.
     pub fn rotate(&self) {
         let mut script = self.script();
         script.publish_key = AesKey::generate();
@@ -297,7 +297,7 @@ impl Drop for Master {
     }
 }
 
-/// A port that was just closed may be taken for a moment.
+/// A port that was just closed may be in use for a moment.
 async fn bind<T, F: Future<Output = Result<T, brine_zmtp::BindError>>>(mut bind: impl FnMut() -> F) -> T {
     let deadline = tokio::time::Instant::now() + DEADLINE;
     loop {
@@ -309,7 +309,7 @@ async fn bind<T, F: Future<Output = Result<T, brine_zmtp::BindError>>>(mut bind:
     }
 }
 
-/// The load of a job for everybody.
+/// The load of a job for all minions.
 pub fn job(jid: &Jid, fun: &str, arg: Vec<Value>) -> Value {
     map([
         ("fun", Value::from(fun)),
@@ -392,7 +392,7 @@ impl Desk {
 
     fn handle(&self, request: &Request, session: &Crypticle, minion: &PublicKey) -> Option<Vec<u8>> {
         let mut script = self.script.lock().unwrap();
-        // A test that changes the script when it sees this changes it for the next request: the lock is held.
+        // The lock is held, so a test that reacts to this request by changing the script affects only the next request.
         self.saw(Seen::Request { cmd: request.cmd.clone(), load: request.load.clone() });
         if request.cmd == "_return"
             && let Some(reply) = script.next_reply.take()

@@ -1,4 +1,4 @@
-//! Modules that the real sandbox takes, and its two programs.
+//! A stand-in for the sandbox: a module `test`, and installed modules.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

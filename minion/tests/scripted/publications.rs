@@ -1,4 +1,4 @@
-//! Which publications become jobs.
+//! The publications that become jobs.
 
 use std::sync::atomic::Ordering;
 
@@ -20,7 +20,7 @@ async fn ready(master: &mut Master, dir: &std::path::Path, more: &str) -> Runnin
     minion
 }
 
-/// Publishes a last job, waits for its return and says which jobs returned before it.
+/// Publishes a last job, waits for its return, and returns the jids that returned before it.
 async fn returned_before_a_ping(master: &mut Master) -> Vec<String> {
     let last = master.publish("test.ping", vec![]);
     let mut before = Vec::new();
@@ -46,7 +46,8 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
     let mut master = Master::start().await;
     let minion = ready(&mut master, dir.path(), "").await;
 
-    // Right key, no signature at all; then one of another key; then a signature of something else.
+    // A publication with the right key and no signature; one signed with another key; one with a signature of other
+    // content.
     let sealed = msgpack::decode(&master.seal(&job(&Jid::now(), "test.ping", vec![])), &Limits::PUBLICATION).unwrap();
     let mut unsigned = sealed.clone();
     let _ = unsigned.remove("sig");
@@ -63,7 +64,7 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
     minion.end().await.unwrap();
 }
 
-/// The envelope is one, and its content has a place in a row.
+/// The envelope's content has a serial.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
@@ -81,19 +82,19 @@ async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
         }
         envelope
     };
-    // In clear, as text or as it is, with the master's own signature.
+    // An unencrypted load, as text or as a map, with the master's own signature.
     for enc in [Some("clear"), Some("pub"), Some(""), None] {
         send(&signed(enc, msgpack::encode_network(&load())));
     }
     send(&map([("enc", Value::from("clear")), ("load", load())]));
-    // Encrypted and signed, under another name.
+    // Encrypted and signed, but under another field name.
     let sealed = |load: Value| Crypticle::new(&master.script().publish_key).seal(&load, None);
     let mut counted = load();
     counted.insert("serial", 1000);
     for enc in [Some("clear"), Some("AES"), None] {
         send(&signed(enc, sealed(counted.clone())));
     }
-    // With no serial, or with none that counts.
+    // Without a serial, or with an invalid one.
     for serial in [Value::Nil, Value::from(-1), Value::from("7"), Value::from(0)] {
         let mut load = load();
         if !serial.is_nil() {
@@ -111,7 +112,7 @@ async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
 async fn a_replayed_publication_is_dropped_also_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let mut master = Master::start().await;
-    // A jid queue of 1: what keeps the replay out is the serial.
+    // The jid queue has a size of 1, so only the serial prevents the replay.
     let minion = ready(&mut master, dir.path(), "minion_jid_queue_hwm: 1").await;
     let jid = Jid::now();
     let recorded = master.seal(&job(&jid, "test.ping", vec![]));
@@ -196,7 +197,7 @@ async fn old_publications_do_not_make_a_minion_storm_its_master() {
     minion.end().await.unwrap();
 }
 
-/// CVE-2023-20897, CVE-2025-22242: what is no job, or has a path for a jid, harms nobody.
+/// CVE-2023-20897, CVE-2025-22242: a malformed job, or a path as jid, has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_messages_are_survived() {
     let dir = tempfile::tempdir().unwrap();
@@ -217,7 +218,7 @@ async fn malformed_messages_are_survived() {
     ] {
         master.send(frames);
     }
-    // Signed and sealed, and still no job.
+    // Signed and encrypted, but not a job.
     for load in [
         Value::from("text"),
         map([("fun", "test.ping")]),

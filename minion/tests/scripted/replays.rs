@@ -1,4 +1,4 @@
-//! Recorded publications of the master, played back: they cost nothing that a rotation of its key needs.
+//! Replayed recordings of the master's publications use nothing that a rotation of the master's key needs.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ async fn ready(master: &mut Master, dir: &std::path::Path) -> Running {
     minion
 }
 
-/// Publications of several keys that are not in use any more.
+/// Publications under several keys that are no longer in use.
 fn recorded(master: &Master, number: usize) -> Vec<Bytes> {
     let record = |n| {
         if n % 50 == 0 {
@@ -38,7 +38,8 @@ fn authentications(seen: &[Seen]) -> usize {
     seen.iter().filter(|seen| is_auth(seen)).count()
 }
 
-/// What a replayer can drive up is how often the master may be asked, and not how long a job of a new key waits.
+/// Replays can increase the number of questions to the master up to a bound, but not the delay of a job under a new
+/// key.
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_of_unknown_keys_delay_no_rotation_and_make_no_storm() {
     let dir = tempfile::tempdir().unwrap();
@@ -47,11 +48,11 @@ async fn recordings_of_unknown_keys_delay_no_rotation_and_make_no_storm() {
     let minion = ready(&mut master, dir.path()).await;
     master.drain();
     let began = Instant::now();
-    // Each is one that the minion cannot know, and leads to the next authentication.
+    // The minion does not know these keys, so each leads to an authentication.
     for _ in 0..3 {
         master.send(vec![recorded.next().unwrap()]);
         master.expect_auth(Verdict::Accept).await;
-        // Its outcome is taken up: jobs go on.
+        // The result is applied, and jobs continue.
         let jid = master.publish("test.ping", vec![]);
         master.expect_return(&jid).await;
     }
@@ -86,7 +87,7 @@ async fn recordings_of_unknown_keys_delay_no_rotation_and_make_no_storm() {
     minion.end().await.unwrap();
 }
 
-/// What was made with a key that the minion had is known to be old.
+/// A publication under an earlier key of this minion is recognised as old.
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_of_keys_that_were_known_cost_no_authentication() {
     let dir = tempfile::tempdir().unwrap();
@@ -108,7 +109,7 @@ async fn recordings_of_keys_that_were_known_cost_no_authentication() {
         let (_, before) = master.expect_return_after(&jid).await;
         assert_eq!(authentications(&before), 0, "in round {round}");
     }
-    // And a rotation goes as ever, at once.
+    // A rotation still works at once.
     master.rotate();
     let jid = master.publish("test.ping", vec![]);
     let (_, before) = master.expect_return_after(&jid).await;
@@ -116,7 +117,7 @@ async fn recordings_of_keys_that_were_known_cost_no_authentication() {
     minion.end().await.unwrap();
 }
 
-/// One that was asked about is not asked about again, and one question decides on all that came before it.
+/// A publication is decided only once, and one question decides on all earlier publications.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_recordings_again_cost_no_authentication() {
     let dir = tempfile::tempdir().unwrap();
@@ -137,7 +138,7 @@ async fn the_same_recordings_again_cost_no_authentication() {
     minion.end().await.unwrap();
 }
 
-/// A master that does not take the minion in is asked again beside what goes on.
+/// A master that does not accept the minion is asked again while everything else continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_under_the_present_key_do_not_wait_for_an_authentication() {
     let dir = tempfile::tempdir().unwrap();
@@ -151,11 +152,11 @@ async fn jobs_under_the_present_key_do_not_wait_for_an_authentication() {
         let jid = master.publish("test.ping", vec![]);
         master.expect_return(&jid).await;
     }
-    // What came under a new key meanwhile waits, and is not lost.
+    // Publications under the new key are held in the meantime and are not lost.
     master.rotate();
     let jids = [master.publish("test.ping", vec![]), master.publish("test.ping", vec![])];
     master.script().verdicts.clear();
-    // Jobs run side by side: whichever returns first.
+    // Jobs run in parallel, so they return in any order.
     let mut left: HashSet<String> = jids.iter().map(ToString::to_string).collect();
     master
         .expect("the returns of both", |seen| {

@@ -1,4 +1,4 @@
-//! What a minion finished is not lost.
+//! The return of a finished job is not lost.
 
 use brine_protocol::ids::Jid;
 use brine_protocol::msgpack;
@@ -110,7 +110,7 @@ async fn a_return_that_the_master_does_not_acknowledge_is_sent_again() {
     master.expect_return(&jid).await;
     master.expect_return(&jid).await;
     assert_eq!(spooled(dir.path()), 1);
-    // Another return is not held up by it.
+    // It does not delay another return.
     master.script().on_return = OnReturn::Acknowledge;
     let next = master.publish("test.ping", vec![]);
     master.expect_return(&next).await;
@@ -131,7 +131,7 @@ async fn bad_load_leads_to_one_authentication_and_the_request_again() {
     master.expect_return(&jid).await;
     emptied(dir.path()).await;
 
-    // A session that the master lost: the first answer does not open, the second try has the new key.
+    // The master lost the session: the first reply does not open, and the second try uses the new key.
     master.script().session_key = brine_protocol::crypticle::AesKey::generate();
     let jid = master.publish("test.ping", vec![]);
     master.expect_auth(Verdict::Accept).await;
@@ -188,8 +188,9 @@ async fn ending_waits_for_jobs_then_ends_them_and_every_return_is_kept() {
     assert_eq!(spooled(dir.path()), 0);
 }
 
-/// A return of an earlier version names no master and goes to the one that the minion has. A return for another master is not sent to
-/// this one; it stays, does not hold up the end of the minion, and makes room for the returns of this master when the spool is full.
+/// A return of an earlier version names no master and goes to the minion's present one. A return for another master is
+/// not sent to this one: it stays, does not delay the end of the minion, and makes room for this master's returns when
+/// the spool is full.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_goes_only_to_the_master_that_asked() {
     let dir = tempfile::tempdir().unwrap();
@@ -228,7 +229,7 @@ async fn a_return_goes_only_to_the_master_that_asked() {
         if own.get("return") == Some(&Value::from(true)) {
             break;
         }
-        // The minion had not yet looked at the foreign return.
+        // The minion had not yet examined the foreign return.
         assert!(own.get_text("return").unwrap().contains("spool is full"));
     }
     emptied(dir.path()).await;

@@ -24,7 +24,7 @@ pub struct Running {
     task: JoinHandle<Result<(), MinionError>>,
 }
 
-/// The settings of a minion below `dir`, quick to try again.
+/// The settings of a minion below `dir`, with short waits between tries.
 pub fn opts(dir: &Path, master: &Master, more: &str) -> MinionOpts {
     let pki = dir.join("pki");
     if !pki.join("minion.pem").exists() {
@@ -97,30 +97,30 @@ pub async fn start_with(opts: MinionOpts) -> Running {
 }
 
 impl Running {
-    /// Ends it in order.
+    /// Ends the minion in order.
     pub async fn end(mut self) -> Result<(), MinionError> {
         let _ = self.end.take().unwrap().send(());
         self.result().await
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the minion ends by itself.
     pub async fn result(&mut self) -> Result<(), MinionError> {
         tokio::time::timeout(DEADLINE, &mut self.task).await.expect("the minion does not end").unwrap()
     }
 
-    /// Ends it as a crash would.
+    /// Ends the minion as a crash would.
     pub async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
     }
 }
 
-/// Returns that wait in the spool.
+/// The returns that wait in the spool.
 pub fn spooled(dir: &std::path::Path) -> usize {
     std::fs::read_dir(dir.join("cache/spool")).unwrap().count()
 }
 
-/// Waits until the spool is empty: the acknowledgement is on its way when the master has answered.
+/// Waits until the spool is empty: after the master's reply, the acknowledgement is still on its way.
 pub async fn emptied(dir: &std::path::Path) {
     let waited = tokio::time::timeout(DEADLINE, async {
         while spooled(dir) > 0 {

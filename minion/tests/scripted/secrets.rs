@@ -1,4 +1,4 @@
-//! CVE-2021-25284 for what a minion holds: its log at `trace` names no key, no pillar value and no credential.
+//! CVE-2021-25284 for a minion's secrets: its log at `trace` contains no key, no pillar value and no credential.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ impl Write for Log {
 async fn cve_2021_25284_a_minion_logs_no_key_and_no_pillar() {
     let log = Log::default();
     let writer = log.clone();
-    // For all that this process logs from now on, also what other tests log where they share it.
+    // This applies to everything that this process logs from now on, including other tests in the same process.
     let subscriber = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_ansi(false)
@@ -51,7 +51,7 @@ async fn cve_2021_25284_a_minion_logs_no_key_and_no_pillar() {
         master.expect_return(&jid).await;
         keys.push(master.script().publish_key.clone());
         keys.push(master.script().session_key.clone());
-        // What it holds changes, and the old is refused.
+        // The secrets change, and the old ones are refused.
         master.rotate();
         master.script().session_key = brine_protocol::crypticle::AesKey::generate();
         let jid = master.publish("saltutil.refresh_pillar", vec![]);

@@ -1,4 +1,4 @@
-//! What anyone may send to port 4506, as far as it is read without a key; and loads behind it.
+//! Messages that anyone may send to port 4506, as far as they are read without a key, and the loads in them.
 #![no_main]
 
 use brine_protocol::auth::AuthRequest;

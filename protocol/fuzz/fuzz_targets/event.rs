@@ -18,7 +18,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                     assert!(matches!(one.next_event(), Ok(Some(_))));
                 }
                 Ok(None) => break,
-                // A body that is no event leaves the stream in order; the rest ends it.
+                // After a body that is no event, the stream can be read further; other errors end it.
                 Err(EventError::Tag | EventError::NotMap) => {}
                 Err(_) => return,
             }

@@ -1,4 +1,4 @@
-//! Values from hostile bytes: decoding is bounded, and what was read is written the same again.
+//! Values from hostile bytes: decoding is bounded, and a decoded value encodes to an equal one.
 #![no_main]
 
 use brine_protocol::msgpack::{self, Limits};

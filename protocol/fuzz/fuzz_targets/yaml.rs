@@ -1,4 +1,4 @@
-//! Configuration files and words of a command line.
+//! Configuration files and arguments of a command line.
 #![no_main]
 
 use brine_protocol::args;

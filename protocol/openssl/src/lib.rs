@@ -1,7 +1,7 @@
-//! The private operations of Salt's protocol by OpenSSL, four times as fast as the portable ones: for the master, of which every minion that
-//! authenticates asks two, and for the swarm, which is thousands of minions in one process.
+//! The private operations of Salt's protocol with OpenSSL, four times as fast as the portable ones. The master performs
+//! two of them for each authentication of a minion; the swarm simulates thousands of minions in one process.
 //!
-//! A crate of its own, so that a minion, which needs one such operation in an hour, links no OpenSSL.
+//! This is a separate crate so that a minion, which needs one such operation in an hour, does not link OpenSSL.
 
 use std::fmt;
 
@@ -15,14 +15,14 @@ use openssl::pkey_ctx::PkeyCtx;
 use openssl::rsa::{Padding, Rsa};
 use zeroize::Zeroizing;
 
-/// A private key in OpenSSL's hands.
+/// A private key that OpenSSL uses.
 pub struct OpensslKey {
     rsa: Rsa<Private>,
     key: PKey<Private>,
     public: PublicKey,
 }
 
-/// A new key, or nothing if OpenSSL cannot.
+/// Makes a new key; none if OpenSSL cannot.
 pub fn generate(bits: usize) -> Option<PrivateKey> {
     let rsa = Rsa::generate(u32::try_from(bits).ok()?).ok()?;
     let pem = Zeroizing::new(rsa.private_key_to_pem().ok()?);
@@ -36,7 +36,7 @@ impl fmt::Debug for OpensslKey {
 }
 
 impl OpensslKey {
-    /// From the text of a key file, PKCS#1 or PKCS#8.
+    /// Reads the text of a key file, PKCS#1 or PKCS#8.
     ///
     /// # Errors
     /// [`KeyError::Parse`] or [`KeyError::Size`].
@@ -49,17 +49,17 @@ impl OpensslKey {
         Ok(Self { rsa, key, public })
     }
 
-    /// The same key in OpenSSL's hands.
+    /// Loads a key into OpenSSL.
     ///
     /// # Errors
-    /// When OpenSSL does not take it.
+    /// When OpenSSL does not accept the key.
     pub fn new(key: &PrivateKey) -> Result<Self, ErrorStack> {
         let rsa = Rsa::private_key_from_pem(key.to_pem().expose().as_bytes())?;
         Ok(Self { key: PKey::from_rsa(rsa.clone())?, rsa, public: key.public().clone() })
     }
 
     fn x931(&self, message: &[u8]) -> Result<Vec<u8>, ErrorStack> {
-        // OpenSSL pads for X9.31 itself only in its deprecated interface, so the block is made here (PROTOCOL.md §2.2).
+        // OpenSSL pads for X9.31 only in its deprecated interface, so the padding is made here (PROTOCOL.md §2.2).
         let size = self.rsa.size() as usize;
         let mut block = Vec::with_capacity(size);
         match size.checked_sub(message.len() + 2) {
@@ -83,7 +83,7 @@ impl OpensslKey {
     }
 
     fn oaep(&self, alg: EncAlg, ciphertext: &[u8]) -> Result<Vec<u8>, ErrorStack> {
-        // OpenSSL takes a shorter one for a number with zeroes in front.
+        // OpenSSL would accept a shorter ciphertext as a number with leading zeroes.
         if ciphertext.len() != self.rsa.size() as usize {
             return Err(ErrorStack::get());
         }

@@ -5,8 +5,8 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
     Glob::new(pattern).matches(text)
 }
 
-/// A shell-style pattern with Python's rules, which are not a shell's: `*` takes everything, there is no escape, an
-/// unclosed `[` is itself.
+/// A shell-style pattern with Python's rules, which differ from a shell's: `*` matches everything, there is no escape,
+/// and an unclosed `[` matches itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob(Vec<Piece>);
 
@@ -19,7 +19,7 @@ enum Piece {
 }
 
 impl Glob {
-    /// Reads a pattern; every text is one.
+    /// Reads a pattern; every text is valid.
     pub fn new(pattern: &str) -> Self {
         let chars: Vec<char> = pattern.chars().collect();
         let mut pieces = Vec::new();
@@ -43,11 +43,11 @@ impl Glob {
         Self(pieces)
     }
 
-    /// Whether the whole text matches. At most as many steps as both lengths multiplied.
+    /// Whether the whole text matches. Takes at most as many steps as the product of both lengths.
     pub fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let (mut piece, mut at) = (0, 0);
-        // Where to go on if the last star takes one character more.
+        // The place to continue from if the last star has to match one more character.
         let mut retry: Option<(usize, usize)> = None;
         while at < text.len() {
             match self.0.get(piece) {
@@ -83,23 +83,23 @@ impl Piece {
     }
 }
 
-/// Python leaves empty ranges out before it looks for the `!` that turns a class around: `[b-a!c]` is `[!c]` to it. The members
-/// without it then.
+/// Takes the `!` of a negated class. Python removes empty ranges before it looks for `!`, so it reads `[b-a!c]` as
+/// `[!c]`.
 fn take_negation(ranges: &mut Vec<(char, char)>) -> bool {
     match ranges.first().copied() {
         Some(('!', '!')) => drop(ranges.remove(0)),
-        // What was left of a range that it began.
+        // The rest of a range that began with `!`.
         Some(('!', to)) => drop(ranges.splice(..1, [('-', '-'), (to, to)])),
         _ => return false,
     }
     true
 }
 
-/// The class that begins behind `[`, and where the pattern goes on; none if it is not closed.
+/// Reads the class after `[`; returns it and the index after it. None if the class is not closed.
 fn class(chars: &[char], start: usize) -> Option<(Piece, usize)> {
     let negated = chars.get(start) == Some(&'!');
     let first = start + usize::from(negated);
-    // A `]` in the first place is a member.
+    // A `]` in the first place is a member of the class.
     let end = first + 1 + chars.get(first + 1..)?.iter().position(|&c| c == ']')?;
     let mut ranges = Vec::new();
     let mut at = first;

@@ -1,33 +1,34 @@
-//! Rewrites the syntax of Python's `re` for Rust's engines, which read some of it differently without saying so: `[[a]]`, `a&&b` in
-//! brackets, `\<`, `\Z`, `a++`, `{` that counts nothing. What has no counterpart is an error that says so.
+//! Rewrites the syntax of Python's `re` for Rust's engines. The engines silently read some expressions differently:
+//! `[[a]]`, `a&&b` in brackets, `\<`, `\Z`, `a++`, a `{` that is not a count. An expression without an equivalent is an
+//! error.
 
 use std::fmt::Write as _;
 
-/// An expression that an engine can read.
+/// An expression in the syntax of an engine.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Rewritten {
-    /// The expression. It relies on no flag of the engine but those for case and for what a dot matches.
+    /// The expression. It relies on no flags of the engine except those for case and for the meaning of a dot.
     pub pattern: String,
-    /// It looks around or back, which no engine does in linear time.
+    /// Whether the expression has look-around or back-references, which no engine matches in linear time.
     pub backtracks: bool,
 }
 
 /// The engine to write for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// `regex` and `fancy-regex`: with Unicode's classes, as Python.
+    /// `regex` and `fancy-regex`: with Unicode classes, as in Python.
     Unicode,
     /// `regex-lite`: its `\d`, `\s` and `\w` are ASCII.
     Ascii,
 }
 
-/// Groups within groups; a bound to what the engines recurse into.
+/// Upper bound on nested groups, because the engines recurse into them.
 const MAX_DEPTH: usize = 100;
 
-/// Reads Python's syntax as Python 3.11 does, with these flags given beside the pattern.
+/// Rewrites an expression in the syntax of Python 3.11, with the given flags in force from its start.
 ///
 /// # Errors
-/// What is wrong with the pattern, or has no counterpart, in one line.
+/// One line about the error in the pattern, or about the part without an equivalent.
 pub fn rewrite(pattern: &str, flags: Flags, dialect: Dialect) -> Result<Rewritten, String> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut reader = Reader {
@@ -49,7 +50,7 @@ pub fn rewrite(pattern: &str, flags: Flags, dialect: Dialect) -> Result<Rewritte
     Ok(Rewritten { pattern: reader.out, backtracks: reader.backtracks })
 }
 
-/// What the last piece was, for a quantifier that follows.
+/// The kind of the last piece, for a quantifier after it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -57,12 +58,12 @@ enum Last {
     Quantified,
 }
 
-/// The flags that matter here; the engines see to `i` and `s`.
+/// The flags that affect the rewriting; the engines implement `i` and `s`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `m`: `^` and `$` match at each line.
     pub multiline: bool,
-    /// `x`: spaces and what follows a `#` are not part of the expression.
+    /// `x`: spaces and comments after `#` are ignored.
     pub verbose: bool,
 }
 
@@ -71,7 +72,7 @@ struct Reader<'a> {
     at: usize,
     out: String,
     backtracks: bool,
-    /// What holds in each open group.
+    /// The flags in force in each open group.
     groups: Vec<Flags>,
     names: Vec<String>,
     dialect: Dialect,
@@ -132,7 +133,7 @@ impl Reader<'_> {
                     Last::Nothing
                 }
                 '$' => {
-                    // Python's also comes before a line end that ends the text.
+                    // Python's `$` also matches before a line end at the end of the text.
                     self.out.push_str(if self.flags().multiline { "$" } else { r"(?:\n?\z)" });
                     Last::Nothing
                 }
@@ -179,7 +180,7 @@ impl Reader<'_> {
         Ok(Last::Quantified)
     }
 
-    /// `m}`, `m,}`, `,n}` or `m,n}` behind a brace; none if it is a brace like any other character.
+    /// Reads `m}`, `m,}`, `,n}` or `m,n}` after a brace; none if the brace is an ordinary character.
     fn counted(&mut self) -> Option<Result<String, String>> {
         let start = self.at;
         let digits = |reader: &mut Self| {
@@ -210,7 +211,8 @@ impl Reader<'_> {
         })())
     }
 
-    /// Behind an opening parenthesis. Flags of the whole expression open a group that ends with it.
+    /// Reads the rest of an opening parenthesis. Flags for the whole expression open a group that ends with the
+    /// expression.
     fn open(&mut self, closing: &mut usize) -> Result<Last, String> {
         let is_start = self.at == 1;
         if self.groups.len() > MAX_DEPTH {
@@ -286,7 +288,7 @@ impl Reader<'_> {
                 '-' if !negated => negated = true,
                 ':' => break,
                 ')' if negated => return Err("missing :".to_owned()),
-                // As if a group with these flags were around all that follows.
+                // As if a group with these flags contained all that follows.
                 ')' if is_start => {
                     *closing += 1;
                     let _ = write!(self.out, "(?{}:", on.replace('x', ""));
@@ -309,13 +311,13 @@ impl Reader<'_> {
         }
         let holds = |outer: bool, flag: char| (outer || on.contains(flag)) && !off.contains(flag);
         self.groups.push(Flags { multiline: holds(outer.multiline, 'm'), verbose: holds(outer.verbose, 'x') });
-        // What spaces mean has been decided here.
+        // The flag `x` has been handled here.
         let (on, off) = (on.replace('x', ""), off.replace('x', ""));
         let _ = if off.is_empty() { write!(self.out, "(?{on}:") } else { write!(self.out, "(?{on}-{off}:") };
         Ok(Last::Nothing)
     }
 
-    /// Behind a backslash outside of brackets.
+    /// Reads the rest of an escape outside of brackets.
     fn escape(&mut self) -> Result<Last, String> {
         let c = self.next().ok_or("bad escape (end of pattern)")?;
         match c {
@@ -339,7 +341,7 @@ impl Reader<'_> {
                         return Ok(self.literal(octal(&number)?));
                     }
                 }
-                // A digit that follows is not a part of it.
+                // The group keeps a following digit apart from the number.
                 let _ = write!(self.out, "(?:\\{number})");
                 self.backtracks = true;
             }
@@ -351,7 +353,7 @@ impl Reader<'_> {
         Ok(Last::Item)
     }
 
-    /// What an escape stands for inside and outside of brackets.
+    /// The meaning of an escape inside or outside of brackets.
     fn character(&mut self, c: char, in_class: bool) -> Result<Member, String> {
         let set = |unicode, ascii| match self.dialect {
             Dialect::Unicode => Ok(Member::Set(unicode)),
@@ -360,7 +362,7 @@ impl Reader<'_> {
         Ok(Member::Char(match c {
             'd' => return Ok(Member::Set(r"\d")),
             'D' => return Ok(Member::Set(r"\D")),
-            // Python takes the four separators of ASCII for spaces, and letters and digits only for words.
+            // Python counts the four ASCII separators as spaces, and only letters, digits and `_` as word characters.
             's' => return set(r"[\s\x1c-\x1f]", r"\s"),
             'S' => return set(r"[^\s\x1c-\x1f]", r"\S"),
             'w' => return set(r"[\p{L}\p{N}_]", r"\w"),
@@ -396,7 +398,7 @@ impl Reader<'_> {
         number.and_then(char::from_u32).ok_or_else(|| "incomplete or bad escape".to_owned())
     }
 
-    /// Behind an opening bracket.
+    /// Reads the rest of a class after its opening bracket.
     fn class(&mut self) -> Result<Last, String> {
         const OPEN: &str = "unterminated character set";
         self.out.push('[');

@@ -1,6 +1,6 @@
-//! The master's side of authentication: reading a request and building its replies (§3.1 to §3.3).
+//! The master's side of authentication: reads requests and builds the replies (§3.1 to §3.3).
 //!
-//! Which reply a key gets is the master's decision; this module knows only how each looks.
+//! The master decides which reply a key gets; this module only encodes it.
 
 use crate::crypticle::AesKey;
 use crate::ids::MinionId;
@@ -9,7 +9,7 @@ use crate::msgpack;
 use crate::secret::Secret;
 use crate::value::{self, Value, ValueExt};
 
-/// Salt's nonces have 32 characters.
+/// Upper bound on the characters of a nonce. Salt's nonces have 32.
 const MAX_NONCE: usize = 128;
 
 /// A minion's request as the master reads it.
@@ -33,13 +33,13 @@ pub struct AuthRequest {
     pub version: u64,
 }
 
-/// A request that is refused before any key is looked at, and what to answer.
+/// A request that is refused before its key is examined. It carries the data for the reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthRefusal {
     /// The id is not valid: answered with a signed `ret: False` (§3.2).
     #[error("{why}")]
     InvalidId {
-        /// Why.
+        /// The reason.
         why: String,
         /// The sender's nonce.
         nonce: String,
@@ -63,7 +63,7 @@ pub enum AuthRefusal {
     /// The envelope's version is below the configured minimum (CVE-2025-62349).
     #[error("protocol version {version} is below minimum_auth_version {minimum}")]
     Version {
-        /// The sender's.
+        /// The sender's version.
         version: u64,
         /// The configured minimum.
         minimum: u64,
@@ -94,11 +94,11 @@ impl AuthRefusal {
     }
 }
 
-/// What an accept reply is made of.
+/// The parts of an accept reply.
 pub struct Accepted<'a> {
     /// The publish key.
     pub publish_key: &'a AesKey,
-    /// [`publish_key_signature`] of it; the same for every minion, so made once.
+    /// The [`publish_key_signature`] of the publish key; it is the same for all minions and is therefore made once.
     pub publish_key_sig: &'a [u8],
     /// The minion's session key.
     pub session_key: &'a AesKey,
@@ -120,7 +120,7 @@ impl AuthRequest {
     /// Reads the load of a clear `_auth` envelope; `minimum_version` is `minimum_auth_version`.
     ///
     /// # Errors
-    /// A refusal that knows its reply.
+    /// A refusal, which can make the reply.
     pub fn parse(load: &Value, version: u64, minimum_version: u64) -> Result<Self, AuthRefusal> {
         if version < minimum_version {
             return Err(AuthRefusal::Version { version, minimum: minimum_version });
@@ -143,7 +143,7 @@ impl AuthRequest {
         };
         let nonce = match load.get("nonce").map(ValueExt::text) {
             Some(Some(nonce)) if (1..=MAX_NONCE).contains(&nonce.len()) => nonce.to_owned(),
-            // The first version had none, and none in its replies.
+            // The first version of the protocol had no nonces.
             None if version < 2 => String::new(),
             _ => return Err(AuthRefusal::Malformed("it has no usable nonce")),
         };
@@ -184,10 +184,10 @@ impl AuthRequest {
         load
     }
 
-    /// The sender's public key.
+    /// Parses the sender's public key.
     ///
     /// # Errors
-    /// When it is none.
+    /// When the text is not a public key.
     pub fn key(&self) -> Result<PublicKey, KeyError> {
         PublicKey::from_pem(&self.pub_pem)
     }
@@ -208,7 +208,7 @@ impl AuthRequest {
         self.verdict(Value::Boolean(false), signer)
     }
 
-    /// The reply when the master has as many minions as it may.
+    /// The reply when the master has reached `max_minions`.
     ///
     /// # Errors
     /// When signing fails.
@@ -220,10 +220,10 @@ impl AuthRequest {
         verdict(ret, &self.nonce, self.sig_algo, self.version, signer)
     }
 
-    /// The reply for an accepted key. Up to two private operations.
+    /// The reply for an accepted key. Takes up to two private operations.
     ///
     /// # Errors
-    /// When the sender's key is none, or signing fails.
+    /// When the sender's key is invalid or signing fails.
     pub fn accepted(&self, signer: &dyn PrivateOps, accepted: &Accepted<'_>) -> Result<Vec<u8>, KeyError> {
         use base64::Engine as _;
         let minion = self.key()?;
@@ -238,7 +238,7 @@ impl AuthRequest {
             // Python's base64 ends with a newline.
             inner.insert("pub_sig", base64::engine::general_purpose::STANDARD.encode(signature) + "\n");
         }
-        // A token that does not decrypt is left out: the minion will see that this master cannot read it.
+        // A token that does not decrypt is left out. The minion then notices that this master cannot read it.
         let token =
             self.token.as_deref().and_then(|sealed| signer.decrypt(self.enc_algo, sealed).ok()).map(Secret::new);
         if let Some(sealed) = token.and_then(|token| minion.encrypt(self.enc_algo, token.expose()).ok()) {
@@ -256,7 +256,7 @@ impl AuthRequest {
     }
 }
 
-/// `{ret, nonce}`, signed; the first version had it unsigned.
+/// `{ret, nonce}`, signed; unsigned in the first version of the protocol.
 fn verdict(ret: Value, nonce: &str, alg: SignAlg, version: u64, signer: &dyn PrivateOps) -> Result<Vec<u8>, KeyError> {
     if version < 2 {
         let reply = value::map([("enc", Value::from("clear")), ("load", value::map([("ret", ret)]))]);

@@ -1,4 +1,4 @@
-//! The minion's side of authentication: what it asks, and what it believes (§3.4).
+//! The minion's side of authentication: makes requests and verifies the replies (§3.4).
 
 use base64::Engine as _;
 
@@ -11,16 +11,16 @@ use crate::msgpack::{self, Limits};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt};
 
-/// How a minion authenticates: who it is and what it knows of its master.
+/// The data of a minion for authentication: its identity and its knowledge of the master.
 #[derive(Debug, Clone)]
 pub struct MinionAuth<'a> {
     /// The minion's id.
     pub id: &'a MinionId,
     /// The minion's key.
     pub key: &'a dyn PrivateOps,
-    /// The master's key as it was cached at first contact (`minion_master.pub`), if it was.
+    /// The master's key as cached at first contact (`minion_master.pub`); none before that.
     pub master: Option<&'a PublicKey>,
-    /// `master_finger`: the only fingerprint to be trusted; empty for any.
+    /// `master_finger`: the only trusted fingerprint; empty to trust any.
     pub master_finger: &'a str,
     /// `open_mode`: trust any master key.
     pub open_mode: bool,
@@ -35,12 +35,12 @@ pub struct MinionAuth<'a> {
 }
 
 impl<'a> MinionAuth<'a> {
-    /// With Salt's default algorithms, nothing cached and nothing special.
+    /// With Salt's default algorithms, no cached key and no options.
     pub const fn new(id: &'a MinionId, key: &'a PrivateKey) -> Self {
         Self::with(id, key)
     }
 
-    /// The same with another implementation of the key's operations.
+    /// As [`MinionAuth::new`], with another implementation of the key's operations.
     pub const fn with(id: &'a MinionId, key: &'a dyn PrivateOps) -> Self {
         Self {
             id,
@@ -55,12 +55,12 @@ impl<'a> MinionAuth<'a> {
         }
     }
 
-    /// A new request, with a nonce and (if the master's key is known) a token of its own.
+    /// Makes a new request, with a nonce and, if the master's key is known, a token of its own.
     ///
     /// # Errors
     /// When the token cannot be encrypted to the master's key.
     pub fn attempt(&self) -> Result<AuthAttempt<'a>, AuthError> {
-        // As Salt's: 32 hex digits and 76 random characters.
+        // In Salt's form: 32 hex digits and 76 random characters.
         let nonce = hex::encode(rand::random::<[u8; 16]>());
         let token = self.master.map(|_| Secret::new(AesKey::generate().text().expose().clone().into_bytes()));
         self.attempt_with(nonce, token)
@@ -90,7 +90,7 @@ impl<'a> MinionAuth<'a> {
     }
 }
 
-/// One request for authentication on its way, and what its reply must contain.
+/// One authentication request, and the values that its reply must contain.
 #[derive(Debug)]
 pub struct AuthAttempt<'a> {
     auth: MinionAuth<'a>,
@@ -105,21 +105,21 @@ impl AuthAttempt<'_> {
         &self.payload
     }
 
-    /// Checks the master's reply: signature, nonce, master key, token and keys (§3.4).
+    /// Verifies the master's reply: signature, nonce, master key, token and keys (§3.4).
     ///
     /// # Errors
-    /// When the reply proves nothing. The connection, not the minion, is at fault unless [`AuthError::is_permanent`].
+    /// When the reply is not authentic. Another try may help unless [`AuthError::is_permanent`].
     pub fn verify_reply(&self, reply: &[u8]) -> Result<AuthOutcome, AuthError> {
         let mut reply = decode(reply)?;
         if let Some(text) = reply.text().or_else(|| reply.get_text("error")).or_else(|| reply.get_text("msg")) {
             return Err(AuthError::Refused(shorten(text)));
         }
         if let Some(load @ Value::Map(_)) = reply.get("load") {
-            // Unsigned, so it proves nothing, but it tells the operator what is wrong.
+            // The reply is unsigned and proves nothing, but it tells the operator the reason.
             return Err(AuthError::Refused(shorten(&load.get("ret").map_or_else(String::new, ValueExt::python_str))));
         }
         let load = reply.remove("load").and_then(into_bytes).ok_or(AuthError::Malformed("it has no load"))?;
-        // Signed are the load's bytes as they came, not a packing of our own.
+        // The signature covers the load's bytes as received, not a new encoding of them.
         let signature = reply.get_bytes("sig");
         let signed_by = |key: &PublicKey| signature.is_some_and(|s| key.verify(self.auth.sig_algo, &load, s));
         let inner = decode(&load)?;
@@ -132,7 +132,7 @@ impl AuthAttempt<'_> {
             self.check_nonce(&inner)?;
             return self.credentials(&inner, master, master_is_new).map(|c| AuthOutcome::Accepted(Box::new(c)));
         }
-        // Before first contact there is no key to check a verdict with; a verdict gives nothing away.
+        // Before first contact no key can verify a verdict; a verdict without a key reveals nothing.
         if let Some(master) = self.auth.master
             && !signed_by(master)
         {
@@ -151,7 +151,7 @@ impl AuthAttempt<'_> {
         if inner.get_text("nonce") == Some(&self.nonce) { Ok(()) } else { Err(AuthError::WrongNonce) }
     }
 
-    /// The master's key in the reply, if this minion trusts it, and whether it is another than the cached one.
+    /// The master's key in the reply, if this minion trusts it, and whether it differs from the cached one.
     fn trusted_master(&self, inner: &Value) -> Result<(PublicKey, bool), AuthError> {
         let pem = inner.get_text("pub_key").ok_or(AuthError::Malformed("its pub_key is not text"))?;
         let master = PublicKey::from_pem(pem)?;
@@ -197,7 +197,7 @@ impl AuthAttempt<'_> {
         if signed.as_deref() != Some(publish_key.digest().as_bytes()) {
             return Err(AuthError::BadKeySignature);
         }
-        // A master with a new key cannot read a token that was encrypted to its old one.
+        // A master with a new key cannot decrypt a token for its old one.
         if let Some(token) = &self.token
             && !master_is_new
         {
@@ -220,12 +220,12 @@ fn decode(bytes: &[u8]) -> Result<Value, AuthError> {
     msgpack::decode(bytes, &Limits::UNAUTHENTICATED).map_err(|_| AuthError::Malformed("it does not decode"))
 }
 
-/// What a peer says goes to the log: one short line.
+/// Shortens a peer's text to one line for the log.
 fn shorten(text: &str) -> String {
     brine_text::short(text, 200)
 }
 
-/// What the master decided.
+/// The master's decision.
 #[derive(Debug)]
 pub enum AuthOutcome {
     /// Accepted.
@@ -234,29 +234,29 @@ pub enum AuthOutcome {
     Pending,
     /// The key was rejected or denied.
     Rejected,
-    /// The master has as many minions as it may (`max_minions`).
+    /// The master has reached `max_minions`.
     Full,
 }
 
-/// What an accepted minion works with.
+/// The keys and facts that an accepted minion gets.
 #[derive(Debug, Clone)]
 pub struct Credentials {
-    /// The key of publications, shared by all minions.
+    /// The key of publications, which all minions share.
     pub publish_key: AesKey,
     /// The key of this minion's requests.
     pub session_key: AesKey,
-    /// Where the master publishes.
+    /// The port of publications.
     pub publish_port: u16,
     /// The master's key.
     pub master: PublicKey,
-    /// Whether the master's key is not the cached one and must be written to `minion_master.pub`.
+    /// Whether the master's key differs from the cached one and must be written to `minion_master.pub`.
     pub master_is_new: bool,
 }
 
 /// Why a reply does not authenticate.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// The reply has not the form of one.
+    /// The reply is malformed.
     #[error("the master's reply is malformed: {0}")]
     Malformed(&'static str),
     /// The master answered with an error text.
@@ -270,7 +270,7 @@ pub enum AuthError {
     /// The reply answers another request.
     #[error("the reply does not carry the nonce of this request")]
     WrongNonce,
-    /// The master has another key than before.
+    /// The master's key differs from the cached one.
     #[error(
         "the master's key is not the one this minion trusts (got {got}, trusted {trusted}). If the master was re-keyed on purpose, remove minion_master.pub from pki_dir"
     )]
@@ -280,7 +280,7 @@ pub enum AuthError {
         /// The fingerprint of the cached key.
         trusted: String,
     },
-    /// The master's key has not the configured fingerprint.
+    /// The master's key does not have the configured fingerprint.
     #[error("the master's key has fingerprint {got}, but master_finger is {expected}")]
     WrongFinger {
         /// The fingerprint of the key in the reply.
@@ -288,25 +288,25 @@ pub enum AuthError {
         /// The configured one.
         expected: String,
     },
-    /// The master's key is not signed as configured, or is signed and not configured.
+    /// The signature over the master's key is missing, wrong, or present but not configured.
     #[error("the signature over the master's key does not fit verify_master_pubkey_sign: {0}")]
     PubSig(&'static str),
-    /// The publish key is not the one that the master signed.
+    /// The master did not sign the publish key.
     #[error("the publish key in the reply is not signed by the master")]
     BadKeySignature,
-    /// The token did not come back.
+    /// The master did not return the token.
     #[error("the master did not return the token of this request")]
     WrongToken,
-    /// A key in the reply does not decrypt or is no key.
+    /// A key in the reply cannot be decrypted or is invalid.
     #[error("a key in the reply is not usable: {0}")]
     Key(#[from] KeyError),
-    /// A decrypted key is no AES key.
+    /// A decrypted key is not an AES key.
     #[error("a key in the reply is not usable: {0}")]
     Aes(#[from] CryptError),
 }
 
 impl AuthError {
-    /// Whether trying again cannot help until someone changes a configuration or a key.
+    /// Whether another try fails until somebody changes a configuration or a key.
     pub const fn is_permanent(&self) -> bool {
         matches!(self, Self::MasterKeyChanged { .. } | Self::WrongFinger { .. } | Self::PubSig(_))
     }

@@ -1,7 +1,7 @@
-//! Authentication (§3): how a minion and a master come to share a publish and a session key.
+//! Authentication (§3): establishes the publish key and the session key between a master and a minion.
 //!
-//! The minion's side is [`MinionAuth`] → [`AuthAttempt`] → [`AuthOutcome`]; the master's side is [`AuthRequest`] with its
-//! reply builders.
+//! The minion's side is [`MinionAuth`] → [`AuthAttempt`] → [`AuthOutcome`]; the master's side is [`AuthRequest`] with
+//! its reply builders.
 
 mod master;
 mod minion;

@@ -1,4 +1,4 @@
-//! What each side must refuse, one case each.
+//! The messages that each side must refuse, one case each.
 
 use std::sync::LazyLock;
 
@@ -41,7 +41,7 @@ fn accept(request: &AuthRequest, master: &dyn PrivateOps, sign_key: Option<&dyn 
     request.accepted(master, &accepted).unwrap()
 }
 
-/// Changes a field of the signed part and signs it anew with this key.
+/// Changes a field of the signed part and signs it again with this key.
 fn resigned(reply: &[u8], key: &PrivateKey, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut outer = msgpack::decode(reply, &Limits::UNAUTHENTICATED).unwrap();
     let mut inner = msgpack::decode(outer.get_bytes("load").unwrap(), &Limits::UNAUTHENTICATED).unwrap();
@@ -120,7 +120,7 @@ fn cve_2022_22935_an_unsigned_or_wrongly_signed_reply_is_refused() {
         let unsigned = outer(&reply, |o| drop(o.remove("sig")));
         let garbled = outer(&reply, |o| o.insert("sig", value::bytes([1; 128])));
         let foreign = resigned(&reply, &OTHER, |_| {});
-        // The whole accept map in the open, as protocol version 1 had it.
+        // The whole accept map unencrypted, as in protocol version 1.
         let first = msgpack::decode(&reply, &Limits::UNAUTHENTICATED).unwrap().get_bytes("load").unwrap().to_vec();
         for bad in [unsigned, garbled, foreign] {
             assert!(matches!(attempt.verify_reply(&bad), Err(AuthError::BadSignature)));
@@ -191,7 +191,7 @@ fn a_signed_master_key_and_its_verification_go_together() {
     let reply = accept(&parse(&plain), &*MASTER, Some(&*OTHER));
     assert!(matches!(plain.verify_reply(&reply), Err(AuthError::PubSig(_))));
 
-    // A master that was re-keyed and is vouched for replaces the cached one.
+    // A new key of the master with a valid signature replaces the cached one.
     let moved = MinionAuth { verify_key: Some(OTHER.public()), ..known() }.attempt().unwrap();
     assert!(accepted(moved.verify_reply(&accept(&parse(&moved), &*MINION, Some(&*OTHER)))).master_is_new);
 }

@@ -1,4 +1,4 @@
-//! Configuration files as an operator writes them.
+//! Configuration files in the form that operators write.
 
 use std::path::Path;
 use std::time::Duration;

@@ -3,7 +3,8 @@
 use crate::args::{condition_input, parse_kwarg, set, yamlify};
 use crate::value::{Value, ValueExt};
 
-/// Separates keyword arguments (§5.2): maps with `__kwarg__: True` and texts `name=value`. Later ones win.
+/// Separates keyword arguments (§5.2): maps with `__kwarg__: True` and texts `name=value`. Later ones override earlier
+/// ones.
 pub fn split_kwargs(arg: &[Value]) -> (Vec<Value>, Vec<(String, Value)>) {
     let (mut args, mut kwargs) = (Vec::new(), Vec::new());
     for item in arg {

@@ -9,7 +9,7 @@ use crate::value::{Value, ValueExt};
 pub struct FunCall {
     /// `module.function`.
     pub fun: String,
-    /// The arguments; keywords are in a map with `__kwarg__`, see [`split_kwargs`].
+    /// The arguments; keywords are in a map with `__kwarg__`, see [`super::split_kwargs`].
     pub arg: Vec<Value>,
 }
 
@@ -20,19 +20,19 @@ pub struct JobLoad {
     pub calls: Vec<FunCall>,
     /// Whether `fun` was a list: then `return`, `retcode` and `success` are maps.
     pub multi: bool,
-    /// Whom it is for.
+    /// The target.
     pub tgt: Value,
-    /// How `tgt` is read; `glob` when missing.
+    /// The type of the target; `glob` if it is missing.
     pub tgt_type: String,
     /// The job's id.
     pub jid: Jid,
     /// Returners, a comma list; usually empty.
     pub ret: String,
-    /// Who asked for it.
+    /// The user who requested the job.
     pub user: String,
     /// The delimiter of grain and pillar targets.
     pub delimiter: String,
-    /// Whether a start event is wanted.
+    /// Whether the minion sends a start event.
     pub start_event: bool,
     /// `metadata`, to be copied to the return.
     pub metadata: Option<Value>,

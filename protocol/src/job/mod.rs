@@ -1,9 +1,9 @@
-//! A job from the request for it (§7.2) by its publication (§5.2) to its returns (§6.2), each read once where it comes in.
+//! A job: its request (§7.2), its publication (§5.2) and its returns (§6.2). Each is parsed once, where it arrives.
 //!
-//! - `publish.rs` what a caller asks to have published, and the job that becomes of it
+//! - `publish.rs` a request to publish, and the job made from it
 //! - `load.rs`    a published job as a minion reads it
-//! - `kwargs.rs`  the arguments of a call, by position and by name
-//! - `returns.rs` a return, as a minion makes it and as the master takes it in
+//! - `kwargs.rs`  the positional and keyword arguments of a call
+//! - `returns.rs` a return, as a minion makes it and as the master receives it
 
 mod kwargs;
 mod load;
@@ -15,13 +15,13 @@ pub use load::{FunCall, JobLoad};
 pub use publish::{PublishRequest, PublishedJob, RequestedJid, refusal_event, strip_secrets};
 pub use returns::{Return, ReturnJid, ReturnLoad, fun_text, is_success, worst_retcode};
 
-/// Why a load is no job.
+/// Why a load is not a job.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JobError {
     /// A field is missing or has the wrong type.
     #[error("the load has no usable {0:?}")]
     Field(&'static str),
-    /// The jid is none.
+    /// The jid is invalid.
     #[error(transparent)]
     Jid(#[from] crate::ids::IdError),
 }

@@ -1,10 +1,10 @@
-//! What a caller asks to have published (§7.2), and the job that becomes of it (§5.2).
+//! A request to publish (§7.2), and the job made from it (§5.2).
 
 use super::{JobError, fun_text};
 use crate::ids::{Jid, MinionId};
 use crate::value::{Value, ValueExt, empty_map, map};
 
-/// What of the caller's `kwargs` goes into the published load (§5.2).
+/// The caller's `kwargs` that the published load contains (§5.2).
 const PASSED_ON: [&str; 9] = [
     "delimiter",
     "ret_config",
@@ -20,15 +20,15 @@ const PASSED_ON: [&str; 9] = [
 /// The jid that a request names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestedJid {
-    /// None, or an empty one as Salt's clients send it.
+    /// No jid, or an empty one as Salt's clients send it.
     New,
-    /// This one: a batch of 3008 publishes the same one again.
+    /// A given jid: a batch of 3008 publishes several times under one jid.
     Given(Jid),
-    /// Something that is no jid.
+    /// A value that is not a jid.
     Invalid,
 }
 
-/// A request to publish, checked, and without what proves who asks. Fields that are not known here stay for the job store.
+/// A checked request to publish, without credentials. Unknown fields are kept for the job store.
 #[derive(Debug, Clone)]
 pub struct PublishRequest {
     load: Value,
@@ -36,17 +36,17 @@ pub struct PublishRequest {
 }
 
 impl PublishRequest {
-    /// Reads the load of a `publish` request.
+    /// Parses the load of a `publish` request.
     ///
     /// # Errors
-    /// When it names no target, or its functions and arguments do not fit each other.
+    /// When there is no target, or the functions and arguments do not match.
     pub fn parse(mut load: Value) -> Result<Self, JobError> {
         strip_secrets(&mut load);
         if !load.has("tgt") {
             return Err(JobError::Field("tgt"));
         }
         check_calls(&load)?;
-        // Salt's clients send an empty one.
+        // Salt's clients send an empty jid.
         let jid = match load.get("jid").filter(|jid| jid.truthy()) {
             None => RequestedJid::New,
             Some(given) => Jid::try_from(given).map_or(RequestedJid::Invalid, RequestedJid::Given),
@@ -54,7 +54,8 @@ impl PublishRequest {
         Ok(Self { load, jid })
     }
 
-    /// A request of a program's own. `fun` and `arg` are one function and its arguments, or a list of each.
+    /// Makes a request. `fun` and `arg` are one function and its arguments, or a list of functions and a list of
+    /// argument lists.
     pub fn new(fun: Value, arg: Vec<Value>, tgt: Value, tgt_type: &str, user: &str) -> Self {
         let load = map([
             ("tgt", tgt),
@@ -66,7 +67,7 @@ impl PublishRequest {
         Self { load, jid: RequestedJid::New }
     }
 
-    /// Adds one of the `kwargs`.
+    /// Adds an entry to `kwargs`.
     #[must_use]
     pub fn with_option(mut self, name: &str, value: impl Into<Value>) -> Self {
         if !self.load.has("kwargs") {
@@ -78,20 +79,20 @@ impl PublishRequest {
         self
     }
 
-    /// Names returners.
+    /// Sets the returners.
     #[must_use]
     pub fn with_returners(mut self, ret: &str) -> Self {
         self.load.insert("ret", ret);
         self
     }
 
-    /// Names other minions.
+    /// Replaces the target.
     pub fn set_target(&mut self, tgt: Value, tgt_type: &str) {
         self.load.insert("tgt", tgt);
         self.load.insert("tgt_type", tgt_type);
     }
 
-    /// The jid that it names.
+    /// The jid that the request names.
     pub const fn jid(&self) -> &RequestedJid {
         &self.jid
     }
@@ -101,12 +102,12 @@ impl PublishRequest {
         self.load.get("tgt").unwrap_or(&Value::Nil)
     }
 
-    /// The target as lists and logs show it.
+    /// The target as text for lists and logs.
     pub fn tgt_text(&self) -> String {
         self.tgt().python_str()
     }
 
-    /// How the target is read.
+    /// The type of the target.
     pub fn tgt_type(&self) -> &str {
         self.load.get_text("tgt_type").unwrap_or("glob")
     }
@@ -116,32 +117,32 @@ impl PublishRequest {
         self.load.get("kwargs").and_then(|kwargs| kwargs.get_text("delimiter")).unwrap_or(":")
     }
 
-    /// The returners that it names, a comma list.
+    /// The returners, a comma list.
     pub fn ret(&self) -> &str {
         self.load.get_text("ret").unwrap_or_default()
     }
 
-    /// Who asks, as the request says it until [`PublishRequest::set_user`] says what was proved.
+    /// The user: the claimed one, until [`PublishRequest::set_user`] sets the proved one.
     pub fn user(&self) -> Option<&str> {
         self.load.get_text("user")
     }
 
-    /// Says who asks.
+    /// Sets the user.
     pub fn set_user(&mut self, user: &str) {
         self.load.insert("user", user);
     }
 
-    /// The name of the function, or the names with commas between.
+    /// The name of the function, or the names separated by commas.
     pub fn fun(&self) -> String {
         fun_text(&self.load)
     }
 
-    /// The arguments as they came: of several functions, a list of each.
+    /// The arguments as received: for several functions, a list of each.
     pub fn arg(&self) -> &[Value] {
         self.load.get_list("arg").unwrap_or_default()
     }
 
-    /// Each function with its arguments; one without arguments of its own has none.
+    /// Each function with its arguments; a function without a list of its own has none.
     pub fn calls(&self) -> Vec<(&str, &[Value])> {
         let arg = self.arg();
         match self.load.get("fun") {
@@ -153,23 +154,23 @@ impl PublishRequest {
         }
     }
 
-    /// Whether its caller looks for the job's files (`python_job_files`, Brine's own field).
+    /// Whether the caller reads the job's files (`python_job_files`, Brine's own field).
     pub fn reads_files(&self) -> bool {
         self.load.get("python_job_files") != Some(&Value::Boolean(false))
     }
 
-    /// The job that it becomes: with the returners `ret`, and for these minions only where `only` names them.
+    /// Makes the job: with the returners `ret`, and with the target `only` if it is given.
     pub fn publish<'a>(&'a self, jid: &'a Jid, ret: &'a str, only: Option<&'a [MinionId]>) -> PublishedJob<'a> {
         PublishedJob { request: self, jid, ret, only }
     }
 
-    /// The data of the event that it was refused; none if it had no `jid` (§8.2).
+    /// The data of the event that the request was refused; none if the request had no `jid` (§8.2).
     pub fn into_refusal_event(self, why: &str) -> Option<Value> {
         refusal_event(self.load, why)
     }
 }
 
-/// The data of the event that a request was refused, of which not more than this is known; none if it had no `jid` (§8.2).
+/// The data of the event that a request was refused, from a load that was not checked; none if it had no `jid` (§8.2).
 pub fn refusal_event(mut load: Value, why: &str) -> Option<Value> {
     if !load.has("jid") {
         return None;
@@ -179,7 +180,7 @@ pub fn refusal_event(mut load: Value, why: &str) -> Option<Value> {
     Some(load)
 }
 
-/// A job that goes out.
+/// A job to be published.
 #[derive(Debug, Clone, Copy)]
 pub struct PublishedJob<'a> {
     request: &'a PublishRequest,
@@ -189,12 +190,12 @@ pub struct PublishedJob<'a> {
 }
 
 impl PublishedJob<'_> {
-    /// How the published target is read.
+    /// The type of the published target.
     pub fn tgt_type(&self) -> &str {
         self.only.map_or_else(|| self.request.tgt_type(), |_| "list")
     }
 
-    /// The load that minions get.
+    /// The load for the minions.
     pub fn to_load(&self) -> Value {
         let load = &self.request.load;
         let tgt = self.only.map_or_else(|| self.request.tgt().clone(), |only| ids(only.iter()));
@@ -217,7 +218,7 @@ impl PublishedJob<'_> {
         published
     }
 
-    /// What the job store keeps: the request, with what the master decided.
+    /// The load for the job store: the request with the master's decisions.
     pub fn to_stored(&self) -> Value {
         let mut stored = self.request.load.clone();
         stored.insert("jid", self.jid.as_str());
@@ -226,7 +227,8 @@ impl PublishedJob<'_> {
         stored
     }
 
-    /// The data of the event that announces it, with whom is expected to return and who is missing of a list.
+    /// The data of the event that announces the job, with the minions expected to return and the missing ids of a list
+    /// target.
     pub fn to_announcement(&self, minions: &[MinionId], missing: &[String]) -> Value {
         map([
             ("jid", Value::from(self.jid)),
@@ -249,7 +251,8 @@ fn ids<'a>(ids: impl Iterator<Item = &'a MinionId>) -> Value {
     Value::Array(ids.map(Value::from).collect())
 }
 
-/// A function is text and has a list of arguments; of several, each that has arguments has a list.
+/// Checks that each function is text with a list of arguments. In a job of several functions, a function may lack a
+/// list.
 fn check_calls(load: &Value) -> Result<(), JobError> {
     let arg = load.get_list("arg").ok_or(JobError::Field("arg"))?;
     match load.get("fun") {
@@ -262,7 +265,7 @@ fn check_calls(load: &Value) -> Result<(), JobError> {
     }
 }
 
-/// Removes what proves who somebody is, before a request is shown or stored.
+/// Removes credentials from a request before it is displayed or stored.
 pub fn strip_secrets(load: &mut Value) {
     if let Value::Map(entries) = load {
         entries.retain(|(name, _)| {

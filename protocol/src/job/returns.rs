@@ -1,4 +1,4 @@
-//! A return (§6.2): as a minion makes it, and as the master takes it in.
+//! A return (§6.2): as a minion makes it, and as the master receives it.
 
 use crate::ids::{Jid, MinionId};
 use crate::msgpack;
@@ -7,27 +7,27 @@ use crate::value::{self, Value, ValueExt};
 /// What one minion returned for one job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Return {
-    /// Who returned.
+    /// The minion.
     pub id: MinionId,
-    /// For which job; none for `req`, which asks the master to allocate one (`salt-call`).
+    /// The job; none for `req`, by which `salt-call` has the master allocate a jid.
     pub jid: Option<Jid>,
     /// The function, or the list of functions.
     pub fun: Value,
     /// The arguments as they were published.
     pub fun_args: Value,
-    /// The value; a map of function to value for several.
+    /// The value; for several functions, a map from function to value.
     pub return_: Value,
-    /// 0 when all went well; a map for several functions.
+    /// 0 for success; a map for several functions.
     pub retcode: Value,
-    /// Whether it went well; a map for several functions; `salt-call` does not send it.
+    /// Whether the function succeeded; a map for several functions. `salt-call` does not send it.
     pub success: Option<Value>,
-    /// Who asked for the job.
+    /// The user who requested the job.
     pub user: Option<String>,
-    /// The outputter to show it with.
+    /// The outputter to display the value with.
     pub out: Option<String>,
     /// `metadata` of the job.
     pub metadata: Option<Value>,
-    /// What the job used, a map; Brine's addition, which Salt passes through.
+    /// The resources that the job used, a map. This is Brine's addition, which Salt passes on.
     pub usage: Option<Value>,
 }
 
@@ -83,22 +83,22 @@ impl Return {
     }
 }
 
-/// Characters of a function's name that are kept, four bytes each; only a hostile one is longer.
+/// Upper bound on the characters kept of a function's name, of four bytes each. Only a hostile name is longer.
 const FUN_CHARS_MAX: usize = 128;
 
-/// What a return says its job is.
+/// The job that a return names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReturnJid {
-    /// This one.
+    /// This job.
     Job(Jid),
-    /// `req`: the master is to make a job of it (`salt-call`).
+    /// `req`: the master allocates a jid (`salt-call`).
     Requested,
-    /// `nocache`: a schedule's, of which listeners hear and which is not kept.
+    /// `nocache`: a return of a schedule, which is announced and not stored.
     NotKept,
 }
 
-/// A return as the master takes it in. What decides about it is read once; every other field stays as it came, for listeners and for those
-/// who look the job up.
+/// A return as the master receives it. The fields that the master decides by are parsed once; all other fields stay
+/// unchanged for listeners and for later look-ups.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReturnLoad {
     load: Value,
@@ -107,10 +107,11 @@ pub struct ReturnLoad {
 }
 
 impl ReturnLoad {
-    /// Reads the load of a `_return` of the minion that the channel proved.
+    /// Reads the load of a `_return` request from the minion that the channel proved.
     pub fn parse(mut load: Value, id: &MinionId) -> Self {
         load.insert("id", id.as_str());
-        // A Brine minion leaves it to its master to write what `--return` asked for; Python's do that themselves and send no such field.
+        // A Brine minion sends the returners of `--return` to its master, which writes to them. Python's minions write
+        // to them themselves and send no such field.
         let wants_returners = load.remove("ret").is_some_and(|ret| ret.truthy());
         let jid = match load.get_text("jid") {
             _ if !load.has("return") || !load.has("jid") => Err("it has no return or no jid"),
@@ -121,31 +122,31 @@ impl ReturnLoad {
         Self { load, jid, wants_returners }
     }
 
-    /// The job it is for.
+    /// The job of the return.
     ///
     /// # Errors
-    /// When it cannot be taken, with the reason.
+    /// The reason, when the return cannot be accepted.
     pub fn jid(&self) -> Result<&ReturnJid, &'static str> {
         self.jid.as_ref().map_err(|why| *why)
     }
 
-    /// Makes it the return of a job that the master made.
+    /// Assigns the return to a job that the master made.
     pub fn assign(&mut self, jid: &Jid) {
         self.load.insert("jid", jid.as_str());
         self.jid = Ok(ReturnJid::Job(jid.clone()));
     }
 
-    /// Whether the master is to tell the returners of the job.
+    /// Whether the master passes the return to the job's returners.
     pub const fn wants_returners(&self) -> bool {
         self.wants_returners
     }
 
-    /// A field as it came.
+    /// A field as received.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.load.get(name)
     }
 
-    /// The function, or the functions with commas between.
+    /// The function, or the functions separated by commas.
     pub fn fun(&self) -> String {
         fun_text(&self.load)
     }
@@ -155,17 +156,17 @@ impl ReturnLoad {
         worst_retcode(&self.load)
     }
 
-    /// Whether all of it went well.
+    /// Whether all functions succeeded.
     pub fn is_success(&self) -> bool {
         is_success(&self.load)
     }
 
-    /// As it is stored, in the disk flavour.
+    /// Encodes the return for the job store, in the disk flavour.
     pub fn encode(&self) -> Vec<u8> {
         msgpack::encode_disk(&self.load)
     }
 
-    /// Puts a failure in the place of a result that is too large, for those who wait for it; answers its encoding of `most` bytes.
+    /// Replaces a result that is too large by a failure, and returns its encoding of at most `most` bytes.
     pub fn replace_result(&mut self, id: &MinionId, jid: &Jid, why: &str, most: usize) -> Vec<u8> {
         let load = &mut self.load;
         load.insert("return", why);
@@ -180,7 +181,7 @@ impl ReturnLoad {
             packed = msgpack::encode_disk(load);
         }
         if packed.len() > most {
-            // Fields that no minion sends.
+            // The other fields are too large as well, which no minion sends.
             *load = value::map([
                 ("cmd", Value::from("_return")),
                 ("id", Value::from(id)),
@@ -196,7 +197,7 @@ impl ReturnLoad {
         packed
     }
 
-    /// The load of the job that a return without one becomes.
+    /// The load of the job that is made for a return without a job.
     pub fn to_job(&self, id: &MinionId, jid: &Jid) -> Value {
         let field = |name: &str| self.get(name).cloned().unwrap_or(Value::Nil);
         value::map([
@@ -210,13 +211,13 @@ impl ReturnLoad {
         ])
     }
 
-    /// The data of its event.
+    /// The data of the return's event.
     pub fn into_event(self) -> Value {
         self.load
     }
 }
 
-/// The function of a job or return, or the functions with commas between.
+/// The function of a job or return, or the functions separated by commas.
 pub fn fun_text(load: &Value) -> String {
     let text = match load.get("fun") {
         Some(Value::Array(funs)) => funs.iter().map(ValueExt::python_str).collect::<Vec<_>>().join(","),
@@ -226,7 +227,7 @@ pub fn fun_text(load: &Value) -> String {
     if text.len() > 4 * FUN_CHARS_MAX { text.chars().take(FUN_CHARS_MAX).collect() } else { text }
 }
 
-/// The exit code of a return: the highest, if it is of several functions.
+/// The exit code of a return; for several functions, the highest.
 pub fn worst_retcode(load: &Value) -> i64 {
     let number = |value: &Value| value.as_i64().unwrap_or_else(|| i64::from(value.truthy()));
     match load.get("retcode") {
@@ -237,7 +238,7 @@ pub fn worst_retcode(load: &Value) -> i64 {
     }
 }
 
-/// Whether every function of a return went well; `salt-call` does not say, and has returned.
+/// Whether every function of a return succeeded. `salt-call` does not say; its returns count as successful.
 pub fn is_success(load: &Value) -> bool {
     load.get("success").is_none_or(|success| match success {
         Value::Map(entries) => entries.iter().all(|(_, v)| v.truthy()),

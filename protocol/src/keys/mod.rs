@@ -1,6 +1,6 @@
 //! RSA keys: Salt's PEM files, signatures, OAEP and the X9.31 "private encrypt" (§2.2, §3.6, §3.9).
 //!
-//! Private operations are constant-time and blinded. A master may plug in another implementation through [`PrivateOps`].
+//! Private operations are constant-time and blinded. A master can use another implementation through [`PrivateOps`].
 
 mod x931;
 
@@ -21,15 +21,15 @@ use zeroize::Zeroizing;
 
 use crate::secret::Secret;
 
-/// Why a key operation failed. Decryption failures are all alike on purpose.
+/// Why a key operation failed. All decryption failures are the same error on purpose.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
-    /// The text is not such a key.
+    /// The text is not a key of this kind.
     #[error("not an RSA {kind} key in PEM form: {why}")]
     Parse {
         /// Private or public.
         kind: &'static str,
-        /// What the parser said.
+        /// The parser's error.
         why: String,
     },
     /// A key file cannot be read or written.
@@ -37,7 +37,7 @@ pub enum KeyError {
     File {
         /// The file.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file does not hold a key.
@@ -45,28 +45,28 @@ pub enum KeyError {
     Content {
         /// The file.
         path: std::path::PathBuf,
-        /// What is wrong with it.
+        /// The error in the content.
         source: Box<KeyError>,
     },
-    /// The key is shorter than is safe, or longer than a peer may make us work with.
+    /// The key is shorter than is safe, or longer than a peer may make this process compute with.
     #[error("an RSA key of {0} bits is outside {MIN_BITS} to {MAX_BITS} bits")]
     Size(usize),
     /// The private operation failed.
     #[error("the RSA operation failed")]
     Operation,
-    /// The name is none of the algorithms.
+    /// No algorithm has this name.
     #[error("{0:?} is not a known algorithm")]
     Algorithm(String),
 }
 
-/// The shortest key that is taken.
+/// Lower bound on the bits of a key.
 pub const MIN_BITS: usize = 1024;
-/// The longest key that is taken: what a hostile peer's key costs grows with the cube of its length.
+/// Upper bound on the bits of a key: the cost of a hostile peer's key grows with the cube of its length.
 pub const MAX_BITS: usize = 4096;
-/// A key file is 3 KB at most; a longer one is something else.
+/// Upper bound on the bytes of a key file. Key files have 3 KB at most.
 const MAX_KEY_FILE: u64 = 64 << 10;
 
-/// How messages are signed.
+/// The signing algorithm of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SignAlg {
     /// `PKCS1v15-SHA1`, Salt's default.
@@ -76,7 +76,7 @@ pub enum SignAlg {
     Pkcs1v15Sha224,
 }
 
-/// How keys are encrypted.
+/// The encryption algorithm of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EncAlg {
     /// `OAEP-SHA1`, Salt's default.
@@ -140,19 +140,19 @@ impl FromStr for EncAlg {
     }
 }
 
-/// What a private key does. Blocking: a 2048-bit operation takes 0.3 to 1.5 ms.
+/// The operations of a private key. They block: a 2048-bit operation takes 0.3 to 1.5 ms.
 pub trait PrivateOps: Send + Sync {
-    /// Signs the message.
+    /// Signs a message.
     ///
     /// # Errors
     /// [`KeyError::Operation`].
     fn sign(&self, alg: SignAlg, message: &[u8]) -> Result<Vec<u8>, KeyError>;
-    /// Decrypts what was encrypted to the public key.
+    /// Decrypts a message to the public key.
     ///
     /// # Errors
     /// [`KeyError::Operation`], whatever the cause.
     fn decrypt(&self, alg: EncAlg, ciphertext: &[u8]) -> Result<Vec<u8>, KeyError>;
-    /// The X9.31 signature of the bare message, as OpenSSL's `RSA_private_encrypt` makes it.
+    /// The X9.31 signature of the unhashed message, as OpenSSL's `RSA_private_encrypt` makes it.
     ///
     /// # Errors
     /// [`KeyError::Operation`]; also when the message is longer than the modulus less 2 bytes.
@@ -202,7 +202,7 @@ impl PartialEq for PublicKey {
 impl Eq for PublicKey {}
 
 impl PrivateKey {
-    /// A new key. Slow: about a second for 2048 bits.
+    /// Generates a key, which takes about a second for 2048 bits.
     ///
     /// # Errors
     /// [`KeyError::Size`] or [`KeyError::Operation`].
@@ -252,7 +252,7 @@ impl PrivateKey {
         &self.public
     }
 
-    /// Writes the key file, mode 0400, atomically and never readable by others even for a moment.
+    /// Writes the key file atomically with mode 0400; others can never read it.
     ///
     /// # Errors
     /// [`KeyError::File`].
@@ -300,13 +300,13 @@ impl PrivateOps for PrivateKey {
 }
 
 impl PublicKey {
-    /// Reads SPKI or PKCS#1 PEM; line ends and surrounding blanks do not matter.
+    /// Reads SPKI or PKCS#1 PEM; the kind of line ends and surrounding blanks are ignored.
     ///
     /// # Errors
     /// [`KeyError::Parse`] or [`KeyError::Size`].
     pub fn from_pem(pem: &str) -> Result<Self, KeyError> {
         let clean = clean_pem(pem);
-        // Old Salt wrote SPKI under PKCS#1's armour (§3.6), so the armour does not decide.
+        // Old Salt versions wrote SPKI with the header of PKCS#1 (§3.6), so the header does not decide.
         let spki = clean.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
         let key = RsaPublicKey::from_public_key_pem(&spki)
             .or_else(|e| RsaPublicKey::from_pkcs1_pem(&clean).map_err(|_| e))
@@ -316,7 +316,7 @@ impl PublicKey {
 
     fn checked(key: RsaPublicKey) -> Result<Self, KeyError> {
         check_size(usize::try_from(key.n().bits_vartime()).unwrap_or(usize::MAX))?;
-        // Written anew, so that one key has one text and nothing rides along with it.
+        // The key is encoded again, so that each key has one text and carries no other data.
         let pem = key
             .to_public_key_pem(LineEnding::LF)
             .map_err(|e| KeyError::Parse { kind: "public", why: e.to_string() })?;
@@ -332,12 +332,12 @@ impl PublicKey {
             .map_err(|e| KeyError::Content { path: path.to_owned(), source: Box::new(e) })
     }
 
-    /// The key as SPKI PEM with a trailing newline, as it lies on disk.
+    /// The key as SPKI PEM with a trailing newline, as in key files.
     pub fn to_pem(&self) -> String {
         format!("{}\n", self.pem)
     }
 
-    /// The key as it travels: SPKI PEM, LF, no trailing newline.
+    /// The key as SPKI PEM with LF and no trailing newline, as in messages.
     pub fn clean_pem(&self) -> &str {
         &self.pem
     }
@@ -347,10 +347,10 @@ impl PublicKey {
         fingerprint(&self.pem)
     }
 
-    /// Whether the signature is this key's for the message.
+    /// Whether the signature over the message is by this key.
     pub fn verify(&self, alg: SignAlg, message: &[u8], signature: &[u8]) -> bool {
         match alg {
-            // A minion does this for each publication. `ring` takes a tenth of the time that `rsa` does, and has no SHA-224.
+            // A minion verifies each publication. `ring` takes a tenth of `rsa`'s time but has no SHA-224.
             SignAlg::Pkcs1v15Sha1 => {
                 let key = ring::signature::RsaPublicKeyComponents { n: self.key.n_bytes(), e: self.key.e_bytes() };
                 key.verify(&ring::signature::RSA_PKCS1_1024_8192_SHA1_FOR_LEGACY_USE_ONLY, message, signature).is_ok()
@@ -374,7 +374,7 @@ impl PublicKey {
         .map_err(|_| KeyError::Operation)
     }
 
-    /// The message of an X9.31 signature, or none if it is not one of this key's.
+    /// The message of an X9.31 signature; none if the signature is not by this key.
     pub fn x931_recover(&self, signature: &[u8]) -> Option<Vec<u8>> {
         let size = self.key.size();
         if signature.len() != size {
@@ -394,7 +394,7 @@ impl PublicKey {
         x931::unpad(&padded).map(<[u8]>::to_vec)
     }
 
-    /// The modulus' length in bits.
+    /// The length of the modulus in bits.
     pub fn bits(&self) -> usize {
         usize::try_from(self.key.n().bits_vartime()).unwrap_or(usize::MAX)
     }
@@ -432,20 +432,20 @@ fn read_key_file(path: &Path) -> Result<String, KeyError> {
     brine_files::read_named_text(path, MAX_KEY_FILE).map_err(|source| KeyError::File { path: path.to_owned(), source })
 }
 
-/// A PEM as Salt compares and sends it: stripped, LF between the lines, no trailing newline.
+/// The form of a PEM that Salt compares and sends: stripped, LF between lines, no trailing newline.
 pub fn clean_pem(pem: &str) -> String {
     pem.trim().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// Colon-separated hex SHA-256 over the body lines of a PEM and their newlines (§3.9), valid or not.
+/// Colon-separated hex SHA-256 over the body lines of a PEM and their newlines (§3.9). The PEM need not be valid.
 pub fn fingerprint(pem: &str) -> String {
     hashed::<Sha256>(pem)
 }
 
-/// As [`fingerprint`] with the hash that `hash_type` names (`sha1`, `sha224`, `sha256`, `sha384`, `sha512`).
+/// As [`fingerprint`], with the hash that `hash_type` names (`sha1`, `sha224`, `sha256`, `sha384`, `sha512`).
 ///
 /// # Errors
-/// [`KeyError::Algorithm`] for another one.
+/// [`KeyError::Algorithm`] for any other name.
 pub fn fingerprint_by(hash_type: &str, pem: &str) -> Result<String, KeyError> {
     Ok(match hash_type {
         "sha1" => hashed::<Sha1>(pem),
@@ -469,7 +469,7 @@ fn hashed<D: sha2::digest::Digest>(pem: &str) -> String {
     hash.finalize().iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
 }
 
-/// Writes a file atomically (a temporary file beside it, synced, renamed over it) with exactly this mode.
+/// Writes a file atomically (a temporary file in the same folder, synced, then renamed) with exactly this mode.
 ///
 /// # Errors
 /// When the file cannot be made, written or renamed.
@@ -477,7 +477,7 @@ pub fn write_file(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()>
     use std::io::Write as _;
     use std::os::unix::fs::PermissionsExt as _;
     let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Made with 0600; the final mode comes before the final name.
+    // The file is made with mode 0600 and gets its final mode before its final name.
     let mut file = tempfile::Builder::new().prefix(".brine-").tempfile_in(dir)?;
     file.write_all(content)?;
     file.as_file().set_permissions(std::fs::Permissions::from_mode(mode))?;

@@ -1,4 +1,4 @@
-//! Keys that are made, read, written and used wrongly.
+//! Generating, reading and writing keys, and wrong uses of them.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::LazyLock;

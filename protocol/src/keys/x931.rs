@@ -1,6 +1,6 @@
-//! X9.31 padding as OpenSSL's RSA_private_encrypt has it: no hash, the message itself (§2.2).
+//! X9.31 padding as in OpenSSL's RSA_private_encrypt: of the message itself, without a hash (§2.2).
 
-/// Header, filler, the message as it is, trailer; none if the message is too long.
+/// Header, filler, message, trailer; none if the message is too long.
 pub(super) fn pad(message: &[u8], size: usize) -> Option<Vec<u8>> {
     let filler = size.checked_sub(message.len() + 2)?;
     let mut padded = Vec::with_capacity(size);
@@ -16,7 +16,7 @@ pub(super) fn pad(message: &[u8], size: usize) -> Option<Vec<u8>> {
     Some(padded)
 }
 
-/// The message within the padding, if that is right.
+/// The message in the padding; none if the padding is invalid.
 pub(super) fn unpad(padded: &[u8]) -> Option<&[u8]> {
     let (header, rest) = padded.split_first()?;
     let (trailer, middle) = rest.split_last()?;

@@ -1,8 +1,8 @@
-//! The decoder, within limits, and what it leaves out.
+//! The decoder with its limits, and decoding of parts of a value.
 
 use crate::value::Value;
 
-/// What a decoder may build. A value of ours is 40 bytes and a smallest item is one byte on the wire.
+/// Limits on decoding. A [`Value`] takes 40 bytes, while the smallest item takes one byte on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the whole message.
@@ -14,18 +14,18 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// What a peer may send before it has proved who it is: an `_auth` request is some 1.3 KB, autosign grains on top.
+    /// For a peer that has not proved its identity: an `_auth` request has some 1.3 KB, and autosign grains.
     pub const UNAUTHENTICATED: Self = Self { max_bytes: 64 << 10, max_depth: 16, max_items: 4 << 10 };
-    /// A request of an accepted minion, or a reply to it: job returns and file chunks. Salt's own ceiling is 100 MB.
+    /// For a request of an accepted minion, or a reply to it: job returns and file chunks. Salt's own limit is 100 MB.
     pub const REQUEST: Self = Self { max_bytes: 128 << 20, max_depth: 256, max_items: 2 << 20 };
-    /// An envelope on 4506 from anyone: its load is one byte string, or a clear load with a long target list. The bytes are
-    /// bounded by the transport until the sender is known; this bounds what they may become.
+    /// For an envelope on 4506 from any sender: its load is one byte string, or a clear load with a long target list.
+    /// The transport bounds the bytes until the sender is known; these limits bound the decoded value.
     pub const ENVELOPE: Self = Self { max_bytes: 128 << 20, max_depth: 64, max_items: 128 << 10 };
     /// A publication: a load with a long target list.
     pub const PUBLICATION: Self = Self { max_bytes: 32 << 20, max_depth: 256, max_items: 1 << 20 };
-    /// An event on the local bus (its sender caps it with `max_event_size`).
+    /// For an event on the local bus; its sender bounds it with `max_event_size`.
     pub const EVENT: Self = Self { max_bytes: 128 << 20, max_depth: 256, max_items: 2 << 20 };
-    /// A file that this program wrote itself.
+    /// For a file that this program wrote itself.
     pub const DISK: Self = Self::EVENT;
 }
 
@@ -35,31 +35,31 @@ pub enum DecodeError {
     /// The message ended within a value.
     #[error("the message ends within a value")]
     Truncated,
-    /// Bytes are left over behind the value.
+    /// Bytes follow the value.
     #[error("{0} bytes follow the value")]
     Trailing(usize),
     /// The byte 0xc1, which MessagePack does not use.
     #[error("0xc1 is not a MessagePack code")]
     Reserved,
-    /// More than the limits allow.
+    /// A limit is exceeded.
     #[error("the message has more than {limit} {what}")]
     TooMuch {
         /// Bytes, levels or items.
         what: &'static str,
-        /// How many are allowed.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// Decodes one value; byte strings that are UTF-8 become text, whatever they were sent as.
+/// Decodes one value. Byte strings that are UTF-8 become text, whatever type they were sent as.
 ///
 /// # Errors
-/// When it is not exactly one value within the limits.
+/// When the bytes are not exactly one value within the limits.
 pub fn decode(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> {
     read_whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.value(limits.max_depth))
 }
 
-/// Decodes one value; every byte string, keys too, becomes [`Value::Binary`] (as Salt does for `_serve_file`).
+/// Decodes one value. Every byte string, also as a key, becomes [`Value::Binary`] (as Salt does for `_serve_file`).
 ///
 /// # Errors
 /// As [`decode`].
@@ -75,49 +75,49 @@ pub fn decode_disk(bytes: &[u8], limits: &Limits) -> Result<Value, DecodeError> 
     read_whole(bytes, limits, Strings::AsSent, |decoder| decoder.value(limits.max_depth))
 }
 
-/// Decodes the first disk-flavour value and says how many bytes it took; for streams of values.
+/// Decodes the first disk-flavour value and returns its length in bytes, for streams of values.
 ///
 /// # Errors
-/// As [`decode`], but bytes may follow; [`DecodeError::Truncated`] means that more are needed.
+/// As [`decode`], but bytes may follow; [`DecodeError::Truncated`] means that more bytes are needed.
 pub fn decode_prefix(bytes: &[u8], limits: &Limits) -> Result<(Value, usize), DecodeError> {
     let mut decoder = Decoder::new(bytes, limits, Strings::AsSent);
     let value = decoder.value(limits.max_depth)?;
     Ok((value, decoder.at))
 }
 
-/// Decodes those entries of a map whose keys are these texts, and steps over the rest, which is checked for its shape only: byte strings
-/// that are UTF-8 become text.
+/// Decodes the entries of a map whose keys are wanted, and skips the rest, of which only the structure is checked. Byte
+/// strings that are UTF-8 become text.
 ///
 /// # Errors
-/// As [`decode`]. What is no map is nil.
+/// As [`decode`]. A value that is not a map decodes to nil.
 pub fn decode_entries(bytes: &[u8], limits: &Limits, wanted: &dyn Fn(&str) -> bool) -> Result<Value, DecodeError> {
     let pick = |way: &[&str]| if way.last().is_some_and(|key| wanted(key)) { Pick::Whole } else { Pick::Skip };
     decode_picked(bytes, limits, &pick)
 }
 
-/// What [`decode_picked`] does with the entry of a map.
+/// How [`decode_picked`] treats the entry of a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pick {
-    /// It is left out.
+    /// The entry is left out.
     Skip,
-    /// It is decoded, with all that is in it.
+    /// The entry is decoded with its whole content.
     Whole,
-    /// It is decoded; of a list or a map only that it is one: an empty one stands for it.
+    /// The entry is decoded, but a list or a map becomes an empty one.
     Scalar,
-    /// Its own entries are picked if it is a map; nil stands for anything else.
+    /// If the entry is a map, its own entries are picked; anything else becomes nil.
     Within,
 }
 
-/// Decodes what `pick` wants of a map and of maps in it, by the keys that lead there, and steps over the rest: what is not wanted takes no
-/// memory, however many values it has. Byte strings that are UTF-8 become text.
+/// Decodes the entries of a map, and of maps in it, that `pick` selects by their path of keys, and skips the rest.
+/// Skipped values take no memory, however many there are. Byte strings that are UTF-8 become text.
 ///
 /// # Errors
-/// As [`decode`]. What is no map is nil.
+/// As [`decode`]. A value that is not a map decodes to nil.
 pub fn decode_picked(bytes: &[u8], limits: &Limits, pick: &dyn Fn(&[&str]) -> Pick) -> Result<Value, DecodeError> {
     read_whole(bytes, limits, Strings::TextIfUtf8, |decoder| decoder.picked(&mut Vec::new(), limits.max_depth, pick))
 }
 
-/// What becomes of byte strings.
+/// The conversion of byte strings.
 #[derive(Clone, Copy)]
 enum Strings {
     TextIfUtf8,
@@ -125,7 +125,7 @@ enum Strings {
     AsSent,
 }
 
-/// Reads one value that takes all of the bytes.
+/// Reads one value that must take all bytes.
 fn read_whole<'a>(
     bytes: &'a [u8],
     limits: &'a Limits,
@@ -177,7 +177,7 @@ impl<'a> Decoder<'a> {
     }
 
     fn u32(&mut self) -> Result<usize, DecodeError> {
-        // A length that does not fit cannot have arrived either.
+        // A message of such a length cannot have arrived either.
         self.number().map(|n| usize::try_from(u32::from_be_bytes(n)).unwrap_or(usize::MAX))
     }
 
@@ -198,7 +198,7 @@ impl<'a> Decoder<'a> {
             0xc7 => self.u8().and_then(|n| self.ext(n))?,
             0xc8 => self.u16().and_then(|n| self.ext(n))?,
             0xc9 => self.u32().and_then(|n| self.ext(n))?,
-            // Python knows one float; a float32 is written back as float64.
+            // Python has one float type; a float32 is encoded as float64 again.
             0xca => Value::F64(f64::from(f32::from_be_bytes(self.number()?))),
             0xcb => Value::F64(f64::from_be_bytes(self.number()?)),
             0xcc => Value::from(u8::from_be_bytes(self.number()?)),
@@ -221,7 +221,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// What is picked of the map that comes.
+    /// Reads the next value and keeps the picked entries.
     fn picked(
         &mut self,
         way: &mut Vec<&'a str>,
@@ -259,7 +259,7 @@ impl<'a> Decoder<'a> {
         Ok(Value::Map(entries))
     }
 
-    /// The key that comes, if it is text.
+    /// Reads the next key; none if it is not text.
     fn key(&mut self, depth_left: usize) -> Result<Option<&'a str>, DecodeError> {
         let start = self.at;
         let [code] = self.number()?;
@@ -276,7 +276,7 @@ impl<'a> Decoder<'a> {
         self.take(len).map(|bytes| std::str::from_utf8(bytes).ok())
     }
 
-    /// A value that holds no others, or an empty one in the place of one that does.
+    /// Reads a scalar; a list or map becomes an empty one.
     fn scalar(&mut self, depth_left: usize) -> Result<Value, DecodeError> {
         let stands_for = match self.bytes.get(self.at) {
             Some(0x80..=0x8f | 0xde | 0xdf) => Value::Map(Vec::new()),
@@ -287,7 +287,7 @@ impl<'a> Decoder<'a> {
         Ok(stands_for)
     }
 
-    /// Steps over a value, within the same limits.
+    /// Skips a value within the same limits.
     fn skip(&mut self, depth_left: usize) -> Result<(), DecodeError> {
         let [code] = self.number()?;
         let bytes = match code {
@@ -328,7 +328,7 @@ impl<'a> Decoder<'a> {
             .items_left
             .checked_sub(items)
             .ok_or(DecodeError::TooMuch { what: "items", limit: self.limits.max_items })?;
-        // Every item takes a byte at least.
+        // Every item takes at least one byte.
         if items > self.bytes.len() - self.at {
             return Err(DecodeError::Truncated);
         }

@@ -2,14 +2,14 @@
 
 use crate::value::Value;
 
-/// Encodes in the network flavour: text and bytes alike as raw, never str8 or bin.
+/// Encodes in the network flavour: text and bytes both as raw, never as str8 or bin.
 pub fn encode_network(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(128);
     encode(value, Flavour::Network, &mut out);
     out
 }
 
-/// Encodes in the network flavour behind what the buffer holds.
+/// Appends a value in the network flavour to the buffer.
 pub fn encode_network_into(value: &Value, out: &mut Vec<u8>) {
     encode(value, Flavour::Network, out);
 }
@@ -21,24 +21,24 @@ pub fn encode_disk(value: &Value) -> Vec<u8> {
     out
 }
 
-/// Encodes in the disk flavour behind what the buffer holds.
+/// Appends a value in the disk flavour to the buffer.
 pub fn encode_disk_into(value: &Value, out: &mut Vec<u8>) {
     encode(value, Flavour::Disk, out);
 }
 
-/// Encodes bytes alone in the network flavour: the reply to an encrypted request is one such string.
+/// Encodes a byte string in the network flavour: the reply to an encrypted request is one such string.
 pub fn encode_network_bytes(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 5);
     raw(bytes, false, &mut out);
     out
 }
 
-/// Encodes bytes alone in the disk flavour behind what the buffer holds.
+/// Appends a byte string in the disk flavour to the buffer.
 pub fn encode_disk_bytes_into(bytes: &[u8], out: &mut Vec<u8>) {
     binary(bytes, Flavour::Disk, out);
 }
 
-/// Encodes a map in the disk flavour of which all entries but the last are encoded already, as the map `packed`.
+/// Appends a map in the disk flavour. All entries but the last are already encoded as the map `packed`.
 pub fn encode_disk_last_entry_into(entries: &[(Value, Value)], packed: &[u8], out: &mut Vec<u8>) {
     let Some(((key, value), first)) = entries.split_last() else { return out.push(0x80) };
     let behind_header = match first.len() {
@@ -122,12 +122,12 @@ fn prefixed(code: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// A length as MessagePack writes it; what does not fit 32 bits cannot be held in memory as a value.
+/// A length as MessagePack writes it. A value whose length exceeds 32 bits does not fit into memory.
 fn len32(len: usize) -> [u8; 4] {
     u32::try_from(len).expect("no value of ours has 2^32 items or bytes").to_be_bytes()
 }
 
-/// The header of a list or map: within the code up to 15, then 16 or 32 bits.
+/// The header of a list or map: in the code itself up to 15, then with 16 or 32 bits.
 #[expect(clippy::cast_possible_truncation, reason = "each arm's range says that the number fits")]
 fn header(len: usize, [fix, code16, code32]: [u8; 3], out: &mut Vec<u8>) {
     match len {

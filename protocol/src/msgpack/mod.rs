@@ -1,9 +1,9 @@
 //! MessagePack in Salt's two flavours (§2).
 //!
-//! Network flavour: ZMQ payloads and Crypticle plaintext; text and bytes share the old raw codes, so a reader turns every
-//! byte string that is UTF-8 into text. Disk flavour: events, job cache, signatures; text and bytes are apart. Readers take
-//! both. Decoding is bounded in bytes, depth and items, and allocates only for bytes that have arrived: 16 MB of nils would
-//! otherwise become 640 MB of values.
+//! The network flavour is used for ZMQ payloads and Crypticle plaintext. It encodes text and bytes with the same old
+//! raw codes, so a reader turns every byte string that is UTF-8 into text. The disk flavour is used for events, the job
+//! cache and signatures, and distinguishes text from bytes. Readers accept both. Decoding is bounded in bytes, depth
+//! and items, and allocates only for bytes that have arrived; otherwise 16 MB of nils would become 640 MB of values.
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Both flavours, and messages made to hurt.
+//! Both flavours, and hostile messages.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ proptest! {
         prop_assert_eq!(encode_network(&read), sent);
     }
 
-    /// What is skipped and what is read add up to what there is, whether or not it is well-formed.
+    /// Skipped and decoded entries together are the whole map, whether or not it is well-formed.
     #[test]
     fn entries_are_those_of_the_whole(v in any_value(), broken in proptest::option::of((any::<proptest::sample::Index>(), any::<u8>()))) {
         let mut sent = encode_disk(&v);
@@ -92,7 +92,7 @@ fn sixteen_megabytes_of_nils_are_refused_by_the_header() {
 
 #[test]
 fn nested_headers_share_one_budget() {
-    // Many lists that each claim as many items as bytes are left: without a common budget, n² values are reserved.
+    // Many lists that each claim as many items as bytes are left. Without a common budget, n² values would be reserved.
     let nested = [0xdc, 0x03, 0xff].repeat(2000);
     assert!(matches!(decode(&nested, &Limits::UNAUTHENTICATED), Err(DecodeError::TooMuch { .. })));
 }

@@ -1,4 +1,4 @@
-//! The master's side: who sent a request is proved, and replies are made.
+//! The master's side: proves the sender of a request and makes replies.
 
 use super::TOKEN;
 use crate::crypticle::{AesKey, CryptError, Crypticle};
@@ -8,21 +8,21 @@ use crate::keys::{EncAlg, KeyError, PrivateOps, PublicKey, SignAlg};
 use crate::msgpack::{self, Limits};
 use crate::value::{self, Value, ValueExt};
 
-/// What the master demands of a request.
+/// The master's requirements for a request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestPolicy {
     /// `minimum_auth_version`.
     pub minimum_version: u64,
     /// `request_server_ttl` in seconds; 0 is off.
     pub ttl: u64,
-    /// The time now, seconds since the epoch.
+    /// The present time in seconds since the epoch.
     pub now: i64,
-    /// What may be decoded.
+    /// The limits on decoding.
     pub limits: Limits,
 }
 
 impl RequestPolicy {
-    /// Salt's defaults at this moment.
+    /// Salt's defaults and the present time.
     pub fn now() -> Self {
         Self { minimum_version: VERSION, ttl: 0, now: jiff::Timestamp::now().as_second(), limits: Limits::REQUEST }
     }
@@ -31,27 +31,27 @@ impl RequestPolicy {
 /// A request whose sender is proved.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// Who sent it: proved by session key and token, equal in envelope and load.
+    /// The sender: proved by session key and token, and named by both envelope and load.
     pub id: MinionId,
     /// The load without `nonce` and `tok`.
     pub load: Value,
-    /// The nonce the reply must carry.
+    /// The nonce for the reply.
     pub nonce: Option<String>,
     /// `cmd`.
     pub cmd: String,
-    /// What a private reply is to be encrypted with, as the envelope says.
+    /// The algorithm to encrypt a private reply with, from the envelope.
     pub enc_algo: Option<String>,
-    /// What a private reply is to be signed with, as the envelope says.
+    /// The algorithm to sign a private reply with, from the envelope.
     pub sig_algo: Option<String>,
 }
 
-/// Why a request is refused. [`RequestError::reply`] is what the sender sees, the message is for the log.
+/// Why a request is refused. [`RequestError::reply`] is the reply to the sender; the message is for the log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The version is below the minimum.
     #[error("protocol version {version} is below minimum_auth_version {minimum}")]
     Version {
-        /// The sender's.
+        /// The sender's version.
         version: u64,
         /// The configured minimum.
         minimum: u64,
@@ -59,12 +59,12 @@ pub enum RequestError {
     /// The envelope names no valid minion, or the minion has no session.
     #[error("the envelope names no known minion")]
     UnknownMinion,
-    /// The load is not this minion's session's.
+    /// The load does not open with the session key of the named minion.
     #[error("the load cannot be opened with the session key of {id}: {why}")]
     Crypt {
-        /// Who the envelope names.
+        /// The minion that the envelope names.
         id: MinionId,
-        /// Why.
+        /// The cause.
         why: CryptError,
     },
     /// The load is not a map.
@@ -79,37 +79,37 @@ pub enum RequestError {
     /// The request is too old.
     #[error("a request of {id} is older than request_server_ttl")]
     Expired {
-        /// Who sent it.
+        /// The sender.
         id: MinionId,
     },
     /// Envelope and load name different minions.
     #[error("the envelope names {id}, the load names another minion")]
     IdMismatch {
-        /// Who the envelope names.
+        /// The minion that the envelope names.
         id: MinionId,
     },
     /// The token is missing or was not made with the minion's accepted key.
     #[error("a request of {id} has no token of its accepted key")]
     Token {
-        /// Who the envelope names.
+        /// The minion that the envelope names.
         id: MinionId,
     },
     /// The nonce is not 32 ASCII characters.
     #[error("a request of {id} has a malformed nonce")]
     Nonce {
-        /// Who sent it.
+        /// The sender.
         id: MinionId,
     },
-    /// The load is signed wrongly, or not although signatures are required.
+    /// The signature of the load is wrong, or is missing although it is required.
     #[error("a request of {id} is not signed by its accepted key")]
     Signature {
-        /// Who the envelope names.
+        /// The minion that the envelope names.
         id: MinionId,
     },
 }
 
 impl RequestError {
-    /// What the sender is answered (§4.2), unencrypted.
+    /// The unencrypted reply to the sender (§4.2).
     pub fn reply(&self) -> Value {
         match self {
             Self::NotMap | Self::NulId | Self::IdNotText(_) => Value::from(self.to_string()),
@@ -118,8 +118,8 @@ impl RequestError {
     }
 }
 
-/// Opens a request with the session key of the minion that its envelope names and proves that this minion sent it.
-/// `accepted_key` is asked for the minion's accepted key.
+/// Opens a request with the session key of the minion that its envelope names, and proves that this minion sent it.
+/// `accepted_key` returns the minion's accepted key.
 ///
 /// # Errors
 /// In the order of §4.2.
@@ -132,13 +132,14 @@ pub fn open_request(
     open_request_with(envelope, session, policy, |id, token| accepted_key(id).is_some_and(|key| is_token(&key, token)))
 }
 
-/// Whether this is the token of requests (§4.1) as the holder of this key makes it. One public operation; the token of a key is always the
-/// same, so who remembers which one was good need not ask again.
+/// Whether this token of a request (§4.1) was made with this key. Takes one public operation. The token of a key never
+/// changes, so a caller may remember a valid token and skip this check.
 pub fn is_token(key: &PublicKey, token: &[u8]) -> bool {
     key.x931_recover(token).as_deref() == Some(TOKEN)
 }
 
-/// As [`open_request`], for who knows another way to tell whether a token is one of the minion's accepted key: `is_token` decides.
+/// As [`open_request`], with another check of the token: `is_token` decides whether the token was made with the
+/// minion's accepted key.
 ///
 /// # Errors
 /// In the order of §4.2.
@@ -184,7 +185,7 @@ pub fn open_request_with(
     let nonce = match load.remove("nonce") {
         None => None,
         Some(nonce) => match nonce.text() {
-            // The reply carries it in a place of 32 characters.
+            // The nonce takes 32 characters in the reply.
             Some(text) if text.len() == 32 && text.is_ascii() => Some(text.to_owned()),
             _ => return Err(RequestError::Nonce { id }),
         },
@@ -193,7 +194,7 @@ pub fn open_request_with(
     Ok(Request { id, load, nonce, cmd, enc_algo: envelope.enc_algo.clone(), sig_algo: envelope.sig_algo.clone() })
 }
 
-/// Whether the load's `sig` is the minion's (`minion_sign_messages`, §6.3); none if there is no `sig`.
+/// Whether the minion made the load's `sig` (`minion_sign_messages`, §6.3); none if there is no `sig`.
 pub fn verify_load_signature(load: &Value, key: &PublicKey, alg: SignAlg) -> Option<bool> {
     let mut signed = load.clone();
     let signature = signed.remove("sig")?;
@@ -204,17 +205,18 @@ pub fn verify_load_signature(load: &Value, key: &PublicKey, alg: SignAlg) -> Opt
     Some(key.verify(alg, &msgpack::encode_disk(&signed), signature))
 }
 
-/// The reply to a request: the value under the session key, with the request's nonce.
+/// Encodes the reply to a request: the value, encrypted with the session key, with the request's nonce.
 pub fn seal_reply(session: &Crypticle, value: &Value, nonce: Option<&str>) -> Vec<u8> {
     msgpack::encode_network_bytes(&session.seal(value, nonce))
 }
 
-/// A reply in clear text: refusals and everything local clients get.
+/// Encodes a reply in clear text: refusals, and all replies to local clients.
 pub fn clear_reply(value: &Value) -> Vec<u8> {
     msgpack::encode_network(value)
 }
 
-/// The private reply to `_pillar` (§6.4): a fresh key encrypted to the minion, and the signed pillar under it.
+/// Encodes the private reply to `_pillar` (§6.4): a fresh key encrypted to the minion, and the signed pillar encrypted
+/// with that key.
 ///
 /// # Errors
 /// When an algorithm is unknown or a key operation fails.

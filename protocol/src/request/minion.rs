@@ -1,4 +1,4 @@
-//! The minion's side: a load becomes a request, a reply becomes a value.
+//! The minion's side: turns loads into requests and replies into values.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::msgpack::{self, Limits};
 use crate::secret::Secret;
 use crate::value::{Value, ValueExt};
 
-/// The minion's side: everything that turns a load into a request and a reply into a value.
+/// The session of an accepted minion with its master.
 #[derive(Debug, Clone)]
 pub struct Session {
     id: MinionId,
@@ -30,23 +30,24 @@ pub struct Session {
 pub struct SealedRequest {
     /// The envelope.
     pub payload: Vec<u8>,
-    /// The nonce that the reply must carry.
+    /// The nonce that the reply must contain.
     pub nonce: String,
 }
 
-/// Why a reply is no answer.
+/// Why a reply cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// The master refused the request with an unencrypted text, such as `bad load`. Authenticate again and send it again.
+    /// The master refused the request with an unencrypted text, such as `bad load`. The minion should authenticate
+    /// again and repeat the request.
     #[error("the master refused the request: {0}")]
     Text(String),
     /// The reply is not MessagePack.
     #[error("the reply does not decode: {0}")]
     Decode(#[from] crate::msgpack::DecodeError),
-    /// The reply is not authentic, or answers another request.
+    /// The reply is not authentic, or belongs to another request.
     #[error("the reply cannot be opened: {0}")]
     Crypt(#[from] CryptError),
-    /// The reply has another form than was expected.
+    /// The reply is malformed.
     #[error("the reply is malformed: {0}")]
     Malformed(&'static str),
     /// The pillar is not signed by the master.
@@ -58,14 +59,14 @@ pub enum ReplyError {
 }
 
 impl ReplyError {
-    /// Whether authenticating again and repeating the request may help (§3.5).
+    /// Whether the request may succeed after the minion has authenticated again (§3.5).
     pub const fn wants_reauth(&self) -> bool {
         matches!(self, Self::Text(_) | Self::Crypt(_) | Self::Key)
     }
 }
 
 impl Session {
-    /// A session of an accepted minion. Makes the minion's token: one private operation.
+    /// Makes the session of an accepted minion with its token, which takes one private operation.
     ///
     /// # Errors
     /// When the private operation fails.
@@ -88,7 +89,7 @@ impl Session {
         })
     }
 
-    /// Signs every load (`minion_sign_messages`, §6.3).
+    /// Sets whether every load is signed (`minion_sign_messages`, §6.3).
     #[must_use]
     pub const fn signing(mut self, sign: bool) -> Self {
         self.sign = sign;
@@ -100,7 +101,7 @@ impl Session {
         &self.id
     }
 
-    /// Adds what every request carries (id, nonce, ts, tok and, if asked for, sig) and encrypts the load, a map.
+    /// Adds the common fields of a request (id, nonce, ts, tok and, if configured, sig) and encrypts the load, a map.
     ///
     /// # Errors
     /// When the load cannot be signed.
@@ -116,7 +117,7 @@ impl Session {
         load.insert("id", &self.id);
         let mut sent = load;
         let signature = if self.sign {
-            // Signed is everything but nonce and token, which the master takes out before it checks.
+            // The signature covers everything except nonce and token, which the master removes before it verifies.
             let mut signed = sent.clone();
             signed.insert("ts", ts);
             Some(self.key.sign(self.sig_algo, &msgpack::encode_disk(&signed))?)
@@ -147,7 +148,7 @@ impl Session {
         Ok(self.crypticle.open(&blob_of(reply)?, Some(nonce), &Limits::REQUEST)?)
     }
 
-    /// Opens a reply leaving every byte string as bytes, keys too: for `_serve_file` (§6.5).
+    /// Opens a reply and keeps every byte string as bytes, also as a key, for `_serve_file` (§6.5).
     ///
     /// # Errors
     /// As [`Session::open_reply`].
@@ -163,7 +164,8 @@ impl Session {
         let reply = match msgpack::decode(reply, &Limits::REQUEST)? {
             reply @ Value::Map(_) => reply,
             other => {
-                // No private reply: a refusal in words, or an ordinary reply (3008, when the minion's key is gone).
+                // This is not a private reply but a refusal in text, or an ordinary reply (of 3008, when the minion's
+                // key is gone).
                 let blob = refusal_or_blob(other)?;
                 self.crypticle.open(&blob, Some(nonce), &Limits::REQUEST)?;
                 return Err(ReplyError::Text("the master has no accepted key of this minion".to_owned()));
@@ -183,7 +185,8 @@ impl Session {
             return Err(ReplyError::BadSignature);
         }
         let mut inner = msgpack::decode(data, &Limits::REQUEST)?;
-        // The key was encrypted by anyone who knows ours: the master signs which one it chose, and for which request.
+        // Anyone who knows the minion's public key could have encrypted the key. The master's signature proves which
+        // key it chose, and for which request.
         if inner.get_bytes("key") != Some(sealed_key) {
             return Err(ReplyError::BadSignature);
         }
@@ -194,7 +197,7 @@ impl Session {
     }
 }
 
-/// The blob of an encrypted reply, which is one byte string; texts are refusals.
+/// The blob of an encrypted reply, which is one byte string; a text is a refusal.
 fn blob_of(reply: &[u8]) -> Result<Vec<u8>, ReplyError> {
     match msgpack::decode(reply, &Limits::REQUEST)? {
         map @ Value::Map(_) => Err(refusal_of(&map).map_or(ReplyError::Malformed("it is a map"), ReplyError::Text)),
@@ -202,14 +205,14 @@ fn blob_of(reply: &[u8]) -> Result<Vec<u8>, ReplyError> {
     }
 }
 
-/// The text of a refusal that is a map: `error` since 3008, `msg` before.
+/// The text of a refusal that is a map: in `error` since 3008, in `msg` before.
 fn refusal_of(reply: &Value) -> Option<String> {
     reply.get_text("error").or_else(|| reply.get_text("msg")).map(|text| brine_text::short(text, MAX_REASON))
 }
 
 fn refusal_or_blob(value: Value) -> Result<Vec<u8>, ReplyError> {
     match value.text() {
-        // A blob is never shorter, and hardly ever text.
+        // A blob is never shorter than this, and almost never text.
         Some(text) if text.len() < MIN_BLOB || !text.len().is_multiple_of(16) => {
             Err(ReplyError::Text(brine_text::short(text, MAX_REASON)))
         }
@@ -217,7 +220,7 @@ fn refusal_or_blob(value: Value) -> Result<Vec<u8>, ReplyError> {
     }
 }
 
-/// Characters of a peer's refusal that go to the log.
+/// Upper bound on the characters of a peer's refusal in the log.
 const MAX_REASON: usize = 200;
-/// IV, one block and MAC.
+/// Lower bound on the bytes of a blob: IV, one block and MAC.
 const MIN_BLOB: usize = 64;

@@ -14,5 +14,5 @@ pub use master::{
 };
 pub use minion::{ReplyError, SealedRequest, Session};
 
-/// What a token signs (§4.1).
+/// The content that a token signs (§4.1).
 const TOKEN: &[u8] = b"salt";

@@ -1,4 +1,4 @@
-//! What a master must refuse, and what a minion must not believe, one case each.
+//! Requests that a master must refuse, and replies that a minion must not accept, one case each.
 
 use std::sync::{Arc, LazyLock};
 
@@ -65,7 +65,7 @@ fn envelope(payload: &[u8]) -> AesEnvelope {
     }
 }
 
-/// A request whose plaintext was changed before it was sealed.
+/// A request whose plaintext was changed before sealing.
 fn with(change: impl FnOnce(&mut Value)) -> AesEnvelope {
     let mut e = envelope(&session().seal_with(load(), NONCE.to_owned(), 1_000_000).unwrap().payload);
     let mut inner = crypticle().open(&e.load, None, &Limits::REQUEST).unwrap();
@@ -96,19 +96,19 @@ fn cve_2025_62349_an_old_version_is_refused() {
 
 #[test]
 fn cve_2024_38822_a_minion_cannot_speak_for_another() {
-    // Its own session and token, but another's name inside.
+    // The sender's own session and token, with another minion's id in the load.
     let e = with(|l| l.insert("id", "m2"));
     assert_eq!(open(&e).unwrap_err(), RequestError::IdMismatch { id: id("m1") });
     let e = with(|l| drop(l.remove("id")));
     assert_eq!(open(&e).unwrap_err(), RequestError::IdMismatch { id: id("m1") });
-    // Another's name on the outside: the session key is another one.
+    // Another minion's id in the envelope, so the session key is a different one.
     let e = AesEnvelope { id: Some(id("m2")), ..with(|_| ()) };
     let other = Crypticle::new(&AesKey::generate());
     let refused = open_request(&e, &other, &policy(), |_| Some(MINION.public().clone())).unwrap_err();
     assert_eq!(refused, RequestError::Crypt { id: id("m2"), why: CryptError::BadMac });
     let e = AesEnvelope { id: None, ..with(|_| ()) };
     assert_eq!(open(&e).unwrap_err(), RequestError::UnknownMinion);
-    // The session key was stolen, the private key was not.
+    // The session key was stolen, but not the private key.
     let e = envelope(&session_of("m1", &OTHER).seal_request(load()).unwrap().payload);
     assert_eq!(open(&e).unwrap_err(), RequestError::Token { id: id("m1") });
 }
@@ -223,7 +223,8 @@ fn cve_2022_22934_a_pillar_is_signed_and_bound_to_its_request() {
 
 #[test]
 fn a_pillar_cannot_be_put_under_another_key() {
-    // Whoever knows the minion's public key can make the outer parts; the signed part names the key that the master chose.
+    // Anyone who knows the minion's public key can make the outer parts. The signed part contains the key that the
+    // master chose.
     let reply = seal_pillar_reply(&map([("a", 1)]), &pillar_request(), MINION.public(), &*MASTER).unwrap();
     let reply = msgpack::decode(&reply, &Limits::REQUEST).unwrap();
     let key = MINION.decrypt(EncAlg::OaepSha1, reply.get_bytes("key").unwrap()).unwrap();

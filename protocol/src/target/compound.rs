@@ -1,29 +1,31 @@
-//! Compound targets (§10.2): `G@os:Debian and not ( web* or L@db1,db2 )`. Parsed, never evaluated as a program.
+//! Compound targets (§10.2): `G@os:Debian and not ( web* or L@db1,db2 )`. They are parsed, never evaluated as a
+//! program.
 //!
-//! `not` binds closer than `and`, `and` closer than `or`. Where Salt's parser takes a text for no target, it is an error here.
+//! `not` binds closer than `and`, and `and` closer than `or`. An expression that Salt's parser refuses is an error
+//! here.
 
 use super::nodegroup::Nodegroups;
 use super::{Facts, Target, TargetError, TargetType};
 use crate::value::Value;
 
-/// Words of an expression, groups expanded.
+/// Upper bound on the words of an expression after the expansion of groups.
 const MAX_WORDS: usize = 20_000;
-/// Parentheses within parentheses; a bound to recursion.
+/// Upper bound on nested parentheses, because the parser recurses.
 const MAX_DEPTH: usize = 64;
 
-/// A term's engine letter, delimiter and pattern; no engine where the word is a glob.
+/// The engine letter, delimiter and pattern of a term; no engine if the word is a glob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term<'a> {
     /// `G` of `G@os:Debian`.
     pub engine: Option<char>,
     /// `|` of `G|@os|Debian`.
     pub delimiter: Option<char>,
-    /// What the engine gets.
+    /// The pattern for the engine.
     pub pattern: &'a str,
 }
 
 impl<'a> Term<'a> {
-    /// Salt's `parse_target`.
+    /// Parses a term as Salt's `parse_target` does.
     pub fn parse(word: &'a str) -> Self {
         let glob = Self { engine: None, delimiter: None, pattern: word };
         let mut chars = word.chars();
@@ -54,7 +56,7 @@ pub(super) enum Expr {
 }
 
 impl Expr {
-    /// Reads the words. The error says what is wrong.
+    /// Parses the words. The error says what is wrong.
     pub(super) fn parse(words: Vec<String>, groups: &Nodegroups, exact: bool) -> Result<Self, String> {
         let words = expand_groups(words, groups)?;
         let mut parser = Parser { words: &words, at: 0, exact };
@@ -74,7 +76,7 @@ impl Expr {
         }
     }
 
-    /// Every term, and whether it is one that a `not` stands before.
+    /// Visits every term with whether a `not` negates it.
     pub(super) fn visit<'a>(&'a self, negated: bool, visit: &mut dyn FnMut(&'a Target, bool)) {
         match self {
             Self::Term(target) => visit(target, negated),
@@ -84,7 +86,7 @@ impl Expr {
     }
 }
 
-/// Nodegroups in their place, as Salt does: without parentheses where the group has none.
+/// Expands nodegroups in place as Salt does: without parentheses if the group has none.
 fn expand_groups(words: Vec<String>, groups: &Nodegroups) -> Result<Vec<String>, String> {
     let mut out: Vec<String> = Vec::new();
     for word in words {
@@ -130,7 +132,7 @@ impl<'a> Parser<'a> {
         loop {
             match self.peek() {
                 Some("and") => self.at += 1,
-                // `a not b` is `a and not b`.
+                // `a not b` means `a and not b`.
                 Some("not") => {}
                 _ => break,
             }
@@ -182,7 +184,7 @@ impl<'a> Parser<'a> {
             Some('R') => TargetType::Range,
             Some('T') => return Ok(Target::nobody()),
             Some('M') => return Ok(Target::id(pattern)),
-            // Groups have been expanded.
+            // Groups are already expanded.
             Some(other) => return Err(TargetError::UnknownType(format!("{other}@"))),
         };
         let delimiter = delimiter.map_or_else(|| ":".to_owned(), String::from);
@@ -200,7 +202,7 @@ mod tests {
         Nodegroups::new(&map([("web", text("web*")), ("both", text("N@web or L@db1")), ("loose", text("web1 or db1"))]))
     }
 
-    /// Whether the minion is meant; none where the text is no target.
+    /// Whether the expression matches the minion; none if the expression is invalid.
     fn meant(expr: &str, id: &str) -> Option<bool> {
         let grains = map([("os", text("Debian")), ("ipv4", list(["10.0.0.1"]))]);
         let pillar = map([("role", text("front"))]);
@@ -231,10 +233,10 @@ mod tests {
             ("S@192.168.0.0/16", Some(false)),
             ("N@web", Some(true)),
             ("N@both and G@os:Debian", Some(true)),
-            // As with Salt the words of a group have no parentheses of their own: this is web1 or ( db1 and db2 ).
+            // As in Salt, the words of a group get no parentheses of their own: this means web1 or ( db1 and db2 ).
             ("N@loose and db2", Some(true)),
             ("X@foo", Some(false)),
-            // Nobody has resources; a minion manages its own.
+            // No minion has resources. A minion manages its own resources.
             ("T@ssh", Some(false)),
             ("not T@ssh:web1", Some(true)),
             ("M@web1", Some(true)),

@@ -25,7 +25,7 @@ impl IpCidr {
         Ok(Self::Network(network))
     }
 
-    /// The grain that decides.
+    /// The grain to compare with.
     pub(super) fn key(&self) -> &'static str {
         let is_v4 = match self {
             Self::Address(address) => address.is_ipv4(),
@@ -34,10 +34,11 @@ impl IpCidr {
         if is_v4 { "ipv4" } else { "ipv6" }
     }
 
-    /// Whether one of the addresses in the grains `ipv4` or `ipv6` is meant.
+    /// Whether one of the addresses in the grains `ipv4` or `ipv6` matches.
     pub(super) fn matches(&self, grains: &Value) -> bool {
         let Some(own) = grains.get(self.key()) else { return false };
-        // What is no address is none: Salt's minion would match nothing at all for it, and its master nobody.
+        // An invalid address in the grain is ignored. With such an address, Salt's minion would match no target, and
+        // its master no minion.
         let mut addresses = match own {
             Value::Array(items) => items.as_slice(),
             one => std::slice::from_ref(one),
@@ -51,7 +52,7 @@ impl IpCidr {
     }
 }
 
-/// `10.0.0.0/8`; Python takes `/08` too.
+/// Parses `10.0.0.0/8`; Python also accepts `/08`.
 fn with_length(text: &str) -> Option<IpNet> {
     let (address, length) = text.split_once('/')?;
     if !length.bytes().all(|b| b.is_ascii_digit()) {
@@ -60,7 +61,7 @@ fn with_length(text: &str) -> Option<IpNet> {
     IpNet::new(address.parse().ok()?, length.parse().ok()?).ok()
 }
 
-/// `10.0.0.0/255.0.0.0`, or with the mask of the hosts: `10.0.0.0/0.255.255.255`.
+/// Parses `10.0.0.0/255.0.0.0`, or with a host mask `10.0.0.0/0.255.255.255`.
 fn with_mask(text: &str) -> Option<IpNet> {
     let (address, mask) = text.split_once('/')?;
     let (address, mask): (Ipv4Addr, Ipv4Addr) = (address.parse().ok()?, mask.parse().ok()?);

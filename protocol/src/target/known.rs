@@ -1,4 +1,5 @@
-//! What a master has on disk of its minions, `cachedir/grains` and `cachedir/pillar` (§0.2), for targets that ask for it.
+//! The master's data about its minions on disk, `cachedir/grains` and `cachedir/pillar` (§0.2), for targets that need
+//! it.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -8,27 +9,27 @@ use crate::ids::MinionId;
 use crate::msgpack::{self, Limits};
 use crate::value::Value;
 
-/// Bytes of a minion's grains or pillar that are read; what is written has a bound of its own.
+/// Upper bound on the bytes read of a minion's grains or pillar; writing has a bound of its own.
 const DATA_BYTES_MAX: u64 = 16 << 20;
 
-/// What is known of one minion.
+/// The known data about one minion.
 #[derive(Debug)]
 pub struct Known<'a> {
     /// Its id.
     pub id: &'a MinionId,
-    /// Entries of its grains, those at least that are asked for.
+    /// Entries of its grains; at least the requested ones.
     pub grains: Option<Cow<'a, Value>>,
     /// Entries of its pillar.
     pub pillar: Option<Cow<'a, Value>>,
 }
 
 impl<'a> Known<'a> {
-    /// Reads what the target asks for; what is not there or cannot be read is not known.
+    /// Reads the data that the target needs. Missing or unreadable data is unknown.
     pub fn read(cachedir: &Path, id: &'a MinionId, target: &Target) -> Self {
         Self::read_banks(cachedir, id, &target.needs())
     }
 
-    /// Reads all there is, for several targets.
+    /// Reads all data, for several targets.
     pub fn read_all(cachedir: &Path, id: &'a MinionId) -> Self {
         Self::read_banks(cachedir, id, &Needs { grains: Keys::All, pillar: Keys::All })
     }
@@ -41,12 +42,13 @@ impl<'a> Known<'a> {
         Self { id, grains: bank("grains", &needs.grains), pillar: bank("pillar", &needs.pillar) }
     }
 
-    /// As a target wants them.
+    /// The data in the form that targets need.
     pub fn facts(&self) -> Facts<'_> {
         Facts { id: self.id, grains: self.grains.as_deref(), pillar: self.pillar.as_deref() }
     }
 
-    /// The same where nobody is to profit from what is not known: no grains are empty ones, and then no address fits.
+    /// Treats unknown grains as empty, so that no address matches. For decisions in which unknown data must not count
+    /// in favour of anybody.
     pub fn strictly(mut self) -> Self {
         let _ = self.grains.get_or_insert_with(|| Cow::Owned(crate::value::empty_map()));
         self
@@ -54,13 +56,14 @@ impl<'a> Known<'a> {
 }
 
 impl Target {
-    /// The minions among these that are meant, by what is on disk of them. Reads a file or two a minion where the target asks for
-    /// grains or pillar.
+    /// Returns those of these minions that match by their data on disk. Reads one or two files for each minion if the
+    /// target needs grains or pillar.
     pub fn resolve_known(&self, ids: &[MinionId], cachedir: &Path) -> Resolved {
         self.resolve_with(ids, |id| Known::read(cachedir, id, self))
     }
 
-    /// The minions among these that are meant, by what `know` knows of each: what [`Target::needs`] names.
+    /// Returns those of these minions that match by the data that `know` returns for each; [`Target::needs`] names the
+    /// required data.
     pub fn resolve_with<'a>(&self, ids: &'a [MinionId], know: impl Fn(&'a MinionId) -> Known<'a>) -> Resolved {
         if !self.needs_data() {
             return self.resolve(ids.iter().map(Facts::of_id));
@@ -71,7 +74,7 @@ impl Target {
     }
 }
 
-/// The entries with these keys of the grains or the pillar in a file; what is not there or cannot be read is none.
+/// Reads the entries with these keys from a file of grains or pillar; none if the file is missing or unreadable.
 pub fn read_entries(path: &Path, keys: &Keys) -> Option<Value> {
     let bytes = match brine_files::read_own(path, DATA_BYTES_MAX) {
         Ok(bytes) => bytes,

@@ -1,11 +1,11 @@
-//! Targets (§10): whom a job is for.
+//! Targets (§10): the minions that a job is for.
 //!
 //! - `subdict.rs`   grains and pillar: nested maps
 //! - `ipcidr.rs`    addresses and networks
-//! - `regex.rs`     expressions with Python's meaning, matched in linear time where that is possible
+//! - `regex.rs`     expressions with Python's meaning, matched in linear time if possible
 //! - `compound.rs`  terms joined by `and`, `or`, `not`
 //! - `nodegroup.rs` names for targets
-//! - `known.rs`     what a master has on disk of its minions
+//! - `known.rs`     the master's data about its minions on disk
 
 mod compound;
 mod ipcidr;
@@ -31,7 +31,7 @@ use subdict::{How, Subdict};
 use crate::ids::MinionId;
 use crate::value::{Value, ValueExt};
 
-/// How a target is read.
+/// The type of a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[allow(missing_docs, reason = "the names are Salt's")]
 pub enum TargetType {
@@ -103,13 +103,13 @@ impl FromStr for TargetType {
     }
 }
 
-/// Why a target is none.
+/// Why a target is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
-    /// There is no such type of target.
+    /// No type of target has this name.
     #[error("{0:?} is not a type of target")]
     UnknownType(String),
-    /// A type that Salt has, and this does not: ranges need a range server, and a minion has no data store.
+    /// A type that Salt has and Brine does not: ranges need a range server, and a minion has no data store.
     #[error("targets of type {0} are not offered")]
     Unsupported(TargetType),
     /// The expression does not parse.
@@ -117,21 +117,21 @@ pub enum TargetError {
     Bad {
         /// The type.
         kind: TargetType,
-        /// The expression, cut to 80 characters.
+        /// The expression, shortened to 80 characters.
         expr: String,
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// What a minion is matched by.
+/// The data of a minion that targets match.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'a> {
     /// Its id.
     pub id: &'a MinionId,
-    /// Its grains, a map; none where they are not known, as in a master that has not heard of them yet.
+    /// Its grains, a map; none if they are unknown, for example to a master that has not received them yet.
     pub grains: Option<&'a Value>,
-    /// Its pillar, a map; none where it is not known.
+    /// Its pillar, a map; none if it is unknown.
     pub pillar: Option<&'a Value>,
 }
 
@@ -153,9 +153,9 @@ enum Kind {
     Compound(Expr),
 }
 
-/// The longest glob or expression; ids have 255 bytes at most.
+/// Upper bound on the bytes of a glob or expression; ids have 255 bytes at most.
 const MAX_PATTERN: usize = 4096;
-/// Which minions a target names.
+/// The minions that a target names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The known minions that match.
@@ -165,8 +165,8 @@ pub struct Resolved {
 }
 
 impl Target {
-    /// Reads a target; `expr` is text, or for lists and compounds a list of texts, for lists a comma text too. Groups in a
-    /// compound target are unknown ones: [`Target::parse_with`] knows them.
+    /// Parses a target. `expr` is text; for lists and compounds also a list of texts; for lists also a comma-separated
+    /// text. Nodegroups in a compound target are unknown here; [`Target::parse_with`] knows them.
     ///
     /// # Errors
     /// When the type is unknown or unsupported, or the expression does not parse.
@@ -174,7 +174,7 @@ impl Target {
         Self::parse_with(tgt_type, expr, delimiter, &Nodegroups::default())
     }
 
-    /// The same with the nodegroups that there are.
+    /// As [`Target::parse`], with the configured nodegroups.
     ///
     /// # Errors
     /// As [`Target::parse`].
@@ -236,18 +236,19 @@ impl Target {
         Ok(Self { kind })
     }
 
-    /// What a term for resources (`T@`, 3008) means: no minion of ours has any, and a master of ours knows of none.
+    /// The meaning of a term for resources (`T@`, 3008): it matches no minion, because Brine's minions have no
+    /// resources and its masters know of none.
     fn nobody() -> Self {
         Self { kind: Kind::List(Vec::new()) }
     }
 
-    /// One minion, `M@` of 3008: who manages resources.
+    /// One minion, for `M@` of 3008: the minion that manages resources.
     fn id(id: &str) -> Self {
         Self { kind: Kind::Id(id.to_owned()) }
     }
 
-    /// Whether this minion is meant. Of what is not known of it nothing is true, but that it may have any address: Salt counts
-    /// on minions whose addresses it does not know (§10).
+    /// Whether the target matches a minion. Unknown data matches nothing, with one exception: a minion with unknown
+    /// grains matches every address, because Salt expects returns from minions whose addresses it does not know (§10).
     pub fn matches(&self, facts: &Facts<'_>) -> bool {
         match &self.kind {
             Kind::Glob(glob) => glob.matches(facts.id.as_str()),
@@ -261,13 +262,13 @@ impl Target {
         }
     }
 
-    /// Whether the grains or the pillar decide, so that an id alone is not enough.
+    /// Whether the target needs grains or pillar, so that the id alone does not decide.
     pub fn needs_data(&self) -> bool {
         let Needs { grains, pillar } = self.needs();
         !grains.is_empty() || !pillar.is_empty()
     }
 
-    /// What of a minion decides, besides its id.
+    /// The data of a minion that the target needs, besides its id.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         match &self.kind {
@@ -291,7 +292,7 @@ impl Target {
         }
     }
 
-    /// The minions among these that are meant, in their order, and the listed ids that are not among them.
+    /// The matching minions in their order, and the listed ids that are unknown.
     pub fn resolve<'a>(&self, known: impl IntoIterator<Item = Facts<'a>>) -> Resolved {
         let mut ids = Vec::new();
         let mut matched = Vec::new();
@@ -304,12 +305,12 @@ impl Target {
         Resolved { matched, missing: self.missing(ids) }
     }
 
-    /// The listed ids that are not among these.
+    /// The listed ids that are not among the known ones.
     fn missing<'a>(&self, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let mut listed = indexmap::IndexSet::new();
         match &self.kind {
             Kind::List(ids) => listed.extend(ids.iter().map(String::as_str)),
-            // Who is excluded is not missed.
+            // A listed id that is negated is not missing.
             Kind::Compound(expr) => expr.visit(false, &mut |target, negated| {
                 if let (false, Some(ids)) = (negated, target.listed()) {
                     listed.extend(ids.iter().map(String::as_str));
@@ -325,21 +326,21 @@ impl Target {
     }
 }
 
-/// What of a minion a target asks for.
+/// The data of a minion that a target needs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Of its grains.
+    /// Keys of its grains.
     pub grains: Keys,
-    /// Of its pillar.
+    /// Keys of its pillar.
     pub pillar: Keys,
 }
 
-/// Keys at the top of a minion's grains or pillar.
+/// Top-level keys of a minion's grains or pillar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keys {
-    /// These.
+    /// These keys.
     These(BTreeSet<String>),
-    /// Whatever there is.
+    /// All keys.
     All,
 }
 
@@ -350,7 +351,7 @@ impl Default for Keys {
 }
 
 impl Keys {
-    /// Whether nothing is asked for.
+    /// Whether no key is needed.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::These(keys) if keys.is_empty())
     }
@@ -379,7 +380,7 @@ impl Keys {
 }
 
 impl<'a> Facts<'a> {
-    /// Of a minion of which nothing but its id is known.
+    /// A minion of which only the id is known.
     pub fn of_id(id: &'a MinionId) -> Self {
         Self { id, grains: None, pillar: None }
     }

@@ -4,19 +4,20 @@ use indexmap::IndexMap;
 
 use crate::value::{Value, ValueExt};
 
-/// Words of all groups together after expansion; groups that name others twice grow fast.
+/// Upper bound on the words of all groups together after expansion: groups that name other groups twice grow
+/// exponentially.
 const MAX_WORDS: usize = 10_000;
-/// Groups within groups.
+/// Upper bound on nested groups.
 const MAX_DEPTH: usize = 32;
 
 const OPERATORS: [&str; 5] = ["and", "or", "not", "(", ")"];
 
-/// `nodegroups` of a configuration: words by name.
+/// The setting `nodegroups`: the words of each group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nodegroups(IndexMap<String, Vec<String>>);
 
 impl Nodegroups {
-    /// Reads the setting. Groups that are neither text nor a list have no words, as with Salt.
+    /// Reads the setting. A group that is neither text nor a list has no words, as in Salt.
     pub fn new(setting: &Value) -> Self {
         let words = |value: &Value| match value {
             Value::Array(items) => items.iter().map(ValueExt::python_str).collect(),
@@ -26,17 +27,18 @@ impl Nodegroups {
         Self(entries.iter().map(|(name, value)| (name.python_str(), words(value))).collect())
     }
 
-    /// Whether there is such a group.
+    /// Whether a group has this name.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Their names.
+    /// The names of the groups.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The words of a compound target that stands for the group, Salt's `nodegroup_comp`; none where there is no such group.
+    /// The words of a compound target equivalent to the group, as Salt's `nodegroup_comp`; empty if there is no such
+    /// group.
     pub fn expand(&self, name: &str) -> Vec<String> {
         let mut open = Vec::new();
         let mut budget = MAX_WORDS;
@@ -77,7 +79,7 @@ impl Nodegroups {
     }
 }
 
-/// A group of bare names is a list, or an expression where they look like one.
+/// Joins a group of bare names into a list; into an expression if the names look like terms.
 fn join_names(words: &[String]) -> Option<String> {
     let is_term = |word: &String| {
         let mut chars = word.chars();

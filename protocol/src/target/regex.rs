@@ -1,26 +1,28 @@
-//! Regular expressions with Python's meaning ([`brine_patterns`] reads the syntax), matched from the start of a text as `re.match` does.
+//! Regular expressions with Python's meaning ([`brine_patterns`] reads the syntax), matched from the start of a text as
+//! `re.match` does.
 //!
-//! They come from operators (permissions too), but also from minions (peer publish, the mine). What can be matched in linear time is; only what looks
-//! around or back is tried out, for so many steps and no more.
+//! Expressions come from operators (also in permissions) and from minions (peer publish, the mine). They are matched in
+//! linear time if possible. Only look-around and back-references need backtracking, which is bounded in steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brine_patterns::{Dialect, Flags, Rewritten, rewrite};
 
-/// What a compiled expression may take.
+/// Upper bound on the size of a compiled expression.
 const MAX_SIZE: usize = 1 << 20;
-/// Steps of one match of an expression that looks around or back; what names hosts needs hundreds.
+/// Upper bound on the steps of one match with backtracking; expressions for host names need hundreds.
 const MAX_STEPS: usize = 50_000;
 
-/// An expression with the meaning that Python's `re` gives it.
+/// An expression with the meaning of Python's `re`.
 #[derive(Debug, Clone)]
 pub struct Regex(Arc<Engine>);
 
 #[derive(Debug)]
 enum Engine {
     Linear(regex::Regex),
-    /// Once it took too long it matches nothing any more: it is not to take too long for each of ten thousand minions.
+    /// An expression that once exceeded its steps matches nothing any more, so that it cannot do so again for each of
+    /// ten thousand minions.
     Backtracking {
         regex: Box<fancy_regex::Regex>,
         tired: AtomicBool,
@@ -28,10 +30,10 @@ enum Engine {
 }
 
 impl Regex {
-    /// Compiles it.
+    /// Compiles an expression.
     ///
     /// # Errors
-    /// What is wrong with it, in one line.
+    /// One line about the error in the expression.
     pub fn new(pattern: &str) -> Result<Self, String> {
         let Rewritten { pattern, backtracks } = rewrite(pattern, Flags::default(), Dialect::Unicode)?;
         let anchored = format!(r"\A(?:{pattern})");
@@ -52,8 +54,8 @@ impl Regex {
         }
     }
 
-    /// Whether it matches from the start of the text, as `re.match` does. One that takes too long matches nothing from then on, so it
-    /// may permit something and must not forbid anything.
+    /// Whether the expression matches from the start of the text, as `re.match` does. An expression that exceeds its
+    /// steps matches nothing from then on, so use a match to permit and never to forbid.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         match &*self.0 {

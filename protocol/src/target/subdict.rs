@@ -7,12 +7,13 @@ use crate::args::yamlify;
 use crate::value::{Value, ValueExt};
 use brine_patterns::Glob;
 
-/// Parts of an expression between delimiters. Salt tries every way to split it at every level it finds, which grows fast.
+/// Upper bound on the parts of an expression. Salt tries every way to split it at every level, which grows fast.
 const MAX_PARTS: usize = 32;
-/// Comparisons of one match, all levels together. A target of five parts over the grains of a large host needs a few hundred.
+/// Upper bound on the comparisons of one match, all levels together. A target of five parts needs a few hundred for the
+/// grains of a large host.
 const MAX_STEPS: u32 = 100_000;
 
-/// How the last part is compared.
+/// The comparison of the last part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     Glob,
@@ -20,29 +21,30 @@ pub(super) enum How {
     Exact,
 }
 
-/// An expression and how it is read.
+/// An expression and its comparison.
 #[derive(Debug, Clone)]
 pub(super) struct Subdict {
     expr: String,
     delimiter: String,
-    /// What each end of the expression that begins behind a delimiter compares as, by where it begins. They are made once: a
-    /// master compares them with ten thousand minions.
+    /// The compiled pattern of each suffix of the expression that follows a delimiter, by its offset. They are compiled
+    /// once, because a master compares them with ten thousand minions.
     ends: Vec<(usize, Pattern)>,
 }
 
 #[derive(Debug, Clone)]
 enum Pattern {
     Glob(Glob),
-    /// None where this end is no expression; then it matches nothing.
+    /// None if the suffix is not a valid expression; it then matches nothing.
     Pcre(Option<Regex>),
     Exact(String),
 }
 
-/// The delimiter that Salt uses again below the first level, whatever the target's own is.
+/// The delimiter that Salt uses below the first level, whatever the target's own delimiter is.
 const INNER: &str = ":";
 
 impl Subdict {
-    /// Salt takes any text; what has no delimiter matches nothing. So would an expression that cannot be read; that is an error here.
+    /// Parses an expression. Salt accepts any text; an expression without a delimiter matches nothing. An expression
+    /// that cannot be compiled matches nothing in Salt and is an error here.
     pub(super) fn new(expr: &str, delimiter: &str, how: How) -> Result<Self, String> {
         if delimiter.is_empty() {
             return Err("its delimiter is empty".to_owned());
@@ -67,7 +69,7 @@ impl Subdict {
             }
         };
         let ends: Vec<_> = ends.into_iter().map(|at| (at, pattern(at))).collect();
-        // The last end is what is compared where the expression is a key and a value; `*` asks for the key alone.
+        // The last suffix is compared if the expression is a key and a value; `*` tests for the key alone.
         let is_some = |(at, pattern): &(usize, Pattern)| {
             *at > 0 && (matches!(pattern, Pattern::Pcre(Some(_))) || expr[*at..] == *"*")
         };
@@ -80,14 +82,14 @@ impl Subdict {
         Ok(Self { expr: expr.to_owned(), delimiter: delimiter.to_owned(), ends })
     }
 
-    /// The one key of the data that decides; none where any may.
+    /// The top-level key of the data that decides; none if several keys may.
     pub(super) fn key(&self) -> Option<&str> {
         let key = self.expr.split(&self.delimiter).next()?;
-        // A number or a truth value is a key by its value too.
+        // A number or a boolean also matches a key by its value.
         (key != "*" && matches!(yamlify(key), Value::String(_))).then_some(key)
     }
 
-    /// Whether the data has what the expression asks for.
+    /// Whether the data matches the expression.
     pub(super) fn matches(&self, data: &Value) -> bool {
         let run = Run { own: self, left: Cell::new(MAX_STEPS) };
         run.subdict(data, &self.expr, &self.delimiter)
@@ -104,24 +106,24 @@ impl Pattern {
     }
 }
 
-/// One comparison and its bound.
+/// One match and its bound on steps.
 struct Run<'a> {
     own: &'a Subdict,
     left: Cell<u32>,
 }
 
 impl Run<'_> {
-    /// False once the bound is reached; then everything is.
+    /// Counts a comparison. Returns false once the bound is reached, and then every comparison is false.
     fn step(&self) -> bool {
         self.left.set(self.left.get().saturating_sub(1));
         self.left.get() > 0
     }
 
-    /// `expr` is an end of the whole expression, as everything is that is compared.
+    /// Matches `expr`, which is a suffix of the whole expression.
     fn subdict(&self, data: &Value, expr: &str, delimiter: &str) -> bool {
         let parts: Vec<&str> = expr.split(delimiter).collect();
         let mut rest_at = expr.len();
-        // The longest key first.
+        // The longest key is tried first.
         (1..parts.len()).rev().any(|at| {
             rest_at -= parts[at].len();
             let rest = &expr[rest_at..];
@@ -176,7 +178,8 @@ impl Run<'_> {
     }
 }
 
-/// Salt's `traverse_dict_and_list`: indices into lists, or keys of the maps in them; keys of maps as text, or as YAML reads it.
+/// Follows a path as Salt's `traverse_dict_and_list` does: lists by index, or by keys of the maps in them; maps by key
+/// as text, or as YAML reads it.
 fn traverse<'a>(data: &'a Value, path: &[&str]) -> Option<&'a Value> {
     let mut at = data;
     for part in path {
@@ -219,7 +222,7 @@ fn index(part: &str) -> Option<i64> {
     Some(if part.starts_with('-') { -number } else { number })
 }
 
-/// Keys are compared as Python does: 1, 1.0 and True are one.
+/// Finds a key by Python's equality: 1, 1.0 and True are equal.
 fn by_value<'a>(map: &'a Value, key: &Value) -> Option<&'a Value> {
     let same = |own: &Value| own == key || matches!((number(own), number(key)), (Some(a), Some(b)) if a == b);
     map.entries()?.iter().rev().find(|(own, _)| same(own)).map(|(_, value)| value)

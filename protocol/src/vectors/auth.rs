@@ -1,4 +1,4 @@
-//! Authentication: each case of the vectors, read by our master and our minion, and made by them.
+//! Authentication: the master and the minion read each case of the vectors, and reproduce it.
 
 use super::{KEYS, aes_key, hex, lines, list, text, value_of};
 use crate::auth::{
@@ -46,7 +46,7 @@ fn case<'a>(line: &'a Json, name: &str) -> &'a Json {
     list(&line["auth"], "cases").iter().find(|c| text(c, "name") == name).unwrap_or_else(|| panic!("no case {name}"))
 }
 
-/// The load of a case's request; its envelope must come out of our encoder as it came in.
+/// The load of a case's request. Encoding its envelope again must give the same bytes.
 fn load_of(case: &Json) -> (Value, u64) {
     let sent = hex(case, "request_hex");
     let envelope = Envelope::decode(&sent, &Limits::UNAUTHENTICATED).unwrap();
@@ -56,7 +56,7 @@ fn load_of(case: &Json) -> (Value, u64) {
     (load, version)
 }
 
-/// Our master reads the request, and our minion would have sent the same.
+/// The master reads the request, and the minion would send the same one.
 fn request_of(case: &Json) -> AuthRequest {
     let (load, version) = load_of(case);
     let request = AuthRequest::parse(&load, version, version).unwrap();
@@ -68,7 +68,7 @@ fn request_of(case: &Json) -> AuthRequest {
     request
 }
 
-/// Our minion reads the reply with what the vectors' minion knew.
+/// The minion reads the reply with the knowledge of the vectors' minion.
 fn reply_of(case: &Json, request: &AuthRequest) -> Result<AuthOutcome, AuthError> {
     let id = MinionId::new("vec-minion").unwrap();
     let auth = MinionAuth {
@@ -91,7 +91,7 @@ fn inner(reply: &[u8]) -> Value {
     }
 }
 
-/// Our master's accept reply has the bytes of Python's where they are not random, and its form where they are.
+/// The master's accept reply equals Python's where it is not random, and has the same form where it is.
 fn our_accept_reply(line: &Json, case: &Json, request: &AuthRequest) {
     let publish_key = aes_key(&line["auth"], "aes_key");
     let python = hex(case, "response_hex");

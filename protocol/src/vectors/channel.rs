@@ -70,7 +70,7 @@ fn check_aes_request(line: &Json) {
     assert_eq!((read.load, read.cmd.as_str(), read.id), (expect, "_return", minion_id()));
     assert_eq!(read.nonce.as_deref(), part["nonce"].as_str());
 
-    // Our minion, given the same nonce and time, sends the same plaintext in an envelope of the same length.
+    // With the same nonce and time, the minion sends the same plaintext in an envelope of the same length.
     let mut load = whole;
     let ts = load.remove("ts").unwrap().as_i64().unwrap();
     load.remove("nonce");

@@ -25,7 +25,7 @@ lines! {
     parse_input: check_parse_input;
 }
 
-/// The value of a case; JSON cannot say what type a key has.
+/// The value of a case. JSON cannot express the type of a key.
 fn case_value(case: &Json) -> Value {
     match text(case, "name") {
         "int key" => Value::Map(vec![(Value::from(1), value::text("x"))]),

@@ -1,8 +1,7 @@
-//! Every vector of `tests/vectors.json` that this crate covers, for each of Salt's lines, both ways: our encoder makes
-//! Python's bytes, our decoder reads them. The bytes were made by calling the real library.
+//! All vectors of `tests/vectors.json` that concern this crate, for each of Salt's release lines, in both directions:
+//! encoding gives Python's bytes, and decoding reads them. The bytes were made with the real library.
 //!
-//! Not covered: `jid.dirs` (Salt's job
-//! cache on disk).
+//! Not covered: `jid.dirs` (Salt's job cache on disk).
 
 mod auth;
 mod channel;
@@ -31,7 +30,7 @@ static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     let key = |name: &str| {
         let body = VECTORS["keys"][name].as_str().unwrap();
         let lines: Vec<&str> = body.as_bytes().chunks(64).map(|l| std::str::from_utf8(l).unwrap()).collect();
-        // The armour is put together here, so that no scanner takes the vectors for a leaked key.
+        // The PEM header is assembled here, so that no scanner takes the vectors for a leaked key.
         let mark = ["RSA", "PRIVATE", "KEY"].join(" ");
         let pem = format!("-----BEGIN {mark}-----\n{}\n-----END {mark}-----\n", lines.join("\n"));
         let key = PrivateKey::from_pem(&pem).unwrap();
@@ -50,7 +49,7 @@ static KEYS: LazyLock<Keys> = LazyLock::new(|| {
     keys
 });
 
-/// The part of one of Salt's lines.
+/// The vectors of one of Salt's release lines.
 fn line(version: &str) -> &'static Json {
     &VECTORS["lines"][version]
 }
@@ -71,7 +70,7 @@ fn aes_key(json: &Json, key: &str) -> AesKey {
     AesKey::from_text(text(json, key)).unwrap()
 }
 
-/// The value that a vector's JSON stands for.
+/// The value that a vector's JSON describes.
 fn value_of(json: &Json) -> Value {
     match json {
         Json::Object(o) if o.len() == 1 => match o.iter().next().map(|(k, v)| (k.as_str(), v)).unwrap() {
@@ -80,7 +79,7 @@ fn value_of(json: &Json) -> Value {
                 .parse::<u64>()
                 .map(Value::from)
                 .or_else(|_| n.parse::<i64>().map(Value::from))
-                // What does not fit is sent as text (§2).
+                // A number that does not fit is sent as text (§2).
                 .unwrap_or_else(|_| value::text(n.as_str())),
             ("$datetime", Json::String(iso)) => {
                 let compact = iso.replace('-', "");
@@ -97,7 +96,7 @@ fn value_of(json: &Json) -> Value {
     }
 }
 
-/// What the vectors would show for a value: they write every key as text.
+/// The vectors' JSON for a value: it has every key as text.
 fn shown(v: &Value) -> Json {
     use serde_json::json;
     match v {
@@ -120,7 +119,7 @@ fn shown(v: &Value) -> Json {
     }
 }
 
-/// The same tests for every line.
+/// Runs the same tests for every release line.
 macro_rules! lines {
     ($($test:ident: $check:expr;)*) => {
         lines!(@line vectors_3008 "3008.5" $($test $check;)*);

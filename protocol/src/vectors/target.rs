@@ -1,4 +1,4 @@
-//! Targets: what Salt's own matchers answered.
+//! Targets: the results of Salt's own matchers.
 
 use serde_json::Value as Json;
 
@@ -22,7 +22,7 @@ fn check_subdict(line: &Json) {
         let (expr, delimiter) = (case["expr"].as_str().unwrap(), case["delimiter"].as_str().unwrap());
         let kinds = [("glob", TargetType::Grain), ("pcre", TargetType::GrainPcre), ("exact", TargetType::PillarExact)];
         for (key, kind) in kinds {
-            // The vectors leave expressions out that are none.
+            // The vectors leave out invalid expressions.
             let Some(expected) = case[key].as_bool() else { continue };
             let target = Target::parse(kind, &Value::from(expr), delimiter).unwrap();
             assert_eq!(target.matches(&facts), expected, "{key} {case}");
@@ -34,7 +34,7 @@ fn check_subdict(line: &Json) {
 
 fn check_terms(line: &Json) {
     for (word, expected) in line["parse_target"].as_object().unwrap() {
-        // Engines of 3008, which are read as such whatever line is at the other end; older ones take the word for a glob.
+        // These engines of 3008 are always recognised; older lines read the word as a glob.
         if word.starts_with("T@") || word.starts_with("M@") {
             assert_eq!(
                 Some(Term::parse(word).engine.map(String::from)),

@@ -1,35 +1,38 @@
-//! What of foreign text is shown to people, and how: on terminals, in logs, in messages, in lists of names.
+//! How foreign text is displayed to people: on terminals, in logs, in messages, in lists of names.
 //!
-//! Text from a minion, a module or a command line can drive a terminal (escape sequences), read as something else than it is
-//! (direction overrides) or hide what it holds (characters without width). Such characters are shown by their number, in Python's
-//! form: `\x1b`, `\u202e`, `\U000e0041`. All programs and both sides of the sandbox use these functions, so that one place decides.
+//! Text from a minion, a module or a command line can control a terminal (escape sequences), change the reading
+//! direction (direction overrides) or hide content (zero-width characters). Such characters are displayed by number in
+//! Python's form: `\x1b`, `\u202e`, `\U000e0041`. All programs and both sides of the sandbox use these functions, so
+//! that one place decides.
 //!
-//! - [`visible`] for text of several lines, [`line`] for one line, [`short`] for a part of a message, [`name`] for an id in a list
+//! - [`visible`] for text of several lines, [`line()`] for one line, [`short`] for a part of a message, [`name`] for an
+//!   id in a list
 //! - [`json`], and [`marked`] for other formats with escapes of their own
 //!
-//! Emoji are ordinary text: a variation selector right behind its emoji and a joiner between two emoji stay. Both are shown by
-//! number anywhere else, and everywhere in a [`name`].
+//! Emoji are ordinary text: a variation selector directly after its emoji and a joiner between two emoji stay.
+//! Elsewhere, and always in a [`name`], both are displayed by number.
 
 mod table;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Tells whether a terminal could obey a character, lose it, or let it change how others are read: Unicode's controls, format
-/// characters, line and paragraph separators, and all that is displayed as nothing (`Default_Ignorable_Code_Point`).
+/// Whether a terminal could obey a character, hide it, or let it change how other characters are read: Unicode's
+/// controls, format characters, line and paragraph separators, and all characters that are displayed as nothing
+/// (`Default_Ignorable_Code_Point`).
 #[must_use]
 pub fn is_active(c: char) -> bool {
     if c.is_ascii() { c.is_ascii_control() } else { table::contains(table::ACTIVE, c) }
 }
 
-/// The characters of a text, each with whether it is to be shown by its number. Newline and tab are among those.
+/// The characters of a text, each with whether it is displayed by its number. Newline and tab are.
 pub fn marked(text: &str) -> impl Iterator<Item = (char, bool)> {
     let mut before = None;
     let mut rest = text.chars();
     std::iter::from_fn(move || {
         let c = rest.next()?;
         let mark = is_active(c) && !is_emoji_part(before, c, rest.clone().next());
-        // what is shown by number joins nothing
+        // a character displayed by number joins nothing
         before = Some(c).filter(|_| !mark);
         Some((c, mark))
     })
@@ -47,7 +50,7 @@ pub fn line(text: &str) -> Cow<'_, str> {
     shown(text, |_, mark| mark)
 }
 
-/// The first `max` characters of `text` as [`line`] shows them, without blanks around; `…` stands for the rest.
+/// The first `max` characters of `text` as [`line()`] shows them, without blanks around; `…` stands for the rest.
 #[must_use]
 pub fn short(text: &str, max: usize) -> String {
     let text = text.trim();
@@ -57,14 +60,15 @@ pub fn short(text: &str, max: usize) -> String {
     }
 }
 
-/// [`short`] of a text whose own line breaks mean nothing: of an error of another crate.
+/// [`short`] for a text whose own line breaks have no meaning, such as another crate's error.
 #[must_use]
 pub fn joined(text: &str, max: usize) -> String {
     short(&text.split_whitespace().collect::<Vec<_>>().join(" "), max)
 }
 
-/// A name in a list, such that two names that differ look different: what [`line`] shows by number, also within emoji, and blanks
-/// other than a single space between two other characters. Letters that look alike in two scripts stay letters.
+/// A name in a list, displayed so that different names look different. Displays by number what [`line()`] does, also
+/// within emoji, and blanks other than a single space between two other characters. Letters that look alike in two
+/// scripts stay unchanged.
 #[must_use]
 pub fn name(text: &str) -> Cow<'_, str> {
     let blank = |c: char| c.is_whitespace() || c == '\u{2800}';
@@ -88,10 +92,10 @@ pub fn name(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// JSON as a program wrote it, with the escapes of JSON for what [`marked`] marks; the values are the same.
+/// Rewrites a program's JSON with JSON escapes for the characters that [`marked`] marks; the values stay the same.
 #[must_use]
 pub fn json(text: &str) -> Cow<'_, str> {
-    // Raw line ends and tabs stand between values, everything else within strings.
+    // Raw line ends and tabs occur only between values, all other active characters only in strings.
     let escape = |c, mark| mark && !matches!(c, '\n' | '\r' | '\t');
     if !marked(text).any(|(c, mark)| escape(c, mark)) {
         return Cow::Borrowed(text);
@@ -107,14 +111,14 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Appends a character by its number, as JSON writes it: `\u202e`, in two halves beyond the basic plane.
+/// Appends a character by its number in JSON's form: `\u202e`, as two surrogates beyond the basic plane.
 pub fn push_json(c: char, out: &mut String) {
     for unit in c.encode_utf16(&mut [0; 2]) {
         write!(out, "\\u{unit:04x}").expect("a String can be written to");
     }
 }
 
-/// Appends a character by its number, as Python writes it.
+/// Appends a character by its number in Python's form.
 pub fn push_escaped(c: char, out: &mut String) {
     let done = match (c, u32::from(c)) {
         ('\n', _) => out.write_str("\\n"),
@@ -142,7 +146,7 @@ fn shown(text: &str, escape: impl Fn(char, bool) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Tells whether an active character belongs to the emoji around it (UTS 51): `❤️`, `1️⃣`, `👩‍💻`, `👍🏽‍♂️`.
+/// Whether an active character belongs to the emoji around it (UTS 51): `❤️`, `1️⃣`, `👩‍💻`, `👍🏽‍♂️`.
 fn is_emoji_part(before: Option<char>, c: char, after: Option<char>) -> bool {
     const KEYCAP: char = '\u{20e3}';
     let Some(before) = before else { return false };
@@ -152,7 +156,7 @@ fn is_emoji_part(before: Option<char>, c: char, after: Option<char>) -> bool {
             is_emoji(before) || (matches!(before, '0'..='9' | '#' | '*') && after == Some(KEYCAP))
         }
         '\u{200d}' => {
-            // a tone of skin, or the selector, stands between an emoji and its joiner
+            // a skin tone, or the selector, may stand between an emoji and its joiner
             let joins = is_emoji(before) || matches!(before, '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}');
             joins && after.is_some_and(is_emoji)
         }
@@ -200,7 +204,7 @@ mod tests {
         let whole = "❤️ 1️⃣ ⚠️ 👩‍💻 👍🏽 🧔🏽‍♂️ ❤️‍🔥 👨‍👩‍👧 ©︎";
         assert_eq!(visible(whole), whole);
         for (text, expect) in [
-            // a selector too many, a joiner at an end, a digit that is no keycap, a flag by tags
+            // a superfluous selector, a joiner at an end, a digit that is no keycap, a flag made of tags
             ("❤\u{fe0f}\u{fe0f}", "❤\u{fe0f}\\ufe0f"),
             ("👩\u{200d}", "👩\\u200d"),
             ("👩\u{200d}x", "👩\\u200dx"),
@@ -247,7 +251,7 @@ mod tests {
         }
     }
 
-    /// The tables against those of another crate, which makes them of Unicode's own files.
+    /// Compares the tables with those of another crate, which are generated from Unicode's own files.
     #[test]
     fn the_tables_are_unicodes() {
         let active = regex::Regex::new(r"^[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]$").unwrap();

@@ -1,7 +1,7 @@
-//! Ranges of Unicode 16.0, from its files UnicodeData.txt, DerivedCoreProperties.txt and emoji-data.txt. A test compares them with
-//! those of regex-syntax, whose next Unicode version so shows what to add here.
+//! Ranges of Unicode 16.0, from its files UnicodeData.txt, DerivedCoreProperties.txt and emoji-data.txt. A test
+//! compares them with those of regex-syntax, so a new Unicode version of that crate shows what to add here.
 
-/// Tells whether one of the ranges holds a character.
+/// Whether one of the ranges contains a character.
 pub(crate) fn contains(ranges: &[(char, char)], c: char) -> bool {
     let at = ranges.partition_point(|(_, last)| *last < c);
     ranges.get(at).is_some_and(|(first, _)| *first <= c)

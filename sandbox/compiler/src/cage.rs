@@ -1,4 +1,4 @@
-//! The limits that the compiler puts on itself, and the second wall, which is the executor's.
+//! The limits that the compiler sets on itself, and the second wall that it shares with the executor.
 
 use brine_sandbox_walls::{Spec, WallError, Walls};
 use clap::Args;
@@ -24,14 +24,14 @@ pub(crate) struct Limits {
     pub(crate) nice: i32,
 }
 
-/// Puts the limits on this process, for good.
+/// Sets the limits on this process, irrevocably.
 pub(crate) fn enter(limits: &Limits) -> Result<Walls, WallError> {
     let failed = |what| move |error| WallError::Limit { what, why: std::io::Error::from(error) };
     let limit = |resource, current, maximum| {
         setrlimit(resource, Rlimit { current: Some(current), maximum: Some(maximum) }).map_err(failed("limit itself"))
     };
     limit(Resource::As, limits.memory, limits.memory)?;
-    // The soft limit's signal says what happened; the hard one's would be any SIGKILL.
+    // The signal of the soft limit identifies the cause; the hard limit's would be a plain SIGKILL.
     limit(Resource::Cpu, limits.cpu, limits.cpu + 1)?;
     nice(limits.nice).map_err(failed("step back behind others"))?;
     brine_sandbox_walls::raise(&Spec::compiler(limits.file))

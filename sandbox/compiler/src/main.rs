@@ -1,8 +1,9 @@
-//! Compiles one module in a cage: the only program that links Cranelift, which bounds neither memory nor time
-//! (778 bytes of component ask it for 9 GB). It limits itself before it reads a byte, reads the component, writes the
-//! compiled code and what the component says about itself, and ends. It opens no file: it is handed three open ones.
+//! Compiles one module in a cage. This is the only program that links Cranelift, which bounds neither memory nor time
+//! (a component of 778 bytes makes it request 9 GB). The program limits itself before it reads a byte, reads the
+//! component, writes the compiled code and the description of the component, and ends. It opens no file: it receives
+//! three open ones.
 //!
-//! The sandbox starts it and judges by exit code, signal and the last line on standard error.
+//! The sandbox starts the program and judges it by the exit code, the signal and the last line on standard error.
 
 mod cage;
 
@@ -18,11 +19,11 @@ use brine_sandbox_walls::Walls;
 use clap::Parser;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
-/// EX_DATAERR: the component is refused; it would be again.
+/// EX_DATAERR: the component is invalid, and another try would fail too.
 const REFUSED: u8 = 65;
-/// EX_SOFTWARE: the compiler itself failed on it; it would again.
+/// EX_SOFTWARE: the compiler failed on the component, and another try would fail too.
 const BROKEN: u8 = 70;
-/// EX_OSERR: the cage cannot be built here.
+/// EX_OSERR: the cage is not possible on this host.
 const NO_CAGE: u8 = 71;
 /// EX_CANTCREAT: the results cannot be written.
 const NO_OUTPUT: u8 = 73;
@@ -51,7 +52,7 @@ struct Options {
     limits: cage::Limits,
 }
 
-/// Why there is no result: one line, and the exit code.
+/// Why there is no result: the exit code and one line.
 type Failure = (u8, String);
 
 fn main() -> ExitCode {
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
     let done = match (&options.output, &options.info) {
         _ if options.engine => print_engine(&options.limits),
         (Some(output), Some(info)) => create(output).and_then(|output| {
-            // Opened first: behind the walls there is nothing that can be opened.
+            // The files are opened first, because the walls forbid opening files.
             let files = Files { wasm: Box::new(std::io::stdin()), output, info: create(info)? };
             cage(&options.limits)?;
             compile(files, &options)
@@ -76,14 +77,14 @@ fn main() -> ExitCode {
     }
 }
 
-/// What one run reads and writes.
+/// The input and the outputs of one run.
 struct Files {
     wasm: Box<dyn Read>,
     output: File,
     info: File,
 }
 
-/// The files that come by the socket on standard input.
+/// Receives the files over the socket on standard input.
 fn receive() -> Result<Files, Failure> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -113,7 +114,7 @@ fn cage(limits: &cage::Limits) -> Result<Walls, Failure> {
 fn compile(files: Files, options: &Options) -> Result<(), Failure> {
     let Files { wasm: input, mut output, mut info } = files;
     let limits = &options.limits;
-    // A panic is one line, printed where it is caught.
+    // `guarded` prints a panic as one line, so the hook prints nothing.
     std::panic::set_hook(Box::new(|_| {}));
 
     let mut wasm = Vec::new();
@@ -133,7 +134,8 @@ fn compile(files: Files, options: &Options) -> Result<(), Failure> {
     write(&mut info, &described)
 }
 
-/// Runs what may panic on hostile bytes. It starts from nothing and what it leaves behind is dropped with the process.
+/// Runs work that may panic on hostile bytes. A panic cannot leave broken state behind, because the process ends
+/// afterwards.
 fn guarded<T>(what: &str, work: impl FnOnce() -> T) -> Result<T, Failure> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
@@ -147,19 +149,20 @@ fn create(path: &Path) -> Result<File, Failure> {
 }
 
 fn write(file: &mut File, bytes: &[u8]) -> Result<(), Failure> {
-    // On the disk before anybody renames it to where it is trusted.
+    // The file is synced before it is renamed to the place where it is trusted.
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     written.map_err(|error| (NO_OUTPUT, format!("cannot write the result: {error}")))
 }
 
-/// The key of everything that the compiled code depends on: the engine's version and settings, and this host's processor.
+/// Prints the key of everything that the compiled code depends on: the engine's version and settings, and this host's
+/// processor.
 fn print_engine(limits: &cage::Limits) -> Result<(), Failure> {
     let walls = cage(limits)?;
     let engine = brine_engine::engine().map_err(|error| (BROKEN, format!("no engine here: {error:#}")))?;
-    // Fixed keys, and nobody else computes it: it has to tell configurations apart, not to resist anyone.
+    // A hasher with fixed keys is enough: the key distinguishes configurations and defends against nobody.
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
-    // What beside the code comes from this program: the description's form.
+    // The form of the description also comes from this program.
     (env!("CARGO_PKG_VERSION"), brine_component::FORM).hash(&mut hasher);
     let walls = serde_json::to_string(&walls).map_err(|error| (BROKEN, error.to_string()))?;
     println!("{:016x}\n{walls}", hasher.finish());

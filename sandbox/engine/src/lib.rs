@@ -1,17 +1,19 @@
-//! The one configuration of wasmtime that compiler and executor share. Native code made under one configuration is refused under
-//! another, so neither sets anything of its own that changes code.
+//! The configuration of wasmtime that compiler and executor share. The engine refuses native code of another
+//! configuration, so neither program changes a setting that affects code.
 
 use wasmtime::{Config, Engine};
 
-/// Stack of one guest. Rust guests keep a shadow stack of 1 MiB in their memory and run into that first.
+/// Bytes of the stack of one guest. Rust guests keep a shadow stack of 1 MiB in their memory and exhaust that first.
 pub const WASM_STACK: usize = 512 << 10;
 
-/// Stack of the fiber a call runs on: the guest's and that of the host functions it calls. Reserved, touched only as used.
+/// Bytes of the stack of a call's fiber: for the guest and for the host functions that it calls. It is reserved address
+/// space; only used pages take memory.
 pub const ASYNC_STACK: usize = 2 << 20;
 
-/// Settings for engines of compiler and executor. What is not set here are wasmtime's defaults, of which these are meant: Cranelift
-/// at its best speed, instances allocated on demand, copy-on-write images, default reservations and guards. Off are the
-/// proposals no toolchain of ours needs; SIMD, bulk memory, multi-value, reference types and extended constants are what compilers emit.
+/// The settings for the engines of compiler and executor. Other settings keep wasmtime's defaults, of which these
+/// matter: Cranelift optimises for speed, instances are allocated on demand, memories have copy-on-write images,
+/// reservations and guards have their default sizes. Proposals that no supported toolchain needs are off; compilers
+/// emit SIMD, bulk memory, multi-value, reference types and extended constants.
 #[must_use]
 pub fn config() -> Config {
     let mut config = Config::new();
@@ -26,10 +28,10 @@ pub fn config() -> Config {
     config
 }
 
-/// An engine of [`config`].
+/// Makes an engine with [`config`].
 ///
 /// # Errors
-/// Where this host cannot run it.
+/// When this host cannot run the engine.
 pub fn engine() -> wasmtime::Result<Engine> {
     Engine::new(&config())
 }

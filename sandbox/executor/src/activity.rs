@@ -1,17 +1,18 @@
-//! Whether a call computes or waits for something outside its instance: a sleep, a file, the minion's answer. Who waits does not hold a
-//! turn that others need.
+//! Tracks whether a call computes or waits for something outside its instance: a sleep, a file, the minion's reply. The
+//! sandbox can then give the slot of a waiting call to another call.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
-/// Of one call. It is the waker of the call's guest, and wakes whoever polls that.
+/// The activity of one call. It is the waker of the call's guest and forwards each wake-up to the task that polls the
+/// guest.
 #[derive(Debug, Default)]
 pub struct Activity {
-    /// The guest was polled at least once since the last look.
+    /// Whether the guest was polled since the last call of [`Activity::only_waits`].
     stirred: AtomicBool,
     polled: AtomicBool,
-    /// It could go on, and does not for want of a thread.
+    /// Whether the guest has no reason to be polled: it has not been woken since the last poll began.
     idle: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
@@ -21,7 +22,7 @@ impl Activity {
         self.waker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The guest is about to be polled, for this waker.
+    /// Records that a poll of the guest begins, with this waker.
     pub fn begin(&self, waker: &Waker) {
         {
             let mut known = self.waker();
@@ -31,16 +32,16 @@ impl Activity {
         }
         self.stirred.store(true, SeqCst);
         self.polled.store(true, SeqCst);
-        // Who is woken while it is polled is not idle afterwards.
+        // A wake-up during the poll clears this flag again.
         self.idle.store(true, SeqCst);
     }
 
-    /// It was polled.
+    /// Records that the poll has ended.
     pub fn end(&self) {
         self.polled.store(false, SeqCst);
     }
 
-    /// Whether it has done nothing but wait since the last look. A look.
+    /// Whether the call has only waited since the previous call of this method.
     pub fn only_waits(&self) -> bool {
         let waits = self.idle.load(SeqCst) && !self.polled.load(SeqCst);
         !self.stirred.swap(false, SeqCst) && waits

@@ -1,8 +1,8 @@
-//! What a call may put on the host's disks: bytes written and files made, counted before anything is done.
+//! Bounds what a call may put on the host's disks: bytes written and files made, counted before each operation.
 //!
-//! Counted are the bytes of each write, and by how much a file gets longer without them: what is skipped by a write far behind the end
-//! or by setting the size takes no room at first, but is the file's length to everyone who copies it. What is deleted or overwritten is
-//! not given back: it was written. New names count, whatever has them: files, directories, symbolic links, hard links.
+//! The budget counts the bytes of each write, and the growth of a file beyond them: a gap left by a write far behind
+//! the end, or by setting the size, takes no space at first but becomes part of every copy. Deleting or overwriting
+//! gives nothing back. Every new name counts: of a file, a directory, a symbolic link or a hard link.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use wasmtime_wasi::p2::{DynOutputStream, OutputStream, Pollable, StreamError, St
 
 use crate::failure::HostFailure;
 
-/// What is left of both limits. Shared by all that a call has open.
+/// The rest of both limits, shared by all open files of a call.
 #[derive(Debug, Default)]
 pub struct Budget {
     module: Arc<str>,
@@ -25,54 +25,55 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// All of it.
+    /// A full budget.
     #[must_use]
     pub fn new(module: &Arc<str>, limits: &Limits) -> Self {
         let limits = (limits.written, limits.new_files);
         Self { module: Arc::clone(module), limits, bytes: AtomicU64::new(limits.0), files: AtomicU64::new(limits.1) }
     }
 
-    /// Bytes and files that are left.
+    /// The bytes and files that are left.
     #[must_use]
     pub fn left(&self) -> (u64, u64) {
         (self.bytes.load(Ordering::Relaxed), self.files.load(Ordering::Relaxed))
     }
 
-    /// Bytes and files that were used.
+    /// The bytes and files that were used.
     #[must_use]
     pub fn used(&self) -> (u64, u64) {
         let (bytes, files) = self.left();
         (self.limits.0.saturating_sub(bytes), self.limits.1.saturating_sub(files))
     }
 
-    /// Takes what a function that was called has used: it is this call's too.
+    /// Deducts the use of a called function from this call's budget.
     pub fn spend(&self, bytes: u64, files: u64) {
         for (left, used) in [(&self.bytes, bytes), (&self.files, files)] {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(used)));
         }
     }
 
-    /// Before so many bytes are written at a place; none: at the end. Says what it took.
+    /// Counts a write of `length` bytes at an offset, or at the end of the file if there is none. Returns the counted
+    /// bytes.
     ///
     /// # Errors
-    /// The limit is used up.
+    /// When the limit is used up.
     pub fn write(&self, file: &File, at: Option<u64>, length: usize) -> Result<u64, HostFailure> {
         let skipped = at.map_or(0, |at| if length > 0 { at.saturating_sub(size(file)) } else { 0 });
         self.take_bytes(skipped.saturating_add(u64::try_from(length).unwrap_or(u64::MAX)))
     }
 
-    /// Before a file gets this size. Says what it took.
+    /// Counts a change of the file's size. Returns the counted bytes.
     ///
     /// # Errors
-    /// The limit is used up.
+    /// When the limit is used up.
     pub fn set_size(&self, file: &File, to: u64) -> Result<u64, HostFailure> {
         self.take_bytes(to.saturating_sub(size(file)))
     }
 
-    /// Before a name is made.
+    /// Counts a new name.
     ///
     /// # Errors
-    /// The limit is used up.
+    /// When the limit is used up.
     pub fn new_file(&self) -> Result<(), HostFailure> {
         let failure = || HostFailure::TooManyFiles { limit: self.limits.1, module: Arc::clone(&self.module) };
         take(&self.files, 1).ok_or_else(failure)
@@ -83,12 +84,12 @@ impl Budget {
         take(&self.bytes, bytes).ok_or_else(failure).map(|()| bytes)
     }
 
-    /// So many bytes were not written after all.
+    /// Gives back bytes that were counted and then not written.
     pub fn give_back(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The name was not made after all.
+    /// Gives back a name that was counted and then not made.
     pub fn not_made(&self) {
         self.files.fetch_add(1, Ordering::Relaxed);
     }
@@ -99,14 +100,14 @@ fn take(left: &AtomicU64, wanted: u64) -> Option<()> {
 }
 
 fn size(file: &File) -> u64 {
-    // One that cannot be asked has none: all of it counts.
+    // If `fstat` fails, the size counts as 0, so that the whole write is counted.
     rustix::fs::fstat(file).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
 }
 
-/// Opens a file that may have to be made: it is a new one only where there is none.
+/// Opens a file that may have to be made. It counts as new only if no file existed.
 ///
 /// # Errors
-/// The outer is the kernel's; the inner says that the limit is used up.
+/// The outer error is the kernel's; the inner one says that the limit is used up.
 pub fn opened<T>(
     budget: &Budget,
     create: bool,
@@ -128,17 +129,17 @@ pub fn opened<T>(
     open(true).map(Ok).inspect_err(|_| budget.not_made())
 }
 
-/// A stream into a file, counted.
+/// An output stream into a file that counts the bytes it writes.
 pub struct Counted {
     inner: DynOutputStream,
     file: Arc<File>,
-    /// None: at the end.
+    /// The offset of the next write; none for the end of the file.
     at: Option<u64>,
     budget: Arc<Budget>,
 }
 
 impl Counted {
-    /// Counts what `inner` writes.
+    /// Counts the writes of `inner`.
     #[must_use]
     pub fn new(inner: DynOutputStream, file: Arc<File>, at: Option<u64>, budget: Arc<Budget>) -> Self {
         Self { inner, file, at, budget }
@@ -197,7 +198,7 @@ mod tests {
         let budget = budget(100, 0);
         assert_eq!(budget.write(&file, Some(0), 10).unwrap(), 10);
         assert_eq!(budget.write(&file, None, 10).unwrap(), 10);
-        // Nothing was written yet, so ten bytes at the tenth are twenty.
+        // The file is still empty, so ten bytes at offset 10 count as twenty.
         assert_eq!(budget.write(&file, Some(10), 10).unwrap(), 20);
         assert_eq!(budget.write(&file, Some(1 << 40), 0).unwrap(), 0);
         assert!(budget.write(&file, Some(1 << 40), 1).is_err());

@@ -1,4 +1,5 @@
-//! One call: an instance with its budget, the function called with the job's arguments, its result or the reason there is none.
+//! One call: makes an instance with its budget, calls the function with the job's arguments, and reports the result or
+//! the failure.
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,36 +27,37 @@ use crate::value::msgpack::Writer;
 use crate::value::show::show;
 use crate::value::signature::Misfit;
 
-/// Characters of a guest's own error. An operator reads it whole; a program that returns megabytes as its error does not mean to.
+/// Upper bound on the characters of a guest's own error: enough for an operator to read, and less than the megabytes
+/// that a faulty program may return.
 const MAX_ERROR: usize = 4_000;
 
-/// Characters of a function's name in a message.
+/// Upper bound on the characters of a function's name in a message.
 const MAX_NAME: usize = 100;
 
-/// CPU time of a short call: an interpreter's instance takes one or two milliseconds.
+/// CPU time of a short call. An instance of an interpreter takes one or two milliseconds.
 const SHORT: Duration = Duration::from_millis(4);
 
-/// What all calls share.
+/// The state that all calls share.
 pub struct Host {
     /// The engine.
     pub engine: Engine,
-    /// Its linkers.
+    /// The linkers.
     pub links: Links,
-    /// Its clock.
+    /// The clock that interrupts guests.
     pub ticker: Ticker,
-    /// How many guests run at once.
+    /// The slots for running guests.
     pub running: Semaphore,
-    /// To the minion.
+    /// The connection to the minion.
     pub sender: Mutex<Sender<FromExecutor>>,
 }
 
-/// Runs a call from its message to its `Done`. An error means that the minion is gone.
+/// Runs a call from its `Run` message to its `Done` message.
 ///
 /// # Errors
-/// Where the socket fails.
+/// When the socket fails, because the minion has ended.
 pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Result<(), WireError> {
     let call = run.call;
-    // Its turn may never come, for those before it may wait for long.
+    // A call may be killed while it waits for its slot, because earlier calls may take long.
     let permit = tokio::select! {
         biased;
         permit = host.running.acquire() => permit.ok(),
@@ -66,7 +68,7 @@ pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Res
         let outcome = outcome::killed(&name, &line.killed().unwrap_or_default());
         return send(host, &[FromExecutor::Done { call, outcome, usage: Usage::default() }]).await;
     }
-    // Dropping the instance unmaps its memory; the answer does not wait for that, the next guest does.
+    // Dropping the instance unmaps its memory. The answer is sent first; the next guest starts after the drop.
     let (outcome, usage, instance) = in_instance(host, module, run, &line).await?;
     let mut last = line.outgoing();
     if usage.log_dropped > 0 {
@@ -75,7 +77,8 @@ pub async fn run(host: &Host, module: &Module, run: Run, line: Arc<Line>) -> Res
     }
     last.push(FromExecutor::Done { call, outcome, usage });
     let sent = match send(host, &last).await {
-        // Limits keep answers far below a frame's, but a call without an answer would wait for ever.
+        // The limits keep answers far below the size of a frame. If one is too large nevertheless, the minion gets a
+        // failure, because it would wait for the answer for ever.
         Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) => {
             let outcome = outcome::failed(FailKind::Internal, format!("the answer cannot be sent: {error}"));
             send(host, &[FromExecutor::Done { call, outcome, usage }]).await
@@ -95,7 +98,7 @@ async fn send(host: &Host, messages: &[FromExecutor]) -> Result<(), WireError> {
     Ok(())
 }
 
-/// How a guest's future ended.
+/// How the future of a guest ended.
 enum End {
     Returned(Result<Vec<u8>, Failure>),
     Wall,
@@ -208,11 +211,11 @@ fn store(host: &Host, module: &Arc<str>, run: &mut Run, line: &Arc<Line>) -> Sto
     let guest = Guest::new(Arc::clone(line), module, run);
     let mut store = Store::new(&host.engine, guest);
     store.limiter_async(|guest| &mut guest.memory);
-    // A return within its own limit is not refused by the other.
+    // The limit on host bytes must not refuse a return that is within the limit on output.
     let host_bytes = run.limits.host_bytes.max(run.limits.output);
     store.set_hostcall_fuel(usize::try_from(host_bytes).unwrap_or(usize::MAX));
     store.set_max_component_handles(MAX_HANDLES);
-    // A guest that has run for a tick lets others run; whether it may go on is decided there, in `drive`.
+    // A guest that has run for a tick yields. `drive` decides whether it continues.
     store.epoch_deadline_async_yield_and_update(1);
     store.set_epoch_deadline(1);
     store
@@ -230,14 +233,15 @@ struct Meter {
     cpu: Duration,
 }
 
-/// CPU time of this thread so far. A guest is on one thread for the length of one poll.
+/// The CPU time of this thread. A guest stays on one thread during one poll.
 fn thread_cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// Polls the guest until it ends, measuring it, sending what it has to say, and stopping it when its time is up or the minion says
-/// so. A guest that computes comes back here at every tick; one that waits is found here too.
+/// Polls the guest until it ends: measures its CPU time, sends its messages, and stops it when a limit is reached or
+/// the minion kills it. A computing guest yields to this function at every tick; a waiting guest is woken at its
+/// deadline.
 async fn drive(
     host: &Host,
     mut guest: Pin<&mut impl Future<Output = Result<Vec<u8>, Failure>>>,
@@ -276,7 +280,7 @@ async fn drive(
             if meter.cpu >= cpu {
                 return Poll::Ready(Some(End::Cpu));
             }
-            // One that computes comes by here at each tick, one that waits is woken.
+            // A computing guest gets here at each tick, and a waiting guest is woken at its deadline.
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Poll::Ready(Some(End::Wall));
             }
@@ -288,7 +292,8 @@ async fn drive(
             None => {
                 let outgoing = line.outgoing();
                 let mut send = pin!(send(host, &outgoing));
-                // What was sent at once has woken nobody meanwhile: the guest is not looked at again before it is.
+                // A send that completes at once wakes no other task, so the guest is polled again only after it is
+                // woken.
                 match std::future::poll_fn(|context| Poll::Ready(send.as_mut().poll(context))).await {
                     Poll::Ready(sent) => {
                         sent?;
@@ -301,7 +306,8 @@ async fn drive(
     }
 }
 
-/// Opens the directories that the call was granted, within its time: one may be on a server that does not answer.
+/// Opens the granted directories within the time of the call, because a directory may lie on a server that does not
+/// answer.
 async fn open_directories(store: &mut Store<Guest>, run: &Run) -> Result<(), Failure> {
     let granted = run.direct.directories.clone();
     let opened = tokio::task::spawn_blocking(move || Directories::open(&granted)).await;
@@ -318,7 +324,7 @@ async fn call(
     function: &Function,
     run: &Run,
 ) -> Result<Vec<u8>, Failure> {
-    // Wrong arguments need no instance.
+    // The arguments are checked before an instance is made.
     let signature = &function.signature;
     let given = signature.bind(&run.args, &run.kwargs)?;
     let mut out = Writer::new(usize::try_from(run.limits.output).unwrap_or(usize::MAX));
@@ -346,7 +352,7 @@ async fn call(
     Ok(out.into_bytes())
 }
 
-/// What a function's error says: a text as it is, anything else as it is written.
+/// The message of a function's error: a string as it is, any other value as it is displayed.
 fn error_text(error: &Val, ty: &crate::value::ty::Ty) -> Result<String, Unfit> {
     if let Val::String(text) = error {
         return Ok(brine_text::short(text, MAX_ERROR));
@@ -398,7 +404,7 @@ async fn with_static_types(
     Ok(out.into_bytes())
 }
 
-/// Calls it and gives what it returns, or what it says went wrong.
+/// Calls the function and returns its result or its error.
 async fn returned<R>(store: &mut Store<Guest>, func: Func, shape: &Shape, params: Params) -> Result<R, Failure>
 where
     R: ComponentType + Lift + Send + Sync + 'static,
@@ -425,7 +431,7 @@ mod tests {
         (core instance $i (instantiate $m (with "" (instance (export "out" (func $out))))))
         (func (export "f") (canon lift (core func $i "f"))))"#;
 
-    /// A call of a component that asks the host for `out`, as far as it gets.
+    /// Runs a component that imports the host function `out`, and returns how the call ended.
     async fn outcome_of(out: impl FnOnce(&mut Linker<Guest>), line: &Arc<Line>, limits: Limits) -> (End, Host) {
         let engine = brine_engine::engine().unwrap();
         let (connection, _other) = Connection::pair().unwrap();
@@ -472,7 +478,7 @@ mod tests {
         assert!(matches!(end, End::Panicked));
     }
 
-    /// A file on a server that does not answer: the thread hangs on, the call does not.
+    /// A file on a server that does not answer blocks the thread but not the call.
     #[tokio::test]
     async fn what_blocks_for_ever_neither_outlasts_the_wall_clock_nor_a_kill() {
         let (hangs, ends) = std::sync::mpsc::channel::<()>();

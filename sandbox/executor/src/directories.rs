@@ -1,4 +1,9 @@
-//! The directories that a call was granted. Opening them may block; it runs on threads for that.
+//! The granted directories of a call and the resolution of paths below them. The kernel resolves a path in one step
+//! with `openat2`, so that neither `..` nor a symbolic link nor a concurrent rename leads out of the directory. All
+//! functions here may block, so they run on threads for blocking work.
+//!
+//! System calls beside the usual: `openat2`, `statx`, `fstatfs`, `readlinkat`, `getdents64`, `utimensat`, and `clone`
+//! for the threads.
 
 use std::fs::File;
 use std::path::Path;
@@ -16,14 +21,14 @@ use crate::narrower::Narrower;
 /// Characters of a path in a message.
 const MAX_PATH: usize = 300;
 
-/// A granted directory.
+/// A granted directory, opened if possible.
 #[derive(Clone)]
 pub struct Opened {
-    /// As granted: absolute, without `.` and `..`.
+    /// The path of the grant: absolute, without `.` and `..`.
     pub path: String,
-    /// None where this host does not have it.
+    /// The open directory; none if it could not be opened.
     pub dir: Option<Dir>,
-    /// Why there is none, and whether it is merely not there.
+    /// Why the directory is not open, and whether the reason is that it does not exist.
     left_out: Option<(String, bool)>,
 }
 
@@ -50,13 +55,13 @@ impl Opened {
         }
     }
 
-    /// Whether it is left out for another reason than that it is not there.
+    /// Whether the directory exists but could not be opened.
     #[must_use]
     pub fn is_refused(&self) -> bool {
         self.left_out.as_ref().is_some_and(|(_, missing)| !missing)
     }
 
-    /// Why a directory that was granted is left out: the rest of a sentence that begins with its path.
+    /// Why a granted directory is left out: the rest of a sentence that begins with its path.
     #[must_use]
     pub fn why_left_out(&self) -> Option<String> {
         let (why, _) = self.left_out.as_ref()?;
@@ -72,8 +77,9 @@ pub struct Directories {
 }
 
 impl Directories {
-    /// Opens them, by paths without symbolic links: who can replace a part of one must not choose what is granted. What is not there is
-    /// left out; a line for the log says so.
+    /// Opens the directories by paths without symbolic links: a user who can replace a part of a path must not be able
+    /// to change the grant. Directories that do not exist are left out. Returns a line for the log for each directory
+    /// that is left out.
     #[must_use]
     pub fn open(granted: &[Directory]) -> (Self, Vec<String>) {
         let opened: Vec<Opened> = granted.iter().map(Opened::open).collect();
@@ -95,29 +101,29 @@ impl Directories {
         (Self { opened, narrower: Arc::new(narrower) }, lines)
     }
 
-    /// What may only be read within what may be changed, where there is such.
+    /// The read-only grants within writable ones, if there are any.
     #[must_use]
     pub fn narrower(&self) -> Option<Arc<Narrower>> {
         (!self.narrower.is_empty()).then(|| Arc::clone(&self.narrower))
     }
 
-    /// Those that are left out, with the rest of the sentence that says why.
+    /// The paths of the directories that are left out, each with the rest of a sentence that says why.
     pub fn left_out(&self) -> impl Iterator<Item = (&str, String)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.why_left_out()?)))
     }
 
-    /// Those that are there, with their paths.
+    /// The open directories with their paths.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Dir)> {
         self.opened.iter().filter_map(|opened| Some((opened.path.as_str(), opened.dir.as_ref()?)))
     }
 
-    /// Whether this is the root of the file system as granted, below which absolute links lead where they lead on the host.
+    /// Whether `file` is the granted root of the file system. Below the root, absolute links keep their meaning.
     #[must_use]
     pub fn is_root(&self, file: &Arc<File>) -> bool {
         self.iter().any(|(path, dir)| path == "/" && Arc::ptr_eq(&dir.dir, file))
     }
 
-    /// What is told of a path that has to do with a directory that is left out: it is in it, or on the way to it.
+    /// Why a path is not accessible, if a directory that is left out contains the path or lies below it.
     #[must_use]
     pub fn why_not(&self, path: &str) -> Option<String> {
         let concerned = |of: &str| below(path, of).is_some() || below(of, path).is_some();
@@ -125,7 +131,8 @@ impl Directories {
         Some(format!("{} cannot be seen: {} {why}", brine_text::short(path, MAX_PATH), brine_text::short(of, MAX_PATH)))
     }
 
-    /// The granted directories that a path of the host may be in, the closest first, each with what is left of the path.
+    /// The granted directories that may contain a path of the host, the innermost first, each with the rest of the
+    /// path.
     #[must_use]
     pub fn around(&self, path: &str) -> Vec<(&Opened, String)> {
         let mut found: Vec<_> =
@@ -135,7 +142,7 @@ impl Directories {
     }
 }
 
-/// `/srv/app/x` below `/srv/app`: `x`. Of text alone: what `..` means is the kernel's business.
+/// The path below a directory: `/srv/app/x` below `/srv/app` is `x`. Compares text only; the kernel resolves `..`.
 fn below(path: &str, directory: &str) -> Option<String> {
     let rest = match path.strip_prefix(directory.trim_end_matches('/'))? {
         "" if directory != "/" || path.is_empty() => (!path.is_empty()).then_some("")?,
@@ -150,13 +157,13 @@ fn below(path: &str, directory: &str) -> Option<String> {
 pub fn directory_of(path: &str) -> &str {
     match Path::new(path).parent().and_then(Path::to_str) {
         Some(parent) if path.starts_with('/') && !matches!(parent, "" | "/") => parent,
-        // All of the host is rarely meant.
+        // A grant of `/` is seldom meant.
         _ if path.starts_with('/') && path != "/" => path.trim_end_matches('/'),
         _ => "/",
     }
 }
 
-/// What a path outside of every granted directory is told.
+/// The message about a path outside of every granted directory.
 #[must_use]
 pub fn not_granted(module: &str, path: &str) -> String {
     format!("{} is in no directory that was granted to module {module}", brine_text::short(path, MAX_PATH))

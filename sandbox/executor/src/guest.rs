@@ -1,4 +1,4 @@
-//! What one instance has: its budget, its context, its way to the minion.
+//! The data of one instance: its budget, its context, its connection to the minion.
 
 use std::sync::Arc;
 
@@ -14,9 +14,10 @@ use crate::network::{self, Network};
 use crate::request;
 use crate::stdio::Stdio;
 
-/// Resources of the host that a guest may hold: files, sockets, streams, pollables. A stream may hold a buffer of 64 KiB.
+/// Upper bound on the host resources of a guest: files, sockets, streams, pollables. A stream may hold a buffer of 64
+/// KiB.
 pub const MAX_RESOURCES: usize = 256;
-/// Handles, to those and to resources of its own.
+/// Upper bound on the handles of a guest, to host resources and to its own.
 pub const MAX_HANDLES: usize = 1_000;
 
 /// Bytes of randomness for one call. Keys and seeds are far smaller; the host makes them.
@@ -24,36 +25,36 @@ const MAX_RANDOM: u64 = 64 << 10;
 
 /// The data of an instance's store.
 pub struct Guest {
-    /// The way to the minion.
+    /// The line to the minion.
     pub line: Arc<Line>,
     /// The job.
     pub context: JobContext,
     /// The module's name.
     pub module: Arc<str>,
-    /// Memory.
+    /// The memory limit.
     pub memory: Memory,
-    /// What it has of files.
+    /// The directories and open files.
     pub files: Files,
-    /// The sockets it made, by their numbers in the table; some may be gone.
+    /// The table numbers of the guest's sockets; some may be closed.
     pub tcp: Vec<u32>,
     rules: Vec<NetworkRule>,
     network: Option<Arc<Network>>,
-    /// The host's resources that it holds.
+    /// The table of host resources.
     pub table: ResourceTable,
-    /// What `set-retcode` set.
+    /// The value of `set-retcode`.
     pub retcode: Option<i32>,
-    /// Calls to the broker so far.
+    /// Number of calls to the broker so far.
     pub host_calls: u64,
-    /// Bytes of the broker's answers.
+    /// Bytes of the broker's replies.
     pub host_bytes: u64,
     max_host_calls: u32,
     max_answer: u64,
-    /// Made when the guest first asks for something of it: most modules never do.
+    /// WASI's context, made at its first use, because most modules need none.
     wasi: Option<(WasiCtx, Stdio, Stdio)>,
 }
 
 impl Guest {
-    /// For one call.
+    /// The data for one call.
     #[must_use]
     pub fn new(line: Arc<Line>, module: &Arc<str>, run: &mut Run) -> Self {
         let (context, limits) = (std::mem::take(&mut run.context), &run.limits);
@@ -80,10 +81,11 @@ impl Guest {
         }
     }
 
-    /// Asks the minion's broker and waits for its answer: one MessagePack value, not checked.
+    /// Sends a request to the minion's broker and waits for its reply: one MessagePack value, not checked.
     ///
     /// # Errors
-    /// Why there is no answer; `Denied` and what went over a limit end the guest, the caller decides about `Failed`.
+    /// When the guest has to end: after a refusal, or beyond a limit. The inner error is the broker's `Failed`; the
+    /// caller decides about it.
     pub async fn ask(&mut self, what: &'static str, op: HostOp) -> Result<Result<Vec<u8>, String>, HostFailure> {
         let answer = match self.begin(op)? {
             Ok(answer) => answer.await.ok(),
@@ -94,7 +96,10 @@ impl Guest {
         Ok(answer)
     }
 
-    /// Asks the minion's broker. The answer is for [`answered`].
+    /// Sends a request to the minion's broker. Pass the reply to [`answered`].
+    ///
+    /// # Errors
+    /// When the limit on host calls is used up. The inner error says that the request is too large.
     pub fn begin(&mut self, op: HostOp) -> Result<Result<Answer, String>, HostFailure> {
         if self.host_calls >= u64::from(self.max_host_calls) {
             return Err(HostFailure::TooManyCalls(self.max_host_calls));
@@ -106,15 +111,15 @@ impl Guest {
         Ok(Ok(self.line.ask(self.host_calls, op)))
     }
 
-    /// As [`Guest::ask`], for functions that have no error to return: the guest ends.
+    /// As [`Guest::ask`], for functions that return no error: the guest ends.
     ///
     /// # Errors
-    /// Why there is no answer.
+    /// When the broker has no result.
     pub async fn ask_or_end(&mut self, what: &'static str, op: HostOp) -> Result<Vec<u8>, HostFailure> {
         self.ask(what, op).await?.map_err(|error| HostFailure::Failed { what, error })
     }
 
-    /// Logs what stands on the standard streams without a line's end.
+    /// Logs the unfinished lines of the standard streams.
     pub fn flush_stdio(&mut self) {
         if let Some((_, out, err)) = &self.wasi {
             out.finish();
@@ -134,7 +139,7 @@ impl WasiView for Guest {
 }
 
 impl Guest {
-    /// Where it may connect to.
+    /// The addresses that the guest may connect to.
     pub fn network(&mut self) -> Arc<Network> {
         Arc::clone(self.network.get_or_insert_with(|| Arc::new(Network::new(&self.rules))))
     }

@@ -1,25 +1,29 @@
-//! Runs module instances: wasmtime's runtime and no compiler, no privileges, nothing to open but the directories that were granted.
+//! Runs module instances: with wasmtime's runtime and no compiler, without privileges, and with access to the granted
+//! directories only.
 //!
-//! The executor is a child of the minion. It gets compiled modules as open files and calls to make over the socket that is its fd 0
-//! (`brine-sandbox-wire`), gives every call an instance of its own with its budget, and answers what the guest asks either by
-//! itself (`log`, `job`, WASI's clocks, randomness and standard streams) or by asking the minion's broker.
+//! The executor is a child process of the minion. Its fd 0 is a socket (`brine-sandbox-wire`) on which it receives
+//! compiled modules as open files and calls to run. Every call gets an instance of its own with its own budget. The
+//! executor implements some imports itself (`log`, `job`, WASI's clocks, randomness and standard streams) and forwards
+//! the others to the minion's broker.
 //!
-//! - [`serve`]: the socket's loop: modules come and go, calls start, are killed, get replies
+//! - [`serve`]: the socket's loop: loads and drops modules, starts and kills calls, passes replies on
 //! - [`load`], [`modules`]: compiled code, its functions and their types
-//! - [`value`]: Salt's values and the component's
-//! - [`links`], [`host`]: what a guest can import, one file an interface
-//! - [`call`], [`guest`]: one call, from its message to its `Done`, and what its instance may use; [`line`]: its way to the minion
-//! - [`activity`], [`memory`]: whether it computes or waits; what it holds of the memory for all
+//! - [`value`]: conversion between Salt's values and component values
+//! - [`links`], [`host`]: the imports of a guest, one file for each interface
+//! - [`call`], [`guest`]: one call, from its message to its `Done`, and the data of its instance; [`line`]: its messages
+//!   to the minion
+//! - [`activity`], [`memory`]: whether a call computes or waits; its share of the memory for all calls
 //! - [`params`]: parameters with static types
-//! - [`request`]: how large what it asks of the minion may be
-//! - [`files`]: what a call has of files; [`directories`]: those that were granted, and paths below them; [`open`]: how a path is
-//!   opened; [`narrower`]: one for reading within one for writing
-//! - [`budget`]: what it may write and make there; [`stdio`]: its standard output, which is logged
-//! - [`network`]: where a call may connect to
-//! - [`outcome`]: how a failure reads; [`failure`]: that of what a guest asked for
-//! - [`ticker`]: the clock by which running guests are interrupted
+//! - [`request`]: bounds on the requests to the minion
+//! - [`files`]: the files of a call; [`directories`]: the granted directories and paths below them; [`open`]: opens a
+//!   path; [`narrower`]: a read-only directory within a writable one
+//! - [`budget`]: bytes and files that a call may write there; [`stdio`]: its standard output, which is logged
+//! - [`network`]: addresses that a call may connect to
+//! - [`outcome`]: the messages of failed calls; [`failure`]: failed requests of a guest
+//! - [`ticker`]: the clock that interrupts running guests
 //!
-//! Two runtimes: the socket has the main thread, guests have threads of their own, so that a busy guest delays neither.
+//! There are two runtimes: the socket uses the main thread and guests use threads of their own, so that a busy guest
+//! does not delay the socket.
 
 pub mod activity;
 pub mod budget;

@@ -1,4 +1,5 @@
-//! What a module may import: the interfaces everyone has, and those of this call's grants. One linker for each set of grants.
+//! The imports that a module may use: the interfaces of every module, and those of the call's grants. Each set of
+//! grants has one linker.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,10 +15,10 @@ use crate::host::{GRANTABLE, wasi};
 /// Interfaces that every module may import, beside WASI's.
 const ALWAYS: [&str; 3] = ["brine:host/types", "brine:host/log", "brine:host/job"];
 
-/// Names of imports in a message, in characters.
+/// Upper bound on the characters of import names in a message.
 const MAX_NAMES: usize = 300;
 
-/// A set of granted interfaces: a bit for each of [`GRANTABLE`], in that order.
+/// A set of granted interfaces: one bit for each of [`GRANTABLE`], in that order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Grants(u32);
 
@@ -31,13 +32,13 @@ const _: () = {
 };
 
 impl Grants {
-    /// From the names, with or without `@version`. Names that this executor does not know grant nothing.
+    /// The set of these names, with or without `@version`. Names that this executor does not know grant nothing.
     #[must_use]
     pub fn new(names: &[String]) -> Self {
         Self(names.iter().filter_map(|name| bit(unversioned(name))).fold(0, |set, bit| set | bit))
     }
 
-    /// Whether directories can be seen with it.
+    /// Whether one of the grants gives access to directories.
     #[must_use]
     pub fn sees_files(self) -> bool {
         self.has("wasi:filesystem/preopens") || self.has("brine:host/metadata")
@@ -56,20 +57,23 @@ fn unversioned(name: &str) -> &str {
     name.split_once('@').map_or(name, |(name, _)| name)
 }
 
-/// The linkers made so far.
+/// The linkers, each made at its first use.
 pub struct Links {
     engine: Engine,
     linkers: Mutex<HashMap<Grants, Arc<Linker<Guest>>>>,
 }
 
 impl Links {
-    /// None yet.
+    /// Starts without linkers.
     #[must_use]
     pub fn new(engine: &Engine) -> Self {
         Self { engine: engine.clone(), linkers: Mutex::default() }
     }
 
-    /// Links a component with what it was granted. The error is the operator's line.
+    /// Links a component with its grants.
+    ///
+    /// # Errors
+    /// One line for the operator, when the component imports something that was not granted or does not exist.
     pub fn link(&self, module: &str, component: &Component, grants: Grants) -> Result<InstancePre<Guest>, String> {
         let linker = self.linker(grants).map_err(|error| format!("the executor's linker is broken: {error:#}"))?;
         let (mut withheld, mut unknown) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Turns an open file of compiled code into a component. Unsafe: it maps the file, and runs what it is given.
+//! Loads compiled code from an open file. The code is unsafe because it maps the file and runs its content.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -13,80 +13,85 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use wasmtime::component::Component;
 use wasmtime::{CustomCodeMemory, Engine};
 
-/// The largest file of compiled code: what the compiler's cage lets it write.
+/// Upper bound on a file of compiled code, which is also the compiler's limit.
 const MAX_CODE: u64 = 256 << 20;
 
-/// Bytes of code that are mapped. wasmtime does not say when it has let go of code that it did not map itself, so what is mapped
-/// stays: of a module that is replaced, a file without a name and some address space. What comes after so many bytes is read.
+/// Upper bound on the bytes of mapped code. wasmtime does not report when it stops using code that it did not map
+/// itself, so mappings are never removed: a replaced module leaves a deleted file and some address space. Code beyond
+/// this bound is read into memory.
 const MAX_MAPPED: u64 = 1 << 30;
 
-/// The engine that runs what the compiler made: [`brine_engine::config`], and code that was mapped here.
+/// The engine for the compiler's output: [`brine_engine::config`], and support for code that this module maps.
 ///
 /// # Errors
-/// Where this host cannot run it.
+/// When this host cannot run the engine.
 pub fn engine() -> wasmtime::Result<Engine> {
     let mut config = brine_engine::config();
-    // Elsewhere code has to be made coherent before it runs, which wasmtime sees to where it has read it.
+    // On other architectures, code has to be made coherent before it runs. wasmtime does that for code that it reads
+    // itself.
     if cfg!(target_arch = "x86_64") {
         config.with_custom_code_memory(Some(Arc::new(Code)));
     }
     Engine::new(&config)
 }
 
-/// The code of a file, mapped where it can be: a mapped file costs no memory of its own. wasmtime checks its header, its own version and
-/// the engine's settings; the code itself it has to take as it is, which is why only the minion's own compiler's files come
-/// here, as open files that nobody else can write.
+/// Loads compiled code. The file is mapped if possible, because a mapped file takes no memory of its own. wasmtime
+/// checks the header, its own version and the engine's settings, but not the code itself. The executor therefore
+/// accepts only files of the minion's own compiler, as open files that no other user can write.
 ///
 /// # Errors
-/// Where it is no code of this engine.
+/// When the file has no code for this engine.
 pub fn load(engine: &Engine, file: OwnedFd) -> wasmtime::Result<Component> {
     let mut file = File::from(file);
-    // Its metadata could be had by a call only that takes paths too, which the walls refuse.
+    // `fstat` on this architecture is a system call that also takes paths, which the walls refuse, so the length is
+    // found by seeking.
     let length = file.seek(SeekFrom::End(0))?;
     if length > MAX_CODE {
         wasmtime::bail!("{length} bytes of code are over the limit of {MAX_CODE}");
     }
-    // A file system may forbid that its files are run; then, as where it is no code, the other way has the last word.
+    // A file system may forbid executing its files. Then, and if the file is not code, reading the file decides.
     if let Some(component) = mapped(engine, &file, length) {
         return Ok(component);
     }
     let mut code = Vec::with_capacity(usize::try_from(length)?);
     file.rewind()?;
     file.take(MAX_CODE).read_to_end(&mut code)?;
-    // SAFETY: the file is what this host's compiler wrote, handed over by the minion, which keeps it in a folder that only it
-    // can write and replaces files by renaming, never in place (DESIGN.md §3.4). The minion is trusted with
-    // this: it could run any code it likes without us.
+    // SAFETY: this host's compiler wrote the file, and the minion passed it. The minion keeps it in a folder that only
+    // the minion can write, and replaces files by renaming, never in place (DESIGN.md §3.4). The minion is trusted: it
+    // could run any code without the executor.
     unsafe { Component::deserialize(engine, &code) }
 }
 
-/// The same without a path: the way from an open file to its name leads through /proc, which the walls refuse.
+/// Maps the file by its descriptor, because the path of an open file is found only through /proc, which the walls
+/// refuse.
 fn mapped(engine: &Engine, file: &File, length: u64) -> Option<Component> {
     static MAPPED: AtomicU64 = AtomicU64::new(0);
     let size = usize::try_from(length).ok().filter(|size| *size > 0)?;
     if MAPPED.load(Ordering::Relaxed).checked_add(length)? > MAX_MAPPED {
         return None;
     }
-    // SAFETY: a new mapping at an address of the kernel's choice; no memory of ours is touched.
+    // SAFETY: a new mapping at an address that the kernel chooses; no existing memory changes.
     let start = unsafe { rustix::mm::mmap(ptr::null_mut(), size, ProtFlags::READ, MapFlags::PRIVATE, file, 0) }.ok()?;
     let memory = NonNull::slice_from_raw_parts(NonNull::new(start)?.cast::<u8>(), size);
-    // SAFETY: as in `load`, and nobody changes the file or unmaps it where this succeeds.
+    // SAFETY: as in `load`. After success, the file does not change and is not unmapped.
     match unsafe { Component::deserialize_raw(engine, memory) } {
         Ok(component) => {
             MAPPED.fetch_add(length, Ordering::Relaxed);
-            // What was read to make it ready is not what its calls run. Those find their pages in the system's cache.
-            // SAFETY: the mapping of above. Nothing was written to it, so what is read again is the same.
+            // The pages read during preparation are not those that calls use; calls find their pages in the page cache.
+            // SAFETY: this is the mapping from above. Nothing was written to it, so reading it again gives the same
+            // content.
             let _ = unsafe { rustix::mm::madvise(start, size, rustix::mm::Advice::LinuxDontNeed) };
             Some(component)
         }
         Err(_) => {
-            // SAFETY: the mapping of above, which nothing refers to any more.
+            // SAFETY: this is the mapping from above, and nothing refers to it any more.
             let _ = unsafe { rustix::mm::munmap(start, size) };
             None
         }
     }
 }
 
-/// Makes code executable that is mapped for reading only.
+/// Makes mapped code executable.
 struct Code;
 
 impl CustomCodeMemory for Code {
@@ -104,7 +109,7 @@ impl CustomCodeMemory for Code {
 }
 
 fn protect(start: *const u8, length: usize, to: MprotectFlags) -> wasmtime::Result<()> {
-    // SAFETY: wasmtime's own pages of code, which none of ours are among: they start and end at pages' bounds.
+    // SAFETY: these are wasmtime's own pages of code; they begin and end at page boundaries and contain no other data.
     let done = unsafe { rustix::mm::mprotect(start.cast_mut().cast::<c_void>(), length, to) };
     done.map_err(|error| io::Error::from(error).into())
 }
@@ -116,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the process has this file mapped as code.
+    /// Whether the process has mapped this file as code.
     fn runs(path: &std::path::Path) -> bool {
         let maps = fs::read_to_string("/proc/self/maps").unwrap();
         maps.lines().any(|line| line.contains(" r-xp ") && line.ends_with(path.to_str().unwrap()))

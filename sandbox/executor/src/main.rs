@@ -1,4 +1,4 @@
-//! `brine-executor`: started by salt-minion with a socket for fd 0. See the library.
+//! `brine-executor`: salt-minion starts this program with a socket as fd 0. See the library.
 
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use brine_executor::{ServeError, Settings, serve};
 use brine_sandbox_walls::Spec;
 
-/// sysexits' EX_USAGE: started in a way that cannot work.
+/// EX_USAGE of sysexits: the program was started with wrong arguments.
 const USAGE: u8 = 64;
-/// EX_DATAERR: the other end of the socket is no minion of ours.
+/// EX_DATAERR: the peer on the socket does not speak the protocol.
 const BAD_DATA: u8 = 65;
-/// EX_OSERR: the host does not let it work.
+/// EX_OSERR: this host cannot run the program.
 const HOST: u8 = 71;
 
 const HELP: &str = "brine-executor [--guest-threads N] [--max-running N] [what it keeps]
@@ -33,12 +33,12 @@ fn main() -> ExitCode {
         Ok(socket) => socket,
         Err(error) => return end(&ServeError::NoSocket(error).to_string(), USAGE),
     };
-    // There is one thread, and no byte from outside has been looked at.
+    // The process still has one thread and has read no byte from outside.
     let walls = match brine_sandbox_walls::raise(&spec) {
         Ok(walls) => walls,
         Err(error) => return end(&error.to_string(), HOST),
     };
-    // What it is called by: it may have been started as an open file.
+    // Sets the process's name, because the program may have been started from an open file.
     let _ = rustix::thread::set_name(c"brine-executor");
     match serve(socket, &settings, walls) {
         Ok(()) => ExitCode::SUCCESS,
@@ -53,7 +53,7 @@ fn end(message: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// None where help is asked for.
+/// Parses the options. Returns none for `--help`.
 fn options(mut args: impl Iterator<Item = String>) -> Result<Option<(Settings, Spec)>, String> {
     let (mut settings, mut spec) = (Settings::default(), Spec::executor());
     while let Some(option) = args.next() {

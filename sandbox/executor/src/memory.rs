@@ -1,4 +1,5 @@
-//! Memory of an instance: everything together, within its limit and within what the minion has lent it so far.
+//! Bounds the memory of an instance: everything together must stay within the call's limit and within the memory that
+//! the minion lent so far.
 
 use std::future::{Future, ready};
 use std::pin::Pin;
@@ -9,15 +10,16 @@ use wasmtime::ResourceLimiterAsync;
 use crate::failure::HostFailure;
 use crate::line::Line;
 
-/// Core instances of one component: Rust, C and JavaScript need 3, Python, which links dynamically, up to 40.
+/// Upper bound on the core instances of one component: Rust, C and JavaScript need 3; Python links dynamically and
+/// needs up to 40.
 const MAX_INSTANCES: usize = 64;
-/// Memories and tables of one component: languages use one or two.
+/// Upper bounds on the memories and tables of one component. Languages use one or two.
 const MAX_MEMORIES: usize = 4;
 const MAX_TABLES: usize = 16;
-/// What an element of a table counts for: a pointer, and the function it may point to being made ready.
+/// Bytes that an element of a table counts: a pointer, and the preparation of the function that it may refer to.
 const TABLE_ELEMENT: u64 = 16;
 
-/// What an instance holds.
+/// The memory of an instance.
 #[derive(Debug)]
 pub struct Memory {
     limit: u64,
@@ -25,27 +27,27 @@ pub struct Memory {
     peak: u64,
     last_grown: u64,
     refused: bool,
-    /// Where more is asked for than was lent.
+    /// Requests more memory from the minion.
     line: Arc<Line>,
 }
 
-/// As `async_trait` writes it.
+/// The type that `async_trait` generates.
 type Growing<'a> = Pin<Box<dyn Future<Output = wasmtime::Result<bool>> + Send + 'a>>;
 
 impl Memory {
-    /// Of so many bytes.
+    /// Limits an instance to this many bytes.
     #[must_use]
     pub fn new(limit: u64, line: Arc<Line>) -> Self {
         Self { limit, held: 0, peak: 0, last_grown: 0, refused: false, line }
     }
 
-    /// The most that was held at once.
+    /// The largest number of bytes held at once.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak
     }
 
-    /// Whether more was asked for than there is.
+    /// Whether the limit refused a request.
     #[must_use]
     pub fn refused(&self) -> bool {
         self.refused
@@ -63,7 +65,7 @@ impl Memory {
         Box::pin(async move {
             match asked.await {
                 Ok(Ok(())) => {
-                    // The lease is the limit now.
+                    // The lease is the whole limit now.
                     let _ = self.line.hold(held);
                     self.take(held, more);
                     Ok(true)
@@ -86,7 +88,8 @@ impl Memory {
         let _ = self.line.hold(self.held);
     }
 
-    /// What its own maximum forbids is not the budget's business; it fails by itself.
+    /// Whether the memory's own maximum forbids the growth. Then the growth fails by itself and does not concern the
+    /// budget.
     fn forbidden(&mut self, desired: usize, maximum: Option<usize>) -> bool {
         let forbidden = maximum.is_some_and(|maximum| desired > maximum);
         if forbidden {
@@ -166,7 +169,7 @@ mod tests {
         };
         let (grown, ()) = tokio::join!(memory.memory_growing(2 * PAGE, 4 * PAGE, None), answer);
         assert!(grown.unwrap());
-        // All of the limit is its own now, and no more.
+        // The call may now use its whole limit, but no more.
         assert!(memory.memory_growing(4 * PAGE, 8 * PAGE, None).await.unwrap());
         assert!(!memory.memory_growing(8 * PAGE, 9 * PAGE, None).await.unwrap());
         assert!(memory.refused() && line.outgoing().is_empty());

@@ -1,4 +1,5 @@
-//! A loaded module: its code, its functions with their types, and the instances-to-be of it, one for each set of grants.
+//! A loaded module: its code, its functions with their types, and one pre-linked instance (`InstancePre`) for each set
+//! of grants.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,37 +15,38 @@ use crate::params::Kinds;
 use crate::value::signature::{Param, Signature};
 use crate::value::ty::{MAX_TYPES, Ty, snake};
 
-/// Functions of one module; the compiler's cage refuses more.
+/// Upper bound on the functions of one module; the compiler refuses more.
 const MAX_FUNCTIONS: usize = 1_000;
 
-/// Types of functions that the next one is compared with.
+/// Number of function types that the next one is compared with.
 const KNOWN_TYPES: usize = 8;
 
-/// Names of functions in a message, in characters.
+/// Upper bound on the characters of function names in a message.
 const MAX_NAMES: usize = 300;
 
 /// One function.
 pub struct Function {
-    /// Its name, parameters and result.
+    /// The name, parameters and result.
     pub signature: Signature,
-    /// Where it is in an instance.
+    /// The export's index in an instance.
     pub export: ComponentExportIndex,
-    /// Whether it can be called without dynamic values.
+    /// The static types for a call; none if the call needs dynamic values.
     pub shape: Option<Shape>,
 }
 
-/// How a function is called with static types: what is dear as a dynamic value is what it may return, and the simplest.
+/// How to call a function with static types. This exists for the results that are expensive as dynamic values, and for
+/// the simplest ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
-    /// What it takes.
+    /// The types of the parameters.
     pub takes: Kinds,
-    /// What it returns.
+    /// The type of the result.
     pub returns: Returns,
-    /// Whether it is `result<…, string>`.
+    /// Whether the result is `result<…, string>`.
     pub fails: bool,
 }
 
-/// Result of a [`Shape`].
+/// The result of a [`Shape`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Returns {
     /// `bool`
@@ -58,7 +60,7 @@ pub enum Returns {
 }
 
 impl Shape {
-    /// The shape of a function, where it has one.
+    /// The shape of a function; none if its types are not supported.
     #[must_use]
     pub fn of(signature: &Signature) -> Option<Self> {
         let (result, fails) = match signature.result.as_deref()? {
@@ -76,10 +78,10 @@ impl Shape {
     }
 }
 
-/// The types of a module's functions as they are read. Those of the same type share it, and it counts once.
+/// Reads the types of a module's functions. Functions of the same type share it, and the type counts once.
 struct Types {
     left: usize,
-    /// The last ones: exports of one type stand side by side.
+    /// The last types read: exports of the same type are adjacent.
     known: VecDeque<FunctionType>,
 }
 
@@ -87,9 +89,10 @@ struct Types {
 type FunctionType = (Arc<[Param]>, Option<Arc<Ty>>);
 
 impl Types {
-    /// None where they are too large.
+    /// Reads a function's type; none if the types are too large.
     fn read(&mut self, function: &ComponentFunc) -> Option<FunctionType> {
-        // What is the same as another's costs nothing in the end; the component's own bound keeps the reading short.
+        // A type that equals a known one counts nothing in the end, so it is read with the full bound. The component's
+        // own size bounds the reading.
         let mut left = MAX_TYPES;
         let params = function.params().map(|(name, ty)| Some(Param::new(name, Ty::read(&ty, &mut left)?)));
         let params = params.collect::<Option<Vec<_>>>()?;
@@ -110,12 +113,12 @@ impl Types {
     }
 }
 
-/// Ready to be instantiated, or why not.
+/// An instance ready to be made, or why there is none.
 type Linked = Result<InstancePre<Guest>, String>;
 
 /// One module.
 pub struct Module {
-    /// What operators call it.
+    /// The name that operators use.
     pub name: Arc<str>,
     component: Component,
     functions: BTreeMap<String, Arc<Function>>,
@@ -123,10 +126,11 @@ pub struct Module {
 }
 
 impl Module {
-    /// Reads a component's functions: those at its root, then those of its exported interfaces, where names are free.
+    /// Reads a component's functions: those at its root, then those of its exported interfaces whose names are not
+    /// taken.
     ///
     /// # Errors
-    /// One line: its types are too large.
+    /// One line, when the types are too large.
     pub fn new(engine: &Engine, name: &str, component: Component) -> Result<Self, String> {
         let mut module = Self { name: name.into(), component, functions: BTreeMap::new(), linked: Mutex::default() };
         let mut types = Types { left: MAX_TYPES, known: VecDeque::new() };
@@ -158,7 +162,7 @@ impl Module {
         types: &mut Types,
     ) -> Result<(), String> {
         let Some(index) = index else { return Ok(()) };
-        // `[method]…` and the like belong to resources, which no job can have.
+        // `[method]…` and similar names belong to resources, which jobs cannot pass.
         if export.starts_with('[') || function.async_() {
             return Ok(());
         }
@@ -176,7 +180,10 @@ impl Module {
         Ok(())
     }
 
-    /// A function by its name without the module's. The error is Salt's line for it, and what there is.
+    /// Finds a function by its name without the module's name.
+    ///
+    /// # Errors
+    /// Salt's line about an unknown function, with the names of the known ones.
     pub fn function(&self, name: &str) -> Result<Arc<Function>, String> {
         self.functions.get(name).map(Arc::clone).ok_or_else(|| {
             let known: Vec<&str> = self.functions.keys().map(String::as_str).collect();
@@ -185,7 +192,7 @@ impl Module {
         })
     }
 
-    /// Ready to be instantiated with these grants. The error is the operator's line.
+    /// Links the module with these grants, once for each set. The error is one line for the operator.
     pub fn linked(&self, links: &Links, grants: Grants) -> Linked {
         let mut linked = self.linked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, result)) = linked.iter().find(|(known, _)| *known == grants) {

@@ -1,10 +1,11 @@
-//! A directory that was granted for reading within one that may be changed. The narrower word holds whichever way a path leads: what
-//! it leads to is found first, then asked is which granted directory is the closest around it, and a name on the way to a narrower
-//! one is nobody's to make, move or remove.
+//! Enforces a read-only grant within a writable one. The read-only grant holds whatever way a path takes: the path is
+//! resolved first, and then the innermost granted directory around the result decides. The names on the way to a
+//! read-only directory cannot be made, moved or removed.
 //!
-//! Places are compared by device and inode and not by name, so that no link, bind mount or open handle is a way around. Everything is
-//! looked at anew for each request: the host's own programs may replace a directory while a job runs. What the guest itself does at
-//! the same time cannot change the answer, because it can move neither the narrower directory nor one of its parents.
+//! Directories are compared by device and inode and not by name, so that no link, bind mount or open handle bypasses
+//! the grant. The state is read again for each request, because programs of the host may replace a directory while a
+//! job runs. The guest cannot change the result by acting at the same time: it can move neither the read-only directory
+//! nor one of its parents.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -17,47 +18,47 @@ use rustix::io::Errno;
 
 use crate::open::{TRIES, open_below, open_file};
 
-/// Symbolic links at the end of a path: the kernel's bound.
+/// Upper bound on the symbolic links at the end of a path, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// Parents of a directory that are looked at; what lies deeper cannot be changed.
+/// Upper bound on the parents of a directory that are examined. A directory that lies deeper cannot be changed.
 const MAX_DEPTH: usize = 4_096;
 
 /// Device and inode.
 type Id = (u64, u64);
 
-/// A granted directory below one that may be changed.
+/// A granted directory below a writable one.
 struct Nested {
     inner: Directory,
-    /// The outermost directory around it that may be changed.
+    /// The outermost writable directory around it.
     outer: Arc<File>,
     outer_path: String,
-    /// From there to it.
+    /// The path from the outer directory to the inner one.
     parts: Vec<String>,
 }
 
-/// What was granted within what.
+/// The grants that lie within other grants.
 #[derive(Default)]
 pub struct Narrower {
     nested: Vec<Nested>,
-    /// The directories that are open, and whether they may be changed.
+    /// The open granted directories, and whether they are writable.
     granted: Vec<(Id, bool)>,
 }
 
-/// How things are at this moment.
+/// The state at the time of one request.
 struct Now {
-    /// Granted directories (and a file where the owner granted one), and whether they may be changed.
+    /// Granted directories, and granted files, each with whether it is writable.
     granted: HashMap<Id, bool>,
-    /// What cannot be moved or removed: the way to a narrower directory.
+    /// Directories on the way to a read-only directory, which cannot be moved or removed.
     fixed: HashSet<Id>,
-    /// The same by name, so that what is missing on that way is not made either.
+    /// The names on that way, so that missing ones cannot be made either.
     names: HashSet<(Id, String)>,
-    /// Where the way to a narrower directory cannot be followed, nothing around it can be changed: one line each.
+    /// One line for each read-only directory whose way cannot be followed. Nothing may be changed while there is one.
     closed: Vec<String>,
 }
 
 impl Narrower {
-    /// From granted directories, each with its open one where it is there. Empty where nothing that may only be read is within what
-    /// may be changed.
+    /// From the granted directories, each with its open directory if it exists. Empty if no read-only grant lies within
+    /// a writable one.
     #[must_use]
     pub fn new(granted: &[(&Directory, Option<&Arc<File>>)]) -> Self {
         let nested = granted.iter().filter_map(|(inner, _)| {
@@ -79,13 +80,13 @@ impl Narrower {
         Self { granted: ids.collect(), nested }
     }
 
-    /// Whether there is nothing to look after.
+    /// Whether there is no such grant.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nested.is_empty()
     }
 
-    /// Why directories that may be changed cannot be, at this moment; one line each.
+    /// Why writable directories cannot be changed at present; one line each.
     #[must_use]
     pub fn closed(&self) -> Vec<String> {
         self.now().closed
@@ -107,10 +108,11 @@ impl Narrower {
         now
     }
 
-    /// Opens a file or directory as [`open_file`] does; with it, whether it, or what is below it, may be changed.
+    /// Opens a file or directory as [`open_file`] does. Also returns whether it, or the content of a directory, may be
+    /// changed.
     ///
     /// # Errors
-    /// The kernel's; `EPERM` for what is to be changed and may not be.
+    /// The kernel's error; `EPERM` for a change that is not allowed.
     pub fn open(
         &self,
         start: &File,
@@ -136,7 +138,7 @@ impl Narrower {
             }
             let dir = File::from(place.dir);
             match open_file(&dir, false, place.name.as_deref().unwrap_or("."), flags, Mode::from_raw_mode(0o666)) {
-                // It has become a link meanwhile.
+                // The file has become a link in the meantime, so it is resolved again.
                 Err(Errno::LOOP) if follow => {}
                 opened => return Ok((opened?, may)),
             }
@@ -144,10 +146,10 @@ impl Narrower {
         Err(Errno::BUSY)
     }
 
-    /// The directory and the name in it of an entry that is to be made (`new`), replaced or removed.
+    /// Resolves an entry that is to be made (`new`), replaced or removed, to its directory and its name there.
     ///
     /// # Errors
-    /// The kernel's; `EPERM` where it may not be.
+    /// The kernel's error; `EPERM` for a change that is not allowed.
     pub fn entry(&self, start: &File, root: bool, path: &str, new: bool) -> Result<(OwnedFd, String), Errno> {
         let bare = path.trim_end_matches('/');
         let place = Place::find(start, root, if bare.is_empty() { path } else { bare }, false)?;
@@ -168,12 +170,12 @@ impl Narrower {
 }
 
 impl Now {
-    /// The narrower word, where a directory has two names.
+    /// If a directory has two names, the read-only grant holds.
     fn grant(&mut self, id: Id, writable: bool) {
         self.granted.entry(id).and_modify(|may| *may &= writable).or_insert(writable);
     }
 
-    /// Goes from the outer directory to the inner one. An error says why that cannot be done: one line.
+    /// Follows the way from the outer directory to the inner one. The error is one line that says why that failed.
     fn follow(&mut self, nested: &Nested) -> Result<(), String> {
         let mut at = open_path(&nested.outer, ".").map_err(|error| error.to_string())?;
         for (index, part) in nested.parts.iter().enumerate() {
@@ -205,7 +207,7 @@ impl Now {
         Ok(())
     }
 
-    /// Whether what is at a place may be changed, or made where there is nothing.
+    /// Whether the file at a place may be changed, or made if there is none.
     fn may_change(&self, place: &Place) -> Result<bool, Errno> {
         if !self.closed.is_empty() {
             return Ok(false);
@@ -227,7 +229,7 @@ impl Now {
         })
     }
 
-    /// The word of the closest granted directory around one.
+    /// Whether the innermost granted directory around this one is writable.
     fn may_change_in(&self, dir: impl AsFd) -> bool {
         let climb = || {
             let mut at = open_path(&dir, ".")?;
@@ -249,12 +251,12 @@ impl Now {
     }
 }
 
-/// Where a path leads: a name in a directory, which is no link as far as links are to be followed.
+/// The result of resolving a path: a name in a directory. The name is no link if links are to be followed.
 struct Place {
     dir: OwnedFd,
-    /// None: the directory itself.
+    /// The name; none for the directory itself.
     name: Option<String>,
-    /// Whether the path says so, by a slash at its end.
+    /// Whether the path ends with a slash and therefore names a directory.
     is_directory: bool,
 }
 
@@ -289,7 +291,7 @@ impl Place {
                         false => format!("{parent}/{target}{slash}"),
                     }
                 }
-                // No link, or nothing.
+                // The name is not a link, or does not exist.
                 Err(Errno::INVAL | Errno::NOENT) => return Ok(Self { dir, name: Some(name.to_owned()), is_directory }),
                 Err(error) => return Err(error),
             };
@@ -297,7 +299,7 @@ impl Place {
         Err(Errno::LOOP)
     }
 
-    /// What is there now.
+    /// The metadata of the file that is there now; none if there is no file.
     fn look(&self) -> Result<Option<Stat>, Errno> {
         match open_path(&self.dir, self.name.as_deref().unwrap_or(".")) {
             Ok(there) => rustix::fs::fstat(&there).map(Some),
@@ -307,7 +309,7 @@ impl Place {
     }
 }
 
-/// One step, which follows no link.
+/// Opens one name without following a link.
 fn open_path(dir: impl AsFd, name: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat2(dir, name, flags, Mode::empty(), ResolveFlags::NO_MAGICLINKS)
@@ -325,7 +327,8 @@ fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// A name as file systems see it that do not tell `A` from `a`: refusing one more is no harm.
+/// Folds the case of a name, for file systems that ignore case. On other file systems, this refuses more than
+/// necessary.
 fn folded(name: &str) -> String {
     name.to_lowercase()
 }

@@ -1,8 +1,10 @@
-//! Where a call may connect to: the addresses and networks that were granted, and what the minion found behind granted names in
-//! this very call. An address that a name leads to is good for that name's ports only, and never where it leads inward: to this
-//! host, its links, nobody, many, or to where clouds keep their secrets.
+//! The addresses that a call may connect to: granted addresses and networks, and the addresses of granted names that
+//! the minion resolved during this call. An address of a name is allowed only at that name's ports. It is never allowed
+//! if it is special: this host, a link-local address, an unspecified or multicast address, or an address where clouds
+//! serve credentials.
 //!
-//! System calls beside the usual: `socket` (TCP), `connect`, `getsockname`, `getpeername`, `getsockopt`, `setsockopt`, `shutdown`.
+//! System calls beside the usual: `socket` (TCP), `connect`, `getsockname`, `getpeername`, `getsockopt`, `setsockopt`,
+//! `shutdown`.
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -15,11 +17,11 @@ use wasmtime_wasi::sockets::SocketAddrUse;
 
 use crate::line::Line;
 
-/// Addresses of one name that count, and of one call.
+/// Upper bounds on the addresses of one name and of one call.
 const MAX_OF_NAME: usize = 64;
 const MAX_OF_CALL: usize = 1_024;
 
-/// The grants of a call and what it looked up.
+/// The network grants of a call and the names that it resolved.
 #[derive(Debug, Default)]
 pub struct Network {
     rules: Vec<NetworkRule>,
@@ -27,19 +29,19 @@ pub struct Network {
 }
 
 impl Network {
-    /// From what was granted.
+    /// From the granted rules.
     #[must_use]
     pub fn new(rules: &[NetworkRule]) -> Self {
         Self { rules: rules.to_vec(), found: Mutex::default() }
     }
 
-    /// Whether there is anything to connect to.
+    /// Whether no connection is possible.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether a connection may be made.
+    /// Whether a connection to this address is allowed.
     #[must_use]
     pub fn allows(&self, to: SocketAddr) -> bool {
         let address = plain(to.ip());
@@ -51,7 +53,8 @@ impl Network {
             .any(|rule| rule.means(&Host::Address(address)) || behind(rule))
     }
 
-    /// What the minion found behind a name. Gives those of its addresses that may be connected to at some port.
+    /// Records the addresses that the minion found for a name. Returns those that the guest may connect to at some
+    /// port.
     pub fn learn(&self, name: &str, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let Some(Host::Name(name)) = Host::read(name) else { return Vec::new() };
         let host = Host::Name(name.clone());
@@ -157,7 +160,7 @@ mod tests {
             ("192.0.2.1:443", true),
             ("[::ffff:192.0.2.1]:443", true),
             ("192.0.2.2:443", true),
-            // That name's port only.
+            // Only the ports of that name are allowed.
             ("192.0.2.1:80", false),
             ("127.0.0.1:443", true),
             ("127.0.0.2:443", false),
@@ -165,7 +168,7 @@ mod tests {
         ] {
             assert_eq!(allows(&network, to), allowed, "{to}");
         }
-        // A name that was not granted teaches nothing.
+        // Addresses of a name that was not granted are not recorded.
         assert!(network.learn("evil.example", &["192.0.2.9".parse().unwrap()]).is_empty());
         assert!(!allows(&network, "192.0.2.9:443"));
     }

@@ -1,4 +1,4 @@
-//! How a call that failed reads: one line that says which limit or whose fault, as an operator puts it.
+//! The message of a failed call: one line for the operator that names the limit or the cause.
 
 use brine_sandbox_wire::{FailKind, Limits, Outcome, Run};
 use wasmtime::Trap;
@@ -8,16 +8,17 @@ use crate::directories::Directories;
 use crate::failure::{HostFailure, size};
 use crate::guest::{Guest, MAX_HANDLES, MAX_RESOURCES};
 
-/// Characters of an error that comes from somewhere else.
+/// Upper bound on the characters of a foreign error.
 const MAX_REASON: usize = 400;
 
-/// Characters of the broker's: a refusal ends with the line that would grant it, which has to be whole.
+/// Upper bound on the characters of the broker's error. A refusal ends with the line of configuration that would allow
+/// the operation, which must be complete.
 const MAX_REFUSAL: usize = 4_000;
 
-/// What wasmtime says when a call between guest and host holds more than its hostcall fuel. Its type is private.
+/// wasmtime's message when a call between guest and host exceeds its hostcall fuel. The type of this error is private.
 const FUEL_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
 
-/// What it says when a guest has more handles than its store may. That has no type at all.
+/// wasmtime's message when a guest exceeds its handles. This error has no type.
 const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
 
 /// A failed call. `name` is the function's whole name, as everywhere here.
@@ -26,34 +27,34 @@ pub fn failed(kind: FailKind, message: String) -> Outcome {
     Outcome::Failed { kind, message, retcode: 1 }
 }
 
-/// The wall clock limit.
+/// The outcome of a call that exceeded its wall clock limit.
 #[must_use]
 pub fn wall(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.wall_ms);
     failed(FailKind::Wall, format!("{name} was stopped: its wall clock limit of {limit} is used up"))
 }
 
-/// The CPU limit.
+/// The outcome of a call that exceeded its CPU limit.
 #[must_use]
 pub fn cpu(name: &str, limits: &Limits) -> Outcome {
     let limit = duration(limits.cpu_ms);
     failed(FailKind::Cpu, format!("{name} was stopped: its CPU limit of {limit} is used up"))
 }
 
-/// The minion ended it.
+/// The outcome of a call that the minion killed.
 #[must_use]
 pub fn killed(name: &str, reason: &str) -> Outcome {
     failed(FailKind::Killed, format!("{name} was stopped: {}", brine_text::short(reason, MAX_REASON)))
 }
 
-/// The return is too large.
+/// The outcome of a call whose return is too large.
 #[must_use]
 pub fn output(name: &str, limits: &Limits) -> Outcome {
     let limit = size(limits.output);
     failed(FailKind::Output, format!("{name} was stopped: its return is larger than its output limit of {limit}"))
 }
 
-/// The engine's error. Which it is stands in its chain or in what the guest's budget has seen.
+/// The outcome for an error of the engine. The error's chain and the guest's budget show the cause.
 #[must_use]
 pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limits) -> Outcome {
     if let Some(failure) = error.downcast_ref::<HostFailure>() {
@@ -91,8 +92,8 @@ pub fn engine(name: &str, error: &wasmtime::Error, guest: &Guest, limits: &Limit
     failed(FailKind::Trap, format!("{name} cannot go on: {}", brine_text::short(&root, MAX_REASON)))
 }
 
-/// The message of a function that failed; where it is about a directory that was granted and is left out, as its words or its arguments
-/// tell, with why.
+/// Extends a function's error message: if its words or the call's arguments name a granted directory that is left out,
+/// the message says why.
 #[must_use]
 pub fn with_left_out(mut message: String, directories: &Directories, run: &Run) -> String {
     let named = |text: &[u8], path: &str| text.windows(path.len().max(1)).any(|part| part == path.as_bytes());
@@ -111,7 +112,7 @@ pub fn with_left_out(mut message: String, directories: &Directories, run: &Run) 
 fn reason(trap: Trap) -> String {
     match trap {
         Trap::StackOverflow => "stack overflow".to_owned(),
-        // Languages that lay their stack below their data have no better word for one that is full.
+        // Languages that place their stack below their data get this trap when the stack is full.
         Trap::MemoryOutOfBounds => "out of bounds memory access (its own stack may be used up)".to_owned(),
         Trap::UnreachableCodeReached => "it gave up (`unreachable` was executed)".to_owned(),
         other => {
@@ -121,7 +122,7 @@ fn reason(trap: Trap) -> String {
     }
 }
 
-/// Panics and the like are logged last.
+/// The last logged line, because a panic logs its message last.
 fn last_line(guest: &Guest) -> String {
     match guest.line.last_line() {
         line if line.is_empty() => String::new(),

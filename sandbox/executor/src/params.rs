@@ -1,11 +1,13 @@
-//! Parameters of a function as values of static types, whichever and however many they are, so that its result can be one too.
+//! Parameters of a function as values of static types, for any number and combination of them, so that the result can
+//! have a static type too.
 //!
-//! wasmtime calls a function either with dynamic values for parameters and result, where a byte costs 40, or with static types for
-//! both. What a function returns is of few types (see [`Returns`](super::modules::Returns)), but parameters come in any combination, and each
-//! would be a type of its own. Here they are one type, which lowers its values one after the other, each by wasmtime's own means.
+//! wasmtime calls a function either with dynamic values for parameters and result, at 40 bytes for each byte, or with
+//! static types for both. There are few types of results (see [`crate::modules::Returns`]), but each combination of
+//! parameters would be a Rust type of its own. [`Params`] is one type for all combinations: it lowers its values one
+//! after the other, each with wasmtime's own implementation.
 //!
-//! That needs wasmtime's hidden traits, which are unsafe to implement. wasmtime's version is pinned exactly; what they ask for is said
-//! at each.
+//! This needs wasmtime's hidden traits, which are unsafe to implement. The version of wasmtime is pinned exactly, and
+//! each implementation states the trait's requirements.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -19,7 +21,8 @@ use crate::value::msgpack::{self, Item, Reader};
 use crate::value::signature::{Given, Misfit, Param, Signature};
 use crate::value::ty::{Int, Ty};
 
-/// Core values that a call takes at most; more go through memory. The canonical ABI's number.
+/// Upper bound on the core values of a call's parameters, from the canonical ABI. More parameters are passed through
+/// memory.
 const MAX_FLAT: usize = 16;
 
 /// `record data { msgpack: list<u8> }`
@@ -29,7 +32,7 @@ pub struct Data {
     msgpack: Vec<u8>,
 }
 
-/// What a parameter gets.
+/// The source of a parameter's value.
 enum Source<'a> {
     Val(Val),
     Bytes(&'a [u8]),
@@ -37,9 +40,9 @@ enum Source<'a> {
     Many(Vec<&'a [u8]>),
 }
 
-/// A static type that a parameter may have.
+/// A static type of a parameter.
 trait Plain: Sized {
-    /// None where it is something else.
+    /// Converts a value; none if the value has another type.
     fn of(source: Source<'_>) -> Option<Self>;
 }
 
@@ -95,7 +98,7 @@ macro_rules! values {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         enum Base { $($plain,)* }
 
-        /// A value of one of them, or of an option of one.
+        /// A value of one of the types, or of an `option` of one.
         enum Value { $($plain($ty), $optional(Option<$ty>),)* }
 
         impl Value {
@@ -176,15 +179,15 @@ values! {
     Texts MaybeTexts Vec<String>;
 }
 
-/// The storage of one value at the front of what is left of the call's.
+/// The storage of one value, at the front of the rest of the call's storage.
 fn storage<V: ComponentType>(to: &mut [MaybeUninit<ValRaw>]) -> &mut MaybeUninit<V::Lower> {
     assert!(to.len() >= V::flatten_count());
-    // SAFETY: `Lower` is a sequence of so many `ValRaw`s, which `flatten_count` checks by size and alignment, and all bytes of it
-    // may be uninitialized as they may be here.
+    // SAFETY: `Lower` is a sequence of `ValRaw`s, as many as asserted above; `flatten_count` checks its size and
+    // alignment. All of its bytes may be uninitialized, as they may be in `to`.
     unsafe { &mut *to.as_mut_ptr().cast() }
 }
 
-/// What kind of value a parameter takes.
+/// The kind of value that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Kind {
     base: Base,
@@ -195,7 +198,7 @@ impl Kind {
     fn of(ty: &Ty) -> Option<Self> {
         if let Ty::Option(inner) = ty {
             let inner = Self::of(inner)?;
-            // None of an option of an option is two things.
+            // `none` of an option of an option has two meanings.
             return (!inner.optional).then_some(Self { optional: true, ..inner });
         }
         let base = match ty {
@@ -221,7 +224,7 @@ impl Kind {
         Some(Self { base, optional: false })
     }
 
-    /// What a parameter of this kind gets; none where it gets nothing.
+    /// The source of a parameter of this kind; none if the parameter gets no value.
     fn source<'a>(
         self,
         param: &Param,
@@ -249,21 +252,21 @@ impl Kind {
     }
 }
 
-/// What the parameters of a function take.
+/// The kinds of a function's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kinds(Vec<Kind>);
 
 impl Kinds {
-    /// None where one is of a type that is not here.
+    /// The kinds; none if a parameter has another type.
     #[must_use]
     pub fn of(signature: &Signature) -> Option<Self> {
         signature.params.iter().map(|param| Kind::of(&param.ty)).collect::<Option<_>>().map(Self)
     }
 
-    /// The parameters of a call.
+    /// Makes the parameters of a call.
     ///
     /// # Errors
-    /// What does not fit.
+    /// When an argument does not fit its parameter.
     pub fn params(&self, signature: &Signature, given: &[Given<'_>], budget: &mut Budget) -> Result<Params, Misfit> {
         let mut values = Vec::with_capacity(self.0.len());
         for ((kind, param), given) in self.0.iter().zip(signature.params.iter()).zip(given) {
@@ -278,8 +281,8 @@ impl Kinds {
 /// All parameters of a call.
 pub struct Params(Vec<Value>);
 
-// SAFETY: `Lower` is a sequence of `ValRaw`s. It is as long as any call's, so wasmtime never puts it into memory by itself, which
-// is what `ABI` would be for. The types are checked where they are lowered, for here there is no value to ask.
+// SAFETY: `Lower` is a sequence of `ValRaw`s, as long as that of any call, so wasmtime never places it into memory by
+// itself, for which it would use `ABI`. The types are checked during lowering, because there is no value to check here.
 unsafe impl ComponentType for Params {
     type Lower = [ValRaw; MAX_FLAT];
 
@@ -290,11 +293,12 @@ unsafe impl ComponentType for Params {
     }
 }
 
-// SAFETY: it stands for the tuple of the function's parameters, checked where it is lowered.
+// SAFETY: it stands for the tuple of the function's parameters, which is checked during lowering.
 unsafe impl ComponentNamedList for Params {}
 
-// SAFETY: all of `dst` is written: first zeros, then each value by its own type's `Lower`, in order, as the canonical ABI has
-// parameters; or the one pointer to where they lie in memory, in its layout. Each was checked against the function's own type.
+// SAFETY: all of `dst` is written: first zeros, then each value by its own type's `Lower`, in the order of the
+// canonical ABI; or the one pointer to the values in memory, in the ABI's layout. Each value was checked against the
+// function's own type.
 unsafe impl Lower for Params {
     fn linear_lower_to_flat<T>(
         &self,
@@ -313,8 +317,8 @@ unsafe impl Lower for Params {
         }
         let flat: &mut [MaybeUninit<ValRaw>; MAX_FLAT] = {
             let flat = dst.write([ValRaw::u64(0); MAX_FLAT]);
-            // SAFETY: what is initialized may be treated as if it were not, as long as nothing uninitialized is written to it:
-            // `ValRaw`s are, for each value initializes all of its own.
+            // SAFETY: initialized memory may be treated as uninitialized as long as nothing uninitialized is written to
+            // it. Each value initializes all of its own `ValRaw`s.
             unsafe { &mut *std::ptr::from_mut(flat).cast() }
         };
         if self.0.iter().map(Value::flat_count).sum::<usize>() <= MAX_FLAT {

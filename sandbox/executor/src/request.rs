@@ -1,21 +1,22 @@
-//! How large a request to the broker may be. It goes into a message and into the minion's memory, so each is bounded before it is
-//! made; the broker knows nothing of a guest's memory and bounds by meaning, not by size.
+//! Bounds the size of requests to the broker. A request goes into a message and into the minion's memory, so its size
+//! is checked before it is made. The broker checks the meaning of a request and not its size.
 
 use brine_capabilities::{HostOp, Size};
 
-/// Bytes of keys, names, paths.
+/// Upper bound on the bytes of keys, names and paths.
 const MAX_NAMES: usize = 64 << 10;
 
-/// Bytes of a command's arguments and variables. Linux takes 128 KiB for one of them; whole scripts are passed so.
+/// Upper bound on the bytes of a command's arguments and variables. Linux accepts 128 KiB for one of them, and whole
+/// scripts are passed this way.
 const MAX_COMMAND: usize = 256 << 10;
 
-/// Bytes of content: a program's standard input, a body, a part of a file, arguments of a function.
+/// Upper bound on the bytes of content: a program's standard input, a body, a part of a file, arguments of a function.
 const MAX_CONTENT: usize = 4 << 20;
 
-/// Checks a request's size.
+/// Checks the size of a request.
 ///
 /// # Errors
-/// What is too large about it.
+/// A sentence that says which part is too large.
 pub fn check(op: &HostOp) -> Result<(), String> {
     let Size { names, command, content } = op.size();
     if names > MAX_NAMES {

@@ -1,4 +1,4 @@
-//! The socket's loop: modules come and go, calls start, are killed, get replies.
+//! The socket's loop: loads and drops modules, starts and kills calls, passes replies on.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,30 +25,30 @@ use crate::modules::Module;
 use crate::outcome;
 use crate::ticker::Ticker;
 
-/// Modules held at once. A minion has some dozens; each costs address space and the pages that were used.
+/// Upper bound on loaded modules. A minion has some dozens; each takes address space and the pages in use.
 const MAX_MODULES: usize = 4_096;
 
-/// Calls that are running or wait for their turn. The minion queues jobs itself and sends far fewer.
+/// Upper bound on the calls that run or wait for a slot. The minion queues jobs itself and sends far fewer.
 const MAX_CALLS: usize = 4_096;
 
-/// Characters of an error in a message.
+/// Upper bound on the characters of an error in a message.
 const MAX_ERROR: usize = 400;
 
-/// How much the kernel prefers every other thread to guests.
+/// Niceness of guests, so that the kernel prefers every other thread.
 const GUEST_NICENESS: i32 = 5;
 
-/// Threads for what may block: files on a server that does not answer. Threads that hang so hang for guests with the same grants only,
-/// for others have an executor of their own.
+/// Threads for blocking work, such as files on a server that does not answer. Blocked threads delay only guests with
+/// the same grants, because other grants have an executor of their own.
 const BLOCKING_THREADS: usize = 16;
 
-/// What the kernel sends to who writes beyond its limit of a file's size.
+/// The kernel's signal for a write beyond the limit on file sizes.
 const SIGXFSZ: i32 = rustix::process::Signal::XFSZ.as_raw();
 
-/// What the command line sets.
+/// The settings from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Threads for guests. Instances share the process's address space, in which mapping and unmapping take turns, so that small jobs
-    /// gain nothing from more.
+    /// Threads for guests. Instances share the process's address space, in which mapping and unmapping are serialized,
+    /// so more threads do not speed up small jobs.
     pub guest_threads: usize,
     /// Guests that run at once; others wait.
     pub max_running: usize,
@@ -63,26 +63,27 @@ impl Default for Settings {
 /// Why the executor ends.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// fd 0 is no socket, so it was not the minion that started this.
+    /// fd 0 is not a socket, so the minion did not start this program.
     #[error("fd 0 is not the minion's socket: {0}; salt-minion starts this program, it is of no use by itself")]
     NoSocket(io::Error),
-    /// This host cannot run it.
+    /// The executor cannot run on this host.
     #[error("cannot start: {0}")]
     Start(String),
-    /// What came over the socket makes no sense.
+    /// A message on the socket is invalid.
     #[error("the minion's socket: {0}")]
     Wire(WireError),
 }
 
-/// Serves the minion at the other end of the socket until it closes it.
+/// Serves the minion at the other end of the socket until the minion closes it.
 ///
 /// # Errors
-/// [`ServeError`]; the ordinary end is none.
+/// [`ServeError`]. A socket that the minion closed is no error.
 pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), ServeError> {
     let start = |error: &dyn std::fmt::Display| ServeError::Start(brine_text::short(&error.to_string(), MAX_ERROR));
     let main = Builder::new_current_thread().enable_io().build().map_err(|error| start(&error))?;
     let connection = main.block_on(async { Connection::from_fd(socket) }).map_err(ServeError::NoSocket)?;
-    // A guest that writes beyond the largest file there may be gets an error, and does not end all the others with a signal.
+    // With a handler for this signal, a guest that writes too much to a file gets an error, and the process does not
+    // end.
     let too_large = {
         let _main = main.enter();
         signal(SignalKind::from_raw(SIGXFSZ))
@@ -106,11 +107,11 @@ pub fn serve(socket: OwnedFd, settings: &Settings, walls: Walls) -> Result<(), S
         here: None,
     };
     let result = main.block_on(executor.serve(receiver, walls));
-    // Guests that still run have nobody to answer to; the process ends with them.
+    // The guests that still run end with the process, because the minion is gone.
     guests.shutdown_background();
     match result {
         WireError::Closed => Ok(()),
-        // The minion died in the middle of something.
+        // The minion died in the middle of a message.
         WireError::Truncated => Ok(()),
         WireError::Io(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => {
             Ok(())
@@ -125,12 +126,12 @@ fn guest_runtime(settings: &Settings) -> io::Result<Runtime> {
         .max_blocking_threads(BLOCKING_THREADS)
         .thread_name("guest")
         .on_thread_start(|| {
-            // Not being nice is no reason not to run.
-            // Nobody is this thread, and the only one whose priority the walls let it change.
+            // The executor also runs if this fails. `None` is the calling thread, the only one whose priority the walls
+            // allow to change.
             let _ = rustix::process::setpriority_process(None, GUEST_NICENESS);
         })
-        // A busy guest gives way once a tick only. By tokio's defaults a thread would look at what other threads sent it, and at its
-        // timers, once in 61 such turns: a new call, a kill or the end of a sleep would wait for most of a second.
+        // A busy guest yields only once in a tick. By default, a tokio thread looks at work from other threads and at
+        // its timers once in 61 polls, so a new call, a kill or the end of a sleep could wait for most of a second.
         .global_queue_interval(1)
         .event_interval(1)
         .enable_all()
@@ -147,15 +148,15 @@ struct Executor {
     here: Option<Here>,
 }
 
-/// A call that runs on the socket's own thread: one that comes alone, while it is short. To hand it to another thread, and each answer
-/// of the broker after it, would cost more than all that most calls do.
+/// A call that runs on the socket's own thread: a call that arrives alone, as long as it is short. Passing it, and each
+/// of the broker's replies, to another thread would cost more than most calls take.
 struct Here {
     call: Pin<Box<dyn Future<Output = ()> + Send>>,
     line: Arc<Line>,
 }
 
 impl Executor {
-    /// Until the connection ends.
+    /// Runs until the connection ends.
     async fn serve(mut self, mut receiver: Receiver<ToExecutor>, walls: Walls) -> WireError {
         let ready = FromExecutor::Ready { version: VERSION, pid: std::process::id(), walls };
         if let Err(error) = self.host.sender.lock().await.send(&ready).await {
@@ -178,7 +179,8 @@ impl Executor {
         }
     }
 
-    /// Sends an answer. The call that is here runs meanwhile: it may be before this in the queue for the socket.
+    /// Sends an answer while the local call continues, because the local call may be before this in the queue for the
+    /// socket.
     async fn send(&mut self, message: FromExecutor) -> Result<(), WireError> {
         let host = Arc::clone(&self.host);
         let mut sent = std::pin::pin!(async { host.sender.lock().await.send(&message).await });
@@ -191,10 +193,10 @@ impl Executor {
         }
     }
 
-    /// Runs the call that is here, until it waits for something, has run for a tick, or has ended, for which it is ready.
+    /// Polls the local call until it waits, has run for a tick, or has ended. Returns ready when the call has ended.
     fn poll_here(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(here) = &mut self.here else { return Poll::Pending };
-        // Its timers, and what blocks, are those threads' in any case.
+        // The call's timers and its blocking work belong to the runtime of the guests.
         let _guests = self.guests.enter();
         match catch_unwind(AssertUnwindSafe(|| here.call.as_mut().poll(context))) {
             Ok(Poll::Pending) if !here.line.is_long() => return Poll::Pending,
@@ -203,13 +205,13 @@ impl Executor {
                     drop(self.guests.spawn(here.call));
                 }
             }
-            // As in a task: who panics is gone, and nobody else.
+            // A panic ends only this call, as it would end only a task.
             Ok(Poll::Ready(())) | Err(_) => self.here = None,
         }
         Poll::Ready(())
     }
 
-    /// What is to be answered at once, if anything is.
+    /// Handles a message and returns the immediate answer, if there is one.
     fn on_message(&mut self, received: Received<ToExecutor>) -> Result<Option<FromExecutor>, WireError> {
         match received.message {
             ToExecutor::Load { module, name, imports_granted } => {
@@ -264,7 +266,7 @@ impl Executor {
         }
         let file = file.ok_or("it came without its file")?;
         let engine = &self.host.engine;
-        // Code that is not what its header says can make the engine panic; that is one module's failure.
+        // Code with a wrong header can make the engine panic. That must fail only this module.
         let loaded = catch_unwind(AssertUnwindSafe(|| load::load(engine, file)));
         let component = match loaded {
             Ok(loaded) => loaded.map_err(|error| error.root_cause().to_string())?,
@@ -272,14 +274,15 @@ impl Executor {
         };
         let module = Module::new(engine, name, component)?;
         if let Some(granted) = granted {
-            // What would fail each of its calls is no module; and the first call finds the work done.
+            // A module that cannot be linked is refused now, because each call would fail. The first call also finds it
+            // linked.
             module.linked(&self.host.links, Grants::new(granted))?;
         }
         self.modules.insert(hash, Arc::new(module));
         Ok(())
     }
 
-    /// Which calls wait; those that hold little memory give back what they might hold.
+    /// Reports which calls wait. Waiting calls that hold little memory give back their claim to more.
     fn look(&self, n: u64, lease: u64) -> FromExecutor {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let waiting = calls.iter().filter(|(_, line)| line.activity.only_waits());
@@ -324,7 +327,7 @@ impl Executor {
         let long = Arc::clone(&line);
         let call = async move {
             let _registered = registered;
-            // Where the socket fails the loop comes to know by itself.
+            // The loop notices a failure of the socket by itself.
             let _ = call::run(&host, &module, run, line).await;
         };
         if alone {
@@ -336,7 +339,7 @@ impl Executor {
     }
 }
 
-/// A call is known while this lives.
+/// Registers a call as long as this value lives.
 struct Registered {
     calls: Calls,
     call: u64,
@@ -357,7 +360,7 @@ mod tests {
 
     use super::*;
 
-    /// The call on the loop's own thread waits for the socket, and the loop behind it: neither waits for ever.
+    /// The local call waits for the socket, and the loop waits behind it. Neither may wait for ever.
     #[tokio::test]
     async fn an_answer_lets_the_call_that_is_here_send_first() {
         let engine = brine_engine::engine().unwrap();
@@ -392,7 +395,7 @@ mod tests {
             assert!(matches!(hear.recv().await.unwrap().message, FromExecutor::Ready { .. }));
             let other = host.sender.lock().await;
             go.notify_one();
-            // The call is in the queue for the socket first.
+            // The call is first in the queue for the socket.
             tokio::time::sleep(Duration::from_millis(20)).await;
             say.send(&ToExecutor::Ping { n: 7 }).await.unwrap();
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -1,6 +1,6 @@
-//! The clock by which running guests are interrupted: a thread that advances the engine's epoch while calls run and sleeps
-//! while none do, so that an idle minion wakes for nothing. It wakes calls at their deadlines too: a timer of the runtime would
-//! have another thread woken for each call that asks the host for something.
+//! The clock that interrupts running guests: a thread that advances the engine's epoch while calls run, and sleeps
+//! while none run, so that an idle minion does not wake up. The thread also wakes calls at their deadlines; with timers
+//! of the runtime, each request to the host would wake another thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use wasmtime::{Engine, EngineWeak};
 
-/// How long a guest runs before others get their turn, and how late a deadline can be noticed.
+/// Time that a guest runs before others get a turn, and the largest delay in noticing a deadline.
 const TICK: Duration = Duration::from_millis(10);
 
-/// While a call is to be killed: with many busy guests each has to have its turn before the call comes to know.
+/// The tick while a call is to be killed: each busy guest gets a turn before that call notices the kill.
 const FAST_TICK: Duration = Duration::from_millis(1);
 
-/// In which all guests have had a turn, with one thread for them, while [`FAST_TICK`] lets it: a limit is noticed at a turn.
+/// Time within which every guest gets a turn on one thread, as far as [`FAST_TICK`] permits. A limit is noticed at a
+/// turn.
 const ROUND: Duration = Duration::from_millis(40);
 
-/// Ticks without a call before the thread sleeps. Calls that follow one another closely do not pay for waking it.
+/// Ticks without a call before the thread sleeps, so that calls in quick succession do not wake it each time.
 const LINGER: u32 = 100;
 
 /// Counts calls and wakes the thread.
@@ -33,9 +34,9 @@ pub struct Ticker {
 struct Counts {
     running: AtomicUsize,
     killed: AtomicUsize,
-    /// 1 while the thread sleeps until it is woken.
+    /// 1 while the thread sleeps.
     asleep: AtomicUsize,
-    /// Of the calls that run; few, so that looking through them costs less than an order of them.
+    /// The deadlines of the running calls. There are few, so scanning them is cheaper than keeping them sorted.
     deadlines: Mutex<Vec<(Instant, Arc<Notify>)>>,
 }
 
@@ -45,16 +46,17 @@ impl Counts {
     }
 
     fn wake_overdue(&self, now: Instant) {
-        // It stays overdue until it has ended: whoever was told while it computed is told again.
+        // A call stays overdue until it has ended, so a call that missed a notification while it computed gets another
+        // one.
         self.deadlines().iter().filter(|(deadline, _)| *deadline <= now).for_each(|(_, call)| call.notify_one());
     }
 }
 
 impl Ticker {
-    /// Starts the thread; it ends with the engine.
+    /// Starts the thread. The thread ends with the engine.
     ///
     /// # Errors
-    /// Where the thread cannot be made.
+    /// When the thread cannot be started.
     pub fn start(engine: &Engine) -> std::io::Result<Self> {
         let counts = Arc::new(Counts::default());
         let (engine, shared) = (engine.weak(), Arc::clone(&counts));
@@ -62,7 +64,8 @@ impl Ticker {
         Ok(Self { counts, thread: handle.thread().clone() })
     }
 
-    /// A call runs until this is dropped. It is notified when its deadline is over, and may be up to a tick late.
+    /// Registers a call that runs until the result is dropped. The call is notified at most one tick after its
+    /// deadline.
     #[must_use]
     pub fn running(&self, deadline: Option<Instant>, call: &Arc<Notify>) -> Running {
         if let Some(deadline) = deadline {
@@ -75,7 +78,7 @@ impl Ticker {
         Running { counts: Arc::clone(&self.counts), call: Arc::clone(call) }
     }
 
-    /// Ticks fast until this is dropped.
+    /// Makes the clock tick fast until the result is dropped.
     #[must_use]
     pub fn hurry(&self) -> Hurry {
         self.counts.killed.fetch_add(1, Ordering::SeqCst);
@@ -85,7 +88,7 @@ impl Ticker {
     }
 }
 
-/// One running call.
+/// A running call.
 #[derive(Debug)]
 pub struct Running {
     counts: Arc<Counts>,
@@ -112,7 +115,7 @@ impl Drop for Running {
     }
 }
 
-/// How long a guest may run with so many running, and so many that are to end.
+/// Time that a guest may run, given the number of running calls and of calls to be killed.
 fn turn(running: usize, killed: usize) -> Duration {
     let running = u32::try_from(running).unwrap_or(u32::MAX).max(1);
     if killed > 0 { FAST_TICK } else { (ROUND / running).clamp(FAST_TICK, TICK) }
@@ -129,7 +132,8 @@ fn tick(engine: &EngineWeak, counts: &Counts) {
         idle = if counts.running.load(Ordering::SeqCst) > 0 { 0 } else { idle + 1 };
         if idle > LINGER {
             counts.asleep.store(1, Ordering::SeqCst);
-            // A call that came between the two is seen here; one that comes later finds us asleep and wakes us.
+            // A call that arrives between the two checks is seen here. A later call finds `asleep` set and wakes this
+            // thread.
             if counts.running.load(Ordering::SeqCst) == 0 {
                 thread::park();
             }
@@ -159,7 +163,7 @@ mod tests {
         let first = ticker.running(Some(now), &soon);
         let second = ticker.running(now.checked_add(Duration::from_secs(3_600)), &late);
         let _unbounded = ticker.running(None, &Arc::new(Notify::new()));
-        // Each tick again, for it may have missed one.
+        // The call is notified at each tick, because it may have missed one.
         soon.notified().await;
         soon.notified().await;
         assert!(tokio::time::timeout(Duration::ZERO, late.notified()).await.is_err());

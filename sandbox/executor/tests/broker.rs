@@ -1,5 +1,5 @@
-//! The interfaces that are granted one by one: what is asked of the minion, and what comes back. Types in memory are told by
-//! their layout: a record lies as the tuple of its fields, bytes as text.
+//! The interfaces that need a grant: the requests to the minion and the results. In memory, a type has the layout of a
+//! simpler one: a record that of the tuple of its fields, bytes that of text.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 
 mod common;
@@ -13,18 +13,19 @@ use serde_json::{Value, json};
 
 struct Case {
     interface: &'static str,
-    /// `interface.function`, for the guest's types and for refusals.
+    /// `interface.function`, for the types of the guest and for refusals.
     name: &'static str,
     wat: String,
     args: Value,
     op: HostOp,
     reply: Value,
     expected: Value,
-    /// Whether an error of the minion is the guest's to handle.
+    /// Whether the guest can handle an error of the minion.
     handles: bool,
 }
 
-/// `declared`: what the interface has before the function. `ty`: the function's type there; `own`: the guest's parameters and result.
+/// `declared`: the declarations of the interface before the function. `ty`: the type of the function there; `own`: the
+/// guest's parameters and result.
 struct Shape {
     declared: &'static str,
     ty: &'static str,
@@ -609,7 +610,7 @@ async fn a_failure_is_the_guests_to_handle_and_a_refusal_ends_it_with_its_whole_
 async fn answers_of_another_shape_end_the_guest() {
     let mut executor = Executor::start().await;
     for case in cases() {
-        // What these answer is not looked at.
+        // The results of these are not checked.
         if matches!(case.op, HostOp::Events(_) | HostOp::Mine(_) | HostOp::Progress(_)) {
             continue;
         }
@@ -662,7 +663,7 @@ async fn nothing_is_there_without_its_grant() {
         let module = executor.load(&case.wat).await;
         let mut run = executor.run(module, "f");
         run.args = pack(&case.args);
-        // All but the one.
+        // All except one.
         let all = [
             "process",
             "functions",

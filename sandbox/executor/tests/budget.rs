@@ -1,5 +1,5 @@
-//! What a call may write and make: each way of doing it counts, and the guest ends where its limit is used up. Asked as the engine asks,
-//! without a process around it.
+//! The bounds on writing and making files: every way counts, and the guest ends when a limit is used up. There is no
+//! executor process; the tests call the guest as the engine does.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test looks at the files")]
 
@@ -66,7 +66,7 @@ fn code(error: FsError) -> ErrorCode {
     error.downcast().unwrap()
 }
 
-/// What ends the guest.
+/// The error that ends the guest.
 fn end<T>(result: FsResult<T>) -> String {
     result.err().unwrap().downcast().unwrap_err().to_string()
 }
@@ -77,7 +77,7 @@ async fn each_way_of_writing_counts() {
     let used = format!("its limit of 4 MiB written to files is used up{RAISED}{{written: 8MiB}}}}");
     let data = vec![7_u8; MIB as usize];
     let fd = place.new_file("a").await;
-    // Over the same place again: written is written.
+    // Overwriting counts again.
     for _ in 0..2 {
         assert_eq!(place.guest.write(same(&fd), data.clone(), 0).await.unwrap(), MIB);
     }
@@ -85,7 +85,7 @@ async fn each_way_of_writing_counts() {
     let stream = place.guest.table.get_mut(&stream).unwrap();
     stream.blocking_write_and_flush(data.clone().into()).await.unwrap();
     assert_eq!(place.guest.files.budget.used(), (3 * MIB, 1));
-    // By another handle and another way.
+    // Through another handle and in another way.
     let other = place.new_file("b").await;
     let stream = place.guest.write_via_stream(same(&other), 0).unwrap();
     let stream = place.guest.table.get_mut(&stream).unwrap();
@@ -99,14 +99,14 @@ async fn each_way_of_writing_counts() {
     assert_eq!(error.to_string(), used);
     assert_eq!(end(place.guest.write(same(&fd), data, 0).await), used);
     assert_eq!((place.length("a"), place.length("b")), (2 * MIB, MIB / 2));
-    // To the last byte.
+    // Up to the last byte.
     let rest = vec![7; (MIB / 2) as usize];
     place.guest.write(same(&fd), rest, 0).await.unwrap();
     assert_eq!(end(place.guest.write(same(&fd), vec![7], 0).await), used);
     place.guest.write(same(&fd), Vec::new(), 0).await.unwrap();
 }
 
-/// A length costs nothing where it is made and all of it where it is copied.
+/// Growth without writing takes no space here, but all of it in a copy.
 #[tokio::test]
 async fn what_is_skipped_counts() {
     const TIB: u64 = 1 << 40;
@@ -123,7 +123,7 @@ async fn what_is_skipped_counts() {
     }
     assert_eq!((place.length("a"), place.guest.files.budget.used()), (0, (0, 1)));
     place.guest.set_size(same(&fd), 3 * MIB).await.unwrap();
-    // Cut and made longer again.
+    // Truncated and grown again.
     place.guest.set_size(same(&fd), 0).await.unwrap();
     assert_eq!(end(place.guest.set_size(same(&fd), 2 * MIB).await), used);
     let again = place.open("a", OpenFlags::CREATE | OpenFlags::TRUNCATE).await.unwrap();
@@ -137,7 +137,7 @@ async fn each_new_name_counts() {
     let used = format!("its limit of 4 new files is used up{RAISED}{{new_files: 8}}}}");
     let flags = PathFlags::empty();
     place.new_file("a").await;
-    // It is there, or it is not to be made.
+    // The file exists, or must not be made.
     place.new_file("a").await;
     for (path, open) in [("a", OpenFlags::CREATE | OpenFlags::EXCLUSIVE), ("none/b", OpenFlags::CREATE)] {
         let error = place.open(path, open).await.err().map(code).unwrap();
@@ -161,7 +161,7 @@ async fn each_new_name_counts() {
     for open in [OpenFlags::CREATE, OpenFlags::CREATE | OpenFlags::EXCLUSIVE] {
         assert_eq!(end(place.open("b", open).await), used);
     }
-    // What is there can still be opened; what is removed is not given back.
+    // Existing files can still be opened; removing a file gives nothing back.
     place.new_file("a").await;
     let dir = place.dir();
     place.guest.unlink_file_at(dir, "a".into()).await.unwrap();
@@ -169,7 +169,7 @@ async fn each_new_name_counts() {
     assert_eq!(place.names(), 3);
 }
 
-/// A function that is called has what is left, and what it uses is its caller's too.
+/// A called function gets the rest of the budget, and its use counts for its caller too.
 #[tokio::test]
 async fn what_is_called_shares_its_callers_budget() {
     use brine_executor::host::bindings::brine::host::functions::{Data, Host};

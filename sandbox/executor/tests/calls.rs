@@ -1,4 +1,4 @@
-//! Calls of an executor process over its socket: what works, and how what goes wrong reads.
+//! Calls to an executor process over its socket: successful calls, and the messages of failed ones.
 
 mod common;
 
@@ -119,17 +119,17 @@ async fn a_kill_takes_effect_at_once() {
         let run = executor.run(spin, "f");
         let call = run.call;
         executor.send(ToExecutor::Run(Box::new(run))).await;
-        // It runs when another that was sent later has run.
+        // The call runs after another one that was sent later.
         executor.still_works().await;
         let began = Instant::now();
         executor.send(ToExecutor::Kill { call, reason: "killed by saltutil.kill_job\n".into() }).await;
         let (outcome, _) = executor.done(call).await;
         best = best.min(began.elapsed());
         assert_failed(&outcome, FailKind::Killed, "test.f was stopped: killed by saltutil.kill_job");
-        // A second kill finds nobody.
+        // A second kill has no effect.
         executor.send(ToExecutor::Kill { call, reason: "again".into() }).await;
     }
-    // On a busy machine one try may take longer.
+    // On a busy machine, a single try may take longer.
     assert!(best < Duration::from_millis(50), "{best:?}");
     executor.still_works().await;
 }
@@ -149,7 +149,7 @@ async fn memory_is_bounded() {
     assert!((60 << 20..=64 << 20).contains(&usage.memory_peak), "{usage:?}");
     let (outcome, _) = executor.f(&bare(r#"(memory 65536) (func (export "f"))"#), limits()).await;
     assert_failed(&outcome, FailKind::Memory, text);
-    // The sum counts: each of these would fit.
+    // The sum counts: each of these alone would fit.
     let two = r#"(component
         (core module $m (memory 600))
         (core module $n (func (export "f")))
@@ -158,7 +158,7 @@ async fn memory_is_bounded() {
         (core instance $i (instantiate $n))
         (func (export "f") (canon lift (core func $i "f"))))"#;
     assert_failed(&executor.f(two, limits()).await.0, FailKind::Memory, text);
-    // Tables count too.
+    // Tables also count.
     let table = bare(
         r#"(table 1 funcref)
            (func (export "f")
@@ -166,7 +166,7 @@ async fn memory_is_bounded() {
                unreachable)"#,
     );
     assert_failed(&executor.f(&table, limits()).await.0, FailKind::Memory, text);
-    // A guest that lives with a refusal returns.
+    // A guest that handles the refusal returns.
     let polite = bare(r#"(memory 1) (func (export "f") (drop (memory.grow (i32.const 5000))))"#);
     assert_eq!(returned(&executor.f(&polite, limits()).await.0), Value::Null);
     executor.still_works().await;
@@ -205,7 +205,7 @@ async fn the_return_is_bounded() {
     assert_failed(&outcome, FailKind::Output, line);
     let (outcome, _) = executor.f(&text, Limits { output: 5 << 20, ..limits() }).await;
     assert_eq!(returned(&outcome).as_str().map(str::len), Some(5_000_000));
-    // Lists of dynamic type are bounded before they are built.
+    // Lists of dynamic values are bounded before they are built.
     let list = text.replace("(result string)", "(result (list bool))");
     let (outcome, _) = executor.f(&list, limits()).await;
     let line = "test.f was stopped: it hands over more than its limit of 16 MiB at once";
@@ -216,7 +216,7 @@ async fn the_return_is_bounded() {
 #[tokio::test]
 async fn items_of_the_return_are_bounded() {
     let mut executor = Executor::start().await;
-    // `data` of 1,000,000 nils: small, but a tree of them is not.
+    // `data` of 1,000,000 nils: small, but a tree of them is large.
     let wat = component(
         r#"(type $d' (record (field "msgpack" (list u8)))) (export $d "data" (type $d'))"#,
         "(result $d)",
@@ -272,7 +272,7 @@ async fn what_a_hostile_guest_claims_about_its_return_is_checked() {
     executor.still_works().await;
 }
 
-/// Imports `brine:host/log` and calls `write` with a level and a text in its memory at 0.
+/// Imports `brine:host/log` and calls `write` with a level and a text that lies in its memory at 0.
 fn logger(text: &str, core: &str) -> String {
     let length = text.len();
     let text: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();
@@ -355,7 +355,7 @@ async fn unknown_functions_and_modules() {
     assert_failed(&outcome, FailKind::Unknown, &format!("no module {module} is loaded"));
 }
 
-/// Imports one function of an interface that it never calls.
+/// Imports one function of an interface and never calls it.
 fn importing(interface: &str) -> String {
     format!(
         r#"(component
@@ -384,14 +384,14 @@ async fn imports_that_are_not_granted_are_refused_by_name() {
         let (outcome, _) = executor.f(&importing(interface), limits()).await;
         assert_failed(&outcome, FailKind::Refused, text);
     }
-    // Types only ask for nothing.
+    // An interface with only types needs no grant.
     let types = r#"(component
         (import "wasi:sockets/network@0.2.0" (instance (type $f' (enum "ipv4" "ipv6")) (export "family" (type (eq $f')))))
         (core module $m (func (export "f")))
         (core instance $i (instantiate $m))
         (func (export "f") (canon lift (core func $i "f"))))"#;
     assert_eq!(returned(&executor.f(types, limits()).await.0), Value::Null);
-    // A grant of one call is none of the next.
+    // A grant of one call does not apply to the next.
     let module = executor.load(GRAINS).await;
     let mut run = executor.run(module, "f");
     run.imports_granted = vec!["brine:host/grains".into()];
@@ -452,7 +452,7 @@ async fn host_calls_are_asked_of_the_minion() {
             panic!("no host call")
         };
         assert_eq!((asking, &op), (call, &HostOp::Grains(GrainsOp::Items)));
-        // Replies to what nobody asked change nothing.
+        // Replies to requests that were never made have no effect.
         let wrong = |call, request| ToExecutor::HostReply { call, request, result: Ok(ByteBuf::from(vec![0xc0])) };
         executor.send(wrong(call, request + 1)).await;
         executor.send(wrong(call + 1, request)).await;

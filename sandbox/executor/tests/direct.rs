@@ -1,5 +1,5 @@
-//! Files and connections through the whole executor, its walls up: what is linked is what is granted, and what the process was
-//! told to keep is enough for it.
+//! Files and connections through the whole executor with its walls: the granted interfaces are linked, and the process
+//! has the rights that they need.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test makes the files")]
 
@@ -28,7 +28,7 @@ fn names(list: &str) -> String {
     list.split_whitespace().map(|name| format!("\"{name}\" ")).collect()
 }
 
-/// The name of an error of which the guest gives the number.
+/// The name of the error with this number.
 fn name(list: &'static str, number: &Value) -> &'static str {
     list.split_whitespace().nth(usize::try_from(number.as_u64().unwrap()).unwrap()).unwrap()
 }
@@ -45,8 +45,8 @@ const MEMORY: &str = r#"
     (alias core export $memory "memory" (core memory $mem))
     (alias core export $memory "realloc" (core func $realloc))"#;
 
-/// `paths()` gives the directories' own paths. `read(path)` gives the first bytes of a file below the first of them, `write(path)`
-/// writes "new" to one and appends "er" to it, `held(path, n)` opens one so many times.
+/// `paths()` returns the directories' own paths. `read(path)` returns the first bytes of a file below the first
+/// directory, `write(path)` writes "new" to a file and appends "er", `held(path, n)` opens a file n times.
 fn files() -> String {
     let errors = names(FILE_ERRORS);
     format!(
@@ -173,7 +173,7 @@ fn files() -> String {
     )
 }
 
-/// With all of the files' interfaces, and these directories.
+/// With all interfaces for files, and these directories.
 fn granted(mut run: Run, args: &Value, directories: &[(&Path, bool)]) -> Run {
     run.args = pack(args);
     run.imports_granted = vec!["wasi:filesystem/types".into(), "wasi:filesystem/preopens".into()];
@@ -223,13 +223,13 @@ async fn files_within_the_walls() {
     let run = granted(executor.run(module, "held"), &json!(["file", 101]), &[(fixed, false)]);
     let line = "test.held was stopped: its limit of 100 open files is used up";
     assert_failed(&executor.finish(run).await.0, FailKind::Host, line);
-    // They are closed with the call.
+    // The files are closed with the call.
     for _ in 0..5 {
         let run = granted(executor.run(module, "held"), &json!(["file", 100]), &[(fixed, false)]);
         assert_eq!(returned(&executor.finish(run).await.0), Value::Null);
     }
     let open = std::fs::read_dir(format!("/proc/{}/fd", executor.child.id())).unwrap().count();
-    // The last one's may be closing.
+    // Those of the previous call may still be closing.
     assert!(open < 200, "{open}");
 }
 
@@ -242,7 +242,7 @@ async fn a_file_that_may_not_grow_ends_nobody_else() {
     let none = rustix::process::Rlimit { current: Some(0), maximum: None };
     rustix::process::prlimit(Some(pid), rustix::process::Resource::Fsize, none).unwrap();
     let run = granted(executor.run(module, "write"), &json!(["new"]), &[(writable.path(), true)]);
-    // It gives up at the error.
+    // The guest gives up at the error.
     let line = "test.write trapped: it gave up (`unreachable` was executed)";
     assert_failed(&executor.finish(run).await.0, FailKind::Trap, line);
     executor.still_works().await;
@@ -263,8 +263,8 @@ async fn nothing_is_seen_where_a_function_has_no_directory() {
     }
 }
 
-/// `f(a, b, c, d, port)` connects, says "hi" and gives the error's number, 255 where there is none. `g(name)` gives how many addresses
-/// the name has, or the error's number beyond 100.
+/// `f(a, b, c, d, port)` connects, sends "hi" and returns the error's number, or 255 without an error. `g(name)`
+/// returns the number of the name's addresses, or the error's number plus 100.
 fn tcp() -> String {
     let errors = names(NETWORK_ERRORS);
     format!(
@@ -427,7 +427,7 @@ async fn a_connection_within_the_walls() {
     assert_eq!(returned(&executor.finish(run).await.0), json!(255));
     assert_eq!(deadline(accepted).await.unwrap(), "hi");
 
-    // The same process, another call: its own grants.
+    // Another call in the same process has its own grants.
     for rules in [&[][..], &[("127.0.0.2", port)], &[("127.0.0.1", port ^ 1)], &[("localhost", port)]] {
         let run = networked(executor.run(module, "f"), &to, rules);
         let outcome = returned(&executor.finish(run).await.0);

@@ -1,5 +1,5 @@
-//! What a guest sees of files: the granted directories and nothing beside them, whatever path it tries. Asked as the engine asks,
-//! without a process around it.
+//! The files that a guest can reach: those in granted directories and no others, whatever path it tries. There is no
+//! executor process; the tests call the guest as the engine does.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test makes the files")]
 
@@ -29,7 +29,7 @@ use alone::same;
 const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const READ: DescriptorFlags = DescriptorFlags::READ;
 
-/// Longer than anything takes, on a busy machine too.
+/// A deadline that is long enough for a busy machine.
 async fn deadline<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
@@ -42,7 +42,7 @@ fn guest(directories: &[(&Path, bool)]) -> Guest {
     alone::guest("file", Limits::default(), &granted).0
 }
 
-/// A folder with a granted directory `in` and things beside it.
+/// A folder with a granted directory `in` and other files.
 struct Place {
     folder: tempfile::TempDir,
 }
@@ -102,7 +102,7 @@ fn code(error: FsError) -> ErrorCode {
     error.downcast().unwrap()
 }
 
-/// What ends the guest.
+/// The error that ends the guest.
 fn end<T>(result: FsResult<T>) -> String {
     result.err().unwrap().downcast().unwrap_err().to_string()
 }
@@ -156,7 +156,7 @@ async fn a_directory_under_its_own_path() {
     assert_eq!(read(&mut guest, dir, "loop").await, Err(ErrorCode::Loop));
     assert_eq!(read(&mut guest, dir, "fi\0le").await, Err(ErrorCode::Invalid));
     assert_eq!(read(&mut guest, dir, &"x".repeat(5_000)).await, Err(ErrorCode::NameTooLong));
-    // And what is missing was said.
+    // The missing directory was reported.
     let (_, lines) = Directories::open(&[Directory { path: "/does/not/exist".into(), writable: true }]);
     assert_eq!(lines, ["the directory /does/not/exist cannot be seen: No such file or directory (os error 2)"]);
 }
@@ -207,7 +207,7 @@ async fn nothing_leads_out() {
                 assert!(outcome.is_err(), "{index} {path}");
             }
         }
-        // A file that is made through a link that leads out.
+        // Making a file through a link that leads out.
         let flags = OpenFlags::CREATE;
         let made = guest.open_at(same(&dir), FOLLOW, "dangling".into(), flags, DescriptorFlags::WRITE);
         assert_eq!(deadline(made).await.map_err(code).err(), Some(ErrorCode::NotPermitted));
@@ -270,7 +270,7 @@ async fn one_directory_is_no_way_to_write_to_another() {
     assert_eq!(deadline(linked).await.map_err(code), denied);
     let moved = guest.rename_at(same(writable), "file".into(), same(fixed), "moved".into());
     assert_eq!(deadline(moved).await.map_err(code), denied);
-    // What is granted writable is.
+    // A directory granted as writable can be written.
     let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE;
     let made = guest.open_at(same(writable), FOLLOW, "new".into(), flags, DescriptorFlags::WRITE);
     let made = deadline(made).await.unwrap();
@@ -299,13 +299,13 @@ async fn only_files_and_directories_are_opened() {
     }
     let now = NewTimestamp::Now;
     assert!(deadline(guest.set_times_at(same(dir), FOLLOW, "fifo".into(), now, now)).await.is_err());
-    // This process's memory is a file there.
+    // /proc has this process's memory as a file.
     for path in ["self/mem", "self/environ", "self/maps", "self/fd/0", "self/cwd/Cargo.toml", "self/root/etc/passwd"] {
         assert!(open(&mut guest, proc, path).await.is_err(), "{path}");
     }
     let own = format!("{}/mem", std::process::id());
     assert_eq!(open(&mut guest, proc, &own).await.map(drop).map_err(code), Err(ErrorCode::NotPermitted));
-    // What they are is told.
+    // Their metadata can be read.
     let stat = deadline(guest.stat_at(same(dir), FOLLOW, "fifo".into())).await.unwrap();
     assert_eq!(stat.type_, DescriptorType::Fifo);
 }
@@ -316,20 +316,21 @@ async fn the_whole_host_as_it_is() {
     let mut guest = guest(&[(Path::new("/"), false)]);
     let root = first(&mut guest);
     let path = |name: &str| place.inside().join(name).to_str().unwrap().trim_start_matches('/').to_owned();
-    // Links lead where they lead on the host.
+    // Absolute links lead to the same files as on the host.
     for (name, content) in [("file", "inside"), ("own", "inside"), ("far", "secret"), ("folder/secret", "secret")] {
         assert_eq!(read(&mut guest, &root, &path(name)).await, Ok(content.to_owned()), "{name}");
     }
     assert!(read(&mut guest, &root, &path("absolute")).await.unwrap().contains("root"));
     assert!(read(&mut guest, &root, "../../etc/passwd").await.unwrap().contains("root"));
-    // But not to what a process has open.
+    // Links to files that a process has open are not followed.
     assert!(read(&mut guest, &root, &path("magic")).await.is_err());
     assert!(read(&mut guest, &root, "proc/self/mem").await.is_err());
     let stat = deadline(guest.stat_at(same(&root), FOLLOW, path("own"))).await.unwrap();
     assert_eq!((stat.type_, stat.size), (DescriptorType::RegularFile, 6));
 }
 
-/// A path that changes while it is resolved: the directory in its middle becomes a link that leads out, and back again.
+/// A path that changes during its resolution: the directory in its middle is replaced by a link that leads out, and
+/// back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_of_renames_leads_nowhere() {
     let place = Place::new();
@@ -401,11 +402,11 @@ async fn open_files_are_bounded_however_they_are_held() {
     let mut guest = guest(&[(&place.inside(), false)]);
     let dir = first(&mut guest);
     let limit = "its limit of 100 open files is used up";
-    // Closed ones do not count.
+    // Closed files do not count.
     for _ in 0..300 {
         read(&mut guest, &dir, "file").await.unwrap();
     }
-    // A stream keeps its file open when the descriptor is gone.
+    // A stream keeps its file open after the descriptor is dropped.
     let mut streams = Vec::new();
     for _ in 0..100 {
         let fd = open(&mut guest, &dir, "file").await.unwrap();
@@ -442,7 +443,7 @@ async fn streams_are_bounded() {
 
 async fn stat(guest: &mut Guest, path: &str, follow: bool) -> Result<metadata::FileStat, Error> {
     let line = Arc::clone(&guest.line);
-    // The minion, which knows with which line its owner would grant a directory.
+    // The minion knows the line of configuration that would grant a directory.
     let minion = async {
         loop {
             line.changed.notified().await;

@@ -1,4 +1,4 @@
-//! The host's interfaces as guests see them: what is asked of the minion, and what comes back.
+//! The host's interfaces as guests use them: the requests to the minion and the results.
 
 mod common;
 
@@ -210,7 +210,7 @@ async fn answers_of_another_shape_end_the_guest() {
 
 #[tokio::test]
 async fn the_job_is_what_the_minion_said() {
-    // The record `context` lies in memory as this tuple does.
+    // The record `context` has the same layout in memory as this tuple.
     let wat = r#"(component
         (import "brine:host/job@1.0.0" (instance $job
             (type $context' (record (field "jid" string) (field "function" string) (field "user" string)
@@ -240,7 +240,7 @@ async fn the_job_is_what_the_minion_said() {
     assert_eq!(returned(&executor.finish(run).await.0), expected);
 }
 
-/// Said when it comes: what would fail each of its calls is not loaded.
+/// A module whose calls would all fail is refused when it is loaded.
 #[tokio::test]
 async fn a_module_that_cannot_be_linked_with_its_grants_is_not_loaded() {
     let mut executor = Executor::start().await;
@@ -253,6 +253,6 @@ async fn a_module_that_cannot_be_linked_with_its_grants_is_not_loaded() {
         let error = executor.load_granted(&compile(asks), Some(granted)).await.unwrap_err();
         assert!(error.starts_with(expect), "{error}");
     }
-    // Nothing is left of it, and others come.
+    // Nothing of it stays, and others can be loaded.
     executor.load_granted(&compile("(component)"), Some(none)).await.unwrap();
 }

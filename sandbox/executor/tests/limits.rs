@@ -1,4 +1,4 @@
-//! Limits of time and of what a call returns, on a busy executor too.
+//! Limits on time and on results, also in a busy executor.
 
 mod common;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 const SPIN: &str = r#"(func (export "f") (loop br 0))"#;
 
-/// What a limit may be outlasted by, in hundredths.
+/// The factor by which a call may exceed a limit, in hundredths.
 const LATE: u64 = 120;
 
 #[tokio::test]
@@ -25,7 +25,7 @@ async fn a_loop_ends_at_its_cpu_limit() {
     executor.still_works().await;
 }
 
-/// Waits for so many milliseconds.
+/// Sleeps for this many milliseconds.
 fn sleeper(ms: u64) -> String {
     format!(
         r#"(component
@@ -88,7 +88,7 @@ async fn handles_are_bounded() {
     executor.still_works().await;
 }
 
-/// Starts so many loops with these limits.
+/// Starts this many loops with these limits.
 async fn spin(executor: &mut Executor, count: usize, limits: &Limits) -> Vec<u64> {
     let module = executor.load(&bare(SPIN)).await;
     let mut calls = Vec::new();
@@ -111,7 +111,7 @@ async fn many_busy_guests_keep_their_limits() {
         assert_failed(&outcome, FailKind::Wall, "test.f was stopped: its wall clock limit of 1 s is used up");
         late.push(usage.wall_us);
     }
-    // Other programs run on this machine too, so not each is held to it.
+    // Other programs run on this machine too, so not each call is checked.
     assert!(late.iter().any(|us| *us < 1_000_000 * LATE / 100), "{late:?}");
 }
 
@@ -129,7 +129,7 @@ async fn a_kill_is_quick_on_a_busy_executor() {
             times.push(began.elapsed());
         }
     }
-    // Other programs run on this machine too, so not each is held to it.
+    // Other programs run on this machine too, so not each call is checked.
     times.sort();
     assert!(times[times.len() / 4] < Duration::from_millis(50), "{times:?}");
 }
@@ -159,7 +159,7 @@ async fn lines_of_log_are_bounded() {
     assert_eq!(executor.log[5].2, "its log limit is used up, 15 more lines were dropped");
 }
 
-/// A component whose `f` returns so many bytes in the way `result` says, whatever it takes.
+/// A component whose `f` returns this many bytes as `result`, for any parameters.
 fn large(params: &str, lowered: &str, result: &str, ok: &str) -> String {
     component(
         "",
@@ -221,7 +221,7 @@ async fn an_error_of_a_function_that_returns_bytes() {
     }
 }
 
-/// Where dynamic values are needed they are bounded before they are made.
+/// Dynamic values are bounded before they are made.
 #[tokio::test]
 async fn bytes_as_dynamic_values_are_bounded() {
     let mut executor = Executor::start().await;
@@ -233,7 +233,7 @@ async fn bytes_as_dynamic_values_are_bounded() {
     assert_failed(&executor.finish(run).await.0, FailKind::Output, line);
 }
 
-/// The bytes that `f` returns where it is called with static types.
+/// The bytes that `f` returns if it is called with static types.
 async fn passed(executor: &mut Executor, params: &str, core: &str, args: &Value) -> Vec<u8> {
     let module = executor.load(&component("", &format!("{params} (result (list u8))"), core)).await;
     let mut run = executor.run(module, "f");
@@ -247,7 +247,7 @@ async fn passed(executor: &mut Executor, params: &str, core: &str, args: &Value)
 #[tokio::test]
 async fn parameters_arrive_as_the_canonical_abi_has_them() {
     let mut executor = Executor::start().await;
-    // Scalars and options, each to memory as it came.
+    // Scalars and options, each stored as it arrived.
     let params = r#"(param "a" (option bool)) (param "b" u8) (param "c" char) (param "d" s64) (param "e" (option f64))
         (param "f" (option u16)) (param "g" f32) (param "h" s8)"#;
     let core = r#"(func (export "f") (param i32 i32 i32 i32 i64 i32 f64 i32 i32 f32 i32) (result i32)
@@ -273,7 +273,7 @@ async fn parameters_arrive_as_the_canonical_abi_has_them() {
         &(-1i32).to_le_bytes(),
     ];
     assert_eq!(passed(&mut executor, params, core, &args).await, words.concat());
-    // Text, bytes, lists: what is pointed to.
+    // Text, bytes, lists: the memory behind their pointers.
     let given = |n: usize| {
         format!(
             r#"(func (export "f") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
@@ -291,7 +291,7 @@ async fn parameters_arrive_as_the_canonical_abi_has_them() {
     let core = r#"(func (export "f") (param i32 i32 i32 i32 i32 i32 i32) (result i32)
         (i64.store (i32.const 0) (i64.load offset=8 (local.get 0))) (i32.const 0))"#;
     assert_eq!(passed(&mut executor, params, core, &json!([["one", "two"], "x", null, true])).await, b"two");
-    // More than fit the registers: one pointer, to all of them as a record.
+    // More parameters than registers: one pointer to all of them as a record.
     let params: String = (0..9).map(|n| format!(r#"(param "p{n}" string) (param "q{n}" u8)"#)).collect();
     let args: Vec<Value> = (0..9).flat_map(|n| [json!(format!("text {n}")), json!(n)]).collect();
     let core = r#"(func (export "f") (param i32) (result i32)

@@ -1,5 +1,5 @@
-//! A directory granted for reading within one granted for writing can only be read, whatever way a guest takes. Asked as the engine asks,
-//! without a process around it.
+//! A directory granted as read-only within a writable one can only be read, whatever way a guest takes. There is no
+//! executor process; the tests call the guest as the engine does.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test makes the files")]
 
@@ -27,7 +27,7 @@ const FOLLOW: PathFlags = PathFlags::SYMLINK_FOLLOW;
 const WRITE: DescriptorFlags = DescriptorFlags::WRITE;
 const NOW: NewTimestamp = NewTimestamp::Now;
 
-/// Longer than anything takes, on a busy machine too.
+/// A deadline that is long enough for a busy machine.
 async fn deadline<T>(future: impl Future<Output = FsResult<T>>) -> Result<T, ErrorCode> {
     let done = tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time");
     done.map_err(|error| error.downcast().unwrap())
@@ -38,7 +38,7 @@ struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What a guest of it has: its directories by their paths below the folder.
+/// A guest with directories, named by their paths below the folder.
 struct Attacker {
     guest: Guest,
     directories: Vec<(Resource<Descriptor>, String)>,
@@ -46,7 +46,7 @@ struct Attacker {
 }
 
 impl Place {
-    /// `outer` may be changed but for `outer/mid/inner`.
+    /// `outer` is writable except `outer/mid/inner`.
     fn new() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         for directory in ["outer/mid/inner/sub", "outer/spare", "outer/full/inner"] {
@@ -82,7 +82,7 @@ impl Place {
         self.attacker(&[("outer", true), ("outer/mid/inner", false)])
     }
 
-    /// All that is in the narrower directory, with when it was changed.
+    /// The content of the read-only directory with the times of change.
     fn inner(&self) -> Vec<(PathBuf, String, std::time::SystemTime)> {
         let file = |path: &str| {
             let path = self.path(path);
@@ -137,7 +137,7 @@ impl Attacker {
 
 const DENIED: ErrorCode = ErrorCode::NotPermitted;
 
-/// Ways to a file of the narrower directory, and to the directory itself, from the wider one.
+/// Paths from the writable directory to a file of the read-only directory, and to that directory itself.
 const FILES: [&str; 8] = [
     "mid/inner/file",
     "mid//inner/./file",
@@ -170,7 +170,7 @@ async fn what_is_in_it_is_not_changed_through_the_wider_one() {
         let guest = &mut attacker.guest;
         let times = deadline(guest.set_times_at(same(&outer), FOLLOW, path.into(), NOW, NOW)).await;
         assert_eq!(times, Err(DENIED), "{path}");
-        // It can be read, and what was opened for that is good for no more.
+        // The file can be read, and its handle permits nothing more.
         let file = attacker.open(&outer, path, OpenFlags::empty(), DescriptorFlags::READ).await.unwrap();
         let guest = &mut attacker.guest;
         assert_eq!(deadline(guest.read(same(&file), 10, 0)).await.unwrap().0, b"kept", "{path}");
@@ -185,7 +185,7 @@ async fn what_is_in_it_is_not_changed_through_the_wider_one() {
         let guest = &mut attacker.guest;
         let times = deadline(guest.set_times_at(same(&outer), FOLLOW, path.into(), NOW, NOW)).await;
         assert_eq!(times, Err(DENIED), "{path}");
-        // A handle of it that was had through the wider one.
+        // A handle of the directory that was opened through the writable one.
         let handle = attacker.handle(&outer, path).await;
         assert_eq!(attacker.writes(&handle, "new", "x").await, Err(DENIED), "{path}");
         assert_eq!(attacker.writes(&handle, "file", "x").await, Err(DENIED), "{path}");
@@ -225,7 +225,7 @@ async fn it_and_its_parents_stay_where_they_are() {
         ("mid", "moved"),
         ("to-mid/inner", "moved"),
         ("spare/../mid", "spare/mid"),
-        // Something else in their place.
+        // Replacing them.
         ("full", "mid"),
         ("full/inner", "mid/inner"),
         ("own", "mid/inner"),
@@ -241,7 +241,7 @@ async fn it_and_its_parents_stay_where_they_are() {
         assert_eq!(deadline(guest.unlink_file_at(same(&outer), path.into())).await, Err(DENIED), "{path}");
     }
     assert_eq!(place.inner(), before);
-    // What is around it is the module's.
+    // The module may change everything around it.
     attacker.writes(&outer, "mid/new", "new").await.unwrap();
     attacker.writes(&mid, "newer", "new").await.unwrap();
     assert_eq!(attacker.writes(&mid, "../new", "new").await, Err(DENIED), "as from any handle");
@@ -258,7 +258,7 @@ async fn it_and_its_parents_stay_where_they_are() {
     deadline(guest.remove_directory_at(same(&outer), "made".into())).await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path("outer/mid/link")).ok(), None, "it leads to mid/own");
     assert_eq!(std::fs::read_to_string(place.path("outer/own")).unwrap(), "mine");
-    // Errors are what they are elsewhere.
+    // The errors are the usual ones.
     for (path, code) in [("none/x", ErrorCode::NoEntry), ("own/x", ErrorCode::NotDirectory), ("../x", DENIED)] {
         assert_eq!(attacker.writes(&outer, path, "x").await, Err(code), "{path}");
         let made = attacker.guest.create_directory_at(same(&outer), path.into());
@@ -269,7 +269,7 @@ async fn it_and_its_parents_stay_where_they_are() {
         deadline(attacker.guest.unlink_file_at(same(&outer), "own/".into())).await,
         Err(ErrorCode::NotDirectory)
     );
-    // Nothing that was opened on the way is held: there is room for 254.
+    // Nothing that was opened on the way stays open: there is room for 254 files.
     for _ in 0..150 {
         attacker.renames(&outer, "own", "own-too").await.unwrap();
         attacker.renames(&outer, "own-too", "own").await.unwrap();
@@ -292,17 +292,17 @@ async fn what_is_missing_of_it_is_not_made_by_the_module() {
     }
     assert_eq!(attacker.renames(&outer, "spare", "moved").await, Err(DENIED));
     attacker.writes(&outer, "spare/later", "x").await.unwrap();
-    // The owner makes it while the job runs: it counts at once.
+    // The owner makes the directory while the job runs: the grant applies at once.
     std::fs::create_dir_all(place.path("outer/spare/late/inner")).unwrap();
     assert_eq!(attacker.writes(&outer, "spare/late/inner/new", "x").await, Err(DENIED));
     attacker.writes(&outer, "spare/late/new", "x").await.unwrap();
-    // And puts another one in its place.
+    // The owner replaces the directory.
     std::fs::rename(place.path("outer/spare/late/inner"), place.path("outer/spare/old")).unwrap();
     std::fs::create_dir(place.path("outer/spare/late/inner")).unwrap();
     assert_eq!(attacker.writes(&outer, "spare/late/inner/new", "x").await, Err(DENIED));
 }
 
-/// A file is no directory that could be granted; yet who writes one down so means that it is not to be changed.
+/// A file cannot be granted as a directory, but an owner who lists one wants it unchanged.
 #[tokio::test]
 async fn a_file_or_a_link_in_its_place_is_as_narrow() {
     let place = Place::new();
@@ -319,7 +319,7 @@ async fn a_file_or_a_link_in_its_place_is_as_narrow() {
     attacker.writes(&outer, "full/inner/file", "x").await.unwrap();
     assert_eq!(std::fs::read_to_string(place.path("outer/own")).unwrap(), "own");
 
-    // Where the way to it cannot be followed, nobody can tell what it protects.
+    // If the way to the directory cannot be followed, it is unknown what the grant protects.
     for narrow in ["outer/to-inner", "outer/to-mid/inner"] {
         let mut attacker = place.attacker(&[("outer", true), (narrow, false)]);
         let (of, outer_path) = (place.path(narrow), place.path("outer"));
@@ -349,7 +349,7 @@ async fn the_closest_directory_has_the_word() {
         (&outer, "mid/inner/new", true),
         (&outer, "mid/inner/sub/new", false),
         (&outer, "mid/inner/sub/file", false),
-        // A handle never gives more than it was granted for.
+        // A handle never has more rights than its grant.
         (&mid, "inner/new", false),
         (&inner, "new", true),
         (&inner, "sub/file", false),
@@ -361,17 +361,17 @@ async fn the_closest_directory_has_the_word() {
     attacker.writes(&handle, "newer", "x").await.unwrap();
     assert_eq!(attacker.writes(&handle, "sub/new", "x").await, Err(DENIED));
     attacker.writes(&outer, "newer", "x").await.unwrap();
-    // Between two that may be changed.
+    // Between two writable directories.
     attacker.renames(&outer, "newer", "mid/inner/moved").await.unwrap();
     assert_eq!(attacker.renames(&outer, "mid/inner", "moved").await, Err(DENIED));
-    // One for reading alone beside one that may be changed is no matter.
+    // A read-only directory beside a writable one has no effect on it.
     let mut beside = place.attacker(&[("outer/spare", true), ("outer/full", false)]);
     let (spare, full) = (beside.directory("outer/spare"), beside.directory("outer/full"));
     beside.writes(&spare, "new", "x").await.unwrap();
     assert_eq!(beside.writes(&full, "new", "x").await, Err(DENIED));
 }
 
-/// Two instances of a module at once: one moves what leads there back and forth while the other writes.
+/// Two instances of a module at once: one moves a directory on the way back and forth while the other writes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_race_of_renames_writes_nothing() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! The executor as a process: how it starts, what ends it, which code it takes.
+//! The executor as a process: its start, its end, and the code that it accepts.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
 
@@ -103,7 +103,7 @@ async fn only_code_of_this_engine_is_taken() {
     let other_memory = wasmtime::Engine::new(brine_engine::config().memory_reservation(1 << 20)).unwrap();
     let core = brine_engine::engine().unwrap().precompile_module(&wat::parse_str("(module)").unwrap()).unwrap();
     let mut other_version = code.clone();
-    // Its length and "48".
+    // The length of the frame, and "48".
     let version = other_version.windows(3).position(|text| text == b"\x0248").unwrap();
     other_version[version + 1] = b'3';
     let cases: [(&str, Vec<u8>); 10] = [
@@ -162,7 +162,7 @@ async fn an_unloaded_module_finishes_what_it_runs() {
     );
 }
 
-/// The executor as shipped is built without dev-dependencies; its own must bring no compiler.
+/// The shipped executor is built without dev-dependencies. Its own dependencies must not include a compiler.
 #[test]
 fn it_links_no_compiler() {
     let mut tree = Command::new(env!("CARGO"));

@@ -1,4 +1,4 @@
-//! Where a guest can connect to, asked as the engine asks, without a process around it.
+//! The connections that a guest can make. There is no executor process; the tests call the guest as the engine does.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test listens")]
 
@@ -21,7 +21,7 @@ use wasmtime_wasi::p2::bindings::sockets::udp_create_socket::Host as _;
 use wasmtime_wasi::p2::{SocketError, SocketResult, TcpSocket};
 use wasmtime_wasi::sockets::WasiSocketsView;
 
-/// Longer than anything takes, on a busy machine too.
+/// A deadline that is long enough for a busy machine.
 async fn deadline<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
@@ -55,7 +55,7 @@ fn socket(guest: &mut Guest, to: SocketAddr) -> SocketResult<Resource<TcpSocket>
     guest.create_tcp_socket(if to.is_ipv4() { IpAddressFamily::Ipv4 } else { IpAddressFamily::Ipv6 })
 }
 
-/// Until it is connected or refused.
+/// Waits until the connection is made or refused.
 async fn connect(guest: &mut Guest, to: SocketAddr) -> Result<Resource<TcpSocket>, ErrorCode> {
     let socket = socket(guest, to).map_err(code)?;
     let network = guest.sockets().instance_network().unwrap();
@@ -127,7 +127,7 @@ async fn nobody_listens_and_there_is_no_udp() {
         let bound = deadline(view.start_bind(same(&socket), same(&network), address.into())).await;
         assert_eq!(bound.map_err(code), Err(ErrorCode::AccessDenied), "{address}");
     }
-    // What connecting asks for may be asked for, and leads to no listening.
+    // The operations that precede connecting are allowed and do not permit listening.
     let socket = guest.create_tcp_socket(IpAddressFamily::Ipv4).unwrap();
     let address: SocketAddr = "0.0.0.0:0".parse().unwrap();
     let mut view = guest.sockets();
@@ -136,7 +136,7 @@ async fn nobody_listens_and_there_is_no_udp() {
     assert_eq!(deadline(view.start_listen(socket)).await.map_err(code), Err(ErrorCode::AccessDenied));
 }
 
-/// Looks a name up; the minion answers so.
+/// Looks a name up with this reply of the minion.
 async fn resolve(guest: &mut Guest, name: &str, answer: Result<&[&str], HostError>) -> SocketResult<Vec<IpAddr>> {
     let network = guest.sockets().instance_network().unwrap();
     let stream = guest.resolve_addresses(network, name.into())?;
@@ -174,22 +174,22 @@ async fn names_are_the_minions_to_resolve() {
     assert!(!guest.network().allows("192.0.2.2:443".parse().unwrap()));
     assert!(!guest.network().allows("127.0.0.1:443".parse().unwrap()));
     assert_eq!(lines(&guest), [""; 0]);
-    // One that leads inward, whoever answers for it.
+    // A name that leads to an internal address, whoever answers for it.
     let found = resolve(&mut guest, "repo.example", Ok(&["169.254.169.254"])).await;
     assert_eq!(found.map_err(code), Err(ErrorCode::AccessDenied));
     let line = "repo.example leads to 169.254.169.254, which is reached only where that address itself is granted";
     assert_eq!(lines(&guest), [line]);
     assert!(!guest.network().allows("169.254.169.254:443".parse().unwrap()));
-    // One that nobody knows.
+    // A name that does not exist.
     let found = resolve(&mut guest, "repo.example", Err(HostError::Failed("no such name".into()))).await;
     assert_eq!(found.map_err(code), Err(ErrorCode::NameUnresolvable));
     assert_eq!(lines(&guest), ["repo.example is not found: no such name"]);
-    // One that was not granted: the minion says no.
+    // A name that was not granted: the minion refuses.
     let refusal = "the owner of this host grants it by …";
     let found = resolve(&mut guest, "evil.example", Err(HostError::Denied(refusal.into()))).await;
     let ended = found.unwrap_err().downcast().unwrap_err();
     assert_eq!(ended.to_string(), format!("ip-name-lookup was refused: {refusal}"));
-    // What is no name is not asked for, and an address is its own.
+    // An invalid name is not looked up, and an address is returned unchanged.
     for bad in ["", "127.1", "a b", "2130706433", "localhost/x"] {
         let found = resolve(&mut guest, bad, Ok(&[])).await;
         assert_eq!(found.map_err(code), Err(ErrorCode::InvalidArgument), "{bad}");

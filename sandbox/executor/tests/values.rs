@@ -1,4 +1,4 @@
-//! Values through real components: what goes in by a type of WIT comes out as it was.
+//! Values through real components: a value of each WIT type comes back unchanged.
 
 mod common;
 
@@ -6,8 +6,8 @@ use brine_sandbox_wire::{FailKind, Outcome};
 use common::{Executor, assert_failed, component, pack, returned};
 use serde_json::{Value, json};
 
-/// `f: func(x: T, …) -> tuple<T, u8>` that gives back what it got. Behind `x` stand so many options that the parameters go through memory,
-/// where `x` lies at the beginning, just where the result's first value is to be.
+/// `f: func(x: T, …) -> tuple<T, u8>` returns its parameter. So many options follow `x` that the parameters go through
+/// memory, where `x` lies at the beginning, at the place of the result's first value.
 fn echo(types: &str, ty: &str) -> String {
     let options: String = (0..8).map(|n| format!(r#"(param "o{n}" (option u64))"#)).collect();
     component(
@@ -119,7 +119,7 @@ async fn wrong_arguments_name_the_signature() {
     for (args, kwargs) in [(json!([5]), json!({})), (json!([]), json!({"num": 5, "__pub_user": "root"}))] {
         assert_eq!(returned(&executor.call(module, "fib_of", &args, &kwargs).await), json!(5));
     }
-    // Not even MessagePack.
+    // The bytes are not even MessagePack.
     for (args, kwargs) in
         [(vec![], vec![0x80]), (vec![0x91], vec![0x80]), (vec![0x90], vec![0xc0]), (vec![0xc1], vec![0xc1])]
     {
@@ -134,7 +134,7 @@ const DATA: &str = r#"(type $data' (record (field "msgpack" (list u8)))) (export
 
 #[tokio::test]
 async fn the_dynamic_form() {
-    // Its `result` is `ok` with the bytes of `kwargs`, or with those of the first of `args`.
+    // The `result` is `ok` with the bytes of `kwargs`, or with those of the first of `args`.
     let kwargs = component(
         DATA,
         r#"(param "args" (list $data)) (param "kwargs" $data) (result (result $data (error string)))"#,
@@ -157,7 +157,7 @@ async fn the_dynamic_form() {
     assert_eq!(returned(&executor.call(kwargs, "f", &json!([]), &json!({})).await), json!({}));
     let value = json!({"nested": {"list": [1, 2.5, "x"]}});
     assert_eq!(returned(&executor.call(first, "f", &json!([value, 2]), &json!({})).await), value);
-    // 3 MB, far beyond what dynamic values could hold within the host's bytes.
+    // 3 MB, far more than dynamic values could hold within the limit on host bytes.
     let large = json!("x".repeat(3_000_000));
     assert_eq!(returned(&executor.call(first, "f", &json!([large]), &json!({})).await), large);
 }
@@ -185,7 +185,7 @@ async fn static_shapes_return_what_dynamic_values_would() {
     );
 }
 
-/// `f` returns the error at 16, whose type is this.
+/// `f` returns the error at 16, which has this type.
 fn failing(types: &str, ty: &str, setup: &str) -> String {
     component(types, &format!("(result {ty})"), &format!(r#"(func (export "f") (result i32) {setup} i32.const 0)"#))
 }
@@ -218,7 +218,7 @@ async fn errors_of_functions_are_failed_returns() {
     assert_failed(&outcome, FailKind::Function, "test.f failed and does not say why");
 }
 
-/// Sets a retcode, then returns ok or not as its argument says.
+/// Sets a retcode, then returns ok or an error as its argument says.
 const RETCODE: &str = r#"(component
     (import "brine:host/job@1.0.0" (instance $job (export "set-retcode" (func (param "code" s32)))))
     (core func $set (canon lower (func $job "set-retcode")))

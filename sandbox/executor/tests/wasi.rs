@@ -1,4 +1,4 @@
-//! What of WASI a guest has, and what it finds there.
+//! The WASI interfaces of a guest and their results.
 
 mod common;
 
@@ -83,7 +83,7 @@ async fn exit_is_no_return() {
     executor.still_works().await;
 }
 
-/// Writes `text` to this stream so many times.
+/// Writes `text` to this stream this many times.
 fn printer(stream: &str, text: &str, times: u32) -> String {
     let length = text.len();
     let text: String = text.bytes().map(|byte| format!("\\{byte:02x}")).collect();

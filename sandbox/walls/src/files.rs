@@ -1,4 +1,4 @@
-//! Landlock: files, TCP ports, and processes beyond this one.
+//! Landlock: restricts files, TCP ports, and signals and sockets to other processes.
 
 use std::os::fd::OwnedFd;
 
@@ -10,21 +10,21 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, StatVfsMountFlags};
 
 use crate::{Kind, Spec, Walls};
 
-/// The newest version whose rights this knows; an older kernel enforces what it has of them.
+/// The newest version of landlock whose rights this code knows. An older kernel enforces those that it has.
 const NEWEST: ABI = ABI::V9;
 
-/// Ports that are worth a rule each. A grant of more is one of nearly all.
+/// Upper bound on ports with a rule each. A grant with more ports is nearly a grant of all.
 const MAX_PORTS: u32 = 2_048;
 
-/// Opens the granted directories, by paths without symbolic links: who can replace a part of one must not choose what is granted.
-/// One that cannot be opened is left out, and that is noted; the others count.
+/// Opens the granted directories by paths without symbolic links: a user who can replace a part of a path must not be
+/// able to change the grant. A directory that cannot be opened is left out and noted; the others count.
 pub(crate) fn open(spec: &Spec, walls: &mut Walls) -> Vec<(OwnedFd, bool)> {
     let open = |path: &str| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
             Err(rustix::io::Errno::LOOP) => Err("a part of its path is a symbolic link".to_owned()),
-            // A kernel before 5.6 has no landlock either; nothing will be granted through this.
+            // A kernel before 5.6 has no landlock either, so the opened directory grants nothing.
             other => other.map_err(|error| std::io::Error::from(error).to_string()),
         }
     };
@@ -38,7 +38,8 @@ pub(crate) fn open(spec: &Spec, walls: &mut Walls) -> Vec<(OwnedFd, bool)> {
                 continue;
             }
         };
-        // Rules of landlock only add: what may be changed around it may be changed in it, but for a mount that says otherwise.
+        // Rules of landlock only add rights: within a writable directory, a read-only one is writable too, unless its
+        // mount is read-only.
         if let Some(outer) = spec.writable_around(grant)
             && !is_read_only(&directory)
         {
@@ -52,14 +53,14 @@ pub(crate) fn open(spec: &Spec, walls: &mut Walls) -> Vec<(OwnedFd, bool)> {
     opened
 }
 
-/// Whether the mount of a directory is one for reading.
+/// Whether the mount of a directory is read-only.
 fn is_read_only(directory: &OwnedFd) -> bool {
     rustix::fs::fstatvfs(directory).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
 fn rights(writable: bool) -> BitFlags<AccessFs> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    // No devices, sockets or pipes are made, and nothing is executed.
+    // The process may make no devices, sockets or pipes, and may execute nothing.
     let write = AccessFs::WriteFile
         | AccessFs::Truncate
         | AccessFs::MakeReg
@@ -71,20 +72,20 @@ fn rights(writable: bool) -> BitFlags<AccessFs> {
     if writable { read | write } else { read }
 }
 
-/// Ports to make rules of; none where there are too many.
+/// The ports that get a rule; none if there are too many.
 fn ports(spec: &Spec) -> Option<Vec<u16>> {
     let count: u32 = spec.connect.iter().map(|(low, high)| u32::from(*high) - u32::from(*low) + 1).sum();
     (count <= MAX_PORTS).then(|| spec.connect.iter().flat_map(|(low, high)| *low..=*high).collect())
 }
 
-/// Confines this thread and those it will make.
+/// Restricts this thread and the threads that it starts later.
 pub(crate) fn restrict(spec: &Spec, directories: Vec<(OwnedFd, bool)>, walls: &mut Walls) {
     match enforce(spec, directories) {
         Ok(abi) => {
             walls.landlock = abi;
             describe(spec, abi, walls);
         }
-        // `Walls::lacking` says that there is none; this says why.
+        // `Walls::lacking` says that landlock is missing; this note says why.
         Err(why) => walls.notes.push(format!("no landlock: {why}")),
     }
 }
@@ -118,7 +119,7 @@ fn enforce(spec: &Spec, directories: Vec<(OwnedFd, bool)>) -> Result<u32, String
     }
 }
 
-/// What an older version leaves open for this process, and what of that nothing else closes.
+/// Notes the rights that this version of landlock cannot restrict and that no other wall restricts.
 fn describe(spec: &Spec, abi: u32, walls: &mut Walls) {
     let directories = !spec.directories.is_empty();
     let network = !spec.connect.is_empty();
@@ -148,10 +149,11 @@ mod tests {
 
     use super::*;
 
-    /// By which the child is told what to attack.
+    /// The environment variable that names the child's attack.
     const CHILD: &str = "BRINE_WALLS_CHILD";
 
-    /// What this wall holds without the others: a child that puts up nothing else tries. (In an executor seccomp refuses much of it first.)
+    /// Landlock alone, without the other walls: a child raises only this wall and attacks it. (In an executor, seccomp
+    /// refuses many of the attacks first.)
     #[test]
     #[allow(clippy::disallowed_methods, reason = "the test's own program, again")]
     fn alone() {
@@ -160,7 +162,7 @@ mod tests {
         for name in ["ro", "rw"] {
             std::fs::create_dir(root.join(name)).unwrap();
         }
-        // The loader is the one program that needs no other file to start.
+        // The dynamic loader is the only program that starts without opening another file.
         let loaders = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/bin/true"];
         let loader = loaders.into_iter().find(|path| std::path::Path::new(path).exists()).unwrap();
         std::fs::copy(loader, root.join("rw/program")).unwrap();
@@ -197,7 +199,7 @@ mod tests {
         );
     }
 
-    /// Not a test of its own.
+    /// The child's part of the test above; not a test by itself.
     #[test]
     #[allow(clippy::disallowed_methods, reason = "to be refused")]
     fn child() {

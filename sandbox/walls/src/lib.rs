@@ -1,16 +1,19 @@
-//! The second wall: what the executor and the compiler take from themselves before they touch anything foreign, so that a
-//! guest that escapes its engine is in a process that can do next to nothing.
+//! The second wall. The executor and the compiler give up privileges before they touch foreign data, so that a guest
+//! that escapes its engine is in a process that can do almost nothing.
 //!
-//! The minion gives the process its own user and an empty environment; [`raise`] does the rest, from within, for good:
+//! The minion gives the process its own user and an empty environment. [`raise`] does the rest from within,
+//! irrevocably:
 //!
-//! 1. it dies with its parent, before others when memory is short, and cannot be looked into (`limits.rs`)
+//! 1. the process dies with its parent, is the first to be killed when memory is short, and cannot be inspected
+//!    (`limits.rs`)
 //! 2. no new privileges, no capabilities, resource limits (`limits.rs`)
-//! 3. landlock: no file but in the directories of the grant, no TCP port but theirs, no signal and no abstract socket beyond
-//!    itself (`files.rs`)
-//! 4. seccomp: the system calls that its work needs, their arguments checked where that is possible (`seccomp/`)
+//! 3. landlock: files only in granted directories, TCP only to granted ports, no signals and no abstract sockets to
+//!    other processes (`files.rs`)
+//! 4. seccomp: only the system calls that the process needs, with checked arguments where possible (`seccomp/`)
 //!
-//! Landlock holds for the thread that asks for it and those it makes later, so all this comes before any other thread.
-//! What this kernel does not have is not an error here but said in [`Walls`]; the minion's owner decides whether that is enough.
+//! Landlock restricts the calling thread and the threads that it starts later, so the walls come before any other
+//! thread. A feature that this kernel lacks is not an error but is reported in [`Walls`]; the minion's owner decides
+//! whether the rest is enough.
 
 mod files;
 mod inherited;
@@ -23,26 +26,26 @@ pub use inherited::close_inherited;
 pub use report::{Cgroup, Walls};
 pub use spec::{BadOption, Grant, Kind, Spec};
 
-/// Why the walls could not be raised. The process must not go on.
+/// Why the walls could not be raised. The process must not continue.
 #[derive(Debug, thiserror::Error)]
 pub enum WallError {
-    /// Landlock would not hold for the other threads.
+    /// There are other threads already, which landlock would not restrict.
     #[error("there are {0} threads already; the walls come first")]
     Threads(usize),
-    /// What every kernel has.
+    /// A limit that every kernel supports could not be set.
     #[error("cannot {what}: {why}")]
     Limit {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// The system's words.
+        /// The system's error.
         why: std::io::Error,
     },
 }
 
-/// Raises the walls around this process, for good. To be called on the main thread before there is another.
+/// Raises the walls around this process, irrevocably. Must be called on the main thread before another thread starts.
 ///
 /// # Errors
-/// [`WallError`]. What the kernel lacks is none: see [`Walls::lacking`].
+/// When a wall that every kernel has cannot be raised. Features that this kernel lacks are in [`Walls::lacking`].
 pub fn raise(spec: &Spec) -> Result<Walls, WallError> {
     if let Ok(threads) = std::fs::read_dir("/proc/self/task") {
         match threads.count() {
@@ -51,7 +54,7 @@ pub fn raise(spec: &Spec) -> Result<Walls, WallError> {
         }
     }
     let mut walls = Walls { uid: rustix::process::geteuid().as_raw(), ..Walls::default() };
-    // While they can be opened.
+    // The directories are opened while that is still allowed.
     let directories = files::open(spec, &mut walls);
     limits::die_with_the_parent()?;
     limits::be_first_to_go();
@@ -59,7 +62,7 @@ pub fn raise(spec: &Spec) -> Result<Walls, WallError> {
     limits::no_privileges(spec, &mut walls)?;
     files::restrict(spec, directories, &mut walls);
     limits::hide(&mut walls)?;
-    // Last: it forbids all of the above.
+    // The filter comes last, because it forbids all of the above.
     seccomp::restrict(spec, &mut walls);
     Ok(walls)
 }
@@ -68,10 +71,10 @@ pub fn raise(spec: &Spec) -> Result<Walls, WallError> {
 mod tests {
     use super::*;
 
-    /// Landlock would hold for this thread only.
+    /// Landlock would restrict only the calling thread.
     #[test]
     fn the_walls_come_before_threads() {
-        // The harness's own main thread is one more.
+        // The test harness's main thread is one more.
         assert!(matches!(raise(&Spec::executor()), Err(WallError::Threads(2..))));
     }
 }

@@ -1,4 +1,4 @@
-//! Privileges, resource limits, and how the process behaves towards the rest of the host.
+//! Privileges, resource limits, and the protection of the process from others and of others from the process.
 
 use std::io;
 
@@ -11,12 +11,14 @@ fn limit(what: &'static str) -> impl Fn(rustix::io::Errno) -> WallError {
     move |error| WallError::Limit { what, why: io::Error::from(error) }
 }
 
-/// The socket closes when the minion dies, but who has escaped need not care. The signal comes from the kernel.
+/// Has the kernel kill this process when the minion dies. The socket closes then too, but an escaped guest could ignore
+/// that.
 pub(crate) fn die_with_the_parent() -> Result<(), WallError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(limit("have it die with its parent"))
 }
 
-/// Where memory is short, this goes before the minion does. Not being able to say so is no hole.
+/// When memory is short, the kernel kills this process before the minion. A failure here opens no hole, so it is
+/// ignored.
 pub(crate) fn be_first_to_go() {
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
 }
@@ -34,7 +36,7 @@ pub(crate) fn lower(spec: &Spec, walls: &mut Walls) -> Result<(), WallError> {
     ];
     for (name, resource, bound) in limits {
         let Some(bound) = bound else { continue };
-        // What it inherited may be lower; it cannot be raised and need not.
+        // An inherited limit may be lower; it cannot be raised and stays.
         let bound = rustix::process::getrlimit(resource).maximum.map_or(bound, |maximum| maximum.min(bound));
         rustix::process::setrlimit(resource, Rlimit { current: Some(bound), maximum: Some(bound) })
             .map_err(limit("lower a resource limit"))?;
@@ -43,11 +45,12 @@ pub(crate) fn lower(spec: &Spec, walls: &mut Walls) -> Result<(), WallError> {
     Ok(())
 }
 
-/// No capabilities, and none to come.
+/// Drops all capabilities for good.
 pub(crate) fn no_privileges(spec: &Spec, walls: &mut Walls) -> Result<(), WallError> {
     rustix::thread::set_no_new_privs(true).map_err(limit("renounce new privileges"))?;
     walls.no_new_privs = true;
-    // Root with directories was told to read and write there what root can; without them it is root in name only.
+    // Root with granted directories keeps the capability to read and write there as root. Without directories, root has
+    // no capabilities.
     let mut kept = CapabilitySet::empty();
     if walls.uid == 0 && !spec.directories.is_empty() {
         kept |= CapabilitySet::DAC_READ_SEARCH;
@@ -64,7 +67,8 @@ pub(crate) fn no_privileges(spec: &Spec, walls: &mut Walls) -> Result<(), WallEr
     rustix::thread::set_capabilities(None, keeps).map_err(limit("drop its capabilities"))
 }
 
-/// Nobody of the same user may trace it, read its memory or follow its `/proc` links. No dump of it is written.
+/// Prevents processes of the same user from tracing this one, reading its memory or following its `/proc` links. The
+/// kernel writes no core dump of it.
 pub(crate) fn hide(walls: &mut Walls) -> Result<(), WallError> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(limit("hide its memory"))?;
     walls.hidden = true;

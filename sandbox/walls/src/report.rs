@@ -1,4 +1,4 @@
-//! What is in force, for the log and for `sandbox.check`.
+//! The walls in force, for the log and for `sandbox.check`.
 
 use std::collections::BTreeMap;
 
@@ -7,45 +7,45 @@ use serde::{Deserialize, Serialize};
 /// The walls around one process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Walls {
-    /// The user it runs as.
+    /// The uid of the process.
     pub uid: u32,
-    /// It and what it might start gain no rights by starting a program.
+    /// Whether starting a program gives the process no further rights.
     pub no_new_privs: bool,
-    /// It cannot be traced or looked into by its user's other processes.
+    /// Whether other processes of the same user cannot trace or inspect the process.
     pub hidden: bool,
-    /// System calls are filtered.
+    /// Whether system calls are filtered.
     pub seccomp: bool,
-    /// The version of landlock that is in force; 0: none.
+    /// The version of landlock in force; 0 for none.
     pub landlock: u32,
-    /// Resource limits by name.
+    /// The resource limits by name.
     pub limits: BTreeMap<String, u64>,
-    /// Its control group, where the minion could give it one, or why not. The minion's to say.
+    /// The control group of the process, or why there is none. The minion fills this in.
     #[serde(default)]
     pub cgroup: Cgroup,
-    /// What is missing of the second wall, each in one line.
+    /// The missing parts of the second wall, one line each.
     pub missing: Vec<String>,
-    /// What is weaker than it could be though no hole, each in one line.
+    /// Parts that are weaker than possible without being a hole, one line each.
     pub notes: Vec<String>,
 }
 
 /// The control group of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cgroup {
-    /// Nobody has looked.
+    /// Not determined.
     #[default]
     Unknown,
-    /// Its path below the hierarchy, and the bounds set.
+    /// The path below the hierarchy, and the bounds in force.
     In(String, BTreeMap<String, String>),
     /// Why there is none.
     NotAvailable(String),
 }
 
-/// Of lists and lines that come from another process.
+/// Upper bounds on the lists and lines of a report from another process.
 const MAX_ENTRIES: usize = 32;
 const MAX_LINE: usize = 300;
 
 impl Walls {
-    /// What is missing of the second wall, in plain words; empty when it is whole.
+    /// The missing parts of the second wall, in plain words; empty if the wall is complete.
     #[must_use]
     pub fn lacking(&self) -> Vec<String> {
         let mut lacking = Vec::new();
@@ -63,7 +63,7 @@ impl Walls {
         lacking
     }
 
-    /// Short enough and printable, whatever process it came from.
+    /// Shortens a report from another process and makes it printable.
     #[must_use]
     pub fn bounded(mut self) -> Self {
         for list in [&mut self.missing, &mut self.notes] {
@@ -74,7 +74,7 @@ impl Walls {
         }
         let plain = |name: &String| name.len() < 32 && name.bytes().all(|byte| byte.is_ascii_lowercase());
         self.limits = self.limits.into_iter().filter(|(name, _)| plain(name)).take(MAX_ENTRIES).collect();
-        // Not its to say.
+        // The process cannot know its control group.
         self.cgroup = Cgroup::Unknown;
         self
     }
@@ -112,7 +112,7 @@ mod tests {
         walls.cgroup = Cgroup::In("/x".repeat(100_000), BTreeMap::new());
         let walls = walls.bounded();
         assert_eq!(walls.missing.len(), 32);
-        // What nobody would see is shown by its number.
+        // An invisible character is shown as its number.
         assert!(walls.missing[0].chars().count() <= 4 * MAX_LINE, "{}", walls.missing[0]);
         assert!(!walls.missing[0].contains('\x1b'));
         assert_eq!(walls.limits, BTreeMap::from([("core".into(), 0)]));

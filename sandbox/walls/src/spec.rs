@@ -1,56 +1,57 @@
-//! What a process keeps, and how the minion says it on its command line.
+//! The privileges that a process keeps, and their options on the command line.
 
 use std::fmt;
 
-/// Which of the two programs it is.
+/// The program that raises the walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Long-lived, with threads, mapping machine code.
+    /// The executor: long-lived, with threads, maps machine code.
     Executor,
-    /// One shot on one thread, from open files to open files.
+    /// The compiler: runs once on one thread and works on open files.
     Compiler,
 }
 
-/// A directory it may use.
+/// A granted directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// Absolute and without symbolic links.
+    /// The path: absolute and without symbolic links.
     pub path: String,
-    /// Whether it may change what is in it.
+    /// Whether the process may change the directory's content.
     pub writable: bool,
 }
 
-/// What a process keeps when the walls are up; nothing beyond it.
+/// All privileges that a process keeps behind the walls.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spec {
-    /// Which program.
+    /// The program.
     pub kind: Kind,
-    /// Directories.
+    /// The granted directories.
     pub directories: Vec<Grant>,
-    /// First and last TCP port of each range that it may connect to; none: it has no network.
+    /// The first and last TCP port of each range that the process may connect to; without a range it has no network.
     pub connect: Vec<(u16, u16)>,
-    /// Bytes of a file that it writes, those in memory too; none: what it inherits.
+    /// Upper bound on the bytes of a file that the process writes, in memory too; none for the inherited limit.
     pub file_size: Option<u64>,
-    /// Descriptors at once.
+    /// Upper bound on open descriptors.
     pub open_files: u64,
-    /// Processes and threads of its user; none: what it inherits, because others are the same user.
+    /// Upper bound on the processes and threads of its user; none for the inherited limit, because other processes may
+    /// have the same user.
     pub processes: Option<u64>,
-    /// Bytes of private memory that it can write to. Reservations do not count, what is in use does.
+    /// Upper bound on the bytes of private writable memory. Reserved address space does not count; memory in use does.
     pub memory: Option<u64>,
 }
 
-/// A bad word on the command line.
+/// An invalid option on the command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadOption(String);
 
-/// Modules, each with the images of its memories, and what calls have open.
+/// Descriptors of the executor: modules, each with the images of its memories, and the open files of calls.
 const EXECUTOR_FILES: u64 = 16_384;
-/// The largest compiled code fits, and so does the image of a memory.
+/// Large enough for the largest compiled code and for the image of a memory.
 const EXECUTOR_FILE_SIZE: u64 = 256 << 20;
 
 impl Spec {
-    /// The executor that reaches nothing.
+    /// The executor without any grant.
     #[must_use]
     pub fn executor() -> Self {
         Self {
@@ -64,19 +65,19 @@ impl Spec {
         }
     }
 
-    /// The compiler, which has its other limits from its own options.
+    /// The compiler, whose other limits come from its own options.
     #[must_use]
     pub fn compiler(file_size: u64) -> Self {
         Self { kind: Kind::Compiler, file_size: Some(file_size), open_files: 16, ..Self::executor() }
     }
 
-    /// Whether a granted directory may be changed.
+    /// Whether a granted directory is writable.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.directories.iter().any(|directory| directory.writable)
     }
 
-    /// A directory that may be changed around one that may only be read.
+    /// A writable directory around a read-only one.
     pub(crate) fn writable_around(&self, inner: &Grant) -> Option<&Grant> {
         let within = |outer: &Grant| {
             let rest = inner.path.strip_prefix(outer.path.trim_end_matches('/'));
@@ -85,7 +86,7 @@ impl Spec {
         self.directories.iter().find(|outer| !inner.writable && outer.writable && within(outer))
     }
 
-    /// The options by which a program is told this: `--read-only /etc --connect-port 80-443`.
+    /// The command-line options for these privileges: `--read-only /etc --connect-port 80-443`.
     #[must_use]
     pub fn options(&self) -> Vec<String> {
         let mut options = Vec::new();
@@ -105,14 +106,14 @@ impl Spec {
         options
     }
 
-    /// The names that [`Spec::option`] knows, for a usage line.
+    /// The names of the options, for a usage line.
     pub const OPTIONS: &str =
         "--read-only DIR, --read-write DIR, --connect-port N or LOW-HIGH, --processes N and --memory BYTES";
 
-    /// Takes one option and its value. False where it is none of these.
+    /// Reads one option and its value. Returns false if it is another option.
     ///
     /// # Errors
-    /// Where the value does not fit.
+    /// When the value is invalid.
     pub fn option(&mut self, name: &str, value: &str) -> Result<bool, BadOption> {
         let number = || value.parse().map_err(|_| BadOption(format!("{name} must be a number, got '{value}'")));
         match name {
@@ -124,7 +125,7 @@ impl Spec {
                 let writable = name == "--read-write";
                 self.directories.push(Grant { path: value.to_owned(), writable });
                 if writable {
-                    // How large files may become there is between the owner and the disk's quota.
+                    // In a writable directory, only the owner's disk quota bounds the size of files.
                     self.file_size = None;
                 }
             }

@@ -13,7 +13,7 @@
 //! - `minion`, `link`, `publications`, `functions`: one of them
 //! - [`swarm`]: all of them
 //! - [`limits`]: the files that it takes
-//! - [`bench`]: the scale runs against a master of its own
+//! - [`mod@bench`]: the scale runs against a master of its own
 
 pub mod bench;
 mod functions;

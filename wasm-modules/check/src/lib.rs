@@ -1,1 +1,1 @@
-//! Nothing here: the checks are in `tests/`.
+//! This crate is empty; the checks are in `tests/`.

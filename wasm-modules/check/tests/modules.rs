@@ -1,4 +1,4 @@
-//! The built modules (`$BRINE_MODULES/*.wasm`) ask for no more than they are meant to, are small, and are documented.
+//! The built modules (`$BRINE_MODULES/*.wasm`) have only their intended imports, are small, and are documented.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use wit_component::DecodedWasm;
 use wit_parser::{Function, Resolve, TypeDefKind, WorldItem, WorldKey};
 
-/// Every standard module with what it may import, and the most bytes it may have. An import is a request for rights: one more
-/// is a decision, made here and in the sandbox's policy. Each is read, compiled and mapped on every minion.
+/// Every standard module with its permitted imports and its largest size. An import is a request for rights, so a new
+/// one is a decision, made here and in the sandbox's policy. Each module is read, compiled and mapped on every minion.
 const STANDARD: [(&str, &[&str], usize); 12] = [
     ("cmd", &["brine:host/job", "brine:host/log", "brine:host/process"], 160_000),
     ("config", &["brine:host/config", "brine:host/grains", "brine:host/log", "brine:host/pillar"], 60_000),
@@ -97,13 +97,13 @@ fn they_import_what_they_are_meant_to() {
     }
 }
 
-/// The linker may write a later version of WASI than was asked for.
+/// The linker may write a later version of WASI than was requested.
 fn without_version(mut name: String) -> String {
     name.truncate(name.find('@').unwrap_or(name.len()));
     name
 }
 
-/// Importing types asks for nothing; resources are more than types.
+/// Importing types needs no grant; resources are more than types.
 fn types_only(resolve: &Resolve, item: &WorldItem) -> bool {
     let resource = |id: &wit_parser::TypeId| matches!(resolve.types[*id].kind, TypeDefKind::Resource);
     match item {
@@ -141,7 +141,7 @@ fn every_function_is_documented_with_an_example() {
             let full = format!("{name}.{}", function.name.replace('-', "_"));
             let docs = function.docs.contents.as_deref().unwrap_or_default();
             let example = match full.as_str() {
-                // What only the host's owner may do is shown as the owner does it.
+                // Operations reserved for the host's owner are shown as the owner's commands.
                 "sandbox.approve" => "    salt-call --local sandbox.approve".to_owned(),
                 // Other functions are called by a command of their own.
                 "cp.recv" | "cp.recv_chunked" => "    salt-cp ".to_owned(),

@@ -1,9 +1,9 @@
 //! The module `cmd`: runs the programs that the owner of the host granted. The functions and their documentation are in
 //! `wit/world.wit`.
 //!
-//! - [`options`]: what Salt's many arguments mean
-//! - [`words`]: a line as words
-//! - [`run`]: one command, from its arguments to its outputs
+//! - [`options`]: the meaning of Salt's arguments
+//! - [`words`]: splits a line into words
+//! - [`run`]: runs one command
 
 wit_bindgen::generate!({
     world: "cmd",
@@ -26,7 +26,7 @@ use options::Call;
 
 struct Module;
 
-/// The type that an argument of this name has in every function.
+/// The type of the argument with this name, the same in every function.
 macro_rules! of {
     (cmd) => { Data };
     (cwd) => { Option<String> };
@@ -50,7 +50,7 @@ macro_rules! of {
     ($flag:ident) => { Option<bool> };
 }
 
-/// Functions with Salt's arguments in Salt's order: each fills a [`Call`] and says what is made of it.
+/// Functions with Salt's arguments in Salt's order. Each fills a [`Call`] and computes its result from the call.
 macro_rules! functions {
     ($(fn $name:ident($cmd:ident $($param:ident)*) -> $result:ty { |$call:ident| $body:expr })*) => {
         $(fn $name($cmd: of!($cmd), $($param: of!($param)),*) -> Result<$result, String> {

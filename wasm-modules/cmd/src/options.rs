@@ -1,8 +1,8 @@
-//! Salt's arguments of a command: what they mean, and what is refused of them.
+//! Salt's arguments of a command: their meaning, and the values that are refused.
 
 use brine_guest::{Data, Value};
 
-/// The arguments as they came; what a function does not have is left out.
+/// The arguments of a call; those that a function does not have are empty.
 #[derive(Debug, Default)]
 #[expect(dead_code, reason = "some change nothing here, and are taken for the sake of callers that pass them")]
 pub(crate) struct Call {
@@ -36,14 +36,15 @@ pub(crate) struct Call {
     pub success_retcodes: Option<Data>,
     pub success_stdout: Option<Data>,
     pub success_stderr: Option<Data>,
-    /// A line is not to be split into words where there is no shell.
+    /// Whether a line must not be split into words if there is no shell.
     pub needs_shell: bool,
 }
 
-/// Where the host looks for programs, for what is put before it.
+/// The search path of the host, to which `prepend_path` adds.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What Salt sets to `C`. It sets LANGUAGE too: that is for messages only, and LC_MESSAGES=C switches it off.
+/// The variables that Salt sets to `C`. Salt also sets LANGUAGE, which affects only messages and has no effect with
+/// LC_MESSAGES=C.
 const LOCALE: [&str; 12] = [
     "LC_CTYPE",
     "LC_NUMERIC",
@@ -60,12 +61,12 @@ const LOCALE: [&str; 12] = [
 ];
 
 impl Call {
-    /// A command with nothing said about it.
+    /// A command without options.
     pub(crate) fn new(cmd: Data) -> Result<Self, String> {
         Ok(Self { cmd: cmd.value()?, ..Self::default() })
     }
 
-    /// What cannot be had here is refused, not passed over.
+    /// Refuses options that are not supported here, instead of ignoring them.
     pub(crate) fn supported(&self) -> Result<(), String> {
         if given(self.template.as_ref())?.is_some_and(|template| template.truthy()) {
             return Err("template: a command is not rendered here; render it first".into());
@@ -79,7 +80,7 @@ impl Call {
         Ok(())
     }
 
-    /// The command and its output stay out of the log.
+    /// Whether the command and its output stay out of the log.
     pub(crate) fn quiet(&self) -> bool {
         self.output_loglevel.as_deref().is_some_and(|level| level.eq_ignore_ascii_case("quiet"))
     }
@@ -107,7 +108,7 @@ impl Call {
     }
 
     pub(crate) fn stdin(&self) -> Result<Option<Vec<u8>>, String> {
-        // A `\n` of the command line is a new line.
+        // A `\n` on the command line becomes a line end.
         Ok(given(self.stdin.as_ref())?.map(|text| match text {
             Value::Bytes(bytes) => bytes,
             text => text.to_text().replace("\\n", "\n").into_bytes(),
@@ -126,7 +127,7 @@ impl Call {
         }
     }
 
-    /// In milliseconds, beside what was written.
+    /// The timeout in milliseconds, and its original text.
     pub(crate) fn timeout(&self) -> Result<Option<(u64, String)>, String> {
         let Some(timeout) = given(self.timeout.as_ref())?.filter(Value::truthy) else { return Ok(None) };
         let seconds = match timeout {
@@ -135,11 +136,11 @@ impl Call {
             Value::Float(n) if n > 0.0 => n,
             _ => return Err(format!("Error: timeout {} must be a number", timeout.to_text())),
         };
-        // The cast ends at the greatest number.
+        // The cast saturates.
         Ok(Some(((seconds * 1000.0).ceil() as u64, timeout.to_text())))
     }
 
-    /// What counts as success: codes, texts in standard output, texts in standard error.
+    /// The conditions for success: codes, texts in standard output, texts in standard error.
     pub(crate) fn success(&self) -> Result<Success, String> {
         let codes = match given(self.success_retcodes.as_ref())? {
             None => vec![0],
@@ -154,7 +155,7 @@ impl Call {
         Ok(Success { codes, stdout: texts(&self.success_stdout)?, stderr: texts(&self.success_stderr)? })
     }
 
-    /// Bytes as text.
+    /// Decodes bytes to text.
     pub(crate) fn decode(&self, bytes: Vec<u8>) -> Result<String, String> {
         let encoding = self.output_encoding.as_deref().unwrap_or("utf-8").to_ascii_lowercase().replace('_', "-");
         let text = match encoding.as_str() {
@@ -175,13 +176,13 @@ pub(crate) struct Success {
     pub stderr: Vec<String>,
 }
 
-/// The value of an argument; none where it was left out or is None.
+/// The value of an argument; none if it is missing or None.
 pub(crate) fn given(data: Option<&Data>) -> Result<Option<Value>, String> {
     let value = data.map(Data::value).transpose()?;
     Ok(value.filter(|value| *value != Value::None))
 }
 
-/// A list, or a text with commas in it.
+/// Reads a list, or a text with commas.
 fn list(value: &Value) -> Vec<String> {
     match value {
         Value::List(items) => items.iter().map(Value::to_text).collect(),
@@ -189,7 +190,7 @@ fn list(value: &Value) -> Vec<String> {
     }
 }
 
-/// Variables: a dict, or a list of dicts. One without a value is empty.
+/// Reads variables: a dict, or a list of dicts. A variable without a value is empty.
 fn variables(env: &Value) -> Result<Vec<(String, String)>, String> {
     let text = |value: &Value| if *value == Value::None { String::new() } else { value.to_text() };
     let mut variables: Vec<(String, String)> = Vec::new();

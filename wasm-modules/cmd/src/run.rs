@@ -1,4 +1,4 @@
-//! One command: where it goes, its run, and what is made of its outputs.
+//! Runs one command: finds the program, runs it, and processes its output.
 
 use brine_guest::Value;
 use brine_guest::host::process::{self, Command, Finished};
@@ -7,7 +7,7 @@ use brine_guest::host::{job, log};
 use crate::options::Call;
 use crate::words::{self, Unsplit};
 
-/// What a command gave.
+/// The result of a command.
 pub(crate) struct Done {
     pub pid: Option<u32>,
     pub retcode: i64,
@@ -16,7 +16,7 @@ pub(crate) struct Done {
 }
 
 impl Done {
-    /// As `cmd.run_all` returns it.
+    /// The result in the form of `cmd.run_all`.
     pub(crate) fn all(self) -> Value {
         Value::dict([
             ("pid", self.pid.map_or(Value::None, |pid| Value::Int(pid.into()))),
@@ -27,13 +27,13 @@ impl Done {
     }
 }
 
-/// Bytes of output that are asked for: both together fit what a job may return unless its owner says otherwise (4 MiB).
+/// Upper bound on the bytes of output. Both outputs together fit the default bound on a job's return (4 MiB).
 const MAX_MERGED: u64 = 3 << 20;
 const MAX_APART: u64 = MAX_MERGED / 2;
-/// Bytes of an output that go to the log.
+/// Upper bound on the bytes of an output in the log.
 const MAX_LOGGED: usize = 4096;
 
-/// `cmd.run`: the output, both in one unless they are to be apart.
+/// `cmd.run`: the output. Both outputs are merged unless the caller separates them.
 pub(crate) fn output(call: Call) -> Result<String, String> {
     let done = run(&call, call.redirect_stderr != Some(false))?;
     if done.retcode != 0 && call.raise_err == Some(true) && call.ignore_retcode != Some(true) && !call.quiet() {
@@ -42,7 +42,7 @@ pub(crate) fn output(call: Call) -> Result<String, String> {
     Ok(done.stdout)
 }
 
-/// Runs the command to its end. Its code becomes the job's.
+/// Runs the command to its end. Its code becomes the job's return code.
 pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
     call.supported()?;
     let success = call.success()?;
@@ -78,7 +78,7 @@ pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
         }
         _ => {
             let Finished { pid, code, signal, stdout, stderr, stdout_dropped, stderr_dropped, .. } = finished;
-            // As Python says it: a signal is a negative code.
+            // As in Python, a signal becomes a negative code.
             let code = code.map_or_else(|| -i64::from(signal.unwrap_or(0)), i64::from);
             let stdout = cut(call.decode(stdout)?, stdout_dropped);
             let stderr = cut(call.decode(stderr)?, stderr_dropped);
@@ -103,13 +103,13 @@ pub(crate) fn run(call: &Call, merge: bool) -> Result<Done, String> {
     Ok(done)
 }
 
-/// What the program gets, and before it the program: a shell, or the command's own.
+/// The program's arguments, preceded by the program: a shell, or the program of the command.
 fn argv(call: &Call) -> Result<Vec<String>, String> {
     let line = match &call.cmd {
         Value::List(words) => return Ok(words.iter().map(Value::to_text).collect()),
         line => line.to_text(),
     };
-    // What runs from outside goes to a shell; what a module calls does not, unless it says so.
+    // By default, calls from outside use a shell, and calls from modules do not.
     let wanted = call.python_shell.unwrap_or_else(|| job::called_by().is_none());
     if !wanted && !call.needs_shell {
         return words::split(&line).map_err(unsplit);
@@ -141,7 +141,7 @@ fn no_shell(what: &str, shell: &str) -> String {
     )
 }
 
-/// The command as Python shows it: a line that a shell got, or the list of words.
+/// The command as Python displays it: the line for a shell, or the list of words.
 fn shown(call: &Call, command: &Command) -> String {
     match &call.cmd {
         Value::Text(line) if command.argv.last() == Some(line) && command.argv.len() == 3 => line.clone(),
@@ -156,7 +156,7 @@ fn cut(mut output: String, dropped: u64) -> String {
     output
 }
 
-/// At the level that was asked for.
+/// Logs the outputs at the requested level.
 fn log_outputs(call: &Call, done: &Done) {
     let level = match call.output_loglevel.as_deref().map(str::to_ascii_lowercase).as_deref() {
         Some("all" | "garbage" | "trace" | "profile") => log::Level::Trace,

@@ -1,18 +1,18 @@
-//! A line as words: as Python's `shlex.split` makes them, and as a shell does that has nothing but words and quotes.
+//! Splits a line into words: like Python's `shlex.split`, and like a shell for lines of plain words and quotes.
 
-/// Why a line is no list of words.
+/// Why a line cannot be split into words.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unsplit {
-    /// It ends within quotes or after a backslash.
+    /// The line ends within quotes or after a backslash.
     Open(&'static str),
-    /// Only a shell could tell what this means.
+    /// The line has syntax that only a shell can interpret.
     Syntax(String),
 }
 
 const UNCLOSED: Unsplit = Unsplit::Open("No closing quotation");
 const UNESCAPED: Unsplit = Unsplit::Open("No escaped character");
 
-/// `shlex.split(line)`: outside of quotes only white space, quotes and the backslash mean something.
+/// `shlex.split(line)`: outside of quotes, only white space, quotes and the backslash are special.
 pub(crate) fn split(line: &str) -> Result<Vec<String>, Unsplit> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -42,12 +42,12 @@ pub(crate) fn split(line: &str) -> Result<Vec<String>, Unsplit> {
     Ok(words)
 }
 
-/// The words that a shell would make of a line that has no more than words and quotes in it; any other line is refused.
+/// The words that a shell would make of a line of plain words and quotes. Any other line is refused.
 pub(crate) fn plain(line: &str) -> Result<Vec<String>, Unsplit> {
     let syntax = |what: &dyn std::fmt::Display| Err(Unsplit::Syntax(what.to_string()));
     let mut words: Vec<String> = Vec::new();
     let mut word: Option<String> = None;
-    // Whether the word so far is written without quotes, as a name before `=` and a `!` have to be.
+    // Whether the word so far is unquoted, which matters for a name before `=` and for `!`.
     let mut bare = true;
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -101,7 +101,7 @@ pub(crate) fn plain(line: &str) -> Result<Vec<String>, Unsplit> {
     Ok(words)
 }
 
-/// Up to the closing quote, all as it is.
+/// Reads up to the closing quote without interpreting any character.
 fn single(chars: &mut impl Iterator<Item = char>, word: &mut String) -> Result<(), Unsplit> {
     loop {
         match chars.next().ok_or(UNCLOSED)? {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn plain_words_are_a_shells() {
-        // (line, what sh -c 'for w; do …' makes of it)
+        // (line, the result of sh -c 'for w; do …')
         let table: &[(&str, &[&str])] = &[
             ("ls -l /tmp", &["ls", "-l", "/tmp"]),
             (r#"printf '%s|$x' "a b" c\ d"#, &["printf", "%s|$x", "a b", "c d"]),
@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(plain("a \\"), Err(UNESCAPED));
     }
 
-    /// Whatever the line: what comes out of `plain` has nothing in it that was not in the line, and no other character of a
-    /// shell's than those that were quoted.
+    /// For every line: the output of `plain` contains only characters of the line, and special characters of a shell
+    /// only where they were quoted.
     #[test]
     fn only_quotes_make_a_character_harmless() {
         for c in "|&;<>$`(){}*?[]".chars() {

@@ -1,4 +1,4 @@
-//! The module `config`: the minion's settings, with what grains and pillar say where they do not. The functions and their
+//! The module `config`: the minion's settings, with grains and pillar as fallbacks. The functions and their
 //! documentation are in `wit/world.wit`.
 
 wit_bindgen::generate!({
@@ -38,7 +38,7 @@ impl Guest for Module {
     }
 }
 
-/// The first of settings, grains and pillar that has it.
+/// The value from the first of settings, grains and pillar that has the key.
 fn look(key: &str, delimiter: &str, omit: [Option<bool>; 3]) -> Result<Option<Data>, String> {
     let [opts, grains, pillar] = omit.map(|omit| omit != Some(true));
     if opts && let Some(found) = setting(key, delimiter)? {
@@ -50,7 +50,7 @@ fn look(key: &str, delimiter: &str, omit: [Option<bool>; 3]) -> Result<Option<Da
     if pillar { pillar::get(key, Some(delimiter)) } else { Ok(None) }
 }
 
-/// The host takes keys apart at `:` only.
+/// Looks up a setting. The host splits keys only at `:`.
 fn setting(key: &str, delimiter: &str) -> Result<Option<Data>, String> {
     if delimiter == ":" {
         return Ok(config::get(key));

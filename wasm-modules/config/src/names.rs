@@ -1,7 +1,7 @@
-//! The settings that `config.items` asks the host for: Salt's own that are no secrets on any host. The host refuses others with an error,
-//! which would be the error of all.
+//! The settings that `config.items` requests from the host: Salt's own settings that are not secrets on any host. The
+//! host refuses other settings with an error, which would make the whole function fail.
 
-/// By name.
+/// The settings, sorted by name.
 pub(crate) const SETTINGS: &[&str] = &[
     "acceptance_wait_time",
     "acceptance_wait_time_max",

@@ -1,4 +1,4 @@
-//! Files from the master to a place on this host.
+//! Fetches files from the master to a path on this host.
 
 use brine_guest::host::files::{self, Digest, Kind};
 use brine_guest::{Value, fs, path};
@@ -6,14 +6,15 @@ use sha2::{Digest as _, Sha256};
 
 use crate::url::{self, Source};
 
-/// Bytes asked for at once.
+/// Bytes of one request.
 const CHUNK: u32 = 256 * 1024;
-/// How often a file may turn out to be another than the master said.
+/// Upper bound on the fetches of a file whose content differs from the announced hash.
 const TRIES: u32 = 3;
-/// Bytes of a file that is returned. The minion's bound on what a job returns is below it.
+/// Upper bound on the bytes of a returned file. The minion's bound on a job's return is lower.
 const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// `cp.get_file`: where the file is; an empty text where there is no such file, False where there is no such directory.
+/// `cp.get_file`: returns the path of the file; an empty text if the master has no such file, False if the directory
+/// does not exist.
 pub(crate) fn file(source: &Source, dest: &str, makedirs: bool) -> Result<Value, String> {
     if dest.is_empty() {
         let cached = files::cache(&source.path, &source.saltenv)?;
@@ -45,13 +46,13 @@ pub(crate) fn file(source: &Source, dest: &str, makedirs: bool) -> Result<Value,
 }
 
 enum Failed {
-    /// Writing it.
+    /// Writing the file on this host failed.
     Here(fs::Error),
-    /// Reading it from the master.
+    /// Reading the file from the master failed.
     There(String),
 }
 
-/// Writes the file where it is to be: into the one that is there, which keeps its mode and owner.
+/// Writes the content to the destination. An existing file keeps its mode and owner.
 fn download(source: &Source, mut digest: Digest, dest: &str) -> Result<(), Failed> {
     for _ in 0..TRIES {
         let file = fs::create(dest).map_err(Failed::Here)?;
@@ -59,7 +60,7 @@ fn download(source: &Source, mut digest: Digest, dest: &str) -> Result<(), Faile
         let mut offset = 0;
         loop {
             let part = files::read(&source.path, &source.saltenv, offset, CHUNK).map_err(Failed::There)?;
-            // It was taken away meanwhile.
+            // The file was removed on the master in the meantime.
             let part = part.ok_or_else(|| Failed::There(format!("salt://{} is not there any more", source.path)))?;
             if part.is_empty() {
                 break;
@@ -71,7 +72,7 @@ fn download(source: &Source, mut digest: Digest, dest: &str) -> Result<(), Faile
         if digest.hash_type != "sha256" || hex(&hash.finalize()) == digest.hsum {
             return Ok(());
         }
-        // It changed on the master, perhaps.
+        // The file may have changed on the master.
         if let Some(now) = files::hash(&source.path, &source.saltenv).map_err(Failed::There)? {
             digest = now;
         }
@@ -79,7 +80,7 @@ fn download(source: &Source, mut digest: Digest, dest: &str) -> Result<(), Faile
     Err(Failed::There(format!("salt://{} does not have the hash that the master says, {TRIES} times", source.path)))
 }
 
-/// `cp.get_dir`: where the files are.
+/// `cp.get_dir`: returns the paths of the files.
 pub(crate) fn dir(source: &Source, dest: &str) -> Result<Vec<String>, String> {
     let dir = source.path.trim_end_matches('/');
     let prefix = path::dirname(dir);
@@ -102,7 +103,7 @@ pub(crate) fn dir(source: &Source, dest: &str) -> Result<Vec<String>, String> {
     Ok(places)
 }
 
-/// The content of a file of the master, text where it is text; False where there is none.
+/// The content of a file on the master, as text if it is text; False if there is no such file.
 pub(crate) fn text(source: &Source) -> Result<Value, String> {
     let mut content: Vec<u8> = Vec::new();
     loop {
@@ -120,7 +121,7 @@ pub(crate) fn text(source: &Source) -> Result<Value, String> {
     Ok(String::from_utf8(content).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::from))
 }
 
-/// Of a file on this host, in hex.
+/// The SHA-256 of a file on this host, in hex.
 pub(crate) fn sha256(path: &str) -> Result<String, String> {
     let mut hash = Sha256::new();
     let read = fs::open(path).and_then(|file| {

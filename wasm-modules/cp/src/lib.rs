@@ -1,9 +1,9 @@
 //! The module `cp`: files of the master's file server. The functions and their documentation are in `wit/world.wit`.
 //!
 //! - [`url`]: `salt://` URLs
-//! - [`fetch`]: files from the master to a place on this host
-//! - [`push`]: files of this host to the master
-//! - [`recv`]: files that salt-cp sends
+//! - [`fetch`]: fetches files from the master
+//! - [`push`]: sends files of this host to the master
+//! - [`recv`]: receives files from salt-cp
 
 wit_bindgen::generate!({
     world: "cp",
@@ -230,7 +230,7 @@ impl Guest for Module {
     }
 }
 
-/// The environment that was named, or the minion's own.
+/// The named environment, or the minion's own.
 fn environment(saltenv: Option<String>) -> String {
     let named = saltenv.filter(|name| !name.is_empty());
     let own = || config::get("saltenv").and_then(|own| own.value().ok()).and_then(|own| own.text().map(str::to_owned));
@@ -253,12 +253,12 @@ fn no_source_hash(hash: Option<Data>) -> Result<(), String> {
     }
 }
 
-/// A path, or Salt's word for none.
+/// A path, or Salt's value for a missing file.
 fn found(path: Option<String>) -> Data {
     path.map_or_else(|| false.into(), Data::from)
 }
 
-/// Into the minion's cache; a path of this host is where it is.
+/// Fetches a file into the minion's cache. A path on this host is returned unchanged.
 fn cache(url: &str, saltenv: &str) -> Result<Data, String> {
     if url.starts_with('/') {
         return Ok(url.into());
@@ -267,7 +267,7 @@ fn cache(url: &str, saltenv: &str) -> Result<Data, String> {
     Ok(found(files::cache(&source.path, &source.saltenv)?))
 }
 
-/// Where a file of the master is in the minion's cache.
+/// The path of a master's file in the minion's cache.
 fn cache_path(source: &url::Source) -> Result<String, String> {
     let cachedir = config::get("cachedir").map(|cachedir| cachedir.value()).transpose()?;
     let cachedir = cachedir.as_ref().and_then(Value::text).ok_or("the minion tells no cachedir")?;

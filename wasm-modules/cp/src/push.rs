@@ -1,16 +1,17 @@
-//! Files of this host to the master.
+//! Sends files of this host to the master.
 
 use brine_guest::host::files;
 use brine_guest::{fnmatch, fs, path};
 
 use crate::url;
 
-/// Bytes sent at once, as Salt's `file_buffer_size`.
+/// Bytes of one request, as Salt's `file_buffer_size`.
 const CHUNK: u64 = 256 * 1024;
-/// Directories within each other.
+/// Upper bound on nested directories.
 const MAX_DEPTH: usize = 64;
 
-/// `cp.push`: whether the master took it. False for what is no absolute path or no file, as Salt has it.
+/// `cp.push`: returns whether the master accepted the file. As in Salt, the result is False if the path is not absolute
+/// or not a file.
 pub(crate) fn file(path: &str, keep_symlinks: bool, upload_path: Option<&str>, remove: bool) -> Result<bool, String> {
     if path.contains("../") || !path.starts_with('/') {
         return Ok(false);
@@ -82,7 +83,7 @@ pub(crate) fn dir(path: &str, glob: Option<&str>, upload_path: Option<&str>) -> 
     Ok(true)
 }
 
-/// The files below a directory; links to directories are not followed.
+/// Collects the files below a directory; links to directories are not followed.
 fn below(dir: &str, depth: usize, found: &mut Vec<String>) -> Result<(), String> {
     if depth > MAX_DEPTH {
         return Err(format!("'{dir}' is too deep"));

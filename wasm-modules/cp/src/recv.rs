@@ -1,4 +1,4 @@
-//! Files that `salt-cp` sends: whole, or in chunks of which each is a job of its own.
+//! Receives files from `salt-cp`: whole, or in chunks. Each chunk is a job of its own.
 
 use std::io::Read as _;
 
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use brine_guest::{Value, fs, path};
 use flate2::read::MultiGzDecoder;
 
-/// Bytes of a chunk when it is unpacked; salt-cp sends 96 KiB.
+/// Upper bound on the bytes of an unpacked chunk; salt-cp sends 96 KiB.
 const MAX_CHUNK: u64 = 16 * 1024 * 1024;
 
-/// `cp.recv`: whether each file was written, by where it went; a text where there is no such directory.
+/// `cp.recv`: returns for each destination whether the file was written; a text if the directory does not exist.
 pub(crate) fn whole(files: &[(Value, Value)], dest: &str) -> Result<Value, String> {
     let mut written = Vec::with_capacity(files.len());
     for (name, content) in files {
@@ -29,7 +29,7 @@ pub(crate) fn whole(files: &[(Value, Value)], dest: &str) -> Result<Value, Strin
         };
         let took = match fs::create(&place).and_then(|file| file.write_at(0, content)) {
             Ok(()) => true,
-            // What the owner has not granted is said.
+            // A missing grant is reported as an error.
             Err(error @ (fs::Error::NotGranted(_) | fs::Error::ReadOnly(_))) => return Err(error.at(&place)),
             Err(_) => false,
         };
@@ -38,7 +38,7 @@ pub(crate) fn whole(files: &[(Value, Value)], dest: &str) -> Result<Value, Strin
     Ok(Value::Dict(written))
 }
 
-/// `cp.recv_chunked` without a chunk: a directory.
+/// `cp.recv_chunked` without a chunk: makes a directory.
 pub(crate) fn dir(dest: &str) -> Result<Value, String> {
     match fs::create_dir_all(dest) {
         Ok(()) => Ok(true.into()),
@@ -49,7 +49,7 @@ pub(crate) fn dir(dest: &str) -> Result<Value, String> {
     }
 }
 
-/// `cp.recv_chunked`: the first piece of a file, or one that is put behind what is there.
+/// `cp.recv_chunked`: writes the first piece of a file, or appends a piece.
 pub(crate) fn chunk(
     dest: &str,
     packed: &[u8],
@@ -79,7 +79,7 @@ pub(crate) fn chunk(
     if is_new {
         let stat = fs::stat(dest, true).map_err(|error| error.at(dest))?;
         if let Err(error) = closed(dest, stat.mode, mode) {
-            // Nothing is in it yet.
+            // The file is still empty.
             let _ = fs::remove_file(dest);
             return Err(error);
         }
@@ -88,7 +88,8 @@ pub(crate) fn chunk(
     Ok(true.into())
 }
 
-/// A module cannot set a file's mode, so what only some may read is not written where more can.
+/// Refuses a file that only some users may read. A module cannot set a file's mode, so the file would be readable by
+/// more users.
 fn closed(dest: &str, has: u32, mode: Option<u32>) -> Result<(), String> {
     let open = mode.map_or(0, |mode| has & 0o077 & !mode);
     if open == 0 {
@@ -128,7 +129,7 @@ fn is_dir(path: &str) -> Result<bool, String> {
 mod tests {
     use super::*;
 
-    /// "hello\n", by Python's gzip.
+    /// "hello\n", compressed by Python's gzip.
     const PACKED: &[u8] = b"H4sIAAAAAAACA8tIzcnJ5wIAIDA6NgYAAAA=";
 
     #[test]

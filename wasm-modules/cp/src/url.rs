@@ -1,17 +1,17 @@
 //! `salt://` URLs.
 
-/// A path on the file server, and its environment.
+/// A path on the file server with its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
     pub path: String,
     pub saltenv: String,
 }
 
-/// What `salt://path?saltenv=env` names; none for what is no `salt://`.
+/// Parses `salt://path?saltenv=env`; none if the text is not a `salt://` URL.
 pub(crate) fn parse(url: &str, saltenv: &str) -> Option<Source> {
     let rest = url.strip_prefix("salt://")?;
     let (path, named) = match (rest.split_once("?env="), rest.split_once("?saltenv=")) {
-        // Salt knew it by this name once, and ignores it.
+        // An old name of the parameter, which Salt ignores.
         (Some((path, _)), _) => (path, None),
         (None, Some((path, env))) => (path, Some(env)),
         (None, None) => (rest, None),
@@ -20,12 +20,12 @@ pub(crate) fn parse(url: &str, saltenv: &str) -> Option<Source> {
     Some(Source { path: path.trim_start_matches('/').into(), saltenv: named.unwrap_or(saltenv).into() })
 }
 
-/// The same, and an error for what is no `salt://`.
+/// As [`parse`], with an error if the text is not a `salt://` URL.
 pub(crate) fn salt(url: &str, saltenv: &str) -> Result<Source, String> {
     parse(url, saltenv).ok_or_else(|| format!("Unsupported path: {url}"))
 }
 
-/// A path below `dir`, by whole names: what it is relative to `prefix`, the directory above.
+/// A path below `dir`, compared by whole names, relative to `prefix`, the directory above.
 pub(crate) fn relative<'a>(path: &'a str, dir: &str, prefix: &str) -> Option<&'a str> {
     if dir.is_empty() || !path.strip_prefix(dir)?.starts_with('/') {
         return None;
@@ -33,7 +33,7 @@ pub(crate) fn relative<'a>(path: &'a str, dir: &str, prefix: &str) -> Option<&'a
     Some(path.strip_prefix(prefix)?.trim_start_matches('/'))
 }
 
-/// The name that a file has on the master, in its parts. None for a name that leads out.
+/// The parts of a file's name on the master. None if the name leads out of the minion's folder.
 pub(crate) fn upload(path: &str) -> Option<Vec<String>> {
     let parts: Vec<String> =
         brine_guest::path::normpath(path.trim_start_matches('/')).split('/').map(str::to_owned).collect();

@@ -1,12 +1,12 @@
-//! What `df` makes of mounts and their numbers: which are shown, and in which words.
+//! Reproduces `df`: selects the mounts, and formats their numbers.
 
 use brine_guest::host::disks::{FileSystem, Mount, Space};
 use brine_guest::{Data, Value};
 
-/// Letters that Salt lets through to `df`.
+/// The options that Salt accepts for `df`.
 const ALLOWED: &str = "aBhHiklPtTxv";
 
-/// Whether all mounts are asked for.
+/// Whether the options request all mounts.
 pub(crate) fn flags(args: Option<&Data>, caller: &str) -> Result<bool, String> {
     let mut all = false;
     let letters: Vec<String> = match args.map(Data::value).transpose()? {
@@ -28,7 +28,7 @@ pub(crate) fn flags(args: Option<&Data>, caller: &str) -> Result<bool, String> {
     Ok(all)
 }
 
-/// File systems that tell of the kernel and hold no files.
+/// File systems that represent the kernel's state and hold no files.
 const DUMMIES: [&str; 14] = [
     "autofs",
     "proc",
@@ -46,7 +46,7 @@ const DUMMIES: [&str; 14] = [
     "none",
 ];
 
-/// Each file system once, by the mount that df shows.
+/// Each file system once, by the mount that df displays.
 pub(crate) fn distinct(known: Vec<FileSystem>) -> Vec<FileSystem> {
     let mut shown: Vec<FileSystem> = Vec::new();
     for one in known {
@@ -55,7 +55,7 @@ pub(crate) fn distinct(known: Vec<FileSystem>) -> Vec<FileSystem> {
         }
         match shown.iter_mut().find(|other| other.mount.device_number == one.mount.device_number) {
             None => shown.push(one),
-            // A name that is a path tells more, then a place nearer to the root.
+            // A device name that is a path is preferred, then a mount point nearer to the root.
             Some(other) => {
                 let better = one.mount.device.contains('/') && !other.mount.device.contains('/');
                 let worse = !one.mount.device.contains('/') && other.mount.device.contains('/');
@@ -68,9 +68,9 @@ pub(crate) fn distinct(known: Vec<FileSystem>) -> Vec<FileSystem> {
     shown
 }
 
-/// A row of `df -P`, as `disk.usage` has it.
+/// A row of `df -P`, for `disk.usage`.
 pub(crate) fn blocks(mount: &Mount, space: &Space) -> Value {
-    // In 1024 bytes, rounded up, as df does.
+    // In units of 1024 bytes, rounded up as df does.
     let kib = |blocks: u64| (u128::from(blocks) * u128::from(space.block_size)).div_ceil(1024).to_string();
     Value::dict([
         ("filesystem", mount.device.as_str().into()),
@@ -81,7 +81,7 @@ pub(crate) fn blocks(mount: &Mount, space: &Space) -> Value {
     ])
 }
 
-/// A row of `df -iP`, as `disk.inodeusage` has it.
+/// A row of `df -iP`, for `disk.inodeusage`.
 pub(crate) fn inodes(mount: &Mount, space: &Space) -> Value {
     let used = space.inodes.saturating_sub(space.inodes_free);
     Value::dict([
@@ -93,7 +93,7 @@ pub(crate) fn inodes(mount: &Mount, space: &Space) -> Value {
     ])
 }
 
-/// `42%`: of what users that are not root can use.
+/// `42%` of the space that users other than root can use.
 pub(crate) fn capacity(space: &Space) -> Value {
     percent(space.blocks.saturating_sub(space.blocks_free), space.blocks_available)
 }

@@ -33,12 +33,12 @@ impl Guest for Module {
         };
         let Some(wanted) = args.filter(|wanted| !wanted.is_empty()) else { return Ok(Value::Dict(percent).into()) };
         percent.retain(|(mount_point, _)| mount_point.text() == Some(&wanted));
-        // Salt's answer for one that is not there is an empty dict.
+        // For a missing file system, Salt returns an empty dict.
         Ok(percent.pop().map_or(Value::Dict(percent), |(_, used)| used).into())
     }
 }
 
-/// A dict of what `row` makes of each file system, by its mount point.
+/// A dict of mount points with the result of `row` for each file system.
 fn table(all: bool, row: impl Fn(&Mount, &Space) -> Value) -> Result<Value, String> {
     let mut known = disks::file_systems()?;
     if !all {

@@ -1,4 +1,4 @@
-//! find: its options, the walk, and what is given of each path.
+//! `file.find`: its options, the walk, and the output for each path.
 
 use std::cmp::Ordering;
 
@@ -10,26 +10,26 @@ use regex_lite::Regex;
 use crate::pattern::{self, Flags};
 use crate::{hash, lines, text};
 
-/// Paths that an answer may have.
+/// Upper bound on the paths of a result.
 const MAX_FOUND: usize = 200_000;
-/// Directories within each other.
+/// Upper bound on nested directories.
 const MAX_DEPTH: usize = 256;
 
-/// One thing that is asked of a path.
+/// A condition on a path.
 enum Criterion {
-    /// A pattern at the start of the name.
+    /// A pattern that matches from the start of the name.
     Name(Regex),
     Type(Vec<Kind>),
     User(Vec<String>),
     Group(Vec<String>),
     Size(u64, u64),
-    /// Modified before (or, with `-`, after) a time.
+    /// Modified before a time or, with `-`, after it.
     Mtime(f64, bool),
     Grep(Regex),
 }
 
 impl Criterion {
-    /// The cheaper ones come first: of the name, of the file, of its content.
+    /// The cost of checking; cheap conditions come first: on the name, on the file, on its content.
     fn cost(&self) -> u8 {
         match self {
             Self::Name(_) => 0,
@@ -39,7 +39,7 @@ impl Criterion {
     }
 }
 
-/// What is asked for.
+/// The conditions and the output of a search.
 pub(crate) struct Finder {
     criteria: Vec<Criterion>,
     print: Vec<String>,
@@ -48,7 +48,7 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    /// From the keywords of `file.find`. `now` is the time in seconds.
+    /// Reads the keywords of `file.find`. `now` is the time in seconds.
     pub(crate) fn new(options: &[(Value, Value)], now: f64) -> Result<Self, String> {
         let mut finder = Self { criteria: Vec::new(), print: Vec::new(), mindepth: 0, maxdepth: None };
         for (key, value) in options {
@@ -115,12 +115,12 @@ impl Finder {
         Ok(finder)
     }
 
-    /// What matches at and below a path.
+    /// Collects the matches at and below a path.
     pub(crate) fn find(&self, top: &str, found: &mut Vec<Value>) -> Result<(), String> {
         if self.mindepth < 1 {
             self.look(path::basename(top), top, found)?;
         }
-        // As `os.walk`: a link to a directory is followed at the top only, what cannot be read is passed over.
+        // As in `os.walk`: a link to a directory is followed only at the top, and unreadable directories are skipped.
         let mut directories = vec![(top.to_owned(), 1_i64)];
         while let Some((directory, depth)) = directories.pop() {
             if depth as usize > MAX_DEPTH {
@@ -145,7 +145,7 @@ impl Finder {
     }
 
     fn look(&self, name: &str, place: &str, found: &mut Vec<Value>) -> Result<(), String> {
-        // Asked once, and only where something needs it.
+        // The file is examined at most once, and only if a condition needs it.
         let mut known: Option<Option<FileStat>> = None;
         let mut stat =
             || known.get_or_insert_with(|| fs::stat(place, true).or_else(|_| fs::stat(place, false)).ok()).clone();
@@ -153,7 +153,7 @@ impl Finder {
             let matches = match criterion {
                 Criterion::Name(regex) => regex.is_match(name),
                 criterion => match stat() {
-                    // It is gone meanwhile.
+                    // The file was removed in the meantime.
                     None => false,
                     Some(stat) => matches(criterion, place, &stat),
                 },
@@ -205,7 +205,7 @@ fn contains(regex: &Regex, place: &str) -> bool {
     read.is_ok() && found
 }
 
-/// One part of what `print` asks for; nothing for a word that it does not have.
+/// One part of the output that `print` selects; none for an unknown word.
 fn printed(part: &str, place: &str, stat: &FileStat) -> Option<Value> {
     let id = |id: u32| Value::Int(id.into());
     Some(match part {
@@ -221,7 +221,7 @@ fn printed(part: &str, place: &str, stat: &FileStat) -> Option<Value> {
     })
 }
 
-/// Salt's glob, which is a pattern in which these three stand for something else.
+/// Converts Salt's glob to a pattern. Only these three characters are special.
 fn globbed(glob: &str) -> String {
     glob.replace('.', "\\.").replace('?', ".?").replace('*', ".*") + "$"
 }
@@ -262,7 +262,7 @@ fn size(value: &str) -> Result<(u64, u64), String> {
         Some(power) => (scalar[..scalar.len() - 1].trim(), 1_u64 << (10 * power)),
         None => (scalar, 1),
     };
-    // The cast ends at the greatest number.
+    // The cast saturates.
     let bytes = text::number(number).filter(|number| *number >= 0.0).map(|number| (number * multiplier as f64) as u64);
     let bytes = bytes.ok_or_else(|| format!("invalid size: \"{value}\""))?;
     Ok(match style {
@@ -272,7 +272,7 @@ fn size(value: &str) -> Result<(u64, u64), String> {
     })
 }
 
-/// `[+-]1w2d3h4m5s`: seconds, in whole ones of the smallest unit, and whether newer files are meant.
+/// `[+-]1w2d3h4m5s`: the seconds, in multiples of the smallest unit, and whether newer files match.
 fn interval(value: &str) -> Result<(f64, bool), String> {
     let invalid = || format!("invalid time interval: '{value}'");
     let mut rest = value.trim();

@@ -1,17 +1,16 @@
-//! Globs over paths, as Python's `glob.glob` has them.
+//! Expands globs over paths like Python's `glob.glob`.
 
 use brine_guest::{fnmatch, fs, path};
 
-/// Paths that a glob may match.
+/// Upper bound on the matches of a glob.
 const MAX_MATCHES: usize = 100_000;
 
-/// Whether there is anything to match in it.
+/// Whether the text has a glob's special characters.
 pub(crate) fn magic(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The paths that match; a path without a glob in it matches itself, where it is there. What is outside of what was granted
-/// is an error.
+/// The paths that match. A path without a glob matches itself if it exists. A path without a grant is an error.
 pub(crate) fn expand(glob: &str) -> Result<Vec<String>, String> {
     if !glob.starts_with('/') {
         return Err(format!("the path must be absolute: '{glob}'"));
@@ -53,7 +52,7 @@ pub(crate) fn expand(glob: &str) -> Result<Vec<String>, String> {
     Ok(there_are)
 }
 
-/// Whether there is anything at this path, if only a link that leads nowhere.
+/// Whether the path exists, possibly as a dangling link.
 fn there(path: &str) -> Result<bool, String> {
     match fs::stat(path, false) {
         Ok(_) => Ok(true),

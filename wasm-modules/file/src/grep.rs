@@ -1,4 +1,4 @@
-//! grep: its options, and what it prints.
+//! `file.grep`: its options and output.
 
 use std::collections::VecDeque;
 
@@ -8,12 +8,12 @@ use regex_lite::Regex;
 use crate::pattern::{self, Flags};
 use crate::{glob, lines};
 
-/// Bytes of the answer; the minion's bound on what a job returns is below it.
+/// Upper bound on the bytes of the output; the minion's bound on a job's return is lower.
 const MAX_OUTPUT: usize = 16 * 1024 * 1024;
-/// Directories within each other.
+/// Upper bound on nested directories.
 const MAX_DEPTH: usize = 64;
 
-/// grep's options.
+/// The options of grep.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     ignore_case: bool,
@@ -137,7 +137,7 @@ impl Options {
     }
 
     fn regex(&self, text: &str) -> Result<Regex, String> {
-        // Each line of the text is a pattern of its own.
+        // Each line of the text is a pattern.
         let one = |line: &str| {
             let pattern = if self.fixed {
                 Ok(pattern::fixed(line))
@@ -158,7 +158,7 @@ impl Options {
     }
 }
 
-/// What grep says.
+/// The output of grep.
 #[derive(Default)]
 struct Said {
     stdout: Vec<u8>,
@@ -186,7 +186,7 @@ impl Said {
     }
 }
 
-/// `file.grep`: the retcode of grep, and the dict that Salt makes of its run.
+/// `file.grep`: grep's return code, and the dict that Salt makes of its run.
 pub(crate) fn grep(path: &str, pattern: &str, args: &[String]) -> Result<(i32, Value), String> {
     let options = Options::parse(args)?;
     let mut said = Said::default();
@@ -212,7 +212,7 @@ pub(crate) fn grep(path: &str, pattern: &str, args: &[String]) -> Result<(i32, V
     let retcode = if said.failed && !(options.quiet && said.found) { 2 } else { i32::from(!said.found) };
     let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes).trim_end());
     let answer = Value::dict([
-        // No program was run.
+        // There is no process, so there is no pid.
         ("pid", Value::None),
         ("retcode", Value::Int(retcode.into())),
         ("stdout", text(&said.stdout)),
@@ -244,7 +244,7 @@ fn walk(
         Err(error) => said.trouble(options, place, &error),
         Ok(entries) => {
             for (name, kind) in entries {
-                // Below what was named, links and devices are passed over.
+                // Below the named paths, links and devices are skipped.
                 if matches!(kind, fs::Kind::Regular | fs::Kind::Directory | fs::Kind::Unknown) {
                     walk(&path::join(place, &name), options, regex, names, depth + 1, said)?;
                 }
@@ -260,7 +260,7 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
     let mut matches = 0_u64;
     let mut number = 0_u64;
     let mut binary = false;
-    // Lines before a match that were not printed, and how many after one still are.
+    // The unprinted lines before a match, and the number of lines still to be printed after one.
     let mut before: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
     let mut after = 0;
     let mut printed = 0;
@@ -299,7 +299,7 @@ fn file(place: &str, options: &Options, regex: &Regex, names: bool, said: &mut S
             return wants_more(matches) || after > 0;
         }
         if !wants_more(matches) {
-            // The lines after the last match go on to the next match.
+            // The lines after the last match continue until the next match.
             return false;
         }
         matches += 1;

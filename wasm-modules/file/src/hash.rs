@@ -6,11 +6,11 @@ use sha1::Sha1;
 use sha2::digest::DynDigest;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
-/// The kinds there are, with the length of each in hex.
+/// The hash types, with the length of each in hex.
 pub(crate) const KINDS: [(&str, usize); 6] =
     [("md5", 32), ("sha1", 40), ("sha224", 56), ("sha256", 64), ("sha384", 96), ("sha512", 128)];
 
-/// Of a file, in hex.
+/// The hash of a file in hex.
 pub(crate) fn of(path: &str, form: &str) -> Result<String, String> {
     let mut hash: Box<dyn DynDigest> = match form {
         "md5" => Box::new(Md5::default()),
@@ -34,7 +34,7 @@ pub(crate) fn of(path: &str, form: &str) -> Result<String, String> {
     Ok(out.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
 }
 
-/// What a hash says of itself: its kind, and the hash.
+/// Splits a hash into its type and its digits.
 pub(crate) fn parse(text: &str) -> Result<(&str, &str), String> {
     for separator in [':', '='] {
         if let Some(parts) = text.split_once(separator) {

@@ -1,10 +1,10 @@
 //! The module `file`: reads files of the host. The functions and their documentation are in `wit/world.wit`.
 //!
-//! - [`stats`], [`hash`]: what is told of a file
-//! - [`find`], [`grep`], [`glob`]: many files
-//! - [`text`], [`lines`], [`pattern`]: what is in one
+//! - [`stats`], [`hash`]: metadata and hashes of a file
+//! - [`find`], [`grep`], [`glob`]: searches over many files
+//! - [`text`], [`lines`], [`pattern`]: the content of one file
 
-// On the host, where the tests run, nothing is exported: `read` and `lstat` would take the place of libc's.
+// On the host, where the tests run, nothing is exported: `read` and `lstat` would replace those of libc.
 #![cfg_attr(not(target_family = "wasm"), allow(dead_code))]
 
 wit_bindgen::generate!({
@@ -36,9 +36,9 @@ use brine_guest::host::job;
 use brine_guest::{Value, fs, path};
 use wasi::clocks::wall_clock;
 
-/// Bytes of a file that is returned; the minion's bound on what a job returns is below it.
+/// Upper bound on the bytes of a returned file; the minion's bound on a job's return is lower.
 const MAX_READ: usize = 16 * 1024 * 1024;
-/// Directories within each other.
+/// Upper bound on nested directories.
 const MAX_DEPTH: usize = 256;
 
 struct Module;
@@ -98,7 +98,7 @@ impl Guest for Module {
         let now = now.seconds as f64 + f64::from(now.nanoseconds) / 1e9;
         let finder = match find::Finder::new(&options, now) {
             Ok(finder) => finder,
-            // Salt returns this, where it might fail.
+            // Salt returns the error as a text and does not fail.
             Err(error) => return Ok(format!("error: {error}").into()),
         };
         let mut found = Vec::new();
@@ -287,7 +287,7 @@ impl Guest for Module {
     }
 }
 
-/// Bytes as a master shows them: text where they are text.
+/// Content as a master displays it: text if it is text, else bytes.
 fn bytes(content: Vec<u8>) -> Value {
     String::from_utf8(content).map_or_else(|error| Value::Bytes(error.into_bytes()), Value::from)
 }
@@ -300,7 +300,7 @@ fn nothing() -> Value {
     Value::Dict(Vec::new())
 }
 
-/// What is at the path, if there is anything; that it was not granted is an error.
+/// The metadata of a path; none if it does not exist. A missing grant is an error.
 fn maybe(path: &str, follow: bool) -> Result<Option<fs::FileStat>, String> {
     match fs::stat(path, follow) {
         Ok(stat) => Ok(Some(stat)),
@@ -313,7 +313,7 @@ fn is(path: &str, kind: Kind) -> Result<bool, String> {
     Ok(maybe(path, true)?.is_some_and(|stat| stat.kind == kind))
 }
 
-/// The bytes of all files below a directory, each counted once.
+/// The bytes of all files below a directory, with each file counted once.
 fn diskusage(top: &str) -> Result<u64, String> {
     let mut seen = BTreeSet::new();
     let mut total = 0_u64;
@@ -329,7 +329,7 @@ fn diskusage(top: &str) -> Result<u64, String> {
                 directories.push((place, depth + 1));
                 continue;
             }
-            // What a link to a directory leads to is counted neither here nor in Salt.
+            // As in Salt, the target of a link to a directory does not count.
             if let Ok(stat) = fs::stat(&place, true)
                 && stat.kind != Kind::Directory
                 && seen.insert(stat.inode)

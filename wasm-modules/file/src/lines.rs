@@ -1,11 +1,11 @@
-//! A file by its lines, or by its parts.
+//! Reads a file by lines or by parts.
 
 use brine_guest::fs;
 
-/// Bytes of a line; a longer one is an error, where the memory of an instance is bounded anyway.
+/// Upper bound on the bytes of a line; a longer line is an error.
 const MAX_LINE: usize = 8 * 1024 * 1024;
 
-/// Gives each line with its end to `each`, as long as that wants more.
+/// Passes each line with its line end to `each` until that returns false.
 pub(crate) fn lines(file: &fs::File, mut each: impl FnMut(&[u8]) -> bool) -> Result<(), fs::Error> {
     let mut pending: Vec<u8> = Vec::new();
     let mut more = true;

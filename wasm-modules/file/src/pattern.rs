@@ -1,17 +1,17 @@
-//! Regular expressions of Python and of grep, in the words of the crate that matches them: linear in time, without back
-//! references and looking around.
+//! Converts regular expressions of Python and of grep to the syntax of the crate that matches them: in linear time,
+//! without back-references and look-around.
 
 use std::fmt::Write;
 
 use brine_patterns::Dialect;
 use regex_lite::{Regex, RegexBuilder};
 
-/// Bytes of a pattern.
+/// Upper bound on the bytes of a pattern.
 const MAX_PATTERN: usize = 16 * 1024;
-/// Bytes of a pattern that is compiled: repetitions multiply.
+/// Upper bound on the bytes of a compiled pattern, because repetitions multiply.
 const MAX_COMPILED: usize = 1024 * 1024;
 
-/// How a pattern is meant.
+/// The flags of a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Flags {
     pub ignore_case: bool,
@@ -20,7 +20,8 @@ pub(crate) struct Flags {
     pub verbose: bool,
 }
 
-/// Compiles a pattern that [`python`], [`basic`] or [`extended`] wrote; [`python`] has seen to lines and spaces.
+/// Compiles the output of [`python`], [`basic`] or [`extended`]. [`python`] has already handled the flags for lines and
+/// spaces.
 pub(crate) fn compile(pattern: &str, flags: Flags) -> Result<Regex, String> {
     if pattern.len() > MAX_PATTERN {
         return Err(format!("the pattern is longer than {MAX_PATTERN} bytes"));
@@ -53,27 +54,27 @@ fn interval(rest: &str) -> bool {
     }
 }
 
-/// A basic regular expression, as GNU grep has them.
+/// Rewrites a basic regular expression of GNU grep.
 pub(crate) fn basic(pattern: &str) -> Result<String, String> {
     posix(pattern, false)
 }
 
-/// An extended one.
+/// Rewrites an extended regular expression of GNU grep.
 pub(crate) fn extended(pattern: &str) -> Result<String, String> {
     posix(pattern, true)
 }
 
-/// Text as it is.
+/// Escapes a text so that it matches itself.
 pub(crate) fn fixed(text: &str) -> String {
     regex_lite::escape(text)
 }
 
-/// In basic expressions `( ) { } | + ?` are themselves and mean something after a backslash; in extended ones it is the other
-/// way round.
+/// Rewrites a POSIX expression. In basic expressions, `( ) { } | + ?` are ordinary and become special after a
+/// backslash; in extended ones, the reverse is true.
 fn posix(pattern: &str, extended: bool) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = pattern;
-    // Where there is nothing yet to repeat, and `^` is the start.
+    // True where a repetition has nothing to repeat, and where `^` means the start.
     let mut fresh = true;
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
@@ -134,7 +135,7 @@ fn posix(pattern: &str, extended: bool) -> Result<String, String> {
     Ok(out)
 }
 
-/// What is between `[` and its `]`, where a backslash is itself and `[:alpha:]` a class.
+/// Rewrites a class up to its `]`. A backslash is ordinary there, and `[:alpha:]` is a class.
 fn posix_class<'a>(mut rest: &'a str, out: &mut String) -> Result<&'a str, String> {
     out.push('[');
     if let Some(after) = rest.strip_prefix('^') {
@@ -163,7 +164,7 @@ fn posix_class<'a>(mut rest: &'a str, out: &mut String) -> Result<&'a str, Strin
     Err("Unmatched [, [^, [:, [., or [=".into())
 }
 
-/// Matches bytes: what is no text is replaced, and matches `.`.
+/// Whether the expression matches bytes. Invalid UTF-8 is replaced by characters that `.` matches.
 pub(crate) fn found(regex: &Regex, bytes: &[u8]) -> bool {
     regex.is_match(&String::from_utf8_lossy(bytes))
 }

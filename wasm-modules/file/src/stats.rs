@@ -1,4 +1,4 @@
-//! What is told of a file.
+//! The metadata of a file.
 
 use brine_guest::fs::{FileStat, Kind};
 use brine_guest::host::metadata;
@@ -6,7 +6,7 @@ use brine_guest::{Value, fs, path};
 
 use crate::hash;
 
-/// Of the path, or of the link that leads nowhere.
+/// The metadata of a path, or of a dangling link itself.
 pub(crate) fn of(path: &str, follow: bool) -> Result<FileStat, String> {
     let stat = match fs::stat(path, follow) {
         Err(fs::Error::NotFound) if follow => fs::stat(path, false),
@@ -62,17 +62,17 @@ pub(crate) fn mode(stat: &FileStat) -> String {
     format!("{:04o}", stat.mode & 0o7777)
 }
 
-/// The user's name, or its id.
+/// The user's name, or the uid.
 pub(crate) fn user(uid: u32) -> Value {
     metadata::user_name(uid).map_or(Value::Int(uid.into()), Value::from)
 }
 
-/// The group's name, or its id.
+/// The group's name, or the gid.
 pub(crate) fn group(gid: u32) -> Value {
     metadata::group_name(gid).map_or(Value::Int(gid.into()), Value::from)
 }
 
-/// Salt's word.
+/// Salt's name of the kind.
 fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Directory => "dir",

@@ -1,22 +1,22 @@
-//! Looking for something in a file.
+//! Searches the content of a file.
 
 use brine_guest::{Value, fnmatch, fs};
 
 use crate::lines;
 use crate::pattern::{self, Flags};
 
-/// Bytes of a file that is looked through as a whole.
+/// Upper bound on the bytes of a file that is searched as a whole.
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
-/// Bytes that Salt looks at at once.
+/// Bytes of one read, as in Salt.
 const CHUNK: usize = 32 * 1024;
 
-/// A number without a sign, a unit or an exponent.
+/// Parses a number without a sign, a unit or an exponent.
 pub(crate) fn number(text: &str) -> Option<f64> {
     let plain = !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || c == '.') && text != ".";
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// Whether the answer is False because there is no such file; that it was not granted is an error.
+/// Opens a file; none if it does not exist, and then the result is False. A missing grant is an error.
 fn readable(path: &str) -> Result<Option<fs::File>, String> {
     match fs::open(path) {
         Ok(file) => Ok(Some(file)),
@@ -33,7 +33,7 @@ pub(crate) fn contains(path: &str, text: &str) -> Result<bool, String> {
         return Ok(true);
     }
     let mut found = false;
-    // The end of what came before, where it may begin.
+    // The end of the previous part, in which a match may begin.
     let mut window: Vec<u8> = Vec::new();
     let read = file.each(|part| {
         window.extend_from_slice(part);
@@ -94,7 +94,7 @@ pub(crate) fn search(path: &str, pattern: &str, flags: Flags, ignore_if_missing:
     Ok(pattern::found(&regex, &content))
 }
 
-/// Flags of Python's `re`: a name, a list of names, or their number.
+/// Flags of Python's `re`: a name, a list of names, or their numeric value.
 pub(crate) fn flags(value: &Value) -> Result<Flags, String> {
     let mut flags = Flags::default();
     let mut name = |name: &str| {
@@ -103,7 +103,7 @@ pub(crate) fn flags(value: &Value) -> Result<Flags, String> {
             "MULTILINE" | "M" => flags.multi_line = true,
             "DOTALL" | "S" => flags.dot_all = true,
             "VERBOSE" | "X" => flags.verbose = true,
-            // What is searched is bytes.
+            // These have no effect, because bytes are searched.
             "ASCII" | "A" | "UNICODE" | "U" | "NOFLAG" => {}
             _ => return Err(format!("Invalid re flag given: {name}")),
         }

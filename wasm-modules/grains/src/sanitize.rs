@@ -1,8 +1,8 @@
-//! Grains that can be shown to strangers.
+//! Grains without sensitive data.
 
 use brine_guest::Value;
 
-/// The grains without what tells the host's name and serial number.
+/// Masks the grains that reveal the host's name and serial number.
 pub(crate) fn sanitized(mut grains: Value) -> Value {
     if let Value::Dict(entries) = &mut grains {
         for (key, value) in entries {
@@ -19,7 +19,7 @@ pub(crate) fn sanitized(mut grains: Value) -> Value {
     grains
 }
 
-/// The last quarter of a text is X.
+/// Replaces the last quarter of a text by X.
 fn masked(text: &str) -> String {
     let shown = text.chars().count() * 3 / 4;
     text.chars().enumerate().map(|(i, c)| if i < shown { c } else { 'X' }).collect()

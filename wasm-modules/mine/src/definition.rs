@@ -1,13 +1,13 @@
-//! What is to be called for the mine, in the forms in which Salt writes it down.
+//! The functions to call for the mine, in Salt's forms of configuration.
 
 use brine_guest::Value;
 
 type Entries = Vec<(Value, Value)>;
 
-/// One entry.
+/// One entry of the mine's configuration.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Definition {
-    /// In the mine.
+    /// The name in the mine.
     pub(crate) name: String,
     pub(crate) function: String,
     pub(crate) args: Vec<Value>,
@@ -15,7 +15,7 @@ pub(crate) struct Definition {
     pub(crate) allowed: Option<Allowed>,
 }
 
-/// Who may see it: the master decides by this (`allow_tgt`, `allow_tgt_type`).
+/// The minions that may read an entry. The master enforces this (`allow_tgt`, `allow_tgt_type`).
 #[derive(Debug, PartialEq)]
 pub(crate) struct Allowed {
     tgt: Value,
@@ -23,7 +23,7 @@ pub(crate) struct Allowed {
 }
 
 impl Allowed {
-    /// The value with it, as masters know it.
+    /// Wraps a value with these permissions in the master's format.
     pub(crate) fn wrap(self, value: Value) -> Value {
         let mut entries = vec![("__data__", value), ("__saltmine_acl__", Value::Int(1)), ("allow_tgt", self.tgt)];
         entries.extend(self.tgt_type.map(|tgt_type| ("allow_tgt_type", tgt_type)));
@@ -32,7 +32,7 @@ impl Allowed {
 }
 
 impl Definition {
-    /// A list of arguments with dicts of keyword arguments among them, a dict of keyword arguments, or nothing.
+    /// Reads a list of arguments that may contain dicts of keyword arguments, a dict of keyword arguments, or nothing.
     pub(crate) fn read(name: String, definition: Value) -> Result<Self, String> {
         let (mut args, mut kwargs) = (Vec::new(), Vec::new());
         match definition {
@@ -62,7 +62,7 @@ impl Definition {
     }
 }
 
-/// A dict of names to definitions, or a list of names.
+/// Reads a dict of names to definitions, or a list of names.
 pub(crate) fn all(functions: Value) -> Vec<(String, Value)> {
     let named = |(name, definition): (Value, Value)| Some((name.text()?.to_owned(), definition));
     match functions {

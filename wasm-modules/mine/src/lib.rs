@@ -1,5 +1,5 @@
-//! The module `mine`: what this minion shows to others through the master. The functions and their documentation are in
-//! `wit/world.wit`.
+//! The module `mine`: data that this minion publishes to other minions through the master. The functions and their
+//! documentation are in `wit/world.wit`.
 
 wit_bindgen::generate!({
     world: "mine",
@@ -20,7 +20,7 @@ use brine_guest::Value;
 use brine_guest::host::{config, functions, log, mine, pillar};
 use definition::Definition;
 
-/// The setting, and the key of the pillar.
+/// The name of the setting, and of the pillar key.
 const CONFIGURED: &str = "mine_functions";
 
 struct Module;
@@ -55,7 +55,7 @@ impl Guest for Module {
     }
 }
 
-/// Of the configuration, and of the pillar what the configuration has not.
+/// The entries of the configuration, and those entries of the pillar that the configuration lacks.
 fn configured() -> Result<Vec<(String, Value)>, String> {
     let value = |data: Option<Data>| {
         data.map(|data| data.value()).transpose().map(|value| definition::all(value.unwrap_or_default()))

@@ -1,4 +1,5 @@
-//! The module `pillar`: what the master has for this minion. The functions and their documentation are in `wit/world.wit`.
+//! The module `pillar`: the master's data for this minion. The functions and their documentation are in
+//! `wit/world.wit`.
 
 wit_bindgen::generate!({
     world: "pillar",
@@ -53,7 +54,7 @@ impl Guest for Module {
 
     fn raw(key: Option<String>, _unmask: Option<bool>) -> Result<Data, String> {
         let Some(key) = key.filter(|key| !key.is_empty()) else { return pillar::items() };
-        // One key, whatever is in it, as Salt has it.
+        // As in Salt, this is one key, even if it contains a delimiter.
         let found = pillar::items()?.value()?.get(&key).cloned();
         Ok(found.unwrap_or(Value::Dict(Vec::new())).into())
     }

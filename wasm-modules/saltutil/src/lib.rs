@@ -17,7 +17,7 @@ use brine_guest::host::{jobs, modules};
 use brine_guest::{Value, fnmatch};
 use shapes::{KILL, TERM};
 
-/// The functions that sync a kind of which a minion here has nothing.
+/// Defines the functions that sync a kind of module that a Brine minion does not have.
 macro_rules! sync_nothing {
     ($($name:ident),* $(,)?) => {
         $(fn $name(
@@ -162,7 +162,7 @@ impl Guest for Module {
 }
 
 fn end(jid: &str, signal: u8) -> String {
-    // The pid is the job's as `running` tells it; it is gone once the job is.
+    // The pid of the job as `running` returns it. It is unknown once the job has ended.
     let pid = jobs::find(jid).value().ok().and_then(|job| shapes::pid(&job));
     if jobs::kill(jid) { shapes::ended(jid, pid, signal) } else { String::new() }
 }

@@ -1,8 +1,8 @@
-//! Salt's shapes: what callers give and what they expect back.
+//! Conversion between Salt's forms of arguments and results and those of the host.
 
 use brine_guest::{Data, Value};
 
-/// The kinds of modules that Salt syncs, in its order.
+/// The kinds of modules that Salt syncs, in Salt's order.
 const KINDS: [&str; 18] = [
     "clouds",
     "beacons",
@@ -24,7 +24,7 @@ const KINDS: [&str; 18] = [
     "resources",
 ];
 
-/// The environments named by a text, with commas between them, or by a list. None where none is named.
+/// The environments in a comma-separated text or a list. None if none is named.
 pub(crate) fn saltenv(data: &Data) -> Result<Option<Vec<String>>, String> {
     let name = |value: &Value| match value {
         Value::Text(name) => Ok(name.clone()),
@@ -38,8 +38,8 @@ pub(crate) fn saltenv(data: &Data) -> Result<Option<Vec<String>>, String> {
     }
 }
 
-/// The names of modules in a white or black list: of a text with commas, a list, or what a dict of kinds has under `modules`. None where
-/// it says nothing of modules.
+/// The names of modules in a whitelist or blacklist: a comma-separated text, a list, or the entry `modules` of a dict
+/// of kinds. None if there is nothing about modules.
 pub(crate) fn listed(data: &Data, what: &str) -> Result<Option<Vec<String>>, String> {
     let value = data.value()?;
     let of_modules = match &value {
@@ -58,8 +58,8 @@ pub(crate) fn listed(data: &Data, what: &str) -> Result<Option<Vec<String>>, Str
     }
 }
 
-/// Whether the two lists leave nothing to sync. The host syncs all that changed or nothing: lists that leave a part are refused, for
-/// what they shut out would be synced.
+/// Whether the two lists exclude all modules. The host syncs all changed modules or none, so lists that exclude only
+/// some are refused; otherwise the excluded ones would be synced.
 pub(crate) fn syncs_nothing(white: Option<Vec<String>>, black: Option<Vec<String>>) -> Result<bool, String> {
     let refused = |what: &str| {
         Err(format!(
@@ -75,7 +75,7 @@ pub(crate) fn syncs_nothing(white: Option<Vec<String>>, black: Option<Vec<String
     }
 }
 
-/// What `saltutil.sync_all` returns: every kind that Salt has, so that callers find the keys they look for.
+/// The result of `saltutil.sync_all`: it has every kind of Salt, so that callers find the keys they expect.
 pub(crate) fn sync_all(modules: Vec<String>) -> Vec<(String, Vec<String>)> {
     let mut modules = Some(modules);
     let changed = |kind| if kind == "modules" { modules.take().unwrap_or_default() } else { Vec::new() };
@@ -90,7 +90,7 @@ pub(crate) fn jobs(running: &Data) -> Result<Vec<Value>, String> {
     }
 }
 
-/// A text, or a list of texts: a job can have several functions.
+/// The texts of a text or of a list: a job can have several functions.
 pub(crate) fn texts(value: Option<&Value>) -> Vec<&str> {
     match value {
         Some(Value::List(items)) => items.iter().filter_map(Value::text).collect(),
@@ -98,7 +98,7 @@ pub(crate) fn texts(value: Option<&Value>) -> Vec<&str> {
     }
 }
 
-/// The process a running job tells of.
+/// The pid of a running job.
 pub(crate) fn pid(job: &Value) -> Option<i64> {
     if let Some(Value::Int(pid)) = job.get("pid") { Some(*pid) } else { None }
 }
@@ -106,7 +106,7 @@ pub(crate) fn pid(job: &Value) -> Option<i64> {
 pub(crate) const KILL: u8 = 9;
 pub(crate) const TERM: u8 = 15;
 
-/// One of the two signals, by number or name.
+/// One of the two supported signals, by number or name.
 pub(crate) fn signal(text: &str) -> Result<u8, String> {
     match text.strip_prefix("SIG").unwrap_or(text) {
         "9" | "KILL" => Ok(KILL),
@@ -115,7 +115,7 @@ pub(crate) fn signal(text: &str) -> Result<u8, String> {
     }
 }
 
-/// Salt's words for a job that was ended.
+/// Salt's text for a job that was ended.
 pub(crate) fn ended(jid: &str, pid: Option<i64>, signal: u8) -> String {
     match pid {
         Some(pid) => format!("Signal {signal} sent to job {jid} at pid {pid}"),

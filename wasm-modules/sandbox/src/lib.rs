@@ -1,4 +1,4 @@
-//! The module `sandbox`: what the owner of the host granted. The functions and their documentation are in `wit/world.wit`.
+//! The module `sandbox`: the grants of the host's owner. The functions and their documentation are in `wit/world.wit`.
 
 wit_bindgen::generate!({
     world: "sandbox",

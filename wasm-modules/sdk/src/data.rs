@@ -1,4 +1,5 @@
-//! Salt values as they cross between host and module: encoded, and decoded only by who needs to look inside.
+//! Salt values in the form in which host and module exchange them. They stay encoded until a function needs their
+//! content.
 
 use crate::Result;
 pub use crate::host::types::Data;
@@ -6,12 +7,18 @@ use crate::value::{Value, dict_head, list_head};
 
 impl Data {
     /// Decodes the value.
+    ///
+    /// # Errors
+    /// When the value is not valid MessagePack.
     pub fn value(&self) -> Result<Value> {
         Value::decode(&self.msgpack)
     }
 
-    /// The text of an argument that is to be a name; `what` says which. A whole number is taken too: the command line
-    /// makes one of what looks like one.
+    /// The text of an argument that must be a name; `what` names the argument in the error. An integer is accepted too,
+    /// because the command line parses names of digits as integers.
+    ///
+    /// # Errors
+    /// When the value is neither text nor an integer.
     pub fn name(&self, what: &str) -> Result<String> {
         match self.value()? {
             Value::Text(text) => Ok(text),
@@ -21,7 +28,7 @@ impl Data {
         }
     }
 
-    /// A dict of values that are encoded already.
+    /// A dict of encoded values.
     pub fn dict<'a>(entries: impl IntoIterator<Item = (&'a str, Data), IntoIter: ExactSizeIterator>) -> Data {
         let entries = entries.into_iter();
         let mut msgpack = Vec::new();
@@ -33,7 +40,7 @@ impl Data {
         Data { msgpack }
     }
 
-    /// A list of values that are encoded already.
+    /// A list of encoded values.
     pub fn list(items: impl IntoIterator<Item = Data, IntoIter: ExactSizeIterator>) -> Data {
         let items = items.into_iter();
         let mut msgpack = Vec::new();

@@ -1,9 +1,9 @@
-//! Files of the host, as far as its owner granted directories: `wasi:filesystem` by absolute paths, `brine:host/metadata` for
-//! what that does not tell.
+//! Files of the host in the directories that its owner granted: `wasi:filesystem` with absolute paths, and
+//! `brine:host/metadata` for metadata that `wasi:filesystem` lacks.
 //!
-//! A path is looked for in the granted directory that covers it; it is the host that keeps it there. The host follows no link
-//! that is written as an absolute path, even where it leads to a place that was granted: so where it refuses, links are
-//! followed here, step by step, and it is asked again.
+//! A path is resolved in the granted directory that contains it; the host ensures that it stays there. The host does
+//! not follow absolute links, even if their target is granted. When it refuses, this module follows the links step by
+//! step and tries again.
 
 use std::thread::LocalKey;
 
@@ -13,28 +13,28 @@ use crate::path;
 use crate::wasi::filesystem::preopens::get_directories;
 use crate::wasi::filesystem::types::{Descriptor, DescriptorFlags, DescriptorType, ErrorCode, OpenFlags, PathFlags};
 
-/// What can go wrong with a path.
+/// Why an operation on a path failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// There is no such file, or one of its parents is no directory.
+    /// The file does not exist, or one of its parents is not a directory.
     NotFound,
-    /// It is outside of what was granted; the text says so and names what would grant it.
+    /// The path is not granted; the text names the configuration that would grant it.
     NotGranted(String),
-    /// It is below this directory, which was granted read-only.
+    /// The path is below this directory, which is granted read-only.
     ReadOnly(String),
-    /// The sandbox's user may not.
+    /// The sandbox's user has no permission.
     Denied,
-    /// Anything else, in the operating system's words.
+    /// Another error, in the operating system's words.
     Other(&'static str),
-    /// Anything else, in the host's words.
+    /// Another error, in the host's words.
     Host(String),
 }
 
-/// What files' functions give.
+/// The result of functions for files.
 pub type Result<T> = core::result::Result<T, Error>;
 
 impl Error {
-    /// One line about this path, in Python's words where Python has them.
+    /// One line about this path, in Python's words if Python has the same error.
     pub fn at(&self, path: &str) -> String {
         match self {
             Self::NotFound => format!("[Errno 2] No such file or directory: '{path}'"),
@@ -101,17 +101,17 @@ thread_local! {
         })
         .collect();
 }
-/// An instance has one thread, and lives for one call.
+/// The granted directories. An instance has one thread and exists for one call.
 const GRANTED: &LocalKey<Vec<Root>> = &ROOTS;
 
-/// How often a link may lead to another: the kernel's bound.
+/// Upper bound on the links that lead to further links, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// Bytes of one read or write: what the host gives at most.
+/// Bytes of one read or write: the host's upper bound.
 const CHUNK: u64 = 64 * 1024;
-/// Names that are no text, in one directory, that are passed over.
+/// Upper bound on the names in a directory that are skipped because they are not text.
 const MAX_UNREADABLE: usize = 10_000;
 
-/// Does something at a path in the granted directory that covers it.
+/// Performs an operation on a path in the granted directory that contains it.
 fn at<T>(path: &str, write: bool, act: impl Fn(&Descriptor, &str) -> core::result::Result<T, ErrorCode>) -> Result<T> {
     if !path.starts_with('/') {
         return Err(Error::Other("the path must be absolute"));
@@ -136,7 +136,7 @@ fn at<T>(path: &str, write: bool, act: impl Fn(&Descriptor, &str) -> core::resul
             done => return Ok(done?),
         }
     }
-    // Why: outside, or read-only, or the host's user may not.
+    // The metadata shows the reason: the path is not granted, is read-only, or the host's user has no permission.
     if let Err(metadata::Error::NotGranted(text)) = metadata::stat(&real, true) {
         return Err(Error::NotGranted(text));
     }
@@ -150,7 +150,10 @@ fn at<T>(path: &str, write: bool, act: impl Fn(&Descriptor, &str) -> core::resul
     }
 }
 
-/// What the path is, or what the link that it is leads to.
+/// The metadata of a path; with `follow`, of a link's target.
+///
+/// # Errors
+/// When the file does not exist or is not granted.
 pub fn stat(path: &str, follow: bool) -> Result<FileStat> {
     if !path.starts_with('/') {
         return Err(Error::Other("the path must be absolute"));
@@ -166,7 +169,10 @@ pub fn stat(path: &str, follow: bool) -> Result<FileStat> {
     Ok(first?)
 }
 
-/// The path without links, `.` and `..`, as Python's `os.path.realpath`: what is not there stays as it is written.
+/// Resolves links, `.` and `..` as Python's `os.path.realpath` does. Missing parts stay unchanged.
+///
+/// # Errors
+/// When there are too many links, or a part is not granted.
 pub fn realpath(path: &str) -> Result<String> {
     let mut real = String::from("/");
     let mut rest: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
@@ -204,19 +210,22 @@ pub fn realpath(path: &str) -> Result<String> {
     Ok(real)
 }
 
-/// Whether a granted directory is below this path: then this one is not seen, and is a directory.
+/// Whether a granted directory is below this path. The path is then a directory that exists but is not visible.
 fn leads_to_granted(path: &str) -> bool {
     GRANTED.with(|roots| roots.iter().any(|root| path::below(&root.path, path).is_some()))
 }
 
-/// A file that is open.
+/// An open file.
 pub struct File {
     descriptor: Descriptor,
-    /// What it was when it was opened; none for one that is new.
+    /// The metadata at the time of opening; none for a new file.
     pub stat: Option<FileStat>,
 }
 
-/// Opens a file to read. A pipe or a socket is refused: it would be waited for.
+/// Opens a file for reading. Pipes and sockets are refused, because opening them would block.
+///
+/// # Errors
+/// When the file does not exist, is not granted, or cannot be read.
 pub fn open(path: &str) -> Result<File> {
     let stat = stat(path, true)?;
     match stat.kind {
@@ -230,7 +239,10 @@ pub fn open(path: &str) -> Result<File> {
     Ok(File { descriptor: at(path, false, open)?, stat: Some(stat) })
 }
 
-/// Opens a file to write, made or emptied.
+/// Opens a file for writing; makes it or truncates it.
+///
+/// # Errors
+/// When the file is not granted for writing, or its directory does not exist.
 pub fn create(path: &str) -> Result<File> {
     let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE;
     let open =
@@ -238,7 +250,10 @@ pub fn create(path: &str) -> Result<File> {
     Ok(File { descriptor: at(path, true, open)?, stat: None })
 }
 
-/// Opens a file to write behind what is in it, made where it is not there; with its size.
+/// Opens a file for writing at its end, and makes it if it is missing. Also returns its size.
+///
+/// # Errors
+/// As [`create`].
 pub fn append(path: &str) -> Result<(File, u64)> {
     let open = |dir: &Descriptor, rest: &str| {
         dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, OpenFlags::CREATE, DescriptorFlags::WRITE)
@@ -250,12 +265,18 @@ pub fn append(path: &str) -> Result<(File, u64)> {
 }
 
 impl File {
-    /// Up to `len` bytes at `offset`; none at its end.
+    /// Reads up to `len` bytes at `offset`; returns no bytes at the end.
+    ///
+    /// # Errors
+    /// When reading fails.
     pub fn read_at(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
         Ok(self.descriptor.read(len.min(CHUNK), offset)?.0)
     }
 
-    /// Writes all of it at `offset`.
+    /// Writes all bytes at `offset`.
+    ///
+    /// # Errors
+    /// When writing fails or a limit is reached.
     pub fn write_at(&self, mut offset: u64, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             let part = &bytes[..bytes.len().min(CHUNK as usize)];
@@ -269,7 +290,10 @@ impl File {
         Ok(())
     }
 
-    /// Its content in parts, as long as `each` wants more.
+    /// Passes the content in parts to `each` until that returns false.
+    ///
+    /// # Errors
+    /// When reading fails.
     pub fn each(&self, mut each: impl FnMut(&[u8]) -> bool) -> Result<()> {
         let mut offset = 0;
         loop {
@@ -282,7 +306,10 @@ impl File {
     }
 }
 
-/// All of a file of at most `max` bytes.
+/// Reads a file of at most `max` bytes.
+///
+/// # Errors
+/// One line, when the file cannot be read or is larger.
 pub fn read(path: &str, max: usize) -> core::result::Result<Vec<u8>, String> {
     let file = open(path).map_err(|error| error.at(path))?;
     let mut content = Vec::new();
@@ -294,7 +321,10 @@ pub fn read(path: &str, max: usize) -> core::result::Result<Vec<u8>, String> {
     if content.len() > max { Err(format!("'{path}' is larger than {max} bytes")) } else { Ok(content) }
 }
 
-/// What a directory holds: names and kinds, in the file system's order. Names that are no text are left out.
+/// The names and kinds of a directory's entries, in the file system's order. Names that are not text are left out.
+///
+/// # Errors
+/// When the directory cannot be read.
 pub fn read_dir(path: &str) -> Result<Vec<(String, Kind)>> {
     let flags = DescriptorFlags::READ;
     let open = |dir: &Descriptor, rest: &str| dir.open_at(PathFlags::SYMLINK_FOLLOW, rest, OpenFlags::DIRECTORY, flags);
@@ -325,16 +355,22 @@ fn kind(ty: DescriptorType) -> Kind {
 }
 
 /// Makes a directory.
+///
+/// # Errors
+/// When the directory exists or is not granted for writing.
 pub fn create_dir(path: &str) -> Result<()> {
     at(path, true, |dir, rest| dir.create_directory_at(rest))
 }
 
-/// Makes a directory and those above it that are not there.
+/// Makes a directory and its missing parents.
+///
+/// # Errors
+/// When the path is a file or is not granted for writing.
 pub fn create_dir_all(path: &str) -> Result<()> {
     match stat(path, true) {
         Ok(stat) if stat.kind == Kind::Directory => return Ok(()),
         Ok(_) => return Err(ErrorCode::Exist.into()),
-        // Not visible, but there.
+        // The directory exists but is not visible.
         Err(_) if leads_to_granted(path) => return Ok(()),
         Err(Error::NotFound) => {}
         Err(error) => return Err(error),
@@ -346,16 +382,26 @@ pub fn create_dir_all(path: &str) -> Result<()> {
 }
 
 /// Removes a file or a link.
+///
+/// # Errors
+/// When the file does not exist or is not granted for writing.
 pub fn remove_file(path: &str) -> Result<()> {
     at(path, true, |dir, rest| dir.unlink_file_at(rest))
 }
 
 /// Removes an empty directory.
+///
+/// # Errors
+/// When the directory does not exist, is not empty, or is not granted for writing.
 pub fn remove_dir(path: &str) -> Result<()> {
     at(path, true, |dir, rest| dir.remove_directory_at(rest))
 }
 
-/// Renames within one directory: the last part of the path becomes `name`, replacing what has that name.
+/// Renames a file within its directory: the last part of the path becomes `name`. An existing file with that name is
+/// replaced.
+///
+/// # Errors
+/// When the file does not exist or is not granted for writing.
 pub fn rename(path: &str, name: &str) -> Result<()> {
     at(path, true, |dir, rest| dir.rename_at(rest, dir, &path::join(path::dirname(rest), name)))
 }

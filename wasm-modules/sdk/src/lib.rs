@@ -1,8 +1,8 @@
-//! What modules written in Rust share: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`], [`path`]),
-//! globs ([`fnmatch`]), and a panic hook, which every module that uses this crate has: it writes the panic's message to the
-//! minion's log, where the job's return can only say that the module trapped.
+//! The common part of modules written in Rust: the host's interfaces ([`host`]), Salt values ([`Data`]), files ([`fs`],
+//! [`path`]), globs ([`fnmatch`]), and a panic hook for every module that uses this crate. The hook writes the panic's
+//! message to the minion's log, because the job's return only says that the module trapped.
 //!
-//! A module binds its own world and takes the host's interfaces from here:
+//! A module binds its own world and uses the host's interfaces from this crate:
 //!
 //! ```ignore
 //! wit_bindgen::generate!({
@@ -27,5 +27,6 @@ pub use brine_patterns::fnmatch;
 pub use data::Data;
 pub use value::Value;
 
-/// What a function returns that can fail: the error is the text of the failed return, one line that says what and why.
+/// The result of a function that can fail. The error is the text of the failed return: one line that says what failed and
+/// why.
 pub type Result<T = Data> = core::result::Result<T, String>;

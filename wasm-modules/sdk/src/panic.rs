@@ -1,9 +1,9 @@
-//! Panics end an instance by a trap, and standard error leads nowhere: the message goes to the minion's log.
+//! A panic ends an instance with a trap, and standard error is not visible, so the message goes to the minion's log.
 #![cfg(target_family = "wasm")]
 
 use crate::host::log::{Level, write};
 
-// Run before the first exported function of an instance.
+// This runs before the first exported function of an instance.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static INSTALL: extern "C" fn() = install;
@@ -12,7 +12,7 @@ extern "C" fn install() {
     std::panic::set_hook(Box::new(|info| {
         let at = info.location().map_or_else(String::new, |location| format!(" at {location}"));
         let message = info.payload_as_str().unwrap_or("no message");
-        // One line: the log's last line is in the return that says that the module trapped.
+        // The message is one line, because the return of a trapped module quotes the log's last line.
         write(Level::Error, &format!("panicked{at}: {message}").replace('\n', " "));
     }));
 }

@@ -1,7 +1,7 @@
-//! Paths as text, as Python's `os.path` has them. Nothing here looks at files.
+//! Paths as text, like Python's `os.path`. These functions do not access files.
 
-/// What is below `dir` in `path`, by whole names; `.` for `dir` itself. Slashes that repeat and a `.` count for nothing, a `..`
-/// stays what it is.
+/// The part of `path` below `dir`, compared by whole names; `.` for `dir` itself. Repeated slashes and `.` are ignored;
+/// `..` stays unchanged.
 pub fn below(path: &str, dir: &str) -> Option<String> {
     let plain = |path: &str| -> Vec<String> {
         path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned).collect()
@@ -11,12 +11,12 @@ pub fn below(path: &str, dir: &str) -> Option<String> {
     if rest.is_empty() {
         return Some(".".into());
     }
-    // `file/` is to be refused where `file` is no directory.
+    // The slash is kept, so that `file/` is refused if `file` is not a directory.
     let slash = if path.ends_with('/') { "/" } else { "" };
     Some(rest.join("/") + slash)
 }
 
-/// `os.path.split`: what is before the last slash, and what is after it.
+/// `os.path.split`: the parts before and after the last slash.
 pub fn split(path: &str) -> (&str, &str) {
     let (head, tail) = path.split_at(path.rfind('/').map_or(0, |slash| slash + 1));
     let trimmed = head.trim_end_matches('/');
@@ -33,7 +33,7 @@ pub fn basename(path: &str) -> &str {
     split(path).1
 }
 
-/// `os.path.join` of two
+/// `os.path.join` with two parts
 pub fn join(head: &str, tail: &str) -> String {
     if tail.starts_with('/') || head.is_empty() {
         tail.into()
@@ -46,7 +46,7 @@ pub fn join(head: &str, tail: &str) -> String {
 
 /// `os.path.normpath`
 pub fn normpath(path: &str) -> String {
-    // POSIX: two slashes at the start are kept, three are one.
+    // POSIX keeps two slashes at the start and reduces three to one.
     let root = if path.starts_with("//") && !path.starts_with("///") {
         "//"
     } else if path.starts_with('/') {

@@ -1,8 +1,9 @@
-//! A Salt value, and MessagePack to and from it. Small on purpose: it is in every module that looks into a value.
+//! A Salt value, with its conversion from and to MessagePack. The code is kept small, because every module that reads a
+//! value contains it.
 
 use crate::Result;
 
-/// Deeper values are refused rather than recursed into.
+/// Upper bound on nested values, because decoding recurses.
 const MAX_DEPTH: usize = 128;
 
 /// A Salt value. A dict keeps its order.
@@ -32,23 +33,23 @@ pub enum Value {
 }
 
 impl Value {
-    /// The text, where it is one.
+    /// The text; none for other values.
     pub fn text(&self) -> Option<&str> {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
-    /// What the dict has under this key; `None` for what is no dict or has no such key.
+    /// The entry of a dict with this key; `None` if there is no such entry or the value is not a dict.
     pub fn get(&self, key: &str) -> Option<&Value> {
         let Value::Dict(entries) = self else { return None };
         entries.iter().find(|(k, _)| k.text() == Some(key)).map(|(_, value)| value)
     }
 
-    /// A dict of these entries.
+    /// Makes a dict of these entries.
     pub fn dict<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
         Value::Dict(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
 
-    /// What kind of value it is, for messages.
+    /// The name of the value's type, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::None => "None",
@@ -62,7 +63,7 @@ impl Value {
         }
     }
 
-    /// Whether Python takes it for true.
+    /// Python's truth value.
     pub fn truthy(&self) -> bool {
         match self {
             Value::None => false,
@@ -77,7 +78,7 @@ impl Value {
         }
     }
 
-    /// As Python's `str` writes it.
+    /// Python's `str` of the value.
     pub fn to_text(&self) -> String {
         match self {
             Value::Text(text) => text.clone(),
@@ -85,7 +86,7 @@ impl Value {
         }
     }
 
-    /// As Python's `repr` writes it.
+    /// Python's `repr` of the value.
     fn repr(&self) -> String {
         let joined = |parts: Vec<String>| parts.join(", ");
         match self {
@@ -181,7 +182,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// Text in the quotes that Python chooses.
+/// Text with the quotes that Python selects.
 fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::from(quote);
@@ -208,14 +209,14 @@ pub(crate) fn dict_head(out: &mut Vec<u8>, len: usize) {
     head(out, len, Some((0x80, 16)), [0xc1, 0xde, 0xdf]);
 }
 
-/// A length: within the marker itself where it is under `fix`'s bound, else behind one of three markers in 8, 16 or 32 bits.
-/// Lists and dicts have no marker for 8 bits; 0xc1, which MessagePack never uses, stands there.
+/// Writes a marker with a length: in the marker itself if it is below `fix`'s bound, else after one of three markers in
+/// 8, 16 or 32 bits. Lists and dicts have no marker for 8 bits; their entry is 0xc1, which MessagePack never uses.
 fn head(out: &mut Vec<u8>, len: usize, fix: Option<(u8, u8)>, [short, medium, long]: [u8; 3]) {
     match (u8::try_from(len), u16::try_from(len), fix) {
         (Ok(len), _, Some((marker, bound))) if len < bound => out.push(marker | len),
         (Ok(len), ..) if short != 0xc1 => out.extend([short, len]),
         (_, Ok(len), _) => number(out, medium, len.to_be_bytes()),
-        // A guest's memory has 32 bits.
+        // A guest's memory has 32-bit addresses.
         _ => number(out, long, (len as u32).to_be_bytes()),
     }
 }
@@ -280,7 +281,7 @@ impl<'a> Reader<'a> {
     }
 
     fn list(&mut self, len: usize, depth: usize) -> Option<Value> {
-        // Each item has a byte at least: a length that is not there allocates nothing.
+        // Each item takes at least one byte, so a false length allocates nothing.
         let mut items = Vec::with_capacity(len.min(self.rest.len()).min(1024));
         for _ in 0..len {
             items.push(self.value(depth + 1)?);
@@ -306,7 +307,7 @@ impl<'a> Reader<'a> {
         Some(Value::Ext(kind as i8, self.bytes(len)?.into()))
     }
 
-    /// A length of 8, 16 or 32 bits.
+    /// Reads a length of 8, 16 or 32 bits.
     fn len(&mut self, size: u8) -> Option<usize> {
         Some(match size {
             0 => u8::from_be_bytes(self.take()?).into(),
@@ -378,7 +379,7 @@ mod tests {
         assert!(!Value::from("").truthy() && !Value::Int(0).truthy() && Value::from("0").truthy());
     }
 
-    /// Another implementation reads what this one writes, and the other way round.
+    /// Another implementation reads the output of this one, and the reverse.
     #[test]
     fn agrees_with_rmpv() {
         for value in samples() {

@@ -1,9 +1,9 @@
-//! Modules and functions in the shapes that Salt's `sys` gives.
+//! Descriptions of modules and functions in the forms of Salt's `sys`.
 
 use brine_guest::Value;
 use brine_guest::host::modules::{Function, Module};
 
-/// A function's documentation, laid out as a Python docstring is; its signature where there is none.
+/// A function's documentation in the layout of a Python docstring; its signature if there is none.
 pub(crate) fn doc(name: &str, function: &Function) -> String {
     let text = match function.doc.as_deref().map(str::trim_end) {
         Some(doc) if !doc.is_empty() => doc,
@@ -36,11 +36,11 @@ pub(crate) fn signature(name: &str, function: &Function) -> String {
     format!("{name}({}){result}", parameters.join(", "))
 }
 
-/// `{args, defaults, varargs, kwargs}` as Python's inspect tells them; None stands for "none of these".
-/// What may be left out has no default value other than None.
+/// `{args, defaults, varargs, kwargs}` in the form of Python's inspect; None stands for "none of these". The only
+/// default value is None.
 pub(crate) fn argspec(function: &Function) -> Value {
     let takes = |name: &str| function.parameters.iter().any(|p| p.rest && p.name == name);
-    // What stands behind `args` can be given by keyword only.
+    // Parameters after `args` can be passed only by keyword.
     let positional = function.parameters.iter().take_while(|p| !(p.rest && p.name == "args")).count();
     let (before, behind) = function.parameters.split_at(positional);
     let named: Vec<_> = before.iter().filter(|p| !p.rest).collect();
@@ -58,7 +58,7 @@ pub(crate) fn argspec(function: &Function) -> Value {
     ])
 }
 
-/// What a module is and asks for.
+/// The description of a module and its permissions.
 pub(crate) fn module(module: &Module) -> Value {
     let signatures = module.functions.iter().map(|f| signature(&format!("{}.{}", module.name, f.name), f));
     Value::dict([

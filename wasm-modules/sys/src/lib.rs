@@ -1,4 +1,4 @@
-//! The module `sys`: which modules and functions there are on the minion. The functions and their documentation are in
+//! The module `sys`: lists the modules and functions of the minion. The functions and their documentation are in
 //! `wit/world.wit`.
 
 wit_bindgen::generate!({
@@ -59,7 +59,7 @@ impl Guest for Module {
     }
 }
 
-/// All functions of the modules that the names can mean, sorted by their full names. No names mean all.
+/// The functions of all modules that the names can select, sorted by full name. Without names, all functions.
 fn functions(names: &BTreeSet<String>) -> impl Iterator<Item = (String, Function)> {
     let meant = |module: &String| names.is_empty() || names.iter().any(|name| select::module(name, module));
     let described = modules::names().into_iter().filter(meant).filter_map(|name| modules::describe(&name));

@@ -1,8 +1,8 @@
-//! Which functions a name means: Salt's rules, which differ a little from function to function.
+//! Selects functions by name with Salt's rules, which differ slightly between functions.
 
 use brine_guest::fnmatch;
 
-/// For `sys.doc`: a glob, a function, or a module with or without a dot at its end.
+/// For `sys.doc`: a glob, a function, or a module with or without a trailing dot.
 pub(crate) fn doc(name: &str, function: &str) -> bool {
     if name.contains('*') {
         return fnmatch(name, function);
@@ -15,12 +15,12 @@ pub(crate) fn functions(name: &str, function: &str) -> bool {
     if name.contains(['*', '.']) { fnmatch(name, function) } else { in_module(name, function) }
 }
 
-/// Whether the name can mean functions of this module: what saves asking for the others.
+/// Whether the name can select functions of this module, so that other modules need not be described.
 pub(crate) fn module(name: &str, module: &str) -> bool {
     name.is_empty() || name.contains(['*', '?', '[']) || name.split('.').next() == Some(module)
 }
 
-/// `sys` is to mean the functions of sys and not those of sysctl.
+/// `sys` selects the functions of sys and not those of sysctl.
 fn in_module(module: &str, function: &str) -> bool {
     function.strip_prefix(module).is_some_and(|rest| rest.starts_with('.'))
 }

@@ -1,11 +1,11 @@
-//! Hashes by their names.
+//! Hashes by name.
 
 use md5::Md5;
 use sha1::Sha1;
 use sha2::digest::DynDigest;
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
-/// Of a text, in hex.
+/// The hash of a text in hex.
 pub(crate) fn hex(text: &str, kind: &str) -> Result<String, String> {
     let mut hash: Box<dyn DynDigest> = match kind {
         "md5" => Box::new(Md5::default()),

@@ -1,5 +1,5 @@
-//! The module `test`: functions to try a minion, its connection and its arguments with. They and their documentation are
-//! in `wit/world.wit`.
+//! The module `test`: functions to test a minion, its connection and its arguments. The functions and their
+//! documentation are in `wit/world.wit`.
 
 wit_bindgen::generate!({
     world: "test",
@@ -25,9 +25,9 @@ use brine_guest::host::{functions, job, log};
 use wasi::clocks::monotonic_clock::{now, subscribe_duration};
 use wasi::random::random::get_random_u64;
 
-/// The greatest number of [`Module::random_hash`] where nothing is said.
+/// The default upper bound of the number in [`Module::random_hash`].
 const RANDOM: u64 = 9_999_999_999;
-/// What begins the names of keyword arguments that the minion adds.
+/// The prefix of the keyword arguments that the minion adds.
 const OF_THE_JOB: &str = "__pub_";
 
 struct Module;
@@ -244,13 +244,13 @@ fn values(args: &[Data]) -> Result<Vec<Value>, String> {
     args.iter().map(Data::value).collect()
 }
 
-/// Sleeps so many seconds.
+/// Sleeps for this many seconds.
 fn nap(seconds: f64) {
-    // The cast ends at the type's greatest number, which outlives the job's time limit anyway.
+    // The cast saturates at the type's greatest number, which exceeds the job's time limit anyway.
     subscribe_duration((seconds * 1e9) as u64).block();
 }
 
-/// The result beside the seconds it took.
+/// A result with the seconds that it took.
 fn timed<T>(work: impl FnOnce() -> Result<T, String>) -> Result<(T, f64), String> {
     let start = now();
     let result = work()?;

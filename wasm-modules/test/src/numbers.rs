@@ -1,6 +1,6 @@
-//! Something to compute.
+//! Computations.
 
-/// The `num`-th Fibonacci number, the slow way on purpose: one addition after the other.
+/// The `num`-th Fibonacci number, computed slowly on purpose: one addition after the other.
 pub(crate) fn fib(num: u32) -> Result<u64, String> {
     let (mut current, mut next) = (0_u64, 1_u64);
     for _ in 0..num {

@@ -1,4 +1,4 @@
-//! What is asked of other modules, and the shapes that Salt's answers have. Each call has that module's grants.
+//! Calls of other modules, and results in Salt's forms. Each call has the grants of the called module.
 
 use brine_guest::host::functions;
 use brine_guest::{Data, Result, Value};
@@ -9,12 +9,12 @@ pub(crate) fn call(function: &str, args: Vec<Value>) -> Result<Data> {
     functions::call(function, &args, &Value::Dict(Vec::new()).into())
 }
 
-/// The settings of the minion that modules may see.
+/// The settings of the minion that are visible to modules.
 pub(crate) fn settings() -> Result<Value> {
     call("config.items", Vec::new())?.value()
 }
 
-/// One of them.
+/// One visible setting.
 pub(crate) fn setting(name: &str) -> Result<Option<Value>> {
     Ok(settings()?.get(name).cloned().filter(|value| *value != Value::None))
 }
@@ -32,14 +32,14 @@ pub(crate) fn module_of(function: &str) -> &str {
     function.split_once('.').map_or(function, |(module, _)| module)
 }
 
-/// The modules of these functions, each once, in their order.
+/// The modules of these functions, each once, in order.
 pub(crate) fn modules_of(functions: &[String]) -> Vec<String> {
     let mut modules: Vec<String> = functions.iter().map(|function| module_of(function).to_owned()).collect();
     modules.dedup();
     modules
 }
 
-/// `test.module_report`: by which of Salt's ways each is found. There is one way here, which finds all.
+/// `test.module_report`: which of Salt's ways of access finds each module. Here is one way, which finds all.
 pub(crate) fn report(functions: Vec<String>) -> Value {
     let modules = Value::from(modules_of(&functions));
     let functions = Value::from(functions);
@@ -73,7 +73,7 @@ pub(crate) fn versions(version: &str, grains: &Value) -> Value {
     Value::dict([("Salt Version", salt), ("System Versions", system)])
 }
 
-/// `test.versions_report`: the same as lines.
+/// `test.versions_report`: the same information as lines.
 pub(crate) fn versions_report(versions: &Value) -> String {
     let Value::Dict(sections) = versions else { return String::new() };
     let section = |(heading, lines): &(Value, Value)| {

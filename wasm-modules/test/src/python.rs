@@ -1,8 +1,8 @@
-//! Values by Python's names and in Python's words.
+//! Python's names of types and its text for values.
 
 use brine_guest::Value;
 
-/// The name of a value's type, as `str(type(value))` writes it.
+/// The name of a value's type in `str(type(value))`.
 pub(crate) fn type_name(value: &Value) -> String {
     let name = match value {
         Value::None => "NoneType",
@@ -18,13 +18,13 @@ pub(crate) fn type_name(value: &Value) -> String {
     format!("<class '{name}'>")
 }
 
-/// One value as `repr` writes it.
+/// Python's `repr` of one value.
 pub(crate) fn repr(value: &Value) -> String {
     let list = Value::List(vec![value.clone()]).to_text();
     list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&list).to_owned()
 }
 
-/// Values as `repr` writes a tuple of them.
+/// Python's `repr` of a tuple of values.
 pub(crate) fn tuple(values: &[Value]) -> String {
     match values {
         [one] => format!("({},)", repr(one)),
@@ -32,7 +32,7 @@ pub(crate) fn tuple(values: &[Value]) -> String {
     }
 }
 
-/// Python's own exceptions that can be raised and caught.
+/// Python's built-in exceptions that can be raised and caught.
 const BUILT_IN: &[&str] = &[
     "ArithmeticError",
     "AssertionError",
@@ -104,7 +104,7 @@ const BUILT_IN: &[&str] = &[
     "ZeroDivisionError",
 ];
 
-/// Those of [`BUILT_IN`] that an error of the system is, which has a number, a text and a file.
+/// Those of [`BUILT_IN`] that are errors of the system, with a number, a text and a file.
 const OF_THE_SYSTEM: &[&str] = &[
     "BlockingIOError",
     "BrokenPipeError",
@@ -202,8 +202,8 @@ const SALTS: &[&str] = &[
     "VMwareVmRegisterError",
 ];
 
-/// What `str` makes of the named exception, raised with these arguments; its name where that is nothing. None if nothing of this name
-/// can be raised.
+/// Python's `str` of the named exception with these arguments; its name if that is empty. None if no exception has this
+/// name.
 pub(crate) fn raised(name: &str, args: &[Value]) -> Option<String> {
     let known = match name.strip_prefix("salt.exceptions.") {
         Some(name) => SALTS.contains(&name),
@@ -249,7 +249,7 @@ mod tests {
             ("OSError", &two, Some("[Errno 2] No such file: '/tmp/x'")),
             ("salt.exceptions.CommandExecutionError", &["wrong".into()], Some("wrong")),
             ("salt.exceptions.SaltException", &[], Some("SaltException")),
-            // What all others are made of, what is no exception, and what nobody knows.
+            // The base of all exceptions, a name that is no exception, and an unknown name.
             ("BaseException", &[], None),
             ("print", &[], None),
             ("salt.exceptions.TypeError", &[], None),

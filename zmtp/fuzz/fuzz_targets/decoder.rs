@@ -1,5 +1,5 @@
-//! The first byte says in what pieces the rest arrives: the decoder must say the same as for all at once, hold no more
-//! than its limits, and never panic. What it read it must be able to write and read again.
+//! The first byte determines the pieces in which the rest arrives. The decoder must return the same result as for the
+//! whole, hold no more than its limits, and never panic. Its output must encode and decode again.
 #![no_main]
 
 use brine_zmtp::frame::{Command, Decoded, Decoder, DecoderLimits, FrameError, encode_command, encode_message};
@@ -30,9 +30,9 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!(decode(bytes, usize::from(*step)), whole);
     for item in whole.0 {
         let again = match &item {
-            // What it does not know it cannot write.
+            // An unknown command cannot be encoded.
             Decoded::Command(Command::Unknown) => continue,
-            // Properties it does not know are gone, so READY may be shorter: it is still the same command.
+            // Unknown properties are dropped, so READY may be shorter, but it decodes to the same command.
             Decoded::Command(command) => encode_command(command),
             Decoded::Message(frames) => encode_message(frames),
         };

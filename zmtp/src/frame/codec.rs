@@ -1,11 +1,11 @@
-//! Bytes in, messages and commands out.
+//! Decodes bytes into messages and commands.
 
 use bytes::{Bytes, BytesMut};
 
 use super::{Command, FLAG_COMMAND, FLAG_LONG, FLAG_MORE, FrameError};
 use crate::Frames;
 
-/// What a [`Decoder`] lets through.
+/// Limits of a [`Decoder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecoderLimits {
     /// Bytes of a message, all frames together.
@@ -16,7 +16,7 @@ pub struct DecoderLimits {
     pub max_command: usize,
 }
 
-/// What came out.
+/// The result of decoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
     /// A whole message.
@@ -25,7 +25,7 @@ pub enum Decoded {
     Command(Command),
 }
 
-/// The state between bytes: at most one header, one unfinished frame and the finished frames of one message.
+/// A decoder. It holds at most one header, one unfinished frame and the finished frames of one message.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,
@@ -34,7 +34,7 @@ pub struct Decoder {
     frame: Option<Frame>,
     /// The length of the last frame of a message that was too long, after that error.
     refused: Option<u64>,
-    /// What has arrived of that frame, when it did not arrive whole.
+    /// The received part of that frame, if it did not arrive whole.
     body: BytesMut,
     /// The finished frames of the message.
     frames: Frames,
@@ -56,7 +56,7 @@ struct Header {
 }
 
 impl Header {
-    /// Takes what it needs from `input`; the flags and the claimed length once all is there.
+    /// Takes the bytes of a header from `input`; returns the flags and the claimed length when the header is complete.
     fn take(&mut self, input: &mut &[u8]) -> Result<Option<(u8, u64)>, FrameError> {
         while let Some((first, rest)) = input.split_first() {
             self.bytes[self.len] = *first;
@@ -100,21 +100,21 @@ impl Decoder {
         self.limits = limits;
     }
 
-    /// Bytes held of what is not yet finished.
+    /// Bytes of unfinished messages.
     pub fn buffered(&self) -> usize {
         self.body.len() + self.frames_len
     }
 
-    /// Whether it waits for the rest of a frame that is longer than `len`.
+    /// Whether the current frame lacks more than `len` bytes.
     pub(crate) fn expects_more_than(&self, len: usize) -> bool {
         self.frame.is_some_and(|frame| frame.len - self.body.len() > len)
     }
 
-    /// Takes bytes from the front of `input` up to the end of the next message or command, or all of them if it is not
-    /// yet complete. After an error the decoder must not be used further, but for what [`Decoder::step_over`] says.
+    /// Takes bytes from the front of `input` up to the end of the next message or command, or all bytes if it is
+    /// incomplete. After an error, the decoder must not be used, except as `Decoder::step_over` describes.
     ///
     /// # Errors
-    /// When the peer breaks the protocol or a limit.
+    /// When the peer violates the protocol or a limit.
     pub fn decode(&mut self, input: &mut &[u8]) -> Result<Option<Decoded>, FrameError> {
         loop {
             let frame = match self.frame {
@@ -144,8 +144,8 @@ impl Decoder {
         }
     }
 
-    /// After a message was refused as too long: forgets it, and says how many bytes of its last frame have to be taken
-    /// from the input before this is used again. None if more frames come.
+    /// Forgets a message that was refused as too long. Returns the bytes of its last frame that the caller must skip
+    /// before using the decoder again; none if more frames of the message follow.
     pub(crate) fn step_over(&mut self) -> Option<u64> {
         let length = self.refused.take()?;
         self.frames = Vec::new();
@@ -153,7 +153,7 @@ impl Decoder {
         Some(length)
     }
 
-    /// Checks the claimed length before a byte of the body is stored.
+    /// Checks the claimed length before any byte of the body is stored.
     fn check(&self, flags: u8, length: u64) -> Result<usize, FrameError> {
         let len = usize::try_from(length).unwrap_or(usize::MAX);
         if flags & FLAG_COMMAND != 0 {
@@ -171,8 +171,8 @@ impl Decoder {
         Ok(len)
     }
 
-    /// The body, once `len` bytes of it are there. One that arrived whole is copied to its exact size, so that a small
-    /// message that is kept does not keep the read buffer; one that arrives in parts grows with what arrives.
+    /// Takes the body once `len` bytes of it have arrived. A body that arrives whole is copied to its exact size, so
+    /// that a small message does not keep the read buffer alive; a body that arrives in parts grows with the parts.
     fn take_body(&mut self, len: usize, input: &mut &[u8]) -> Option<Bytes> {
         let missing = len - self.body.len();
         let (part, rest) = input.split_at(missing.min(input.len()));
@@ -192,7 +192,7 @@ mod tests {
 
     const LIMITS: DecoderLimits = DecoderLimits { max_message: 1000, max_frames: 4, max_command: 100 };
 
-    /// Everything `bytes` decode to, given `step` bytes at a time.
+    /// Decodes `bytes` in steps of `step` bytes.
     fn decode(bytes: &[u8], step: usize) -> Result<Vec<Decoded>, FrameError> {
         let mut decoder = Decoder::new(LIMITS);
         let mut all = Vec::new();

@@ -1,12 +1,12 @@
-//! Commands: a name and what follows it (RFC 37, "Commands").
+//! Commands: a name and its data (RFC 37, "Commands").
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::FrameError;
 
-/// The longest context a PING may carry.
+/// Upper bound on the context of a PING.
 pub const MAX_PING_CONTEXT_LEN: usize = 16;
-/// READY has two or three properties; whoever sends more than this is playing.
+/// Upper bound on the properties of READY, which has two or three.
 const MAX_PROPERTIES: usize = 32;
 
 /// A command.
@@ -14,29 +14,29 @@ const MAX_PROPERTIES: usize = 32;
 pub enum Command {
     /// The end of the NULL handshake, with the peer's metadata.
     Ready(ReadyProperties),
-    /// The peer refuses the connection and says why.
+    /// The peer refuses the connection, with the reason.
     Error(Bytes),
-    /// Answer with the same context.
+    /// A request for a PONG with the same context.
     Ping {
-        /// Tenths of a second after which the peer wants to be dropped when nothing comes from it; 0 is never.
+        /// Tenths of a second without traffic after which the peer wants to be dropped; 0 for never.
         ttl: u16,
-        /// To be repeated in the PONG.
+        /// The context for the PONG.
         context: Bytes,
     },
-    /// The answer to a PING.
+    /// The reply to a PING.
     Pong {
-        /// The PING's.
+        /// The context of the PING.
         context: Bytes,
     },
-    /// Send messages whose first frame starts with this.
+    /// A subscription to messages whose first frame starts with this prefix.
     Subscribe(Bytes),
-    /// Take back one SUBSCRIBE.
+    /// The end of one subscription.
     Cancel(Bytes),
-    /// A command of a later version, to be ignored.
+    /// A command of a later version; it is ignored.
     Unknown,
 }
 
-/// What READY says.
+/// The properties of READY.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReadyProperties {
     /// `Socket-Type`.
@@ -46,10 +46,10 @@ pub struct ReadyProperties {
 }
 
 impl Command {
-    /// Reads the body of a command frame.
+    /// Parses the body of a command frame.
     ///
     /// # Errors
-    /// When it is no command.
+    /// When the body is not a command.
     pub fn parse(body: &[u8]) -> Result<Command, FrameError> {
         let (&name_len, rest) = body.split_first().ok_or(FrameError::Command("it is empty"))?;
         let (name, data) =
@@ -85,7 +85,7 @@ impl Command {
         })
     }
 
-    /// Name and data, as in the body of a command frame; `None` for [`Command::Unknown`].
+    /// The body of a command frame: name and data; `None` for [`Command::Unknown`].
     pub(super) fn encode_body(&self) -> Option<BytesMut> {
         let mut body = BytesMut::new();
         let mut name = |name: &str| {

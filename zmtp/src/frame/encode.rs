@@ -1,13 +1,13 @@
-//! Messages and commands to bytes.
+//! Encodes messages and commands.
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Command, FLAG_COMMAND, FLAG_LONG, FLAG_MORE};
 
-/// The longest header: flags and eight bytes of length.
+/// Upper bound on the bytes of a header: flags and eight bytes of length.
 const MAX_HEADER_LEN: usize = 9;
 
-/// One message, all its frames in one piece. A message without frames is no message: the result is empty.
+/// Encodes one message with all its frames. The result is empty if there are no frames.
 pub fn encode_message(frames: &[Bytes]) -> Bytes {
     let mut bytes = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + MAX_HEADER_LEN).sum());
     for (index, frame) in frames.iter().enumerate() {
@@ -17,7 +17,7 @@ pub fn encode_message(frames: &[Bytes]) -> Bytes {
     bytes.freeze()
 }
 
-/// One command; [`Command::Unknown`] is nothing.
+/// Encodes one command; the result is empty for [`Command::Unknown`].
 pub fn encode_command(command: &Command) -> Bytes {
     let mut bytes = BytesMut::new();
     if let Some(body) = command.encode_body() {

@@ -1,6 +1,6 @@
-//! The pure codec of ZMTP 3.1 traffic (RFC 37): frames, messages and commands, without sockets and without a clock.
+//! The codec of ZMTP 3.1 traffic (RFC 37): frames, messages and commands, without sockets and without a clock.
 //!
-//! [`Decoder`] takes bytes however they were split and hands out whole messages and commands. It checks every length
+//! [`Decoder`] accepts bytes in pieces of any size and returns whole messages and commands. It checks every length
 //! against its [`DecoderLimits`] before it stores a byte, and stores only bytes that have arrived.
 
 mod codec;
@@ -18,7 +18,7 @@ pub(crate) const FLAG_LONG: u8 = 0x02;
 /// A command, not part of a message.
 pub(crate) const FLAG_COMMAND: u8 = 0x04;
 
-/// Bytes that are not ZMTP, or more of it than the limits allow.
+/// Bytes that are not ZMTP or exceed the limits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// Bits that the protocol reserves, or a command that claims to be continued.
@@ -33,7 +33,7 @@ pub enum FrameError {
     /// A message is, or claims to be, longer than allowed.
     #[error("a message of at least {length} bytes is over the limit of {max}")]
     MessageTooLong {
-        /// What its headers claim up to now.
+        /// The length claimed by its headers so far.
         length: u64,
         /// The limit.
         max: usize,
@@ -41,12 +41,12 @@ pub enum FrameError {
     /// A command is, or claims to be, longer than allowed.
     #[error("a command of {length} bytes is over the limit of {max}")]
     CommandTooLong {
-        /// What its header claims.
+        /// The length claimed by its header.
         length: u64,
         /// The limit.
         max: usize,
     },
-    /// A command whose inside is not as the protocol says.
+    /// The body of a command is malformed.
     #[error("a malformed command: {0}")]
     Command(&'static str),
 }

@@ -1,4 +1,4 @@
-//! What the tests share: deadlines, a peer that sends any bytes it likes, and peers on pyzmq.
+//! Common parts of the tests: deadlines, a peer that sends arbitrary bytes, and peers with pyzmq.
 #![allow(dead_code, unreachable_pub, reason = "every test binary uses its own part")]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests fail by panicking, and start pyzmq")]
 
@@ -15,9 +15,9 @@ use tokio::{
     process::{Child, ChildStdin, ChildStdout},
 };
 
-/// What must happen happens within this, however busy the machine is.
+/// The deadline for everything that must happen, long enough for a busy machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
-/// What must not happen is watched for this long.
+/// The time for which a test watches that something does not happen.
 pub const A_WHILE: Duration = Duration::from_millis(200);
 
 /// Waits with the deadline.
@@ -25,7 +25,7 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future).await.expect("it must happen within the deadline")
 }
 
-/// Asks again until it is so.
+/// Polls until the condition is true.
 pub async fn until(mut condition: impl FnMut() -> bool) {
     within(async {
         while !condition() {
@@ -57,11 +57,11 @@ pub async fn request(router: &mut Router) -> Incoming {
     within(router.recv()).await.unwrap()
 }
 
-/// Answers every request with itself.
+/// Answers every request with its own payload.
 pub fn echo(mut router: Router) -> tokio::task::JoinHandle<()> {
     tokio::spawn(async move {
         while let Some(incoming) = router.recv().await {
-            // A peer that left needs no answer.
+            // A peer that left needs no reply.
             let _ = incoming.reply.send(incoming.payload).await;
         }
     })
@@ -98,7 +98,7 @@ pub fn ready(socket_type: &str) -> Bytes {
     encode_command(&Command::Ready(ReadyProperties { socket_type, identity: Bytes::new() }))
 }
 
-/// A peer that sends what it is told to.
+/// A peer that sends the test's bytes.
 pub struct Raw {
     pub stream: TcpStream,
     decoder: Decoder,
@@ -111,13 +111,13 @@ impl Raw {
         Raw { stream, decoder: Decoder::new(limits), input: BytesMut::new() }
     }
 
-    /// Connected, and nothing said.
+    /// Connects and sends nothing.
     pub async fn connect(endpoint: &Endpoint) -> Raw {
         let address: SocketAddr = ([127, 0, 0, 1], endpoint.port().unwrap()).into();
         Raw::new(within(TcpStream::connect(address)).await.unwrap())
     }
 
-    /// Through the handshake.
+    /// Connects and completes the handshake.
     pub async fn peer(endpoint: &Endpoint, socket_type: &str, minor: u8) -> Raw {
         let mut raw = Raw::connect(endpoint).await;
         raw.handshake(socket_type, minor).await;
@@ -141,7 +141,7 @@ impl Raw {
         self.send(&encode_command(&command)).await;
     }
 
-    /// The next message or command; `None` when the connection is closed.
+    /// The next message or command; `None` if the connection is closed.
     pub async fn next(&mut self) -> Option<Decoded> {
         within(async {
             loop {
@@ -171,7 +171,7 @@ impl Raw {
         }
     }
 
-    /// Waits until the other side has closed, whatever it says before.
+    /// Waits until the other side has closed the connection; ignores received data.
     pub async fn closed(&mut self) {
         within(async {
             let mut rest = [0; 256];
@@ -180,7 +180,7 @@ impl Raw {
         .await;
     }
 
-    /// A PING that must be answered: everything before it has been read by then, and the connection lives.
+    /// Sends a PING and waits for its PONG. Then everything before it has been read, and the connection is open.
     pub async fn ping(&mut self) {
         let context = Bytes::from("are you there?");
         self.command(Command::Ping { ttl: 0, context: context.clone() }).await;
@@ -188,14 +188,14 @@ impl Raw {
     }
 }
 
-/// A Python program that talks to the test by lines.
+/// A Python program that exchanges lines with the test.
 pub struct Python {
     child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// Whether the tests against libzmq are to be skipped; fails if they are not and cannot run.
+/// Whether to skip the tests against libzmq. Fails if they are not to be skipped and cannot run.
 pub fn skip_pyzmq() -> bool {
     if std::env::var("BRINE_SKIP_PYZMQ").is_ok_and(|value| value == "1") {
         return true;
@@ -219,7 +219,7 @@ fn python() -> String {
     std::env::var("BRINE_PYTHON").unwrap_or_else(|_| "python3".to_owned())
 }
 
-/// What every program starts with: `say` to the test, `hear` from it.
+/// The beginning of every program: `say` sends a line to the test, `hear` receives one.
 const PRELUDE: &str = r"
 import sys, zmq
 def say(*words): print(*words, flush=True)

@@ -127,13 +127,13 @@ pub struct SaltArgs {
 }
 
 impl SaltArgs {
-    /// The `tgt_type` that the options choose.
+    /// The `tgt_type` that the options select.
     pub(super) fn tgt_type(&self) -> Result<&'static str, Failure> {
         self.target.tgt_type::<Self>(self.compound)
     }
 }
 
-/// A command line that misses its words: the help, then what is missing (exit code 42).
+/// The failure for a command line without a target or function: prints the help and the missing part (exit code 42).
 pub(super) fn incomplete(what: &str) -> Failure {
     use clap::CommandFactory as _;
     crate::print::stdout(SaltArgs::command().render_help().to_string().trim_end());

@@ -1,4 +1,4 @@
-//! `-b`: a job for some minions at a time.
+//! `-b`: a job that runs on some minions at a time.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use brine_client::{BatchEvent, BatchOptions, BatchSize, ClientError, Job, JobEve
 /// Salt's default of `--batch-safe-size`.
 const SAFE_SIZE: &str = "8";
 
-/// How the batch is run.
+/// The options of the batch.
 pub(super) struct Plan {
     options: BatchOptions,
-    /// With `--static` nothing is printed before everything.
+    /// Whether `--static` delays all output to the end.
     quiet: bool,
 }
 
 impl Plan {
-    /// Returns none if the job runs without a batch. `preview` lists the minions of the target.
+    /// Plans the batch; none if the job runs without one. `preview` lists the minions of the target.
     pub(super) fn new(
         args: &SaltArgs,
         config: &Config,
@@ -56,7 +56,8 @@ impl Plan {
 }
 
 impl Session<'_> {
-    /// Pings the target, then runs the job on the minions that answered, some at a time. The exit code is the highest of the returns.
+    /// Pings the target, then runs the job on the minions that answered, some at a time. Returns the highest exit code
+    /// of the returns.
     pub(super) async fn batch(&mut self, client: &LocalClient, job: &Job, plan: &Plan) -> Result<i32, ClientError> {
         let there = match self.ping(client, job, plan).await {
             Err(error @ ClientError::NoMatch { .. }) => {
@@ -94,7 +95,7 @@ impl Session<'_> {
                     }
                     all.push(*ret);
                 }
-                // Salt says nothing at all.
+                // Salt prints nothing about such a minion.
                 Some(BatchEvent::Missing(id)) => tracing::warn!("{id} did not return; it may still run the job"),
             }
         }
@@ -108,7 +109,7 @@ impl Session<'_> {
         Ok(i32::try_from(worst).unwrap_or(exit::GENERIC).max(0))
     }
 
-    /// The minions of the target that answer a ping.
+    /// Pings the target and returns the minions that answer.
     async fn ping(&mut self, client: &LocalClient, job: &Job, plan: &Plan) -> Result<Vec<String>, ClientError> {
         let ping = Job { fun: Value::from("test.ping"), arg: Vec::new(), ..job.clone() };
         let mut returns = client.cmd_iter(&ping).await?;
@@ -133,7 +134,7 @@ impl Session<'_> {
     }
 }
 
-/// As Salt prints a return of a batch: with its jid and its retcode.
+/// A return of a batch in Salt's form: with its jid and its retcode.
 fn format_return(ret: &MinionReturn) -> Value {
     let mut row = value::empty_map();
     for name in ["retcode", "jid"] {

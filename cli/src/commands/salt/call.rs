@@ -1,4 +1,5 @@
-//! What the words of the command line ask for: a target, a function or several (`test.ping,test.echo , hi`), arguments.
+//! The call that the arguments of the command line describe: a target, one function or several (`test.ping,test.echo ,
+//! hi`), and their arguments.
 
 use brine_protocol::args::parse_input_but;
 use brine_protocol::exit;
@@ -20,7 +21,7 @@ impl Call {
     pub(super) fn new(args: &SaltArgs) -> Result<Self, Failure> {
         let mut words = args.words.clone();
         if args.preview_target {
-            // Nothing is called.
+            // There is no function to call.
             words.truncate(1);
             words.extend(words.first().map(|_| String::new()));
         }
@@ -50,14 +51,14 @@ impl Call {
         Ok(Self { tgt, fun: value::list(funs), arg })
     }
 
-    /// Whether documentation is asked for, which is printed in its own way.
+    /// Whether the call requests documentation, which is printed in another form.
     pub(super) fn is_doc(&self) -> bool {
         self.fun.as_str() == Some("sys.doc")
     }
 }
 
-/// The arguments of each function of a compound command. A separator stands alone, or, if there are not enough of those,
-/// within words (`,hi`).
+/// Splits the arguments of several functions. A separator is an argument of its own; if there are not enough of those,
+/// separators within arguments (`,hi`) count too.
 fn split_arguments(words: &[String], separator: &str, functions: usize) -> Result<Vec<Vec<String>>, Failure> {
     let mut groups: Vec<Vec<String>> = vec![Vec::new()];
     let push = |groups: &mut Vec<Vec<String>>, word: &str| {

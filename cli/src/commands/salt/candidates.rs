@@ -1,4 +1,4 @@
-//! What can stand at the cursor of `salt`.
+//! Completion candidates of `salt`.
 
 use crate::commandline::Line;
 use brine_protocol::config::settings;
@@ -9,7 +9,7 @@ use super::args::SaltArgs;
 use crate::commands::candidates::{after_comma, functions, ids};
 use brine_client::keys::Status;
 
-/// A target, then a function; its arguments are anybody's guess.
+/// A target comes first, then a function. There are no candidates for arguments.
 pub(super) fn candidates(command: &Command, line: &Line) -> Vec<String> {
     let Some(args) = line.parse::<SaltArgs>(command) else { return Vec::new() };
     let Ok((config, opts)) = args.config.load() else { return Vec::new() };

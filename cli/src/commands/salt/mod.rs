@@ -29,10 +29,10 @@ use crate::Outcome;
 use crate::print::{Printer, stderr, stdout};
 use brine_client::{ClientError, ClientOpts, Job, JobEvent, LocalClient, MinionReturn, Returns};
 
-/// Runs the command with these arguments, the program's name first.
+/// Runs the command with these arguments, beginning with the program's name.
 ///
 /// # Errors
-/// What stops it, with its exit code.
+/// The failure that ended the command, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     commandline::complete_or_document(&SaltArgs::command(), &[("words", candidates::candidates)]);
     let args: SaltArgs = commandline::parse_with_stdin(argv, |args: &SaltArgs| args.args_stdin)?;
@@ -116,7 +116,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     async fn run(&mut self, client: &LocalClient, job: Job, batch: Option<&Plan>) -> Result<i32, ClientError> {
-        // Salt leaves a subset out where the job is a batch or is not waited for, and runs it on all.
+        // Salt ignores the subset for a batch and for `--async`, and runs the job on the whole target.
         let job = match self.args.subset.filter(|count| *count != 0) {
             None => job,
             Some(count) => match subset(client, &job, usize::try_from(count).unwrap_or(1)).await {
@@ -166,7 +166,7 @@ impl Session<'_> {
         if self.args.static_ {
             let group = value::map(all.iter().map(|ret| (ret.id.as_str(), ret.ret.clone())));
             let worst = all.iter().map(|ret| ret.retcode).max().unwrap_or(0);
-            // The map of all returns asks for no outputter; one of its returns may.
+            // The map of all returns requests no outputter, but one of the returns may.
             let chosen = self.args.output.output.as_deref().unwrap_or_default();
             let out = all.iter().find_map(|ret| ret.out.as_deref().filter(|out| *out != "no_return"));
             self.printer.show(&group, out.unwrap_or(chosen), worst);
@@ -183,7 +183,8 @@ impl Session<'_> {
         Ok(exit::GENERIC)
     }
 
-    /// Collects every return, and a row for each minion that did not return. Prints them as they come unless they are `grouped`.
+    /// Collects every return, and a row for each minion that did not return. Prints them on arrival unless they are
+    /// `grouped`.
     async fn collect(&mut self, returns: &mut Returns<'_>, grouped: bool) -> Result<Vec<MinionReturn>, ClientError> {
         let mut all = Vec::new();
         let bar = self.args.progress.then(|| progress::Bar::new(returns.published().minions.len()));
@@ -211,7 +212,7 @@ impl Session<'_> {
         }
     }
 
-    /// No minion matched: prints an empty return.
+    /// Prints an empty return because no minion matched.
     fn no_match(&mut self, error: &ClientError) -> i32 {
         stdout(&error.to_string());
         print_hint(error);
@@ -224,7 +225,8 @@ impl Session<'_> {
         exit::STATE_FAILURE
     }
 
-    /// `sys.doc`: prints the documentation of all minions, merged. A minion's error is shown as any other return.
+    /// Prints the documentation of all minions, merged (`sys.doc`). A minion's error is displayed like any other
+    /// return.
     fn docs(&mut self, all: &[MinionReturn]) -> i32 {
         let mut docs: Vec<(String, Value)> = Vec::new();
         for ret in all {
@@ -264,8 +266,9 @@ impl Session<'_> {
         std::process::exit(exit::GENERIC)
     }
 
-    /// An error of the master is printed where returns are. The command ends well all the same, as scripts around Salt expect, but where
-    /// the master could not do what was asked and allowed (its disk is full), or this user may not ask it.
+    /// Prints an error of the master in place of returns. The exit code is 0, as scripts around Salt expect, with two
+    /// exceptions: the master could not do what it allowed (for example because its disk is full), or this user may not
+    /// send the request.
     fn failed(&mut self, error: &ClientError) -> i32 {
         print_hint(error);
         self.printer.show(&Value::from(error.to_string()), "", 1);
@@ -273,7 +276,7 @@ impl Session<'_> {
     }
 }
 
-/// The same job for `count` minions, taken at random among those that have its functions.
+/// The same job for `count` minions, selected at random among those that have its functions.
 async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, ClientError> {
     let funs: Vec<&str> = match &job.fun {
         Value::Array(funs) => funs.iter().filter_map(ValueExt::text).collect(),
@@ -291,7 +294,7 @@ async fn subset(client: &LocalClient, job: &Job, count: usize) -> Result<Job, Cl
     Ok(Job { tgt: value::list(ids), tgt_type: "list".to_owned(), ..job.clone() })
 }
 
-/// The text shown for a minion that did not return.
+/// The text for a minion that did not return.
 pub(super) fn no_response(jid: &str) -> String {
     format!(
         "Minion did not return. [No response]\nThe minions may not have all finished running and any remaining minions will \
@@ -300,7 +303,7 @@ pub(super) fn no_response(jid: &str) -> String {
     )
 }
 
-/// The row of a minion that did not return.
+/// The row for a minion that did not return.
 fn no_return(id: String, disconnected: bool, jid: &str) -> MinionReturn {
     let text = if disconnected { "Minion did not return. [Not connected]".to_owned() } else { no_response(jid) };
     let out = Some("no_return".to_owned());

@@ -1,4 +1,4 @@
-//! `--preview-target`: the minions that the master expects to match, by the keys and the cached data on its disk.
+//! `--preview-target`: the minions that should match, by the keys and the cached data on the master's disk.
 
 use brine_protocol::config::{Config, settings};
 use brine_protocol::exit;
@@ -12,7 +12,7 @@ use crate::print::{Printer, stderr};
 use brine_client::ClientOpts;
 use brine_client::keys::{KeyStore, Status};
 
-/// The ids; or why there are none.
+/// The ids of the matching minions. The error says why they are unknown.
 pub(super) fn minions(
     args: &SaltArgs,
     call: &Call,
@@ -34,7 +34,7 @@ pub(super) fn minions(
     Ok(matched.into_iter().map(MinionId::into_string).collect())
 }
 
-/// Prints them.
+/// Prints the ids.
 pub(super) fn show(printer: &mut Printer, minions: Result<Vec<String>, String>) -> i32 {
     let minions = minions.unwrap_or_else(|why| {
         tracing::error!("{why}");

@@ -1,15 +1,15 @@
-//! `--progress`: how many have returned, as a bar on stderr; nothing where that is no terminal.
+//! `--progress`: a bar on stderr that counts the returns; nothing if stderr is not a terminal.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// As Salt shows it.
+/// Salt's format of the bar.
 const TEMPLATE: &str = "{percent:>3}% |{wide_bar}| Elapsed Time: {elapsed_precise} Returns: [{pos}/{len}]";
 
-/// The bar; it is left as it is when it is dropped.
+/// The bar. It stays on the terminal when this is dropped.
 pub(super) struct Bar(ProgressBar);
 
 impl Bar {
-    /// For so many minions.
+    /// A bar for this many minions.
     pub(super) fn new(minions: usize) -> Self {
         let style = ProgressStyle::with_template(TEMPLATE).unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(minions as u64).with_style(style.progress_chars("##-"));
@@ -17,7 +17,7 @@ impl Bar {
         Self(bar)
     }
 
-    /// One more. Minions behind a syndic are more than were expected.
+    /// Counts a return. Minions behind a syndic may exceed the expected number.
     pub(super) fn returned(&self) {
         if self.0.length().is_some_and(|length| self.0.position() >= length) {
             self.0.inc_length(1);

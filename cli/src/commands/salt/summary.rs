@@ -1,4 +1,4 @@
-//! `--summary`: how many minions did what.
+//! `--summary`: the numbers of minions that were asked, returned and failed.
 
 use brine_client::MinionReturn;
 

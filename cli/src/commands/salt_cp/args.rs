@@ -48,7 +48,7 @@ pub struct SaltCpArgs {
 }
 
 impl SaltCpArgs {
-    /// The target, the files, where they go.
+    /// The target, the files and the destination.
     pub(super) fn words(&self) -> Result<(&str, &[String], &str), Failure> {
         if let [tgt, from @ .., dest] = self.words.as_slice()
             && !from.is_empty()
@@ -60,7 +60,7 @@ impl SaltCpArgs {
         Err(Failure { message, code: exit::USAGE })
     }
 
-    /// Whether the target is what comes next.
+    /// Whether the next argument is the target.
     pub(super) fn is_at_target(&self) -> bool {
         self.words.is_empty()
     }

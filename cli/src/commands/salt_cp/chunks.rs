@@ -1,4 +1,5 @@
-//! A file in pieces, each packed for itself as `cp.recv_chunked` takes them: compressed unless told otherwise, in base64.
+//! Splits a file into pieces in the form that `cp.recv_chunked` accepts: compressed unless configured otherwise, in
+//! base64.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -16,18 +17,18 @@ pub(super) struct Chunks {
     path: PathBuf,
     size: u64,
     compress: bool,
-    /// An empty file has one piece, too.
+    /// Whether no piece was read yet: an empty file has one piece too.
     first: bool,
 }
 
 impl Chunks {
-    /// In pieces of `size` bytes, before they are packed.
+    /// Opens a file for reading in pieces of `size` bytes, before packing.
     pub(super) fn open(path: &Path, size: u64, compress: bool) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| unreadable(path, &error))?;
         Ok(Self { file, path: path.to_owned(), size, compress, first: true })
     }
 
-    /// The next piece; none at the end.
+    /// Reads the next piece; none at the end.
     pub(super) fn next(&mut self) -> Result<Option<String>, Failure> {
         let mut piece = Vec::new();
         let read = (&self.file).take(self.size).read_to_end(&mut piece);

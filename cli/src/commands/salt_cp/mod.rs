@@ -1,4 +1,5 @@
-//! `salt-cp`: copies files of this host to minions, by their functions `cp.recv` (whole, text only) and `cp.recv_chunked`.
+//! `salt-cp`: copies files of this host to minions with their functions `cp.recv` (whole files, text only) and
+//! `cp.recv_chunked`.
 
 mod args;
 mod chunks;
@@ -25,10 +26,10 @@ use crate::{Failure, Outcome};
 use brine_client::keys::Status;
 use brine_client::{ClientError, Job, JobEvent, LocalClient};
 
-/// Runs the command with these arguments, the program's name first.
+/// Runs the command with these arguments, beginning with the program's name.
 ///
 /// # Errors
-/// What stops it, with its exit code.
+/// The failure that ended the command, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     commandline::complete_or_document(&SaltCpArgs::command(), &[("words", candidates)]);
     let args: SaltCpArgs = commandline::parse(argv)?;
@@ -74,7 +75,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     })?
 }
 
-/// A minion of the target or a file of this host, at the cursor of the shell.
+/// Completion candidates: a minion of the target, or a file of this host.
 fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
     let Some(args) = line.parse::<SaltCpArgs>(command) else { return Vec::new() };
     match (args.is_at_target(), args.config.load()) {
@@ -88,7 +89,7 @@ fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
 enum Stopped {
     /// A file cannot be read.
     Failed(Failure),
-    /// The master does not do it.
+    /// The master refuses the request.
     Refused(ClientError),
 }
 
@@ -109,14 +110,14 @@ type Said = Vec<(String, Value)>;
 
 struct Copy {
     client: LocalClient,
-    /// The target; function and arguments are set for each call.
+    /// The job with the target; its function and arguments are set for each call.
     job: Job,
-    /// By minion; for `cp.recv` what it returned.
+    /// Returns by minion; for `cp.recv` the return of the function.
     returns: BTreeMap<String, Value>,
 }
 
 impl Copy {
-    /// All files in one job.
+    /// Copies all files in one job.
     async fn copy_whole(&mut self, sources: &Sources, dest: &str) -> Result<(), Stopped> {
         let files = sources.texts()?;
         let arg = vec![value::map(files), Value::from(dest)];
@@ -126,7 +127,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Each file in as many jobs as it has chunks, each directory that is empty in one.
+    /// Copies each file in as many jobs as it has chunks, and each empty directory in one.
     async fn copy_chunked(&mut self, sources: &Sources, dest: &str, chunk: u64, compress: bool) -> Result<(), Stopped> {
         let everybody = (self.job.tgt.clone(), self.job.tgt_type.clone());
         for source in &sources.all {
@@ -150,7 +151,7 @@ impl Copy {
                             Value::from(*mode),
                         ];
                         let said = self.call("cp.recv_chunked", arg).await?;
-                        // A minion that missed a chunk gets no more: its file would have a gap.
+                        // A minion that missed a chunk gets no further ones, because its file would have a gap.
                         let took: Vec<String> = said
                             .iter()
                             .filter(|(_, ret)| *ret == Value::from(true))
@@ -190,7 +191,7 @@ impl Copy {
         Ok(said)
     }
 
-    /// Prints all returns. The exit code is 0 if every minion took every file.
+    /// Prints all returns. The exit code is 0 if every minion accepted every file.
     fn show(self, printer: &mut Printer) -> i32 {
         let took = |ret: &Value| match ret {
             Value::Map(places) => places.iter().all(|(_, took)| *took == Value::from(true)),

@@ -1,4 +1,4 @@
-//! The files that are copied, and where each goes.
+//! The files to copy and their destinations.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -9,24 +9,24 @@ use super::chunks::unreadable;
 use crate::Failure;
 use crate::print::stdout;
 
-/// Directories within each other; links in circles end here.
+/// Upper bound on nested directories, which also ends cycles of links.
 const MAX_DEPTH: usize = 64;
-/// Files of one call: each is a job of its own at least.
+/// Upper bound on the files of one call; each takes at least one job.
 const MAX_FILES: usize = 100_000;
-/// Bytes of all files together that are sent in one job.
+/// Upper bound on the bytes of all files that are sent in one job.
 const MAX_WHOLE: u64 = 8 << 20;
 
-/// Something to copy.
+/// A file or directory to copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     /// A file with its permission bits.
     File {
-        /// Where it is.
+        /// The path.
         path: PathBuf,
-        /// 0o7777 at most.
+        /// The mode, 0o7777 at most.
         mode: u32,
     },
-    /// A directory that has nothing in it.
+    /// An empty directory.
     EmptyDir(PathBuf),
 }
 
@@ -38,7 +38,7 @@ impl Source {
     }
 }
 
-/// What the command line names, with all that is below it.
+/// The names on the command line, and everything below them.
 #[derive(Debug)]
 pub(super) struct Sources {
     named: Vec<PathBuf>,
@@ -47,11 +47,11 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Looks for what is named, and with `below` for all that is in the directories among it.
+    /// Finds the named files; with `below`, also the content of the named directories.
     pub(super) fn find(names: &[String], below: bool) -> Result<Self, Failure> {
         let mut found = Self { named: Vec::new(), all: Vec::new() };
         for name in names {
-            // What is not there: Salt's exit code, and its words.
+            // For a missing file: Salt's exit code and text.
             let path = std::fs::canonicalize(name).map_err(|error| match error.kind() {
                 std::io::ErrorKind::NotFound => Failure::new(exit::OPTION, format!("{name} does not exist")),
                 _ => unreadable(Path::new(name), &error),
@@ -95,8 +95,8 @@ impl Sources {
         entries.iter().try_for_each(|entry| self.collect(entry, depth + 1))
     }
 
-    /// Where something goes on the minion: into `dest` with the name of what was named, where several things are copied or `dest` ends
-    /// in a slash; else it is called `dest`.
+    /// The destination of a file on the minion. If several files are copied or `dest` ends with a slash, the file goes
+    /// into `dest` under its own name; otherwise its destination is `dest` itself.
     pub(super) fn place(&self, source: &Source, dest: &str) -> String {
         let path = source.path();
         let text = |path: &Path| path.to_string_lossy().into_owned();
@@ -115,12 +115,12 @@ impl Sources {
         join(dest, &base(path))
     }
 
-    /// Path and text of each file, to be sent in one job.
+    /// The path and text of each file, for sending them in one job.
     pub(super) fn texts(&self) -> Result<Vec<(String, String)>, Failure> {
-        // Salt's exit code for this.
+        // Salt's exit code for this error.
         let chunked = |why: String| Failure::new(exit::GENERIC, why);
         if let Some(dir) = self.named.iter().find(|named| named.is_dir()) {
-            // Salt says it on standard output.
+            // Salt prints this on standard output.
             stdout(&format!(
                 "{} is a directory, only files are supported in non-chunked mode. Use \"--chunked\" command line argument.",
                 dir.display()

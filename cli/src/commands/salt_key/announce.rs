@@ -1,4 +1,4 @@
-//! Tells a running master what happened to a key: the event `salt/key` (§8.2).
+//! Notifies a running master of a change of a key with the event `salt/key` (§8.2).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use brine_protocol::event::{Event, EventPusher};
 use brine_protocol::value::{self, Value, ValueExt};
 
-/// How long a master may take to take an event.
+/// Upper bound on the time that a master may take to accept an event.
 const PUSH: Duration = Duration::from_secs(2);
 
-/// Not connected yet.
+/// The announcer before it connects.
 pub(super) struct Announcer {
     socket: PathBuf,
 }
 
-/// Connected, if a master runs.
+/// The announcer after it tried to connect; it has a connection if a master runs.
 pub(super) struct Connected {
     pusher: Option<EventPusher>,
 }
@@ -24,7 +24,7 @@ impl Announcer {
         Self { socket }
     }
 
-    /// Connects; without a master there is nobody to tell.
+    /// Connects to the master if one runs.
     pub(super) async fn connect(self) -> Connected {
         let pusher = tokio::time::timeout(PUSH, EventPusher::connect(&self.socket)).await;
         Connected { pusher: pusher.ok().and_then(Result::ok) }
@@ -32,7 +32,7 @@ impl Announcer {
 }
 
 impl Connected {
-    /// Fires the event. That it cannot be fired does not undo what was done to the key.
+    /// Fires the event. A failure does not undo the change of the key.
     pub(super) async fn announce(&mut self, act: &str, id: &str, pem: Option<String>) {
         let Some(pusher) = &mut self.pusher else { return };
         let mut data = value::map([("result", Value::from(true)), ("act", Value::from(act)), ("id", Value::from(id))]);

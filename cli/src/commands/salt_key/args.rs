@@ -1,4 +1,4 @@
-//! The options of `salt-key`, with Salt's names, and what they ask for.
+//! The options of `salt-key`, with Salt's names, and the actions that they select.
 
 use std::path::PathBuf;
 
@@ -13,9 +13,9 @@ use crate::logging::{LEVELS, start_logging};
 use crate::print::OutputArgs;
 use brine_client::keys::Status;
 
-/// The least size of a key that is made.
+/// Lower bound on the bits of a new key.
 const MIN_BITS: usize = 2048;
-/// The greatest that Salt's salt-key makes; to use one takes minutes.
+/// Upper bound on the bits in Salt's salt-key; using such a key takes minutes.
 const SALTS_MAX_BITS: usize = 32_768;
 
 /// The command line of `salt-key`.
@@ -169,7 +169,7 @@ pub struct SaltKeyArgs {
     words: Vec<String>,
 }
 
-/// What the options ask for.
+/// The action that the options select.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     List(Vec<Status>),
@@ -180,7 +180,7 @@ pub(super) enum Action {
     Sign,
 }
 
-/// What is to become of keys.
+/// A decision about keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
     Accept,
@@ -205,7 +205,7 @@ impl Decision {
         }
     }
 
-    /// The status that keys get; none when they go.
+    /// The status that keys get; none if they are deleted.
     pub(super) const fn to(self) -> Option<Status> {
         match self {
             Self::Accept => Some(Status::Accepted),
@@ -214,14 +214,14 @@ impl Decision {
         }
     }
 
-    /// What the event calls it.
+    /// The name of the decision in the event.
     pub(super) fn act(self) -> &'static str {
         self.to().map_or("delete", Status::act)
     }
 }
 
 impl SaltKeyArgs {
-    /// The action, the first of these that is asked for as in Salt; a list if none is.
+    /// The selected action; of several, the first in this order, as in Salt; a listing if there is none.
     pub(super) fn action(&self) -> Result<Action, Failure> {
         let wrong = |what: &str| misuse::<Self>(what);
         if self.keysize < MIN_BITS {
@@ -270,7 +270,7 @@ impl SaltKeyArgs {
         Ok(Action::List(Status::ALL.to_vec()))
     }
 
-    /// Which keys a decision is about, in Salt's order.
+    /// The statuses that a decision applies to, in Salt's order.
     pub(super) fn included(&self, decision: Decision) -> Vec<Status> {
         if decision == Decision::Delete {
             return Status::ALL.to_vec();
@@ -296,7 +296,7 @@ impl SaltKeyArgs {
         }
     }
 
-    /// The statuses in which nothing matched, in words.
+    /// The text for the statuses in which nothing matched.
     pub(super) fn not_matched(&self, decision: Decision) -> String {
         let (accepted, rejected) = self.includes(decision);
         let mut names = vec!["unaccepted"];
@@ -311,7 +311,7 @@ impl SaltKeyArgs {
         }
     }
 
-    /// How to log in, where that was asked for.
+    /// The log-in, if the options select one.
     pub(super) fn log_in(&self) -> Option<LogInArgs> {
         self.eauth.as_deref().filter(|eauth| !eauth.is_empty())?;
         Some(LogInArgs::new(self.eauth.clone(), self.make_token, self.username.clone(), self.password.clone()))

@@ -1,4 +1,4 @@
-//! What can stand at the cursor of `salt-key`: the ids that an action could be about.
+//! Completion candidates of `salt-key`: the ids to which an action can apply.
 
 use crate::commandline::{self, Candidates, Line};
 use clap::{Command, CommandFactory as _};

@@ -1,4 +1,5 @@
-//! `--gen-keys` and `--gen-signature`: key pairs, and the signature by which minions trust a master's key that is new to them.
+//! `--gen-keys` and `--gen-signature`: generates key pairs, and the signature by which minions trust a new key of the
+//! master.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use crate::commandline::misuse;
 use crate::{Failure, Outcome};
 
 impl Command<'_> {
-    /// `--gen-keys`: a key pair in files of its own; one that is there stays.
+    /// `--gen-keys`: writes a key pair into files of its own; an existing pair stays.
     pub(super) fn generate(&mut self, name: &str) -> Outcome {
         if name.parse::<MinionId>().is_err() {
             return Err(misuse::<SaltKeyArgs>(&format!("'{name}' is not a valid name for a key")));
@@ -30,7 +31,7 @@ impl Command<'_> {
         Ok(exit::OK)
     }
 
-    /// The pair of this name, made where there is none.
+    /// The key pair with this name; generates it if it is missing.
     fn key_pair(&self, folder: &Path, name: &str) -> Result<PrivateKey, String> {
         let (private, public) = (folder.join(format!("{name}.pem")), folder.join(format!("{name}.pub")));
         let key = if private.exists() {
@@ -46,7 +47,8 @@ impl Command<'_> {
         Ok(key)
     }
 
-    /// `--gen-signature`: signs the master's public key, or that of `--pub`, with the key of `--priv` or the master's signing key.
+    /// `--gen-signature`: signs the master's public key or that of `--pub`, with the key of `--priv` or the master's
+    /// signing key.
     pub(super) fn sign(&mut self) -> Outcome {
         match self.signature() {
             Ok(()) => {
@@ -82,7 +84,7 @@ impl Command<'_> {
             None if own.parse::<MinionId>().is_err() => {
                 return Err(format!("master_sign_key_name: '{own}' is not a valid name for a key"));
             }
-            // No key is made for nothing.
+            // Without a public key to sign, no signing key is generated.
             None if public.is_err() => return Err("No usable public-key found".to_owned()),
             None => self.key_pair(pki, &own)?,
         };
@@ -102,7 +104,7 @@ impl Command<'_> {
         written.map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
 
-    /// What Salt prints of an action that lists no keys.
+    /// Prints the result of an action that lists no keys, in Salt's form.
     fn print_return(&mut self, ret: Value) {
         self.printer.show(&value::map([("return", ret)]), "key", 0);
     }

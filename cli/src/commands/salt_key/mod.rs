@@ -1,5 +1,5 @@
-//! `salt-key`: lists the keys of minions and decides about them. It edits `pki_dir` itself, with or without a running
-//! master; a running one is told by an event.
+//! `salt-key`: lists the keys of minions and changes their status. It edits `pki_dir` itself, whether a master runs or
+//! not, and notifies a running master with an event.
 
 mod announce;
 mod args;
@@ -30,10 +30,10 @@ use brine_client::keys::{KeyStore, KeyStoreError, Listing, Status};
 use brine_client::{ClientOpts, LogIn, WheelClient, user};
 use remote::Remote;
 
-/// Runs the command with these arguments, the program's name first.
+/// Runs the command with these arguments, beginning with the program's name.
 ///
 /// # Errors
-/// What stops it, with its exit code.
+/// The failure that ended the command, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     candidates::complete_or_document();
     let args: SaltKeyArgs = commandline::parse(argv)?;
@@ -44,7 +44,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     if let Some(log_in) = args.log_in() {
         log_in.check_system(exit::OK)?;
         let log_in = block_on(log_in.resolve(&config, &opts))??;
-        // A user that can read the master's key needs no log-in, as with Salt.
+        // A user that can read the master's key needs no log-in, as in Salt.
         if log_in != LogIn::Key {
             let client = WheelClient::logged_in(opts, log_in);
             return Remote { args: &args, printer, client }.run(&action);
@@ -63,10 +63,10 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     }
 }
 
-/// The owner of files that are written: `--user`, or the master's user. None if this process cannot choose it.
+/// The owner of new files: `--user`, or the master's user. None if this process cannot choose it.
 ///
 /// # Errors
-/// When the user of `--user` is not there, or this one may not act for it.
+/// When the user of `--user` does not exist, or this process may not act for that user.
 fn owner(args: &SaltKeyArgs, opts: &ClientOpts) -> Result<Option<u32>, Failure> {
     let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) else {
         return Ok(user::find_uid(&opts.master_user).filter(|_| is_root()));
@@ -93,12 +93,12 @@ fn failed(error: &KeyStoreError) -> Failure {
     Failure::new(code, format!("salt-key: {error}"))
 }
 
-/// A listing as the value that outputters show.
+/// A listing as a value for outputters.
 fn listing_value(listing: &Listing) -> Value {
     value::map(listing.iter().map(|(status, ids)| (status.folder(), value::list(ids.iter().map(String::as_str)))))
 }
 
-/// Asks the operator whether to go on.
+/// Asks the operator for confirmation.
 #[expect(clippy::print_stdout, reason = "the answer is typed behind it")]
 fn ask_operator(decision: Decision) -> Result<bool, Failure> {
     let default = if decision == Decision::Delete { "n" } else { "y" };
@@ -123,7 +123,7 @@ struct Command<'a> {
     opts: &'a ClientOpts,
     printer: Printer,
     store: KeyStore,
-    /// The owner of files that are written.
+    /// The owner of new files.
     owner: Option<u32>,
 }
 
@@ -144,7 +144,7 @@ impl Command<'_> {
     fn finger(&mut self, globs: &str) -> Outcome {
         let hash = match &self.args.finger_hash {
             Some(hash) => hash.clone(),
-            // As it is written: fingerprints may have a hash that the file server refuses.
+            // The setting is read unchecked, because fingerprints may have a hash that the file server refuses.
             None => self.config.value(settings::HASH_TYPE.row.name).map(ValueExt::python_str).unwrap_or_default(),
         };
         let finger = |pem: &str| {
@@ -154,7 +154,7 @@ impl Command<'_> {
                 Failure::new(exit::USAGE, text)
             })
         };
-        // Before any key is read.
+        // Checks the hash before any key is read.
         finger("")?;
         let mut fingers = self.map_keys(globs, |store, status, id| store.read(status, id))?;
         for (_, named) in &mut fingers {
@@ -176,7 +176,7 @@ impl Command<'_> {
         Ok(exit::OK)
     }
 
-    /// Maps every key that matches, by status.
+    /// Applies a function to every matching key, by status.
     fn map_keys(
         &self,
         globs: &str,
@@ -194,7 +194,7 @@ impl Command<'_> {
         Ok(out)
     }
 
-    /// Accepts, rejects or deletes what matches, once the operator has seen it and agreed.
+    /// Accepts, rejects or deletes the matching keys after the operator has seen and confirmed them.
     fn decide(&mut self, decision: Decision, globs: &str) -> Outcome {
         let included = self.args.included(decision);
         let matched = self.store.matching(globs).map_err(|error| failed(&error))?;
@@ -234,7 +234,7 @@ impl Command<'_> {
                         }
                         Err(error @ KeyStoreError::NotAKey { .. }) => {
                             self.problem(&format!("Unable to {} invalid key for {}.", decision.verb(), name(id)));
-                            // The command ends well, as with Salt: what it could do, it did.
+                            // The command succeeds, as in Salt, because the other keys were processed.
                             tracing::info!("{error}");
                         }
                         Err(error) => {
@@ -259,7 +259,7 @@ impl Command<'_> {
         stderr(text);
     }
 
-    /// Where these ids are now, an id that is in two places twice, in Salt's order.
+    /// The present statuses of these ids, in Salt's order; an id with two keys appears twice.
     fn state_of(&self, matched: &Listing) -> Result<Listing, Failure> {
         let all = self.store.list_all().map_err(|error| failed(&error))?;
         let mut out: Listing = Vec::new();
@@ -277,7 +277,8 @@ impl Command<'_> {
         Ok(out)
     }
 
-    /// What must follow when minions lose their place: the master renews the key that they know, and forgets their data.
+    /// The follow-up of a deletion or rejection: the master renews the publish key, which the minions know, and drops
+    /// their data.
     fn aftermath(&self, decision: Decision, matched: &Listing) {
         if decision == Decision::Accept {
             return;
@@ -299,14 +300,14 @@ impl Command<'_> {
             for id in matched.iter().flat_map(|(_, ids)| ids).filter(gone).filter_map(|id| id.parse::<MinionId>().ok())
             {
                 for bank in ["grains", "pillar"] {
-                    // not there is as good as removed
+                    // a missing file counts as removed
                     let _ = std::fs::remove_file(self.opts.cachedir.join(bank).join(format!("{id}.p")));
                 }
             }
         }
     }
 
-    /// The dropfile `cachedir/.dfn`, which holds the master's id; the master looks for it with every loop.
+    /// Writes the file `cachedir/.dfn`, which holds the master's id. The master polls for this file.
     fn drop_file(&self) -> std::io::Result<()> {
         let path = self.opts.cachedir.join(".dfn");
         if path.exists() {
@@ -318,7 +319,7 @@ impl Command<'_> {
         self.give(&path)
     }
 
-    /// Gives a file that was written to its owner.
+    /// Gives a new file to its owner.
     fn give(&self, path: &Path) -> std::io::Result<()> {
         match self.owner {
             None => Ok(()),

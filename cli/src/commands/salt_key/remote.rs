@@ -1,4 +1,5 @@
-//! `salt-key --auth`: the same for users of `external_auth`. They may not touch the key store, so the master's wheel does it.
+//! `salt-key --auth`: the same actions for users of `external_auth`. They may not access the key store, so the master's
+//! wheel performs the actions.
 
 use brine_protocol::exit;
 use brine_protocol::text::name;
@@ -18,7 +19,7 @@ pub(super) struct Remote<'a> {
 }
 
 impl Remote<'_> {
-    /// Does what was asked for. What the master says against it is shown in place of a result, and ends well, as with Salt.
+    /// Performs the action. A refusal of the master is printed in place of a result, with exit code 0, as in Salt.
     pub(super) fn run(&mut self, action: &Action) -> Outcome {
         let done = match action {
             Action::List(which) => self.list(which),
@@ -67,7 +68,7 @@ impl Remote<'_> {
             _ => "all",
         };
         let mut found = self.call("key.list", vec![("match", word.into())])?;
-        // The master's own keys are nobody's minion.
+        // `local` holds the master's own keys, which belong to no minion.
         found.remove("local");
         self.printer.show(&found, "key", 0);
         Ok(exit::OK)
@@ -99,7 +100,7 @@ impl Remote<'_> {
         if decision != Decision::Delete {
             kwargs.push(("include_denied", includes(Status::Denied)));
         }
-        // What was shown and ask_operator to, by name: a glob could match more by now.
+        // The keys that the operator confirmed are passed by name, because a glob might match more keys by now.
         kwargs.push(("match", shown.clone()));
         let now = self.call(fun, kwargs)?;
         let to = decision.to().map(Status::folder);
@@ -120,7 +121,7 @@ impl Remote<'_> {
     }
 }
 
-/// What stops it, and where.
+/// The failure, and on which side it occurred.
 enum Trouble {
     Here(Failure),
     Master(ClientError),

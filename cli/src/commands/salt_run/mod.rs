@@ -1,4 +1,4 @@
-//! `salt-run`: runs a runner in the master and prints what it returns.
+//! `salt-run`: runs a runner in the master and prints its result.
 
 mod watch;
 
@@ -20,7 +20,7 @@ use crate::print::{Printer, stdout};
 use crate::{Failure, Outcome};
 use brine_client::{ClientError, LogIn, RunnerClient, RunnerEvent};
 
-/// How long the master has to tell its runners' documentation.
+/// The time for the master's reply with its runners' documentation.
 const DOC_TIME: Duration = Duration::from_secs(30);
 
 /// The command line of `salt-run`.
@@ -76,7 +76,7 @@ pub struct SaltRunArgs {
     log: LogArgs,
 }
 
-/// A runner, at the cursor of the shell.
+/// Completion candidates: runners.
 fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
     let Some(args) = line.parse::<SaltRunArgs>(command) else { return Vec::new() };
     match (args.words.is_empty(), args.config.load()) {
@@ -85,10 +85,10 @@ fn candidates(command: &clap::Command, line: &Line) -> Vec<String> {
     }
 }
 
-/// Runs the command with these arguments, the program's name first.
+/// Runs the command with these arguments, beginning with the program's name.
 ///
 /// # Errors
-/// What stops it, with its exit code.
+/// The failure that ended the command, with its exit code.
 pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     use clap::CommandFactory as _;
     commandline::complete_or_document(&SaltRunArgs::command(), &[("words", candidates)]);
@@ -121,7 +121,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
         let watch = watch::Watch::parse(&positional, &named)
             .map_err(|why| Failure::new(exit::USAGE, format!("\nsalt-run: error: {why}")))?;
         return block_on(watch.run(&opts, args.quiet))?.inspect(|code| {
-            // The runner ends without a result, which Salt shows as that of any other.
+            // The runner ends without a result, which Salt prints like any other result.
             if !args.quiet {
                 printer.show(&Value::Nil, "", i64::from(*code));
             }
@@ -160,7 +160,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
             })
         };
         match result {
-            // A refused log-in is printed in place of a result and ends with 0, as with Salt.
+            // A refused log-in is printed in place of a result, with exit code 0, as in Salt.
             Err(error) if !by_key && error.is_refusal() => {
                 if !args.quiet {
                     printer.show(&error.to_string().into(), "nested", 0);
@@ -180,7 +180,7 @@ fn failed(error: &ClientError) -> Failure {
     Failure::new(exit::GENERIC, text)
 }
 
-/// `-d`: the documentation of all runners, of a module, of a function, or of those that a glob names.
+/// `-d`: prints the documentation of all runners, of a module, of a function, or of those that a glob names.
 fn docs(args: &SaltRunArgs) -> Outcome {
     if args.words.len() > 1 {
         return Err(misuse::<SaltRunArgs>("You can only get documentation for one method at one time"));
@@ -209,7 +209,7 @@ fn docs(args: &SaltRunArgs) -> Outcome {
     Ok(exit::OK)
 }
 
-/// As Salt reads it: a glob, a function, or a module.
+/// Whether `wanted` names the function, in Salt's reading: as a glob, a function, or a module.
 fn is_wanted(name: &str, wanted: &str) -> bool {
     if wanted.contains('*') {
         return fnmatch(wanted, name);

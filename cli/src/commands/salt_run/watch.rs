@@ -1,4 +1,5 @@
-//! `state.event`: prints what happens on the master's bus, as Salt's runner of that name. It runs here and not in the master.
+//! `state.event`: prints the events of the master's bus, like Salt's runner of that name. It runs in this process and
+//! not in the master.
 
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use brine_client::bus::{Bus, LOST};
 
 /// The runner's name.
 pub(super) const NAME: &str = "state.event";
-/// Its documentation, laid out as the master's are.
+/// The runner's documentation, in the same layout as the master's.
 pub(super) const DOC: &str = "
     Prints what happens on the master's bus; salt-run watches it itself.
 
@@ -23,23 +24,24 @@ pub(super) const DOC: &str = "
         salt-run state.event [tagmatch='*'] [count=-1] [quiet=False] [sock_dir=None] [pretty=False] [node='master']
     ";
 
-/// What to print, and how much.
+/// The events to print, and the form.
 #[derive(Debug, Clone)]
 pub(super) struct Watch {
     tagmatch: String,
-    /// The same as an expression, if it is one.
+    /// `tagmatch` as an expression for the whole tag, if it is one.
     whole: Option<Regex>,
-    /// So many events and no more.
+    /// The number of events to print; none for no limit.
     count: Option<u64>,
     pretty: bool,
-    /// Prints nothing and only waits.
+    /// Whether nothing is printed, and the command only waits.
     quiet: bool,
-    /// Another folder than the configuration's for the bus's socket.
+    /// The folder of the bus's socket, if it is not the configuration's.
     sock_dir: Option<PathBuf>,
 }
 
 impl Watch {
-    /// From the runner's arguments: `tagmatch`, `count`, `quiet`, `sock_dir`, `pretty`, `node`, by position or by name.
+    /// Parses the runner's arguments: `tagmatch`, `count`, `quiet`, `sock_dir`, `pretty`, `node`, by position or by
+    /// name.
     pub(super) fn parse(args: &[Value], kwargs: &[(String, Value)]) -> Result<Self, String> {
         let names = ["tagmatch", "count", "quiet", "sock_dir", "pretty", "node"];
         if let Some((name, _)) = kwargs.iter().find(|(name, _)| !names.contains(&name.as_str())) {
@@ -54,7 +56,7 @@ impl Watch {
         };
         let count = match get("count") {
             None => None,
-            // Negative is for ever, as in Salt.
+            // A negative number means no limit, as in Salt.
             Some(count) => u64::try_from(count.as_i64().ok_or("count must be a number of events")?).ok(),
         };
         if get("node").is_some_and(|node| node.text() != Some("master")) {
@@ -72,14 +74,16 @@ impl Watch {
         })
     }
 
-    /// Whether an event is one of those: as Salt's `expr_match`, equal, by glob, or by an expression for the whole tag.
+    /// Whether the event is to be printed. As in Salt's `expr_match`, the tag is compared for equality, by glob, and by
+    /// an expression for the whole tag.
     fn matches(&self, tag: &str) -> bool {
         tag == self.tagmatch
             || fnmatch(&self.tagmatch, tag)
             || self.whole.as_ref().is_some_and(|whole| whole.matches(tag))
     }
 
-    /// Prints until enough was seen; without a count, until it is ended. A master that goes away is waited for.
+    /// Prints events until the count is reached; without a count, until the process is ended. If the master goes away,
+    /// this waits for its return.
     pub(super) async fn run(self, opts: &ClientOpts, quiet: bool) -> Outcome {
         let socket = match &self.sock_dir {
             Some(dir) => dir.join("master_event_pub.ipc"),
@@ -99,7 +103,7 @@ impl Watch {
                 continue;
             };
             if event.tag == LOST {
-                // Whoever counts events has to know, and standard output is for those that came.
+                // A user that counts events must learn of the loss. Standard output is only for received events.
                 let lost = event.data.get("lost").map(ValueExt::python_str).unwrap_or_default();
                 let line = format!("state.event was too slow: {lost} events before this were lost");
                 stderr(&line);
@@ -137,7 +141,7 @@ mod tests {
         let all = ["a".into(), 1.into(), true.into(), "/run/x".into(), true.into(), "master".into()];
         assert_eq!(of(&all, &[]), ("a".to_owned(), Some(1), true, Some("/run/x".into()), true));
         assert_eq!(of(&["a".into()], &[("count", (-1).into())]), ("a".to_owned(), None, false, None, false));
-        // As in the documentation of Salt's runner.
+        // The call in the documentation of Salt's runner.
         let documented = parse(&["salt/minion/jerry/start".into()], &[("count", 1.into()), ("quiet", true.into())]);
         assert!(documented.is_ok_and(|watch| watch.quiet && watch.count == Some(1)));
         assert!(of(&[], &[("pretty", true.into())]).4);

@@ -1,6 +1,7 @@
-//! `highstate`: what states did, one block a state and a summary a minion.
+//! `highstate`: the results of states, with one block for each state and a summary for each minion.
 //!
-//! What an orchestration wraps around such a return is not taken off here: there is none yet. Neither is `state_compress_ids`.
+//! The wrapping of an orchestration's return is not removed; Brine has no orchestration. `state_compress_ids` is not
+//! supported.
 
 mod settings;
 mod state;
@@ -15,9 +16,9 @@ use super::{Style, pprint};
 pub use settings::{StateOutput, StateSettings};
 use state::{Changed, State};
 
-/// Columns that stand before each line of the changes.
+/// Columns before each line of the changes.
 const CHANGES_INDENT: usize = 14;
-/// States in states; a return that nests deeper is shown as far as this.
+/// Upper bound on nested states; a deeper return is shown down to this level.
 const DEPTH_MAX: usize = 8;
 
 pub(super) fn render(value: &Value, style: &Style) -> String {
@@ -33,7 +34,7 @@ struct View<'a> {
     palette: Palette,
 }
 
-/// Results counted as Python's dict of them does.
+/// The numbers of results, counted as Python's dict does.
 #[derive(Default)]
 struct Counts {
     succeeded: usize,
@@ -43,7 +44,7 @@ struct Counts {
     warnings: usize,
     changed: usize,
     run_ms: f64,
-    /// Of those that ran beside each other, the longest counts.
+    /// The longest duration of the states that ran in parallel.
     parallel_ms: Option<f64>,
 }
 
@@ -77,7 +78,7 @@ impl View<'_> {
         format!("{color}{text}{}", self.palette.end)
     }
 
-    /// A minion's lines, and whether anything changed there.
+    /// The lines of a minion, and whether it has changes.
     fn host(&self, host: &str, data: &Value, depth: usize) -> (String, bool) {
         let p = &self.palette;
         let mut lines = Vec::new();
@@ -117,7 +118,7 @@ impl View<'_> {
         (lines.join("\n"), changed > 0)
     }
 
-    /// Adds the lines of every state; the colour of the minion's name, and what there was to count.
+    /// Adds the lines of every state. Returns the colour of the minion's name, and the counts.
     fn states(&self, entries: &[(Value, Value)], depth: usize, lines: &mut Vec<String>) -> (&'static str, Counts) {
         let p = &self.palette;
         let set = &self.style.state;
@@ -173,7 +174,7 @@ impl View<'_> {
         (color, counts)
     }
 
-    /// What a state changed, as text below `Changes:`.
+    /// The changes of a state as text below `Changes:`.
     fn changes(&self, state: &State<'_>, depth: usize) -> Changed {
         let nested = || {
             let style = Style { nested_indent: CHANGES_INDENT, retcode: 0, ..self.style.clone() };
@@ -252,7 +253,7 @@ impl View<'_> {
     }
 }
 
-/// A share with two decimals, as Python prints it.
+/// A percentage with two decimals, as Python prints it.
 #[allow(clippy::cast_precision_loss, reason = "counts of states are small")]
 fn percent(part: usize, whole: usize) -> String {
     pyrepr::float((part as f64 / whole as f64 * 10_000.0).round() / 100.0)

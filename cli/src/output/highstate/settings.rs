@@ -1,35 +1,35 @@
-//! What an operator sets about the output of states.
+//! The settings of the output of states.
 
-/// How much of each state is shown.
+/// The amount of output for each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StateOutput {
-    /// Several lines a state.
+    /// Several lines for each state.
     #[default]
     Full,
-    /// One line a state.
+    /// One line for each state.
     Terse,
-    /// One line a state, several for one that failed.
+    /// One line for a state, several for a failed one.
     Mixed,
-    /// One line for a state that changed nothing.
+    /// One line for a state without changes.
     Changes,
-    /// As [`StateSettings::exclude`] and [`StateSettings::terse`] say.
+    /// As [`StateSettings::exclude`] and [`StateSettings::terse`] select.
     Filter,
 }
 
-/// The settings `state_output` and the like.
+/// The settings `state_output` and related ones.
 #[derive(Debug, Clone)]
 pub struct StateSettings {
-    /// `state_output`: how much is shown.
+    /// `state_output`: the amount of output.
     pub output: StateOutput,
-    /// `state_output` ends with `_id`: states are named by their id and not by their name.
+    /// `state_output` ends with `_id`: states are labelled by id and not by name.
     pub by_id: bool,
-    /// `state_verbose`: states are shown that succeeded and changed nothing.
+    /// `state_verbose`: also shows states that succeeded without changes.
     pub verbose: bool,
-    /// `state_output_diff`: only what changed or failed is shown.
+    /// `state_output_diff`: shows only states that changed something or failed.
     pub diff: bool,
-    /// `state_output_profile`: when a state started and how long it took.
+    /// `state_output_profile`: shows the start and the duration of states.
     pub profile: bool,
-    /// `state_output_pct`: shares in the summary.
+    /// `state_output_pct`: percentages in the summary.
     pub percent: bool,
     /// `state_tabular`: one-line states in columns.
     pub tabular: bool,
@@ -56,7 +56,7 @@ impl Default for StateSettings {
 }
 
 impl StateSettings {
-    /// Takes `state_output`'s text; what is unknown counts as `full`, as in Salt.
+    /// Reads the text of `state_output`; an unknown text counts as `full`, as in Salt.
     pub fn set_output(&mut self, text: &str) {
         let text = text.to_lowercase();
         self.by_id = text.ends_with("_id");

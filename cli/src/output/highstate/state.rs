@@ -5,14 +5,14 @@ use brine_protocol::value::Value;
 use super::{View, wrap};
 use brine_protocol::pyrepr;
 
-/// What a state changed: whether anything, and the text that says what.
+/// The changes of a state: whether there are any, and the text.
 #[derive(Default)]
 pub(super) struct Changed {
     pub(super) any: bool,
     pub(super) text: String,
 }
 
-/// One state, as far as its output needs it. What is missing is empty: a minion can return anything.
+/// The fields of one state that its output needs. A missing field is empty, because a minion can return anything.
 pub(super) struct State<'a> {
     /// `module_|-id_|-name_|-function`.
     pub(super) tag: String,
@@ -41,7 +41,7 @@ impl<'a> State<'a> {
         self.get(name).is_some()
     }
 
-    /// Python's truth of a value.
+    /// Python's truth value.
     pub(super) fn is_true(value: &Value) -> bool {
         brine_protocol::value::ValueExt::truthy(value)
     }
@@ -50,13 +50,13 @@ impl<'a> State<'a> {
         Self::is_true(self.result)
     }
 
-    /// Whether its changes are returns of states that it had run elsewhere.
+    /// Whether the changes are returns of states that this state ran elsewhere.
     pub(super) fn runs_states(&self) -> bool {
         let name = self.get("name").and_then(Value::as_str);
         matches!(name, Some("state.orch" | "state.orchestrate" | "state.sls"))
     }
 
-    /// How long it took; older minions say it as `12.3 ms`.
+    /// The duration; older minions return it as `12.3 ms`.
     pub(super) fn milliseconds(&self) -> f64 {
         match self.get("duration") {
             Some(Value::String(text)) => {
@@ -80,7 +80,7 @@ impl<'a> State<'a> {
         self.get(name).map(pyrepr::str).unwrap_or_default()
     }
 
-    /// Several lines.
+    /// The output in several lines.
     pub(super) fn full(&self, view: &View<'_>, color: &str, changes: &str, lines: &mut Vec<String>) {
         let style = view.style;
         let [module, id, name, function] = self.parts(style.state.by_id);
@@ -136,7 +136,7 @@ impl<'a> State<'a> {
         })
     }
 
-    /// One line.
+    /// The output in one line.
     pub(super) fn terse(&self, view: &View<'_>, color: &str) -> String {
         let style = view.style;
         let [module, _, name, function] = self.parts(style.state.by_id);
@@ -161,7 +161,7 @@ impl<'a> State<'a> {
                 if profile { format!(" - Started: {started} - Duration: {duration} ms") } else { String::new() };
             format!(" Name: {name} - Function: {module}.{function} - Result: {result}{profile}")
         };
-        // Salt puts a space before the colour of this one.
+        // Salt prints a space before the colour of this line.
         let before = if style.state.tabular { "" } else { " " };
         out + before + &view.colored(color, &style.pass(&text))
     }

@@ -11,14 +11,15 @@ pub(super) fn fill(text: &str, width: usize, indent: usize) -> String {
         loop {
             let len = rest.chars().count();
             if columns + len <= room {
-                // A line does not start with spaces, but for the first.
+                // No line except the first starts with spaces.
                 if columns > 0 || lines.is_empty() || !rest.starts_with(' ') {
                     line.push_str(rest);
                     columns += len;
                 }
                 break;
             }
-            // A space that does not fit ends the line; a word goes to the next, in pieces if it is longer than one.
+            // A space that does not fit ends the line. A word that does not fit goes to the next line, in pieces if it
+            // is longer than a line.
             let is_space = rest.starts_with(' ');
             if len > room && !is_space {
                 let at = rest.char_indices().nth(room - columns).map_or(rest.len(), |(at, _)| at);
@@ -44,7 +45,7 @@ fn push(lines: &mut Vec<String>, line: &mut String) {
     }
 }
 
-/// Words and runs of spaces; a word may be broken after a hyphen between letters.
+/// Words and runs of spaces. A word may be broken after a hyphen between letters.
 fn chunks(text: &str) -> Vec<String> {
     let mut expanded = String::with_capacity(text.len());
     let mut column = 0;
@@ -102,7 +103,7 @@ mod tests {
             ("aaaa bbbb cccc", "  aaaa\n  bbbb\n  cccc"),
             ("aa bb cc dd", "  aa bb cc\n  dd"),
             ("abcdefghijklmno p", "  abcdefgh\n  ijklmno\n  p"),
-            // A tab is filled up before lines are broken.
+            // Tabs are expanded before lines are broken.
             ("a\nb\tc", "  a b\n  c"),
             ("well-known words", "  well-\n  known\n  words"),
         ] {

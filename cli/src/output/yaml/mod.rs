@@ -1,7 +1,7 @@
-//! `yaml`: block style as PyYAML writes it through libyaml, at 80 columns, keys sorted.
+//! `yaml`: block style as PyYAML writes it through libyaml, at 80 columns, with sorted keys.
 //!
-//! [`Emitter`] keeps libyaml's state by its names (`whitespace`: the last thing written was space; `indention`: only
-//! indentation has been written on this line), because line breaking follows from it.
+//! [`Emitter`] keeps libyaml's state under its names, because line breaks depend on it (`whitespace`: the last output
+//! was space; `indention`: the present line has only indentation so far).
 
 mod text;
 
@@ -12,9 +12,9 @@ use brine_protocol::value::Value;
 use super::{Indent, Style};
 use text::{Facts, escaped, is_break, is_printable, reads_as_other};
 
-/// Columns after which text is broken.
+/// Text is broken after this many columns.
 const WIDTH: usize = 80;
-/// Bytes above which a key is written with `?`.
+/// A key with more bytes is written with `?`.
 const SIMPLE_KEY_MAX: usize = 128;
 
 pub(super) fn render(value: &Value, style: &Style) -> String {
@@ -39,7 +39,7 @@ pub(super) fn render(value: &Value, style: &Style) -> String {
     emitter.out
 }
 
-/// Where a node stands.
+/// The place of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
@@ -61,10 +61,10 @@ struct Emitter {
     visible: bool,
 }
 
-/// A scalar ready to be written.
+/// A prepared scalar.
 struct Scalar {
     text: String,
-    /// Whether the text, written plain, is read back as what it is.
+    /// Whether the plain text is read back as the same value.
     plain: bool,
     binary: bool,
 }
@@ -209,7 +209,7 @@ impl Emitter {
         self.column = 0;
     }
 
-    /// A line break of the text itself.
+    /// Writes a line break that belongs to the text.
     fn write_break(&mut self, c: char) {
         self.out.push(c);
         self.column = 0;
@@ -338,7 +338,7 @@ impl Emitter {
         self.indention = false;
     }
 
-    /// Base64 only: it has no leading spaces and ends in one newline, so there are no hints to write.
+    /// Writes base64, which has no leading spaces and ends with one newline, so it needs no hints.
     fn literal(&mut self, text: &str) {
         self.indicator("|", true, false, false);
         self.put_break();
@@ -386,7 +386,7 @@ fn own_text(text: &str) -> Scalar {
     Scalar { text: text.to_owned(), plain: !reads_as_other(text), binary: false }
 }
 
-/// Bytes as Python's `base64.encodebytes` writes them: lines of 76 characters, each ended.
+/// Bytes as Python's `base64.encodebytes` writes them: lines of 76 characters, each with a line end.
 fn binary(data: &[u8]) -> Scalar {
     let encoded = base64::engine::general_purpose::STANDARD.encode(data);
     let mut text = String::with_capacity(encoded.len() + encoded.len() / 76 + 1);
@@ -408,7 +408,7 @@ fn float(number: f64) -> String {
         return if number > 0.0 { ".inf" } else { "-.inf" }.to_owned();
     }
     let text = pyrepr::float(number);
-    // YAML 1.1 wants a point in a float
+    // YAML 1.1 requires a point in a float
     if text.contains('.') { text } else { text.replacen('e', ".0e", 1) }
 }
 

@@ -1,4 +1,4 @@
-//! What may stand plain or quoted in YAML, by libyaml's and PyYAML's rules.
+//! The styles that a text may have in YAML, by libyaml's and PyYAML's rules.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ pub(super) fn reads_as_other(text: &str) -> bool {
     text.is_empty() || OTHER.is_match(text)
 }
 
-/// What libyaml wants to know of a text before it chooses a style.
+/// The properties of a text by which libyaml chooses a style.
 pub(super) struct Facts {
     pub(super) multiline: bool,
     pub(super) flow_plain: bool,
@@ -34,7 +34,8 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// With `visible`, what [`brine_text`] marks is special too, so that the text is quoted with escapes.
+    /// With `visible`, the characters that [`brine_protocol::text`] marks are special too, so that the text is quoted with
+    /// escapes.
     pub(super) fn gather(text: &str, visible: bool) -> Self {
         if text.is_empty() {
             return Self { multiline: false, flow_plain: false, block_plain: true, single_quoted: true, block: false };
@@ -118,7 +119,7 @@ fn is_blank_or_end(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\0') || is_break(c)
 }
 
-/// libyaml's printable characters: not what lies beyond the basic plane.
+/// Characters that libyaml prints: none beyond the basic plane.
 pub(super) fn is_printable(c: char) -> bool {
     matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }

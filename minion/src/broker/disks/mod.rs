@@ -1,4 +1,4 @@
-//! `brine:host/disks`: the file systems that are mounted, and how full they are.
+//! `brine:host/disks`: the mounted file systems and how full they are.
 
 mod mounts;
 
@@ -14,10 +14,11 @@ use super::slow::Slow;
 use super::{MinionBroker, Perform};
 use mounts::{MOUNTS, Mount, Mounts, Table};
 
-/// File systems that may hang at once, and how long one is waited for.
+/// Upper bound on the requests that hang in a file system at once.
 const MAX_HUNG: usize = 8;
+/// The time that one request may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// File systems that are asked before others have their turn.
+/// File systems queried before other tasks get a turn.
 const AT_A_TIME: usize = 64;
 
 impl Perform<DisksOp> for MinionBroker {
@@ -26,12 +27,13 @@ impl Perform<DisksOp> for MinionBroker {
     }
 }
 
-/// Asks file systems.
+/// Queries the usage of file systems.
 pub(super) struct Disks {
     table: Arc<Table>,
     slow: Slow,
     patience: Duration,
-    /// Of each mount point that is asked now: one question at a time, so that one that hangs holds one thread.
+    /// The mount points with a query under way. One query runs at a time for each, so that a file system that hangs
+    /// blocks one thread only.
     asked: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -89,7 +91,7 @@ impl Disks {
         ]))
     }
 
-    /// For those that may never answer.
+    /// Queries a file system that may never answer.
     async fn patiently(&self, what: &str, mount_point: String) -> Result<rustix::io::Result<StatVfs>, HostError> {
         let turn = self.turn(&mount_point);
         let silent = |_| HostError::Failed(format!("{what} does not answer"));
@@ -104,7 +106,7 @@ impl Disks {
 
     fn turn(&self, mount_point: &str) -> Arc<tokio::sync::Mutex<()>> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nobody asks those.
+        // Removes the mount points without a query.
         asked.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(asked.entry(mount_point.to_owned()).or_default())
     }
@@ -138,7 +140,7 @@ mod tests {
         let disks = Disks::new();
         let mounts = disks.answer(DisksOp::Mounts).await.unwrap();
         let Value::Array(mounts) = mounts else { panic!("{mounts}") };
-        // The last of those that are mounted over each other is the one that is seen.
+        // Of several file systems at one mount point, the last one is visible.
         let proc = mounts.iter().rev().find(|mount| mount.get("mount_point").unwrap().text() == Some("/proc")).unwrap();
         assert_eq!(proc.get("fstype").unwrap().text(), Some("proc"));
         use std::os::unix::fs::MetadataExt;
@@ -163,7 +165,7 @@ mod tests {
         }
     }
 
-    /// One that hangs takes one thread, whoever asks how often.
+    /// A file system that hangs blocks one thread, whatever the number of queries.
     #[tokio::test]
     async fn a_mount_is_asked_once_at_a_time() {
         let disks = Disks::patient(Duration::from_millis(50));

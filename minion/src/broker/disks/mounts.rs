@@ -1,4 +1,4 @@
-//! The mount table of this process's namespace, read again where the kernel says that it changed.
+//! The mount table of this process's namespace, read again when the kernel reports a change.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,16 +10,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::makedev;
 
 pub(super) const MOUNTS: &str = "/proc/self/mountinfo";
-/// Bytes of that file: ten thousand mounts of a host of containers.
+/// Upper bound on the bytes of the mount table: ten thousand mounts of a host with containers.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
-/// Mounts that are told.
+/// Upper bound on the mounts in the table.
 const MAX_MOUNTS: usize = 10_000;
-/// How long a table is believed that the kernel calls unchanged. What is mounted comes at once; that a file system made
-/// itself read-only after an error is written in the table too, and the kernel wakes nobody for it.
+/// Age at which the table is read again although the kernel reports no change. The kernel reports mounts and unmounts
+/// at once, but not that a file system became read-only after an error; the table shows that too.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// File systems that tell their usage from memory: asking them waits for no disk and no server. Others may, or ask those
-/// they lie on.
+/// File systems that answer `statvfs` from memory, without a disk or a server. Other file systems may block, or may
+/// query the file systems below them.
 const IN_MEMORY: [&str; 16] = [
     "bpf",
     "cgroup",
@@ -39,7 +39,7 @@ const IN_MEMORY: [&str; 16] = [
     "xfs",
 ];
 
-/// To ask one of those mounts what is not mounted yet.
+/// A query of an autofs mount point mounts the file system, so such mount points are not queried.
 const AUTOFS: &str = "autofs";
 
 /// A mounted file system.
@@ -52,19 +52,19 @@ pub(super) struct Mount {
     pub(super) device_number: u64,
 }
 
-/// The mounts there are, in the order of the kernel: one that hides another comes after it.
+/// The mounts in the kernel's order: a mount that hides another comes after it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Mounts {
     all: Vec<Mount>,
-    /// By mount point.
+    /// The visible mount of each mount point.
     places: HashMap<String, Place>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 struct Place {
-    /// Which of all is seen there.
+    /// The index of the visible mount in [`Mounts::all`].
     seen: usize,
-    /// All that were ever mounted there tell their usage from memory.
+    /// Whether every file system ever mounted here answers from memory.
     in_memory: bool,
 }
 
@@ -79,12 +79,12 @@ impl Mounts {
         Self { all, places }
     }
 
-    /// All of them.
+    /// All mounts, hidden ones included.
     pub(super) fn all(&self) -> &[Mount] {
         &self.all
     }
 
-    /// Those that are not hidden by another at the same place, and that do not come with the question.
+    /// The mounts to query: visible ones, without autofs.
     pub(super) fn to_ask(&self) -> impl Iterator<Item = &Mount> {
         let is_seen =
             |(at, mount): &(usize, &Mount)| self.places.get(&mount.mount_point).is_some_and(|p| p.seen == *at);
@@ -92,13 +92,13 @@ impl Mounts {
         seen.filter(|mount| mount.fstype != AUTOFS)
     }
 
-    /// The one that is seen at a mount point.
+    /// The visible mount at a mount point.
     pub(super) fn at(&self, mount_point: &str) -> Option<&Mount> {
         self.all.get(self.places.get(mount_point)?.seen)
     }
 
-    /// Whether the file system that is seen at this mount point, and those on the way to it, tell their usage without waiting.
-    /// The names on the way are in memory too: a mount point and the folders above it stay in the kernel's cache.
+    /// Whether the file system at this mount point and those above it answer without blocking. Resolving the path does
+    /// not block either: a mount point and the folders above it stay in the kernel's cache.
     pub(super) fn answers_at_once(&self, mount_point: &str) -> bool {
         let above = mount_point.match_indices('/').map(|(at, _)| &mount_point[..at.max(1)]);
         let mut on_the_way = above.chain([mount_point]).filter_map(|place| self.places.get(place)).peekable();
@@ -106,7 +106,7 @@ impl Mounts {
     }
 }
 
-/// The table as it was read last.
+/// The mount table as it was last read.
 #[derive(Default)]
 pub(super) struct Table(Mutex<Option<Known>>);
 
@@ -114,18 +114,18 @@ struct Known {
     file: File,
     mounts: Arc<Mounts>,
     read: Instant,
-    /// The kernel said so: it says it once.
+    /// Whether the kernel reported a change. The kernel reports each change once.
     changed: bool,
 }
 
 impl Table {
-    /// The mounts there are.
+    /// Returns the present mounts.
     pub(super) async fn now(self: &Arc<Self>) -> io::Result<Arc<Mounts>> {
         if let Some(known) = self.unchanged() {
             return Ok(known);
         }
         let this = Arc::clone(self);
-        // With thousands of mounts it takes milliseconds.
+        // Parsing thousands of mounts takes milliseconds.
         tokio::task::spawn_blocking(move || this.read()).await?
     }
 
@@ -139,7 +139,7 @@ impl Table {
     fn read(&self) -> io::Result<Arc<Mounts>> {
         let known = self.lock().take();
         let (mut file, read) = (known.map_or_else(|| File::open(MOUNTS), |known| Ok(known.file))?, Instant::now());
-        // What changes from here on is seen by the next who asks.
+        // Clears the report of past changes. Later changes make the next call read the table again.
         changed(&file);
         file.rewind()?;
         let mut text = Vec::new();
@@ -156,14 +156,16 @@ impl Table {
     }
 }
 
-/// Whether mounts came or went since this was asked last of this file, or since it was opened (proc_pid_mounts(5)).
+/// Whether the kernel reports a change since the last call for this file, or since the file was opened
+/// (proc_pid_mounts(5)).
 fn changed(file: &File) -> bool {
     let mut asked = [PollFd::new(file, PollFlags::PRI)];
-    // One that cannot be asked is read again.
+    // If `poll` fails, the table is read again.
     poll(&mut asked, Some(&Timespec::default())).map_or(true, |ready| ready > 0)
 }
 
-/// One line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt/point rw,noatime master:1 - ext3 /dev/root rw,errors=continue`.
+/// Parses one line of proc_pid_mountinfo(5): `36 35 98:0 /root /mnt/point rw,noatime master:1 - ext3 /dev/root
+/// rw,errors=continue`.
 fn parse(line: &str) -> Option<Mount> {
     let mut fields = line.split(' ');
     let (major, minor) = fields.nth(2)?.split_once(':')?;
@@ -172,7 +174,8 @@ fn parse(line: &str) -> Option<Mount> {
     let mut options: Vec<String> = fields.next()?.split(',').map(plain).collect();
     fields.find(|field| *field == "-")?;
     let (fstype, device) = (plain(fields.next()?), plain(fields.next()?));
-    // The file system's own; whether it can be written is said by both, and is so where both say it.
+    // The options of the file system itself. Both lists say whether writing is allowed; a mount is writable only if
+    // both allow it.
     for option in fields.next().unwrap_or_default().split(',').filter(|option| !option.is_empty()).map(plain) {
         match option.as_str() {
             "rw" => {}
@@ -184,7 +187,7 @@ fn parse(line: &str) -> Option<Mount> {
     Some(Mount { device, mount_point, fstype, options, device_number })
 }
 
-/// The kernel writes blank, tab, newline and backslash as three octal digits.
+/// Decodes a field. The kernel writes blank, tab, newline and backslash as three octal digits.
 fn plain(field: &str) -> String {
     let mut out = Vec::with_capacity(field.len());
     let mut left = field.as_bytes();
@@ -259,7 +262,7 @@ mod tests {
         }
         let of = |mounts: Vec<Mount>| Mounts::new(mounts).answers_at_once("/");
         assert!(!of(vec![mount("/", "overlay")]) && !of(vec![]));
-        // The last at a place hides the others.
+        // The last mount at a mount point hides the others.
         let seen: Vec<_> = mounts.to_ask().map(|mount| (mount.mount_point.as_str(), mount.fstype.as_str())).collect();
         let expected = [
             ("/", "ext4"),
@@ -281,7 +284,7 @@ mod tests {
         let first = table.now().await.unwrap();
         assert!(first.all().iter().any(|mount| mount.mount_point == "/proc"));
         table.lock().as_mut().unwrap().mounts = Arc::default();
-        // The table of other tests' processes may change meanwhile; then it is read, which is right too.
+        // Other tests may change the table in the meantime. Then it is read again, which is also correct.
         let again = table.now().await.unwrap();
         assert!(again.all().is_empty() || again == first);
         table.lock().as_mut().unwrap().read -= MAX_AGE;

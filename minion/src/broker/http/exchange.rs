@@ -1,4 +1,4 @@
-//! One request and its answer over a connection of its own.
+//! One HTTP request and its response on a connection of its own.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -21,15 +21,15 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::{Answer, Hop, Http};
 use crate::broker::network;
 
-/// Addresses of one name that are tried.
+/// Upper bound on the addresses tried for one name.
 const MAX_ATTEMPTS: usize = 4;
-/// An address that does not answer is given up after so long, for the next one.
+/// Time to wait for one address before the next one is tried.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Lines and bytes of an answer's head; some servers send policies of several KiB.
+/// Upper bounds on the lines and bytes of a response's head. Some servers send policies of several KiB.
 const MAX_ANSWER_HEADERS: usize = 128;
 const MAX_HEAD: usize = 64 << 10;
-/// Informational answers (`100 Continue`, `103 Early Hints`) before the answer, and the bytes of all their headers. Real servers send
-/// one or two.
+/// Upper bounds on the informational responses (`100 Continue`, `103 Early Hints`) before the response, and on the
+/// bytes of all their headers. Real servers send one or two.
 const MAX_INFORMATIONAL: usize = 16;
 const MAX_INFORMATIONAL_BYTES: usize = MAX_HEAD;
 
@@ -88,7 +88,7 @@ async fn converse(
         let response = sender.send_request(request).await.map_err(|e| said(&e))?;
         read(response, max_body).await
     });
-    // The connection is not left to itself: it ends with this future.
+    // The connection is polled inside this future, so it ends with the future.
     let exchange = pin!(async {
         match select(work, pin!(connection)).await {
             Either::Left((answer, _)) => answer,
@@ -103,7 +103,7 @@ async fn converse(
     }
 }
 
-/// Informational answers that came. The client reads them for as long as they come.
+/// Counts informational responses. hyper would read any number of them.
 #[derive(Default)]
 struct Preliminaries {
     count: AtomicUsize,
@@ -131,7 +131,7 @@ async fn read(response: Response<Incoming>, max: u64) -> Result<Answer, String> 
     }
     let mut body = Vec::new();
     while let Some(frame) = incoming.frame().await {
-        // Trailers are not for modules.
+        // Modules get no trailers.
         let Ok(data) = frame.map_err(|e| said(&e))?.into_data() else { continue };
         if (body.len() + data.len()) as u64 > max {
             return Err(too_large());
@@ -141,7 +141,7 @@ async fn read(response: Response<Incoming>, max: u64) -> Result<Answer, String> 
     Ok(Answer { status: head.status, headers: head.headers, body })
 }
 
-/// What went wrong, with its cause: "error reading a body" alone helps nobody.
+/// Formats the error with its cause, because "error reading a body" alone does not help.
 fn said(error: &hyper::Error) -> String {
     let cause = std::error::Error::source(error).map_or_else(String::new, |cause| format!(": {cause}"));
     format!("{error}{cause}")

@@ -1,7 +1,9 @@
-//! `brine:host/http`: one request, its redirects followed here, each hop checked as the first was.
+//! `brine:host/http`: HTTP requests. The minion follows redirects itself and checks each hop as it checked the first
+//! one.
 //!
-//! The connection goes to the addresses that were checked ([`super::network`]), certificates are always verified, nothing is
-//! unpacked, and everything has a bound. All of it happens within the future that answers: when the job ends, so does it.
+//! The connection goes to an address that was checked ([`super::network`]). Certificates are always verified, bodies
+//! are not decompressed, and every size has a bound. A request runs within the future of its call, so it ends with the
+//! job.
 
 mod exchange;
 #[cfg(test)]
@@ -23,22 +25,23 @@ use super::{MinionBroker, Perform};
 use tls::Tls;
 use url::Url;
 
-/// Requests under way at once, of all jobs; the rest wait.
+/// Upper bound on requests at once, for all jobs. Further requests wait.
 const AT_ONCE: usize = 64;
-/// For all of a request where the module does not say.
+/// The time for a whole request, redirects included, if the module sets none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
-/// The body of an answer, where the module does not say and at most. It has to fit a message to the executor and its memory.
+/// The default bound and the largest bound on the body of a response. The body must fit a message to the executor and
+/// the executor's memory.
 const DEFAULT_BODY: u64 = 4 << 20;
 const MAX_BODY: u64 = 16 << 20;
-/// The body of a request.
+/// Upper bound on the body of a request.
 const MAX_SENT: usize = 16 << 20;
-/// More redirects than any client follows.
+/// Upper bound on redirects. No usual client follows more.
 const MAX_REDIRECTS: u32 = 20;
-/// Headers of a request.
+/// Upper bounds on the headers of a request.
 const MAX_HEADERS: usize = 100;
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// What says how a message is framed or where it goes is the client's.
+/// Headers that the HTTP client sets itself, because they frame or route the message.
 const OURS: &[HeaderName] = &[
     header::HOST,
     header::CONTENT_LENGTH,
@@ -51,7 +54,7 @@ const OURS: &[HeaderName] = &[
     header::PROXY_AUTHORIZATION,
     header::PROXY_AUTHENTICATE,
 ];
-/// What goes along when a redirect leads to another origin. Any other header may be a credential.
+/// Headers that are sent on when a redirect leads to another origin. Any other header may be a credential.
 const HARMLESS: &[HeaderName] = &[
     header::ACCEPT,
     header::ACCEPT_CHARSET,
@@ -72,14 +75,14 @@ impl Perform<HttpOp> for MinionBroker {
     }
 }
 
-/// Sends requests.
+/// The HTTP client of modules.
 pub(super) struct Http {
     resolver: Arc<dyn Resolver>,
     tls: Tls,
     places: Semaphore,
 }
 
-/// A request that was read and is within the bounds.
+/// A checked request within the bounds.
 struct Hop {
     method: Method,
     url: Url,
@@ -87,7 +90,7 @@ struct Hop {
     body: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -131,7 +134,7 @@ impl Http {
             let Some(location) = answer.location()? else { return Ok(answer.value(&hop.url)) };
             if left == 0 {
                 if redirects == 0 {
-                    return Ok(answer.value(&hop.url)); // the module wants to see it
+                    return Ok(answer.value(&hop.url)); // the module handles redirects itself
                 }
                 return Err(HostError::Failed(format!("{}: more than {redirects} redirects", hop.url.origin())));
             }
@@ -172,7 +175,7 @@ impl Hop {
         Ok(Self { method, url, headers, body })
     }
 
-    /// The request that a redirect asks for, as browsers and curl have it.
+    /// Returns the request that follows a redirect, as browsers and curl form it.
     fn redirected(mut self, status: StatusCode, location: &str) -> Result<Self, HostError> {
         let failed = |why: String| HostError::Failed(format!("{}: its redirect {why}", self.url.origin()));
         let to = self.url.join(location).map_err(|why| failed(format!("leads nowhere: {why}")))?;
@@ -205,7 +208,7 @@ impl Hop {
 }
 
 impl Answer {
-    /// Where it sends us, if it is a redirect.
+    /// The target of a redirect; none if the response is no redirect.
     fn location(&self) -> Result<Option<&str>, HostError> {
         if !matches!(self.status.as_u16(), 301 | 302 | 303 | 307 | 308) {
             return Ok(None);
@@ -223,7 +226,7 @@ impl Answer {
 
     fn value(self, url: &Url) -> Value {
         let headers = self.headers.iter().map(|(name, value)| {
-            // What is not text is Latin-1, as it was meant when headers could be.
+            // A header value that is not ASCII is read as Latin-1, its historical encoding.
             let value = value.to_str().map_or_else(|_| latin1(value.as_bytes()), str::to_owned);
             list([Value::from(name.as_str()), Value::from(value)])
         });
@@ -240,7 +243,7 @@ fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| char::from(*byte)).collect()
 }
 
-/// So much of a guest's text as an error shows.
+/// Shortens a guest's text for an error message.
 fn cut(text: &str) -> String {
     text.chars().take(64).collect()
 }

@@ -1,4 +1,4 @@
-//! Against servers on loopback, which is granted by its address; names are resolved as each test says.
+//! Tests with servers on loopback, which is granted by address. Names resolve as each test defines.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -15,10 +15,10 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// Far more than anything here takes.
+/// A deadline far beyond the duration of every step.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// Answers each question with the next answer; the last one stays.
+/// Answers each look-up with the next list of addresses; the last list is repeated.
 #[derive(Default)]
 struct Scripted {
     answers: Mutex<Vec<(&'static str, Vec<IpAddr>)>>,
@@ -36,7 +36,8 @@ impl Resolver for Scripted {
     }
 }
 
-/// A server whose connections do what a test says. Gives the head of each request, and its body's beginning.
+/// A server whose connections behave as the test defines. Returns the head of each request and the beginning of its
+/// body.
 struct Server {
     at: SocketAddr,
     requests: mpsc::UnboundedReceiver<String>,
@@ -68,7 +69,7 @@ impl Server {
         Self { at, requests, _tasks: tasks }
     }
 
-    /// The same bytes for everybody.
+    /// The same response for every request.
     async fn says(answer: impl Into<Vec<u8>>) -> Self {
         let answer = Arc::new(answer.into());
         Self::start(move |_, mut stream| {
@@ -76,7 +77,7 @@ impl Server {
             async move {
                 let _ = stream.write_all(&answer).await;
                 let _ = stream.shutdown().await;
-                // Until the client has read it and gone.
+                // Waits until the client has read the response and left.
                 let _ = stream.read(&mut [0; 1]).await;
             }
         })
@@ -207,12 +208,12 @@ async fn redirects_are_followed_to_what_was_granted_and_nowhere_else() {
     let (a, b) = (first.at.port(), other.at.port());
     let (http, resolver) = http(&[("a.example", "127.0.0.1"), ("b.example", "127.0.0.1")]);
     let url = format!("http://a.example:{a}/");
-    // The address is granted, the second name is not.
+    // The address is granted, but the second name is not.
     let error =
         send(&http, &caller(&[("a.example", a), ("127.0.0.1", a), ("127.0.0.1", b)]), get(&url)).await.unwrap_err();
     assert!(error.contains(&format!("b.example:{b}")), "{error}");
     assert_eq!((other.seen().len(), resolver.asked.load(Ordering::Relaxed)), (0, 1));
-    // Nor is another port of the same host.
+    // Another port of the same host is not granted either.
     assert!(send(&http, &caller(&[("a.example", a), ("b.example", a), ("127.0.0.1", a)]), get(&url)).await.is_err());
     let all = caller(&[("a.example", a), ("b.example", b), ("127.0.0.1", a), ("127.0.0.1", b)]);
     let secret = vec![
@@ -226,7 +227,7 @@ async fn redirects_are_followed_to_what_was_granted_and_nowhere_else() {
     let seen = other.seen().remove(0);
     assert!(!seen.contains("secret") && seen.contains("accept: text/x"), "{seen}");
     assert!(first.seen().pop().unwrap().contains("secret"));
-    // Whoever wants to see the redirect itself.
+    // A module that handles the redirect itself.
     let answer = send(&http, &all, HttpRequest { max_redirects: 0, ..get(&url) }).await.unwrap();
     assert_eq!(answer.get_u64("status"), Some(302));
 }
@@ -283,8 +284,8 @@ async fn redirects_change_the_method_as_everywhere() {
     }
 }
 
-/// The first answer is checked and connected to; what the name would be the next time does not matter, and what it leads to
-/// inside is refused.
+/// The first result of the look-up is checked and used for the connection. A later result has no effect, and a result
+/// that leads to an internal address is refused.
 #[tokio::test]
 async fn names_that_lead_inward_are_refused() {
     let mut server = Server::says(GOOD).await;
@@ -320,12 +321,12 @@ async fn names_that_lead_inward_are_refused() {
         );
     }
     assert_eq!(server.seen().len(), 0);
-    // One that may be reached beside one that may not: only that is connected to.
+    // A list with a permitted and a forbidden address: only the permitted one is used.
     let (http, resolver) = http(&[("evil.example", "127.0.0.2 127.0.0.1"), ("evil.example", "127.0.0.2")]);
     let granted = caller(&[("evil.example", port), ("127.0.0.1", port)]);
     send(&http, &granted, get(&url)).await.unwrap();
     assert_eq!((server.seen().len(), resolver.asked.load(Ordering::Relaxed)), (1, 1));
-    // Rebinding: the name leads elsewhere when it is asked again.
+    // Rebinding: a second look-up of the name returns another address.
     assert!(send(&http, &granted, get(&url)).await.is_err());
     assert_eq!(server.seen().len(), 0);
 }
@@ -358,13 +359,13 @@ async fn answers_are_bounded() {
         let error = send(&http, &caller, request).await.unwrap_err();
         assert!(error.contains(why) && !error.contains('\n'), "{why}: {error}");
     }
-    // A head without a body may say how long it would be.
+    // A head without a body may state the body's length.
     let server = Server::says("HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n").await;
     let head = HttpRequest { method: "HEAD".into(), max_body: Some(10), ..get(&server.url("/")) };
     assert!(send(&http, &caller(&[("127.0.0.1", server.at.port())]), head).await.is_ok());
 }
 
-/// A server may announce that it goes on, but not for ever: the client would read for as long as it has time.
+/// A server may send informational responses, but not for ever: otherwise the client would read until its timeout.
 #[tokio::test]
 async fn informational_answers_are_bounded() {
     let (http, _) = http(&[]);
@@ -390,12 +391,13 @@ async fn informational_answers_are_bounded() {
         let request = HttpRequest { timeout_ms: Some(u64::MAX), ..get(&server.url("/")) };
         let error = send(&http, &caller(&[("127.0.0.1", server.at.port())]), request).await.unwrap_err();
         assert!(error.contains("more than 16 informational answers"), "{error}");
-        // And the connection is closed.
+        // The connection is closed too.
         tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
     }
 }
 
-/// Bytes that come one by one, and a head that never ends, are ended with the request's time and with the job's.
+/// The request's timeout, and the end of the job, end a response whose bytes arrive one by one, and a head that never
+/// ends.
 #[tokio::test]
 async fn slow_servers_do_not_outlast_their_time() {
     let (gone, mut left) = mpsc::unbounded_channel();
@@ -406,7 +408,7 @@ async fn slow_servers_do_not_outlast_their_time() {
                 if request.contains("/head") { b"HTTP/1.1 200 OK\r\nX: " } else { b"HTTP/1.1 200 OK\r\n\r\n" };
             let _ = stream.write_all(head).await;
             while stream.write_all(b"x").await.is_ok() {
-                tokio::time::sleep(Duration::from_millis(5)).await; // the drip itself
+                tokio::time::sleep(Duration::from_millis(5)).await; // this pause is the slow sending itself
             }
             let _ = gone.send(());
         }
@@ -418,7 +420,7 @@ async fn slow_servers_do_not_outlast_their_time() {
         let request = HttpRequest { timeout_ms: Some(100), ..get(&server.url(path)) };
         let error = send(&http, &caller, request).await.unwrap_err();
         assert!(error.contains("not done in its time, 100ms"), "{error}");
-        // The connection is closed, too.
+        // The connection is closed too.
         tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
     }
     caller.ends = Instant::now() + Duration::from_millis(100);
@@ -429,7 +431,7 @@ async fn slow_servers_do_not_outlast_their_time() {
     tokio::time::timeout(DEADLINE, left.recv()).await.unwrap().unwrap();
 }
 
-/// What the job that asked has begun ends with it.
+/// The end of a job ends its requests.
 #[tokio::test]
 async fn a_dropped_request_is_over() {
     let (gone, mut left) = mpsc::unbounded_channel();

@@ -1,4 +1,4 @@
-//! TLS for requests: this host's own roots, always verified.
+//! TLS for modules' requests. Certificates are always verified against this host's trusted roots.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// The roots are read again after so long, so that a minion that runs for months sees the system's updates.
+/// Age at which the roots are read again, so that a minion that runs for months uses the system's updates.
 const FRESH: Duration = Duration::from_secs(3600);
 
-/// Connects with the roots that the system has.
+/// TLS connections that trust the system's roots.
 #[derive(Default)]
 pub(super) struct Tls {
     now: Mutex<Option<(Instant, Arc<ClientConfig>)>>,
@@ -42,7 +42,7 @@ impl Tls {
         }
         let load = tokio::task::spawn_blocking(|| {
             let mut roots = RootCertStore::empty();
-            // One that cannot be read trusts nobody; that is no reason not to use the others.
+            // A certificate that cannot be parsed is left out; the others are still used.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             roots
         });

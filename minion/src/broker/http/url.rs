@@ -1,25 +1,25 @@
-//! `http://` and `https://` addresses, as strict as what is connected to has to be: what is no plain URL is refused, not mended.
+//! `http://` and `https://` addresses. The parser is strict: it rejects a malformed URL and does not repair it.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use hyper::Uri;
 
-/// Longer ones name nothing.
+/// Upper bound on the bytes of a URL.
 const MAX_URL: usize = 8 << 10;
 
-/// A URL that can be connected to.
+/// A URL with everything that a connection needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Url {
     pub(super) https: bool,
-    /// A name in lower case without the last dot, or an address without brackets.
+    /// A host name in lower case without a trailing dot, or an address without brackets.
     pub(super) host: String,
     pub(super) port: u16,
-    /// From the first slash, with the query, without the fragment.
+    /// The path from the first slash, with the query and without the fragment.
     pub(super) path: String,
 }
 
-/// Scheme, host and port: what credentials belong to.
+/// Scheme, host and port. Credentials belong to one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     https: bool,
@@ -28,7 +28,7 @@ pub(super) struct Origin {
 }
 
 impl Url {
-    /// The error is one line without the text of the URL, which may hold credentials.
+    /// Parses a URL. The error is one line and does not repeat the URL, which may hold credentials.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let no = |why: &str| format!("the URL {why}");
         if text.len() > MAX_URL {
@@ -61,7 +61,7 @@ impl Url {
         Ok(Self { https, host, port, path })
     }
 
-    /// What a `Location` of this URL leads to (RFC 3986, 5.2).
+    /// Resolves a `Location` header against this URL (RFC 3986, 5.2).
     pub(super) fn join(&self, location: &str) -> Result<Self, String> {
         let location = location.split('#').next().unwrap_or_default();
         let scheme_end = location.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
@@ -88,7 +88,7 @@ impl Url {
         Origin { https: self.https, host: self.host.clone(), port: self.port }
     }
 
-    /// The `Host` header.
+    /// The value of the `Host` header.
     pub(super) fn authority(&self) -> String {
         self.origin().authority()
     }
@@ -137,7 +137,7 @@ fn host(text: &str) -> Option<String> {
     fits.then(|| name.to_owned())
 }
 
-/// RFC 3986, 5.2.4, of what stands before the query.
+/// Removes dot segments from the path (RFC 3986, 5.2.4); the query stays.
 fn without_dots(text: &str) -> String {
     let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
     let mut out: Vec<&str> = Vec::new();

@@ -1,5 +1,5 @@
-//! Who a program runs as. Users and groups are looked up as the system does it (nsswitch), each time: what the site's directory
-//! says now counts.
+//! The user that a program runs as. Users and groups are looked up by the system (nsswitch) for each program, so that
+//! the present content of the site's directory counts.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use brine_sandbox::Names;
 use brine_spawn::Identity;
 use nix::unistd::{Gid, Group, Uid, User, getegid, geteuid, getgrouplist};
 
-/// A user, and what has to be changed to be it.
+/// A user, and the ids that a program must change to run as that user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) name: String,
     pub(super) uid: u32,
     pub(super) home: PathBuf,
     pub(super) shell: PathBuf,
-    /// None: the minion is this user.
+    /// None if the minion already runs as this user.
     pub(super) identity: Option<Identity>,
 }
 
-/// Whether the minion runs as this user. Looks at the minion's own number only.
+/// Whether the minion runs as this user. The function looks up only the minion's own uid.
 pub(super) fn is_own(user: &str) -> bool {
     user == "root" && geteuid().is_root() || crate::accounts::user_name(geteuid().as_raw()).as_deref() == Some(user)
 }
 
-/// Finds the user and the group. `groups` are those beside the user's own that were granted. The error is one line.
+/// Looks up the user and the group. `groups` are the granted groups beside the user's own. The error is one line.
 pub(super) fn find(user: Option<&str>, group: Option<&str>, groups: &Names) -> Result<Account, String> {
     let own = geteuid();
     let failed = |what: &str, e: nix::Error| format!("{what} cannot be looked up: {}", e.desc());

@@ -1,8 +1,10 @@
-//! Control groups (version 2) of programs: the kernel ends all that is in one at once, whatever forks in it. Where the host has none
-//! for the minion to arrange, a program's supervisor finds what it started by its parents.
+//! Control groups (version 2) of programs. The kernel ends all processes of a group at once, even if they fork at that
+//! moment. If the minion cannot make groups on this host, a program's supervisor finds the descendants by their
+//! parents.
 //!
-//! Each program has a new group, because some kernels end at once whatever starts in a group that was killed before, and a group may be
-//! killed at the very moment in which its program ends by itself. Those of a minion that was killed are ended and removed by the next.
+//! Each program gets a new group, for two reasons: some kernels end every process that starts in a group that was
+//! killed before, and a group may be killed at the moment in which its program ends by itself. When a minion was
+//! killed, the next minion ends and removes its groups.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,31 +16,32 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use brine_spawn::{ControlGroup, Left};
 use tracing::{info, warn};
 
-/// How the groups are called, with the minion's number behind: those whose programs end with them, and those that may detach.
+/// Prefixes of the groups' names, before the minion's pid: for programs whose descendants end with them, and for
+/// programs that may detach descendants.
 const PREFIX: &str = "program-";
 const DETACH_PREFIX: &str = "detach-";
-/// Groups that wait to be removed. The next start removes what is more.
+/// Upper bound on the groups that wait for removal. The next start of the minion removes the others.
 const MAX_LATE: usize = 1_000;
-/// Rounds of moving what may stay out of its group: it may fork meanwhile.
+/// Rounds of moving detached processes out of a group; they may fork in the meantime.
 const ROUNDS: usize = 8;
 
-/// The minion's groups for programs.
+/// The minion's control groups for programs.
 #[derive(Default)]
 pub(super) struct Groups {
     folder: OnceLock<Option<PathBuf>>,
-    /// Groups that were not empty yet, to be removed later.
+    /// Groups that were not empty when their program ended; they are removed later.
     late: Mutex<Vec<PathBuf>>,
     next: AtomicU64,
 }
 
-/// One group.
+/// The control group of one program and its folder.
 pub(super) struct Folder {
     path: PathBuf,
     pub(super) group: Arc<ControlGroup>,
 }
 
 impl Groups {
-    /// Below this folder: for tests.
+    /// Makes the groups below this folder, for tests.
     #[cfg(test)]
     pub(super) fn below(folder: Option<PathBuf>) -> Self {
         let groups = Self::default();
@@ -46,7 +49,7 @@ impl Groups {
         groups
     }
 
-    /// An empty group; none where there are none on this host.
+    /// Makes an empty group; none if this host has no usable control groups.
     pub(super) fn take(&self, detach: bool) -> Option<Folder> {
         let below = self.folder.get_or_init(find).as_ref()?;
         lock(&self.late).retain(|path| fs::remove_dir(path).is_err_and(|e| e.kind() != io::ErrorKind::NotFound));
@@ -61,7 +64,7 @@ impl Groups {
         }
     }
 
-    /// The program has ended, and this is left of it.
+    /// Takes the group of a program that has ended; `left` says which processes are left in it.
     pub(super) fn give_back(&self, folder: Folder, left: Left) {
         if left == Left::Detached
             && let Some(Some(below)) = self.folder.get()
@@ -79,11 +82,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where groups can be made, after removing those of minions that are gone.
+/// Returns the folder for groups after removing the groups of minions that have ended.
 fn find() -> Option<PathBuf> {
     let tried = brine_sandbox::program_groups().and_then(|below| {
         sweep(&below);
-        // Made and removed once: what the kernel lacks shows here.
+        // A trial group shows what the kernel lacks.
         let probe = below.join(format!("{PREFIX}{}-probe", std::process::id()));
         let made = make(probe.clone()).map_err(|error| format!("{}: {error}", below.display()));
         let works = made.map(|made| made.group.works());
@@ -101,7 +104,7 @@ fn make(path: PathBuf) -> io::Result<Folder> {
     fs::create_dir(&path)?;
     let open = || {
         let folder = OwnedFd::from(File::open(&path)?);
-        // Since Linux 5.14.
+        // `cgroup.kill` exists since Linux 5.14.
         let kill = OwnedFd::from(File::options().write(true).open(path.join("cgroup.kill"))?);
         Ok(Arc::new(ControlGroup { folder, kill }))
     };
@@ -119,7 +122,7 @@ fn is_empty(path: &Path) -> bool {
     events.is_ok_and(|events| events.lines().any(|line| line == "populated 0"))
 }
 
-/// To where the minion itself is, as if there had been no group.
+/// Moves the processes of a group to the minion's own group, where they would be without control groups.
 fn move_out(from: &Path, below: &Path) {
     let leaf = below.join("minion");
     let to = if leaf.is_dir() { leaf } else { below.to_owned() }.join("cgroup.procs");
@@ -134,7 +137,7 @@ fn move_out(from: &Path, below: &Path) {
     }
 }
 
-/// Ends what minions that were killed have left; what was detached stays.
+/// Ends the programs that killed minions left behind; detached processes stay.
 fn sweep(below: &Path) {
     for entry in fs::read_dir(below).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -1,10 +1,11 @@
-//! What ends a program, from before its start to after its end. The work is done by the program's supervisor, see `brine_spawn`.
+//! Ends one program, before its start, while it runs or after it. The program's supervisor does the work, see
+//! `brine_spawn`.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use brine_spawn::Control;
 
-/// One program.
+/// The state of one program.
 #[derive(Debug, Default)]
 pub(super) struct Group(Mutex<State>);
 
@@ -12,7 +13,7 @@ pub(super) struct Group(Mutex<State>);
 enum State {
     #[default]
     NotStarted,
-    /// It is not wanted any more.
+    /// The program was ended before or while it ran.
     Unwanted,
     Runs(Control),
     Over,
@@ -23,12 +24,12 @@ impl Group {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it should still be started.
+    /// Whether the program should still be started.
     pub(super) fn wanted(&self) -> bool {
         matches!(*self.state(), State::NotStarted)
     }
 
-    /// It is being started. Ended at once where it is not wanted any more.
+    /// Records the start of the program, and ends the program if it was ended in the meantime.
     pub(super) fn started(&self, control: Control) {
         let mut state = self.state();
         match *state {
@@ -37,28 +38,28 @@ impl Group {
         }
     }
 
-    /// Asks all of its group to end.
+    /// Sends SIGTERM to the program's process group.
     pub(super) fn terminate(&self) {
         if let State::Runs(control) = &*self.state() {
             control.terminate();
         }
     }
 
-    /// Ends the program with all that it started, or keeps it from starting. Returns at once.
+    /// Ends the program and its descendants, or prevents its start. Returns at once.
     pub(super) fn end(&self) {
         let mut state = self.state();
         match &*state {
             State::NotStarted => *state = State::Unwanted,
             State::Runs(control) => {
                 control.end();
-                // Should it have to be tried again, it is not.
+                // If the supervisor has to try the start again, the program does not start.
                 *state = State::Unwanted;
             }
             State::Unwanted | State::Over => {}
         }
     }
 
-    /// Nothing is left of it.
+    /// Records that no process of the program is left.
     pub(super) fn over(&self) {
         *self.state() = State::Over;
     }

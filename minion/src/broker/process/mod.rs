@@ -1,14 +1,16 @@
-//! `brine:host/process`: programs of this host, without a shell in between, ended with the job that started them.
+//! `brine:host/process`: runs programs of this host, without a shell in between, and ends them with the job that
+//! started them.
 //!
-//! - `request.rs` what is asked, within bounds and within the grant · `account.rs` who it runs as · `program.rs` which file
-//! - `run.rs`     from start to end · `group.rs` ending it · `cgroup.rs` its control group · `output.rs` what it writes
+//! - `request.rs` checks a request against the bounds and the grant · `account.rs` the user · `program.rs` the file
+//! - `run.rs` runs a program · `group.rs` ends it · `cgroup.rs` its control group · `output.rs` its output
 //!
-//! All that a program started ends with it: when its job ends, when its time is over, and when it ends by itself. Only where the
-//! grant says `detach: true`, and the program ended with 0, does what made itself a session of its own stay, as a daemon does that
-//! a service's script starts. A program's supervisor (`brine_spawn`) sees to that, also when the minion is killed.
+//! All descendants of a program end with the program: when its job ends, when its time is over, and when it ends by
+//! itself. There is one exception: if the grant says `detach: true` and the program ended with 0, descendants in a
+//! session of their own stay, as the daemon of a service script does. The program's supervisor (`brine_spawn`) ensures
+//! this even if the minion is killed.
 //!
-//! What a program is told goes to nobody's log, since arguments, variables and input hold passwords: the log has who ran which
-//! file with how many arguments.
+//! Arguments, variables and input may hold passwords, so they are not logged. The log names the user, the file and the
+//! number of arguments.
 
 mod account;
 mod cgroup;
@@ -33,11 +35,12 @@ use super::{MinionBroker, Perform};
 use cgroup::Groups;
 use request::Request;
 
-/// Programs at once. More than the jobs a minion runs at once unless its owner says otherwise (16, or 4 a core); each is a
-/// process, a thread that waits for it, and up to two times the output that is kept.
+/// Upper bound on programs at once. It is larger than the default bound on jobs (16, or 4 for each core). Each program
+/// takes a process, a waiting thread, and up to twice the bytes of output that are kept.
 const MAX_PROGRAMS: usize = 64;
-/// `which` and `shell` at once, and how long one may take: programs may lie on a file system that hangs.
+/// Upper bound on `which` and `shell` requests at once.
 const MAX_LOOKS: usize = 16;
+/// The time for one such request: the file may lie on a file system that hangs.
 const LOOK: Duration = Duration::from_secs(5);
 
 impl Perform<ProcessOp> for MinionBroker {

@@ -1,4 +1,5 @@
-//! What a program writes: the first bytes are kept, the rest is read and counted, so that the program does not stand still.
+//! The output of a program. The first bytes are kept; the rest is read and counted, so that the program does not block
+//! on a full pipe.
 
 use std::io;
 
@@ -7,12 +8,13 @@ use std::os::fd::OwnedFd;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 
-/// Bytes read at once: what a pipe holds.
+/// Bytes of one read: the default capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
-/// Bytes taken from a pipe that somebody keeps open after the end: what the largest pipe of Linux holds.
+/// Upper bound on the bytes read after the end of the program from a pipe that another process keeps open: the largest
+/// capacity of a pipe on Linux.
 const MAX_LEFT: usize = 1024 * 1024;
 
-/// One output.
+/// One output stream.
 pub(super) struct Output {
     pipe: Receiver,
     keep: usize,
@@ -21,14 +23,14 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// The minion's end, and the program's.
+    /// Makes a pipe and returns the minion's end and the program's end.
     pub(super) fn new(keep: usize) -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
         let pipe = Receiver::from_owned_fd(ours)?;
         Ok((Self { pipe, keep, kept: Vec::new(), dropped: 0 }, theirs))
     }
 
-    /// Reads until nobody has the other end.
+    /// Reads until all writers have closed the pipe.
     pub(super) async fn read(&mut self) {
         let mut chunk = vec![0; CHUNK];
         loop {
@@ -39,7 +41,7 @@ impl Output {
         }
     }
 
-    /// Takes what is in the pipe now.
+    /// Reads what the pipe holds now.
     pub(super) fn read_left(&mut self) {
         let mut chunk = vec![0; CHUNK];
         let mut left = MAX_LEFT;

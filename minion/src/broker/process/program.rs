@@ -1,4 +1,4 @@
-//! Which file a program is, and whether it is what root or the minion's user put there.
+//! Finds the file of a program and checks that nobody but root and the minion's user can change the file.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -8,22 +8,22 @@ use std::path::{Component, Path, PathBuf};
 
 use brine_sandbox::{Names, PROGRAM_FOLDERS, ProcessGrant, Program};
 
-/// Links on the way to a file: what the kernel follows.
+/// Upper bound on the symbolic links on the way to a file, as in the kernel.
 const MAX_LINKS: usize = 40;
-/// Files that are shells by their name.
+/// File names of shells.
 const SHELLS: [&str; 9] = ["sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh"];
-/// What a module gets where any program is granted and it names none.
+/// The shell for a module that may run any program and names no shell.
 const SHELL: &str = "/bin/sh";
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 const EXECUTABLE: u32 = 0o111;
 
-/// The `PATH` that programs get, and by which they are found.
+/// The `PATH` of programs, which is also the search path for them.
 pub(super) fn path_variable() -> String {
     PROGRAM_FOLDERS.join(":")
 }
 
-/// The file of a granted program: of a bare name the first in the fixed `PATH`. None where there is none that can be run.
+/// The file of a granted program; a bare name is searched in the fixed `PATH`. None if no such file can be executed.
 pub(super) fn which(granted: &Names, asked: &str) -> Option<String> {
     if asked.contains('/') {
         return (asked.starts_with('/') && granted.has(asked) && runs(Path::new(asked))).then(|| asked.to_owned());
@@ -34,7 +34,7 @@ pub(super) fn which(granted: &Names, asked: &str) -> Option<String> {
     PROGRAM_FOLDERS.iter().map(|folder| format!("{folder}/{asked}")).find(|path| runs(Path::new(path)))
 }
 
-/// The shell that was granted: the one that is asked for, else the first of the grant's that is there.
+/// The file of a granted shell: the requested one, else the first of [`SHELLS`] that is granted and exists.
 pub(super) fn shell(grant: &ProcessGrant, asked: Option<&str>) -> Option<String> {
     let there = |asked: &str| match grant.find(asked) {
         Program::Granted(path) => which(&grant.programs, path),
@@ -55,8 +55,8 @@ fn runs(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & EXECUTABLE != 0)
 }
 
-/// The file to run. Who may change it, a folder on the way to it, or a link, runs what they like as the program's user: they
-/// have to be one of `trusted`. The error is one line.
+/// Resolves the file to run. A user who can change the file, a folder on the way to it or a link could run other code
+/// as the program's user, so all of these must belong to one of `trusted`. The error is one line.
 pub(super) fn resolve(granted: &Names, asked: &str, trusted: &[u32]) -> Result<PathBuf, String> {
     let path = if asked.contains('/') {
         PathBuf::from(asked)
@@ -75,7 +75,7 @@ pub(super) fn resolve(granted: &Names, asked: &str, trusted: &[u32]) -> Result<P
     Ok(path)
 }
 
-/// Walks to the file as the kernel does, looking at each step.
+/// Follows the path as the kernel does and checks each step.
 fn trace(path: &Path, trusted: &[u32]) -> Result<Metadata, String> {
     let mut left: VecDeque<OsString> = path.components().map(|part| part.as_os_str().to_owned()).collect();
     let mut at = PathBuf::from("/");
@@ -133,7 +133,8 @@ fn check(path: &Path, meta: &Metadata, trusted: &[u32]) -> Result<(), String> {
     if !trusted.contains(&meta.uid()) {
         return refuse(format!("belongs to the user {}", meta.uid()));
     }
-    // Anybody may write into /tmp, but not replace there what is another's; and all that is on the way is looked at.
+    // Others may write to a sticky folder such as /tmp but cannot replace files of other users in it. Each step on the
+    // way is checked by itself.
     let sticky = meta.is_dir() && meta.mode() & STICKY != 0;
     if !meta.is_symlink() && meta.mode() & WRITABLE_BY_OTHERS != 0 && !sticky {
         return refuse(format!("can be written by others than its owner (mode {:o})", meta.mode() & 0o7777));

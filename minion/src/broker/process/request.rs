@@ -1,7 +1,7 @@
-//! What is asked: within bounds, and once more within the grant.
+//! Checks a request: its bounds, and its grant for a second time.
 //!
-//! The sandbox's check compared it with the policy already. The few comparisons here do not share its code: one mistake alone
-//! does not run a program that was not granted.
+//! The sandbox has compared the request with the policy already. The comparisons here share no code with that check, so
+//! that one mistake alone cannot run a program that was not granted.
 
 use std::ffi::OsString;
 use std::path::{Component, Path};
@@ -9,48 +9,49 @@ use std::time::Duration;
 
 use brine_sandbox::{Grants, HostError, Names, ProcessRun};
 
-/// Arguments, and bytes of one and of all: what Linux takes at most of one, and half of what it takes of all with the usual
-/// stack.
+/// Upper bounds on the number of arguments and on the bytes of one and of all of them. The limits of Linux are the same
+/// for one argument, and twice as high for all arguments with the usual stack.
 const MAX_ARGS: usize = 10_000;
 const MAX_ARG: usize = 128 * 1024 - 1;
 const MAX_ARGS_BYTES: usize = 1024 * 1024;
-/// Variables, and bytes of all of them.
+/// Upper bounds on the number of variables and on the bytes of all of them.
 const MAX_VARIABLES: usize = 1_000;
 const MAX_ENV_BYTES: usize = 512 * 1024;
-/// Bytes of input: what a module's memory holds beside the rest.
+/// Upper bound on the bytes of input, which must fit the memory of a module.
 const MAX_STDIN: usize = 16 * 1024 * 1024;
-/// Bytes of a path and of a name.
+/// Upper bounds on the bytes of a path and of a name.
 const MAX_PATH: usize = 4_096;
 const MAX_NAME: usize = 256;
-/// Bytes kept of each output unless the module says, and whatever it says: the whole of a return's default bound.
+/// Bytes kept of each output: the default, which is the default bound on a whole return, and the largest value that a
+/// module may set.
 pub(super) const OUTPUT: u64 = 1024 * 1024;
 const MAX_OUTPUT: u64 = 4 * 1024 * 1024;
 
-/// A program to run, checked. It has secrets in it, so it does not print.
+/// A checked program to run. It may hold secrets, so it has no `Debug`.
 pub(super) struct Request {
-    /// A bare name where any program is granted, else an absolute path.
+    /// A bare name if any program is granted, else an absolute path.
     pub(super) program: String,
     pub(super) args: Vec<OsString>,
-    /// None: the default.
+    /// The working directory; none for the default.
     pub(super) cwd: Option<String>,
-    /// The real directory has to be one of these or below; none: anywhere.
+    /// The real working directory must be one of these or below one of them; none allows any.
     pub(super) cwd_within: Option<Vec<String>>,
     pub(super) env: Vec<(String, String)>,
     pub(super) clean_env: bool,
     pub(super) stdin: Option<Vec<u8>>,
     pub(super) timeout: Option<Duration>,
-    /// None: the minion's own.
+    /// The user; none for the minion's own.
     pub(super) user: Option<String>,
     pub(super) group: Option<String>,
-    /// Groups beside those of the user that were granted.
+    /// The granted groups beside the user's own.
     pub(super) groups: Names,
     pub(super) umask: Option<u32>,
     /// Bytes kept of each output.
     pub(super) keep: usize,
     pub(super) merge_stderr: bool,
-    /// Whether what made itself a session of its own may stay.
+    /// Whether descendants in a session of their own may stay.
     pub(super) detach: bool,
-    /// Bytes of the largest file it may write.
+    /// Upper bound on the bytes of a file that the program writes.
     pub(super) file_size: Option<u64>,
 }
 
@@ -99,7 +100,7 @@ impl Request {
     }
 }
 
-/// What changes no program's doings: language and time zone.
+/// Whether a variable is always allowed: language and time zone do not change what a program does.
 fn harmless(name: &str) -> bool {
     matches!(name, "LANG" | "LANGUAGE" | "TZ") || name.starts_with("LC_")
 }

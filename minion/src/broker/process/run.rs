@@ -1,7 +1,8 @@
-//! One program from start to end.
+//! Runs one program from start to end.
 //!
-//! Each has a thread that starts it and waits for it. The job's future only reads and writes: when it is dropped the program's
-//! supervisor is told to end everything, and the thread, which nobody can drop, waits until that is done.
+//! Each program has a thread that starts it and waits for it. The job's future only reads and writes. When the future
+//! is dropped, the program's supervisor gets the order to end everything, and the thread, which cannot be dropped,
+//! waits until that is done.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -31,21 +32,21 @@ use super::output::Output;
 use super::program;
 use super::request::Request;
 
-/// From SIGTERM to SIGKILL when the timeout is over: enough to tidy up, and little beside any timeout.
+/// Time between SIGTERM and SIGKILL after the timeout: long enough to clean up, and short beside any timeout.
 const GRACE: Duration = Duration::from_millis(1_000);
-/// How long what was written is waited for after the end: all that could write was ended, but for what may stay.
+/// Time to wait for the rest of the output after the program's end. All writers have ended, except detached processes.
 const LINGER: Duration = Duration::from_millis(200);
-/// The thread looks up users and waits.
+/// Stack of the thread, which looks up users and waits.
 const STACK: usize = 512 * 1024;
 
-/// What the thread needs beside the request.
+/// The program's ends of the pipes.
 struct Ends {
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
 
-/// Ends the program when the job is over.
+/// Ends the program on drop, when the job is over.
 struct Leash(Arc<Group>);
 
 impl Drop for Leash {
@@ -54,7 +55,8 @@ impl Drop for Leash {
     }
 }
 
-/// Runs it; the answer is as [`brine_sandbox::ProcessOp::Run`] has it. `place` is held until nothing of it is left.
+/// Runs a program and returns the result of [`brine_sandbox::ProcessOp::Run`]. `place` is held until no process of the
+/// program is left.
 pub(super) async fn run(
     mut request: Request,
     place: OwnedSemaphorePermit,
@@ -150,22 +152,22 @@ async fn sleep_until_some(when: Option<Instant>) {
     }
 }
 
-/// Writes what the program reads, for as long as it reads.
+/// Writes the program's input until the program stops reading.
 async fn feed(input: Option<(Sender, Vec<u8>)>) {
     if let Some((mut pipe, bytes)) = input {
-        // It need not read all.
+        // A program may close its input early, so an error is ignored.
         let _ = pipe.write_all(&bytes).await;
     }
 }
 
-/// How a program ended: one of the two is there.
+/// How a program ended; exactly one field is set.
 #[derive(Debug)]
 struct Ended {
     code: Option<i32>,
     signal: Option<i32>,
 }
 
-/// The thread.
+/// The body of the thread: starts the program, waits for it and reports both.
 fn attend(
     request: &Request,
     ends: Ends,
@@ -181,7 +183,7 @@ fn attend(
             Ok(Some(running)) => running,
             Ok(None) => return,
             Err(why) => {
-                // Before it is told: who is told may ask again at once.
+                // The place is free before the error arrives, because the caller may try again at once.
                 drop(place);
                 let _ = tell_start.send(Err(why));
                 return;
@@ -205,7 +207,7 @@ fn attend(
     }
 }
 
-/// Waits for the supervisor, which ends when nothing is left but what may stay.
+/// Waits for the end of the supervisor, which ends when only detached processes are left.
 fn finish(running: Running, group: &Group, groups: &Groups, folder: Option<Folder>, left: Left) {
     if let Err(e) = running.finish() {
         warn!("a program could not be waited for: {e}");
@@ -235,10 +237,10 @@ fn start(
     Ok(Some((running, folder)))
 }
 
-/// Looks at everything that can be wrong, so that what is wrong can be said.
+/// Checks everything that can fail, so that the error says what is wrong.
 fn prepare(request: &Request, ends: Ends) -> Result<Program, String> {
     let account = account::find(request.user.as_deref(), request.group.as_deref(), &request.groups)?;
-    // What its own user may change runs as nobody else.
+    // The program's user may own the file only if the program runs as that user.
     let trusted = [0, geteuid().as_raw(), account.uid];
     let granted = if request.program.contains('/') { Names::default() } else { Names::Any };
     let path = program::resolve(&granted, &request.program, &trusted)?;
@@ -258,7 +260,7 @@ fn prepare(request: &Request, ends: Ends) -> Result<Program, String> {
     })
 }
 
-/// From nothing: what every program may expect, then what was asked for.
+/// Builds the environment: the variables that every program expects, then the requested ones.
 fn environment(request: &Request, account: &Account) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> = Vec::new();
     if !request.clean_env {
@@ -268,7 +270,7 @@ fn environment(request: &Request, account: &Account) -> Vec<(OsString, OsString)
             ("USER".into(), account.name.clone().into()),
             ("LOGNAME".into(), account.name.clone().into()),
             ("SHELL".into(), account.shell.clone().into()),
-            // English, and no byte of a name is lost.
+            // English messages in UTF-8, so that no byte of a file name is lost.
             ("LANG".into(), "C.UTF-8".into()),
         ]);
     }
@@ -282,15 +284,16 @@ fn environment(request: &Request, account: &Account) -> Vec<(OsString, OsString)
     env
 }
 
-/// As in Salt a program starts in its user's home, or in `/` where that is not to be entered; but where only some
-/// directories are granted, in `/`.
+/// The working directory. As in Salt, the default is the home of the program's user, or `/` if that user cannot enter
+/// it. If the grant names directories, the default is `/`.
 fn directory(request: &Request, account: &Account) -> Result<Directory, String> {
     let Some(asked) = &request.cwd else {
         let anywhere = request.cwd_within.is_none();
         return Ok(Directory::OrRoot(if anywhere { account.home.clone() } else { PathBuf::from("/") }));
     };
     let path = Path::new(asked);
-    // O_PATH, which needs no more than the way there. Without O_DIRECTORY, so that a file can be called what it is.
+    // `O_PATH` needs no permission to read the folder. Without `O_DIRECTORY`, the error can say that the path is a
+    // file.
     let flags = rustix::fs::OFlags::PATH.bits() as i32;
     let opened = File::options().read(true).custom_flags(flags).open(path);
     let opened = opened.map_err(|e| match e.kind() {
@@ -314,7 +317,7 @@ fn directory(request: &Request, account: &Account) -> Result<Directory, String> 
     Ok(Directory::Exactly { path: path.to_owned(), is: (meta.dev(), meta.ino()) })
 }
 
-/// What the system said, in the operator's words.
+/// Explains the system's error in an operator's terms.
 fn explain(error: &SpawnError, path: &Path, request: &Request) -> String {
     let user = request.user.as_deref().unwrap_or("the minion's own");
     let (path, why) = (path.display(), &error.source);

@@ -1,4 +1,4 @@
-//! With real programs of the machine.
+//! Tests with real programs of the machine.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -87,7 +87,7 @@ fn number(value: &Value, key: &str) -> Option<i64> {
     value.get(key).unwrap().as_i64()
 }
 
-/// A folder that only its owner writes, whatever the umask.
+/// A folder that only its owner can write, whatever the umask is.
 fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -100,7 +100,7 @@ fn script(path: &Path, text: &str, mode: u32) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Waits for what happens outside: looks again until it is so.
+/// Polls until a condition outside of the test is true.
 async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !so() {
@@ -109,7 +109,7 @@ async fn until(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the process is there and is no zombie.
+/// Whether the process exists and is not a zombie.
 fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(')').unwrap().1.trim_start().starts_with('Z'))

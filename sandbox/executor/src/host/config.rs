@@ -1,4 +1,4 @@
-//! `brine:host/config`: the minion's settings as far as they are public or granted, asked of the broker.
+//! `brine:host/config`: the public or granted settings of the minion, from the broker.
 
 use brine_sandbox_wire::{ConfigOp, HostOp};
 use wasmtime::component::HasSelf;

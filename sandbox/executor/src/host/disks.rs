@@ -1,4 +1,4 @@
-//! `brine:host/disks`: what is mounted and how full it is, asked of the broker.
+//! `brine:host/disks`: the mounted file systems and how full they are, from the broker.
 
 use brine_sandbox_wire::{DisksOp, HostOp};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `brine:host/events`: events on the master's bus, asked of the broker.
+//! `brine:host/events`: events on the master's bus, fired through the broker.
 
 use brine_sandbox_wire::{ByteBuf, EventsOp, HostOp};
 use wasmtime::component::HasSelf;

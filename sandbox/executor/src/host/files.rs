@@ -1,4 +1,4 @@
-//! `brine:host/files`: the master's file server, asked of the broker.
+//! `brine:host/files`: the master's file server, through the broker.
 
 use brine_sandbox_wire::{ByteBuf, FilesOp, HostOp, ListKind};
 use serde::Deserialize;

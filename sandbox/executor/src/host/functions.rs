@@ -1,4 +1,5 @@
-//! `brine:host/functions`: functions of other modules, asked of the broker, which runs each in an instance of its own.
+//! `brine:host/functions`: calls functions of other modules through the broker, which runs each in an instance of its
+//! own.
 
 use brine_sandbox_wire::{ByteBuf, FunctionsOp, HostOp};
 use wasmtime::component::HasSelf;
@@ -39,7 +40,7 @@ impl Host for Guest {
 }
 
 fn array(args: &[Data]) -> Result<Vec<u8>, Malformed> {
-    // The request's size is bounded where it is sent.
+    // The size of the request is bounded when it is sent.
     let mut out = Writer::new(usize::MAX);
     let full = |_| Malformed::TooMany;
     out.array(args.len()).map_err(full)?;
@@ -50,12 +51,12 @@ fn array(args: &[Data]) -> Result<Vec<u8>, Malformed> {
     Ok(out.into_bytes())
 }
 
-/// How a function that was called ended.
+/// How a called function ended.
 #[derive(Debug, PartialEq)]
 struct Called {
-    /// Its value, or the text of a return that failed.
+    /// The function's value, or the text of its failure.
     value: Result<Vec<u8>, String>,
-    /// Bytes that it wrote, and files that it made.
+    /// Bytes that the function wrote and files that it made.
     written: u64,
     new_files: u64,
 }

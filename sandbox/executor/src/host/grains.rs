@@ -1,4 +1,4 @@
-//! `brine:host/grains`: facts about this host, asked of the broker.
+//! `brine:host/grains`: facts about this host, from the broker.
 
 use brine_sandbox_wire::{GrainsOp, HostOp};
 use wasmtime::component::HasSelf;

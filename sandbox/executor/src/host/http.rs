@@ -1,4 +1,4 @@
-//! `brine:host/http`: requests to the hosts that were granted, asked of the broker, which has the client.
+//! `brine:host/http`: HTTP requests to granted hosts, through the broker, which has the client.
 
 use brine_sandbox_wire::{ByteBuf, HostOp, HttpOp, HttpRequest};
 use serde::Deserialize;

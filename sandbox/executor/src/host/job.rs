@@ -1,4 +1,4 @@
-//! `brine:host/job`: the job that the instance runs, and its retcode.
+//! `brine:host/job`: the job that the instance runs, and its return code.
 
 use super::bindings::brine::host::job::{Context, Host};
 use crate::guest::Guest;

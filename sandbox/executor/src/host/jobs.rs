@@ -1,4 +1,4 @@
-//! `brine:host/jobs`: the minion's running jobs, asked of the broker.
+//! `brine:host/jobs`: the minion's running jobs, from the broker.
 
 use brine_sandbox_wire::{HostOp, JobsOp};
 use wasmtime::component::HasSelf;

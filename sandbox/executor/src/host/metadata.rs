@@ -1,5 +1,5 @@
-//! `brine:host/metadata`: what `wasi:filesystem` does not tell of files, read here below the granted directories. Names of users are
-//! asked of the broker, and the line that would grant a directory.
+//! `brine:host/metadata`: file metadata that `wasi:filesystem` lacks, read here below the granted directories. Names of
+//! users, and the line of configuration that would grant a directory, come from the broker.
 
 use brine_sandbox_wire::{DirectoriesOp, HostOp, UsersOp};
 use rustix::fs::FileType;
@@ -10,7 +10,7 @@ use crate::directories::{Directories, directory_of, not_granted};
 use crate::guest::Guest;
 use crate::open::look_below;
 
-/// Linux knows no longer path.
+/// Upper bound on the bytes of a path, as in Linux.
 const MAX_PATH: usize = 4_096;
 
 impl wit::Host for Guest {
@@ -49,7 +49,7 @@ impl wit::Host for Guest {
     }
 }
 
-/// Why a file's metadata is not told.
+/// Why the metadata of a file is not returned.
 enum Missing {
     Said(wit::Error),
     NotGranted,
@@ -70,7 +70,7 @@ fn stat(directories: &Directories, path: &str, follow: bool) -> Result<wit::File
         };
         return match look_below(&dir.dir, opened.path == "/", &rest, follow).and_then(|fd| read(&fd)) {
             Ok(stat) => Ok(stat),
-            // A link that leads out of this one may lead into another that holds it.
+            // A link that leads out of one granted directory may lead into another.
             Err(Errno::XDEV) => continue,
             Err(Errno::NOENT | Errno::NOTDIR) => Err(wit::Error::NotFound.into()),
             Err(Errno::ACCESS | Errno::PERM) => Err(wit::Error::Denied.into()),
@@ -112,7 +112,7 @@ fn read(fd: impl rustix::fd::AsFd) -> Result<wit::FileStat, Errno> {
     })
 }
 
-/// The kernel's fields have another type on each machine.
+/// Converts a field of `stat`, whose integer type depends on the architecture.
 fn unsigned<T: TryInto<u64>>(value: T) -> u64 {
     value.try_into().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! `brine:host/mine`: what this minion shows to others, asked of the broker.
+//! `brine:host/mine`: data that this minion publishes to other minions, through the broker.
 
 use brine_sandbox_wire::{ByteBuf, HostOp, MineOp};
 use wasmtime::component::HasSelf;

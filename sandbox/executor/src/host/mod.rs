@@ -1,7 +1,8 @@
-//! What the host does for a guest: one file an interface of `wit/`, of the same name, and [`wasi`].
+//! The imports of a guest: one file for each interface of `wit/`, with the same name, and [`wasi`].
 //!
-//! Each capability has a file of its name, which says how its interfaces are linked. `log` and `job` are answered here, and `metadata`
-//! from the granted directories. The others ask the minion's broker, which checks every argument again.
+//! Each capability has a file of its name, which declares how its interfaces are linked. `log` and `job` are
+//! implemented here, and `metadata` mostly with the granted directories. The other interfaces send requests to the
+//! minion's broker, which checks every argument again.
 
 pub mod config;
 pub mod disks;
@@ -31,12 +32,12 @@ use crate::failure::HostFailure;
 use crate::guest::Guest;
 use crate::value::msgpack::{self, Item, Reader};
 
-/// Interfaces of one capability, without version, and how each is added to a linker.
+/// The interfaces of one capability, without version, and the function that adds each to a linker.
 pub type Links = &'static [(&'static str, fn(&mut Linker<Guest>) -> wasmtime::Result<()>)];
 
 macro_rules! link {
     ($($capability:ident in $module:ident: $($op:ident($type:ident)),+;)+) => {
-        /// Interfaces that need a grant.
+        /// The interfaces that need a grant.
         pub const GRANTABLE: &[Links] = &[$($module::LINKS),+];
     };
 }
@@ -82,18 +83,18 @@ use bindings::brine::host::types::Data;
 
 impl bindings::brine::host::types::Host for Guest {}
 
-/// The broker's answer as `data`. Checked, for the guest is told that it is one value.
+/// The broker's reply as `data`. It is checked, because a guest may rely on one valid value.
 fn data(what: &'static str, value: Vec<u8>) -> Result<Data, HostFailure> {
     checked(what, &value)?;
     Ok(Data { msgpack: value })
 }
 
-/// The broker's answer as `data`, nil as none.
+/// The broker's reply as `data`; nil becomes none.
 fn optional(what: &'static str, value: Vec<u8>) -> Result<Option<Data>, HostFailure> {
     if value == [0xc0] { Ok(None) } else { data(what, value).map(Some) }
 }
 
-/// The broker's answer as a truth value.
+/// The broker's reply as a boolean.
 fn truth(what: &'static str, value: &[u8]) -> Result<bool, HostFailure> {
     match Reader::new(value).item() {
         Ok(Item::Bool(truth)) if value.len() == 1 => Ok(truth),
@@ -101,7 +102,7 @@ fn truth(what: &'static str, value: &[u8]) -> Result<bool, HostFailure> {
     }
 }
 
-/// The broker's answer as what serde makes of it.
+/// The broker's reply, deserialized.
 fn parsed<T: serde::de::DeserializeOwned>(what: &'static str, value: &[u8]) -> Result<T, HostFailure> {
     checked(what, value)?;
     let odd = |error: rmp_serde::decode::Error| HostFailure::Failed {
@@ -120,7 +121,7 @@ fn odd(what: &'static str, error: &msgpack::Malformed) -> HostFailure {
 }
 
 impl Guest {
-    /// Asks the broker, for functions that have an error to return.
+    /// Sends a request to the broker, for functions that can return an error.
     async fn ask_for<T: serde::de::DeserializeOwned>(
         &mut self,
         what: &'static str,

@@ -1,4 +1,4 @@
-//! `brine:host/modules`: the minion's modules, asked of the broker.
+//! `brine:host/modules`: the minion's modules, through the broker.
 
 use brine_sandbox_wire::{HostOp, ModulesOp};
 use serde::Deserialize;

@@ -1,4 +1,5 @@
-//! How the interfaces of the capability `network` are linked: [`super::http`], and [`super::sockets`] with what wasmtime has of them.
+//! Links the interfaces of the capability `network`: [`super::http`], and [`super::sockets`] with the parts that
+//! wasmtime implements.
 
 use wasmtime::component::HasSelf;
 use wasmtime_wasi::p2::bindings::sockets;

@@ -1,4 +1,4 @@
-//! `brine:host/pillar`: the granted keys of this minion's pillar, asked of the broker.
+//! `brine:host/pillar`: the granted keys of this minion's pillar, from the broker.
 
 use brine_sandbox_wire::{HostOp, PillarOp};
 use wasmtime::component::HasSelf;

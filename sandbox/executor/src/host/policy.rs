@@ -1,4 +1,4 @@
-//! `brine:host/policy`: what the owner of this host granted, asked of the broker.
+//! `brine:host/policy`: the grants of this host's owner, from the broker.
 
 use brine_sandbox_wire::{HostOp, PolicyOp};
 use wasmtime::component::HasSelf;

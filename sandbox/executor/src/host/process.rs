@@ -1,4 +1,4 @@
-//! `brine:host/process`: programs of this host, asked of the broker.
+//! `brine:host/process`: programs of this host, run by the broker.
 
 use brine_sandbox_wire::{ByteBuf, HostOp, ProcessOp, ProcessRun};
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! `brine:host/progress`: how far a job is, asked of the broker.
+//! `brine:host/progress`: the progress of a job, reported through the broker.
 
 use brine_sandbox_wire::{ByteBuf, HostOp, ProgressOp};
 use wasmtime::component::HasSelf;

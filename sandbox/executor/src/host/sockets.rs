@@ -1,5 +1,5 @@
-//! `wasi:sockets`: TCP connections to where they were granted, and names as the minion's resolver knows them. Nobody listens, and
-//! there is no UDP.
+//! `wasi:sockets`: TCP connections to granted addresses, and look-ups of names by the minion's resolver. Listening and
+//! UDP are not available.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::guest::Guest;
 use crate::line::{Answer, Line, answered};
 use crate::network::Network;
 
-/// How the minion is asked, for errors.
+/// The name of the look-up in errors.
 const RESOLVE: &str = "ip-name-lookup";
 
-/// Bytes of the minion's answer.
+/// Upper bound on the bytes of the minion's reply.
 const MAX_ANSWER: u64 = 64 << 10;
 
-/// Characters of a name in a message.
+/// Upper bound on the characters of a name in a message.
 const MAX_SHOWN: usize = 260;
 
 impl network::Host for Guest {
@@ -54,7 +54,7 @@ impl tcp_create_socket::Host for Guest {
     }
 }
 
-/// Addresses of a name, once the minion has them.
+/// The look-up of a name: pending, or with its addresses.
 struct Lookup {
     name: String,
     network: Arc<Network>,
@@ -67,10 +67,10 @@ enum State {
     Known(Result<std::vec::IntoIter<IpAddr>, Unknown>),
 }
 
-/// Why there are none.
+/// Why a look-up has no addresses.
 enum Unknown {
     Code(ErrorCode),
-    /// Said once, for it ends the guest.
+    /// The failure ends the guest, so it is returned once.
     Failure(Option<HostFailure>),
 }
 
@@ -141,7 +141,7 @@ impl ip_name_lookup::Host for Guest {
         };
         let lookup = Lookup { name, network: self.network(), line: Arc::clone(&self.line), state };
         let stream = self.table.push(lookup)?;
-        // What the guest holds is a number; that it stands for a lookup of ours is known here alone.
+        // The guest holds only a number. This cast makes it refer to a look-up of this crate.
         Ok(Resource::new_own(stream.rep()))
     }
 }

@@ -1,5 +1,6 @@
-//! What WASI every guest has: clocks, randomness, an empty environment, no input, output to the log. Interface by interface, so that
-//! nothing comes along: files and sockets need a grant, see [`super::filesystem`] and [`super::sockets`].
+//! The WASI interfaces of every guest: clocks, randomness, an empty environment, no input, output to the log. They are
+//! linked one by one, so that no other interface is included. Files and sockets need a grant, see [`super::filesystem`]
+//! and [`super::sockets`].
 
 use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView};
@@ -9,7 +10,7 @@ use wasmtime_wasi::random::{WasiRandom, WasiRandomView};
 
 use crate::guest::Guest;
 
-/// Packages of WASI of which all is linked.
+/// WASI packages that are linked completely.
 pub const PACKAGES: [&str; 4] = ["wasi:io/", "wasi:clocks/", "wasi:random/", "wasi:cli/"];
 
 struct Io;
@@ -18,10 +19,10 @@ impl HasData for Io {
     type Data<'a> = &'a mut ResourceTable;
 }
 
-/// Adds the interfaces.
+/// Adds the interfaces to a linker.
 ///
 /// # Errors
-/// Where one is there already.
+/// When the linker has one of them already.
 pub fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasi_io::error::add_to_linker::<Guest, Io>(linker, |guest| &mut guest.table)?;
     wasi_io::poll::add_to_linker::<Guest, Io>(linker, |guest| &mut guest.table)?;

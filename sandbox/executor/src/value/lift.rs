@@ -1,25 +1,28 @@
-//! Component values to MessagePack, by the result's type.
+//! Converts component values to MessagePack by the type of the result.
 
 use wasmtime::component::Val;
 
 use super::msgpack::{self, Full, Malformed, Writer};
 use super::ty::{Name, Ty};
 
-/// Why a result is no Salt value.
+/// Why a result is not a Salt value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// Too large.
+    /// The value is too large.
     #[error(transparent)]
     Full(#[from] Full),
     /// A `data` record that is not one MessagePack value.
     #[error("a `data` record is not one MessagePack value: {0}")]
     Data(#[from] Malformed),
-    /// A type that no Salt value has.
+    /// A type that Salt values do not have.
     #[error("it returns a {0}, which no Salt value can be")]
     Foreign(&'static str),
 }
 
 /// Writes a value of this type.
+///
+/// # Errors
+/// When the value is too large, has a type without a Salt value, or has `data` that is not one MessagePack value.
 pub fn lift(value: &Val, ty: &Ty, out: &mut Writer) -> Result<(), Unfit> {
     match (ty, value) {
         (Ty::Foreign(what), _) => return Err(Unfit::Foreign(what)),
@@ -96,13 +99,16 @@ pub fn lift(value: &Val, ty: &Ty, out: &mut Writer) -> Result<(), Unfit> {
             out.str(key)?;
             optional(value.as_deref(), ty.as_deref(), out)?;
         }
-        // The engine makes values of the function's type and of no other.
+        // The engine produces only values of the function's type.
         _ => return Err(Unfit::Foreign("value that is not of its type")),
     }
     Ok(())
 }
 
-/// A value that may be of no type at all: nil then.
+/// Writes a value that may be missing; a missing value is nil.
+///
+/// # Errors
+/// As [`lift`].
 pub fn optional(value: Option<&Val>, ty: Option<&Ty>, out: &mut Writer) -> Result<(), Unfit> {
     match (value, ty) {
         (Some(value), Some(ty)) => lift(value, ty, out),
@@ -110,7 +116,10 @@ pub fn optional(value: Option<&Val>, ty: Option<&Ty>, out: &mut Writer) -> Resul
     }
 }
 
-/// The content of a `data` record.
+/// Writes the content of a `data` record.
+///
+/// # Errors
+/// When the content is not one MessagePack value, or is too large.
 pub fn data(value: &[u8], out: &mut Writer) -> Result<(), Unfit> {
     let items = msgpack::check(value)?;
     Ok(out.raw(value, items)?)

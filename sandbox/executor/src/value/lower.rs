@@ -1,4 +1,4 @@
-//! MessagePack to component values, by the parameter's type.
+//! Converts MessagePack to component values by the type of the parameter.
 
 use wasmtime::component::Val;
 
@@ -7,13 +7,13 @@ use super::show::show;
 use super::signature::{Given, Misfit, Param, Signature};
 use super::ty::{Int, Name, Ty};
 
-/// What one dynamic value costs the host, its heap aside.
+/// Bytes of one dynamic value on the host, without its heap.
 pub const VAL_SIZE: usize = size_of::<Val>();
 
-/// Characters of a key in a message.
+/// Upper bound on the characters of a key in a message.
 const MAX_KEY: usize = 40;
 
-/// Bytes that dynamic values may still take.
+/// The bytes that dynamic values may still take.
 #[derive(Debug)]
 pub struct Budget {
     left: usize,
@@ -21,7 +21,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A whole one.
+    /// A full budget.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { left: limit, limit }
@@ -36,7 +36,7 @@ impl Budget {
     }
 }
 
-/// Where a value stands, for errors.
+/// The place of a value, for errors.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Param(&'a str),
@@ -68,12 +68,18 @@ impl Place<'_> {
     }
 }
 
-/// All arguments of a call.
+/// Converts all arguments of a call.
+///
+/// # Errors
+/// When an argument does not fit its parameter, or the arguments take too much memory.
 pub fn lower_all(signature: &Signature, given: &[Given<'_>], budget: &mut Budget) -> Result<Vec<Val>, Misfit> {
     signature.params.iter().zip(given).map(|(param, given)| lower(param, given, budget)).collect()
 }
 
-/// What one parameter got, as a component value.
+/// Converts the arguments of one parameter.
+///
+/// # Errors
+/// As [`lower_all`].
 pub fn lower(param: &Param, given: &Given<'_>, budget: &mut Budget) -> Result<Val, Misfit> {
     match given {
         Given::Nothing => Ok(Val::Option(None)),
@@ -86,9 +92,12 @@ pub fn lower(param: &Param, given: &Given<'_>, budget: &mut Budget) -> Result<Va
     }
 }
 
-/// The keyword arguments that are left as one map.
+/// Packs the remaining keyword arguments into one map.
+///
+/// # Errors
+/// When there are too many.
 pub fn map_of(pairs: &[(&str, &[u8])]) -> Result<Vec<u8>, Misfit> {
-    // Parts of a map that was within the bounds.
+    // These are parts of a map that was within the bounds.
     let mut out = Writer::new(usize::MAX);
     let full = |error| Misfit(format!("the keyword arguments are too many: {error}"));
     out.map(pairs.len()).map_err(full)?;
@@ -294,14 +303,14 @@ fn as_float(number: i128) -> f64 {
     number as f64
 }
 
-/// The nearest `f32`; None for a finite number beyond all of them.
+/// The nearest `f32`; none if a finite number is out of range.
 #[expect(clippy::cast_possible_truncation, reason = "the nearest is meant")]
 fn narrow(number: f64) -> Option<f32> {
     let nearest = number as f32;
     (nearest.is_finite() || !number.is_finite()).then_some(nearest)
 }
 
-/// A type as the object of "must be".
+/// The type as the object of "must be".
 fn words(ty: &Ty) -> String {
     let names = |names: &mut dyn Iterator<Item = &Name>| {
         let names: Vec<String> = names.map(|name| format!("'{}'", name.snake)).collect();

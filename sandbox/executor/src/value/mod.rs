@@ -1,8 +1,9 @@
-//! Salt's values and the component's, DESIGN.md §3.2, both ways by the function's type. Nothing here touches an instance.
+//! Conversion between Salt's values and component values by the function's type (DESIGN.md §3.2). Nothing here touches
+//! an instance.
 //!
-//! - [`msgpack`]: a reader that cannot be led astray and a writer with a bound
-//! - [`ty`]: a function's types, read once when its module is loaded
-//! - [`signature`]: parameters, and which argument is whose
+//! - [`msgpack`]: a reader for hostile input and a writer with a bound
+//! - [`ty`]: the types of a function, read once when its module is loaded
+//! - [`signature`]: parameters and their arguments
 //! - [`lower`]: MessagePack to component values
 //! - [`lift`]: component values to MessagePack
 //! - [`show`]: a value in an error message

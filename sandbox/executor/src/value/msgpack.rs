@@ -1,34 +1,34 @@
-//! MessagePack as it is: read in place, written into a bounded buffer. Reading neither recurses nor reserves anything, so it costs
-//! what the bytes are long whatever they claim.
+//! MessagePack without conversion: read in place, and written into a bounded buffer. Reading neither recurses nor
+//! reserves memory, so its cost depends on the length of the input and not on the lengths that the input claims.
 
-/// Arrays and maps inside one another. Salt's data has under ten; every reader behind us may recurse.
+/// Upper bound on nested arrays and maps. Salt's data has under ten levels; later readers may recurse.
 pub const MAX_DEPTH: usize = 64;
 
-/// Items of one value, counted at every level. A tree of these costs the minion some 20 MiB at most.
+/// Upper bound on the items of one value, at all levels. A tree with this many items takes the minion some 20 MiB.
 pub const MAX_ITEMS: usize = 500_000;
 
 /// Why bytes are not one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The value goes on where the bytes end.
+    /// The value is longer than the bytes.
     #[error("the value is cut short")]
     Truncated,
-    /// 0xc1 means nothing.
+    /// The byte 0xc1, which has no meaning.
     #[error("the byte 0xc1 begins no value")]
     Reserved,
-    /// Text that is none.
+    /// Text that is not UTF-8.
     #[error("a text is not UTF-8")]
     NotUtf8,
-    /// Over [`MAX_DEPTH`].
+    /// More levels than [`MAX_DEPTH`].
     #[error("values are nested more than {MAX_DEPTH} deep")]
     TooDeep,
-    /// Over [`MAX_ITEMS`].
+    /// More items than [`MAX_ITEMS`].
     #[error("there are more than {MAX_ITEMS} items")]
     TooMany,
-    /// Something behind the value.
+    /// Bytes after the value.
     #[error("there is more than one value")]
     Trailing,
-    /// Not the array or map it has to be.
+    /// Not the expected array or map.
     #[error("the value has another type")]
     Unexpected,
 }
@@ -40,7 +40,7 @@ pub enum Item<'a> {
     Nil,
     /// bool
     Bool(bool),
-    /// A whole number: all that MessagePack has fit.
+    /// An integer; `i128` holds every integer of MessagePack.
     Int(i128),
     /// A float of either width.
     Float(f64),
@@ -48,9 +48,9 @@ pub enum Item<'a> {
     Str(&'a str),
     /// Bytes.
     Bin(&'a [u8]),
-    /// So many items follow.
+    /// The head of an array with this many items.
     Array(u32),
-    /// So many pairs follow.
+    /// The head of a map with this many pairs.
     Map(u32),
     /// An extension: its type and bytes.
     Ext(i8, &'a [u8]),
@@ -63,7 +63,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the bytes' start.
+    /// Starts at the beginning of the bytes.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
@@ -102,7 +102,10 @@ impl<'a> Reader<'a> {
         Ok(Item::Ext(kind, self.blob(length)?))
     }
 
-    /// The next scalar or head.
+    /// Reads the next scalar or head.
+    ///
+    /// # Errors
+    /// When the bytes are malformed at this point.
     pub fn item(&mut self) -> Result<Item<'a>, Malformed> {
         let [marker] = self.bytes()?;
         Ok(match marker {
@@ -142,15 +145,18 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Passes over one whole value and gives its bytes.
+    /// Skips one whole value and returns its bytes.
+    ///
+    /// # Errors
+    /// When the value is malformed or exceeds a bound.
     pub fn value(&mut self) -> Result<&'a [u8], Malformed> {
         self.counted_value(&mut 0)
     }
 
-    /// As [`Reader::value`]; adds its items to the count.
+    /// As [`Reader::value`]; adds the number of items to `items`.
     fn counted_value(&mut self, items: &mut usize) -> Result<&'a [u8], Malformed> {
         let start = self.rest;
-        // What is still to come at each level.
+        // The number of items to come at each level.
         let mut open = [0u64; MAX_DEPTH];
         let mut depth = 0;
         loop {
@@ -180,7 +186,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks that the bytes are one value, within the bounds, and nothing else. Gives the number of its items.
+/// Checks that the bytes are exactly one value within the bounds. Returns the number of its items.
+///
+/// # Errors
+/// When the bytes are anything else.
 pub fn check(bytes: &[u8]) -> Result<usize, Malformed> {
     let mut reader = Reader::new(bytes);
     let mut items = 0;
@@ -188,7 +197,10 @@ pub fn check(bytes: &[u8]) -> Result<usize, Malformed> {
     if reader.rest.is_empty() { Ok(items) } else { Err(Malformed::Trailing) }
 }
 
-/// The items of an array, checked.
+/// Checks an array and returns its items.
+///
+/// # Errors
+/// When the bytes are not one array within the bounds.
 pub fn array(bytes: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     check(bytes)?;
     let mut reader = Reader::new(bytes);
@@ -196,7 +208,10 @@ pub fn array(bytes: &[u8]) -> Result<Vec<&[u8]>, Malformed> {
     (0..length).map(|_| reader.value()).collect()
 }
 
-/// The pairs of a map with text for keys, checked.
+/// Checks a map whose keys are text and returns its pairs.
+///
+/// # Errors
+/// When the bytes are not one such map within the bounds.
 pub fn map(bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, Malformed> {
     check(bytes)?;
     let mut reader = Reader::new(bytes);
@@ -208,7 +223,7 @@ pub fn map(bytes: &[u8]) -> Result<Vec<(&str, &[u8])>, Malformed> {
     (0..length).map(pair).collect()
 }
 
-/// What does not fit a [`Writer`].
+/// Why something does not fit a [`Writer`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     /// More bytes than allowed.
@@ -219,7 +234,7 @@ pub enum Full {
     Items,
 }
 
-/// Writes MessagePack, each number as short as it goes.
+/// Writes MessagePack with the shortest form of each number.
 #[derive(Debug)]
 pub struct Writer {
     bytes: Vec<u8>,
@@ -228,13 +243,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer of at most so many bytes.
+    /// A writer of at most `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { bytes: Vec::new(), limit, items: 0 }
     }
 
-    /// What was written.
+    /// The written bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
@@ -259,17 +274,26 @@ impl Writer {
         self.put(&[marker], body)
     }
 
-    /// nil
+    /// Writes nil.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn nil(&mut self) -> Result<(), Full> {
         self.scalar(0xc0, &[])
     }
 
-    /// bool
+    /// Writes a bool.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn bool(&mut self, value: bool) -> Result<(), Full> {
         self.scalar(if value { 0xc3 } else { 0xc2 }, &[])
     }
 
-    /// Any whole number but the negative ones below `i64::MIN`, which no component type has.
+    /// Writes an integer. Numbers below `i64::MIN` are not supported; no component type has them.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn int(&mut self, value: i128) -> Result<(), Full> {
         if let Ok(small) = i8::try_from(value)
             && small >= -32
@@ -294,40 +318,58 @@ impl Writer {
         }
     }
 
-    /// A float, always of 64 bits.
+    /// Writes a float of 64 bits.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn float(&mut self, value: f64) -> Result<(), Full> {
         self.scalar(0xcb, &value.to_be_bytes())
     }
 
-    /// Text.
+    /// Writes a text.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn str(&mut self, text: &str) -> Result<(), Full> {
         self.count(1)?;
         let head = head(text.len(), [(0xa0, 0x1f), (0xd9, 0xff), (0xda, 0xffff), (0xdb, u32::MAX)]);
         self.put(head.bytes(), text.as_bytes())
     }
 
-    /// Bytes.
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn bin(&mut self, bytes: &[u8]) -> Result<(), Full> {
         self.count(1)?;
         let head = head(bytes.len(), [(0xc4, 0), (0xc4, 0xff), (0xc5, 0xffff), (0xc6, u32::MAX)]);
         self.put(head.bytes(), bytes)
     }
 
-    /// The head of an array.
+    /// Writes the head of an array.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn array(&mut self, length: usize) -> Result<(), Full> {
         self.count(1)?;
         let head = head(length, [(0x90, 0x0f), (0xdc, 0), (0xdc, 0xffff), (0xdd, u32::MAX)]);
         self.put(head.bytes(), &[])
     }
 
-    /// The head of a map.
+    /// Writes the head of a map.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn map(&mut self, length: usize) -> Result<(), Full> {
         self.count(1)?;
         let head = head(length, [(0x80, 0x0f), (0xde, 0), (0xde, 0xffff), (0xdf, u32::MAX)]);
         self.put(head.bytes(), &[])
     }
 
-    /// A value that was checked, with the number of its items.
+    /// Writes a value that was checked and has this many items.
+    ///
+    /// # Errors
+    /// When a bound is exceeded.
     pub fn raw(&mut self, value: &[u8], items: usize) -> Result<(), Full> {
         self.count(items)?;
         self.put(&[], value)
@@ -345,9 +387,10 @@ impl Head {
     }
 }
 
-/// Marker and length. The four forms: length in the marker, in one byte, in two, in four; each with the largest length it takes.
+/// Encodes a marker and a length. The four forms hold the length in the marker, in one byte, in two and in four; each
+/// has the largest length that it can hold.
 fn head(length: usize, forms: [(u8, u32); 4]) -> Head {
-    // What does not fit 32 bits is over every limit of a writer, so `put` refuses it with its body.
+    // A length beyond 32 bits exceeds the limit of every writer, so `put` refuses its body.
     let length = u32::try_from(length).unwrap_or(u32::MAX);
     let mut bytes = [0; 5];
     let [fixed, one, two, four] = forms;

@@ -1,13 +1,13 @@
-//! A value as an error message shows it: one short line, written as Salt's operators know values, whatever is in it.
+//! Formats any value for an error message: one short line in the notation that Salt's operators know.
 
 use std::fmt::Write;
 
 use super::msgpack::{Item, Reader};
 
-/// Characters of a value in a message; the rest is "…".
+/// Upper bound on the characters of a value in a message; the rest becomes "…".
 const MAX_SHOWN: usize = 60;
 
-/// Nested values shown; deeper ones are "…".
+/// Upper bound on the nested values shown; deeper ones become "…".
 const MAX_LEVELS: usize = 3;
 
 /// `'abc'`, `5`, `True`, `None`, `b'\x00'`, `[1, 2]`, `{'a': 1}`.
@@ -24,7 +24,7 @@ pub fn show(value: &[u8]) -> String {
     out
 }
 
-/// None where it became long enough.
+/// Writes a value; returns none when the text is long enough.
 fn write(reader: &mut Reader<'_>, out: &mut String, level: usize) -> Option<()> {
     if out.len() > MAX_SHOWN * 4 {
         return None;

@@ -1,4 +1,4 @@
-//! The parameters of a function, and which of a job's arguments goes to which.
+//! The parameters of a function, and the assignment of a job's arguments to them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,39 +6,39 @@ use std::sync::Arc;
 use super::msgpack::{self, Malformed};
 use super::ty::{Name, Ty};
 
-/// Keywords of Salt's own that callers add to every job; a function does not see them unless it takes every keyword.
+/// Prefix of the keywords that Salt adds to every job. A function gets them only if it takes every keyword.
 const SALT_KEYWORDS: &str = "__pub_";
 
-/// Characters of the whole message: a function may have many parameters of long types.
+/// Upper bound on the characters of the whole message: a function may have many parameters of long types.
 const MAX_REFUSAL: usize = 2_000;
 
-/// Characters of a keyword in a message.
+/// Upper bound on the characters of a keyword in a message.
 const MAX_KEYWORD: usize = 60;
 
-/// What a parameter takes.
+/// The arguments that a parameter takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// One argument.
     One,
-    /// `args: list<data>`: the positional arguments that are left.
+    /// `args: list<data>`: the remaining positional arguments.
     Args,
-    /// `kwargs: data`: the keyword arguments that are left.
+    /// `kwargs: data`: the remaining keyword arguments.
     Kwargs,
 }
 
 /// One parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Param {
-    /// Its name.
+    /// The name.
     pub name: Name,
-    /// Its type.
+    /// The type.
     pub ty: Ty,
-    /// What it takes.
+    /// The arguments that it takes.
     pub takes: Takes,
 }
 
 impl Param {
-    /// Finds out what it takes.
+    /// Makes a parameter; its name and type determine which arguments it takes.
     #[must_use]
     pub fn new(name: &str, ty: Ty) -> Self {
         let takes = match name {
@@ -50,14 +50,14 @@ impl Param {
     }
 }
 
-/// A function as it is called. Functions of the same type share it.
+/// The signature of a function. Functions of the same type share the types.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Signature {
     /// `test.get_or_default`
     pub name: String,
-    /// In order.
+    /// The parameters in order.
     pub params: Arc<[Param]>,
-    /// None where it returns nothing.
+    /// The type of the result; none if the function returns nothing.
     pub result: Option<Arc<Ty>>,
 }
 
@@ -81,12 +81,12 @@ impl fmt::Display for Signature {
     }
 }
 
-/// What one parameter gets. Values are whole MessagePack values, checked.
+/// The arguments of one parameter: whole, checked MessagePack values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given<'a> {
-    /// A value.
+    /// One value.
     Value(&'a [u8]),
-    /// Nothing: it is an option.
+    /// No value, for an option.
     Nothing,
     /// For [`Takes::Args`].
     Args(Vec<&'a [u8]>),
@@ -94,7 +94,7 @@ pub enum Given<'a> {
     Kwargs(Vec<(&'a str, &'a [u8])>),
 }
 
-/// Why the arguments do not fit: the reason alone. [`Signature::refusal`] makes the operator's line of it.
+/// Why the arguments do not fit, without context. [`Signature::refusal`] makes the operator's line of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misfit(pub String);
@@ -106,13 +106,16 @@ impl From<Malformed> for Misfit {
 }
 
 impl Signature {
-    /// The operator's line.
+    /// The operator's line about arguments that do not fit.
     #[must_use]
     pub fn refusal(&self, misfit: &Misfit) -> String {
         brine_text::short(&format!("Passed invalid arguments to {}: {misfit}. Usage: {self}", self.name), MAX_REFUSAL)
     }
 
-    /// Gives each parameter what is its. `args` is a MessagePack array, `kwargs` a map.
+    /// Assigns the arguments to the parameters. `args` is a MessagePack array and `kwargs` a map.
+    ///
+    /// # Errors
+    /// When an argument is missing, superfluous or malformed.
     pub fn bind<'a>(&self, args: &'a [u8], kwargs: &'a [u8]) -> Result<Vec<Given<'a>>, Misfit> {
         if self.params.is_empty() && matches!((args, kwargs), ([0x90], [0x80])) {
             return Ok(Vec::new());

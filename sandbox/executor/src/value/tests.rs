@@ -1,4 +1,4 @@
-//! The table of DESIGN.md §3.2, row by row, both ways; and what is refused, with its words.
+//! The table of DESIGN.md §3.2, row by row, in both directions; and refused values with their messages.
 
 use rmpv::Value;
 use wasmtime::component::Val;
@@ -71,7 +71,7 @@ fn lifted(ty: &Ty, value: &Val) -> Result<Value, Unfit> {
     Ok(rmpv::decode::read_value(&mut bytes.as_slice()).unwrap())
 }
 
-/// `Val` of wasmtime compares NaN and the like as components do; text shows all else.
+/// wasmtime's `Val` compares NaN and similar values as components do; everything else is compared as text.
 #[track_caller]
 fn same(left: &Val, right: &Val) {
     assert_eq!(format!("{left:?}"), format!("{right:?}"));
@@ -452,7 +452,7 @@ fn what_is_written_is_what_others_write() {
 
 #[test]
 fn no_bytes_make_the_reader_panic_and_it_agrees_with_another() {
-    // Every beginning, with some of everything behind it.
+    // Every prefix of the message, and every prefix with further bytes.
     let tail = [0x00, 0xc0, 0xa1, 0x61, 0x91, 0x81, 0x01, 0xff, 0x00, 0x00, 0x00, 0x01, 0x02, 0x03, 0x04, 0x05];
     for first in 0..=255u8 {
         for second in (0..=255u8).step_by(17) {
@@ -509,7 +509,7 @@ fn values_in_messages_are_short_and_on_one_line() {
     assert!(long.chars().count() <= 61 && long.ends_with('…'), "{long}");
 }
 
-/// A generator of no quality that is the same everywhere.
+/// A simple random generator with the same sequence on every platform.
 struct Dice(u64);
 
 impl Dice {

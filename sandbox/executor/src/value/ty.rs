@@ -1,21 +1,21 @@
-//! The types of a function, read from the component once when it is loaded, with the shapes that Salt's values care about found:
-//! bytes, dicts, `data`.
+//! The types of a function, read once from the loaded component. Shapes with a meaning in Salt are recognised: bytes,
+//! dicts, `data`.
 
 use std::fmt;
 
 use wasmtime::component::Type;
 
-/// Types inside one another. The parser of components stops at about as many.
+/// Upper bound on nested types. The parser of components has a similar bound.
 const MAX_DEPTH: usize = 64;
 
-/// Types of one module, counted where they are used, and once for functions of the same type that follow one another: a few hundred bytes
-/// of component can name the same type a million times.
+/// Upper bound on the types of one module, counted at each use; adjacent functions of the same type count once. A few
+/// hundred bytes of a component can name the same type a million times.
 pub const MAX_TYPES: usize = 100_000;
 
-/// Characters of a type in an error message; the rest is "…".
+/// Upper bound on the characters of a type in an error message; the rest becomes "…".
 const MAX_SHOWN: usize = 300;
 
-/// A name as the component has it and as Salt does.
+/// A name as the component and as Salt spell it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
     /// `min-id`
@@ -25,13 +25,13 @@ pub struct Name {
 }
 
 impl Name {
-    /// From the component's.
+    /// From the component's spelling.
     #[must_use]
     pub fn new(kebab: &str) -> Self {
         Self { kebab: kebab.to_owned(), snake: snake(kebab) }
     }
 
-    /// Whether Salt's text means it; both spellings do.
+    /// Whether `text` is the name, in either spelling.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         text == self.snake || text == self.kebab
@@ -59,7 +59,7 @@ pub enum Int {
 }
 
 impl Int {
-    /// WIT's name.
+    /// WIT's name of the type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ impl Int {
         }
     }
 
-    /// The least and the greatest.
+    /// The least and the greatest value.
     #[must_use]
     pub fn range(self) -> (i128, i128) {
         match self {
@@ -90,12 +90,12 @@ impl Int {
     }
 }
 
-/// A type as the mapping knows it.
+/// A type as the conversion distinguishes it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ty {
     /// `bool`
     Bool,
-    /// The integers.
+    /// An integer type.
     Int(Int),
     /// `f32`
     F32,
@@ -115,7 +115,7 @@ pub enum Ty {
     Dict(Box<Ty>),
     /// `tuple<T, …>`
     Tuple(Vec<Ty>),
-    /// `record data { msgpack: list<u8> }`: any value. Known by its shape, so it does not matter where it is declared.
+    /// `record data { msgpack: list<u8> }`: any value. The type is recognised by its shape, wherever it is declared.
     Data,
     /// Any other record.
     Record(Vec<(Name, Ty)>),
@@ -129,12 +129,12 @@ pub enum Ty {
     Option(Box<Ty>),
     /// `result<T, E>`
     Result(Option<Box<Ty>>, Option<Box<Ty>>),
-    /// What no Salt value is: resources, streams, futures.
+    /// A type without a Salt value: resources, streams, futures.
     Foreign(&'static str),
 }
 
 impl Ty {
-    /// Reads a type. `left` counts down from [`MAX_TYPES`]; None when it is used up or they nest too deep.
+    /// Reads a type. `left` counts down from [`MAX_TYPES`]. Returns none when it is used up or the types nest too deep.
     #[must_use]
     pub fn read(ty: &Type, left: &mut usize) -> Option<Self> {
         Self::read_at(ty, left, 0)
@@ -211,21 +211,21 @@ impl Ty {
         })
     }
 
-    /// Whether `None` is one of its values.
+    /// Whether `None` is a value of the type.
     #[must_use]
     pub fn is_option(&self) -> bool {
         matches!(self, Self::Option(_))
     }
 
-    /// Whether it is `list<data>`.
+    /// Whether the type is `list<data>`.
     #[must_use]
     pub fn is_data_list(&self) -> bool {
         matches!(self, Self::List(item) if **item == Self::Data)
     }
 }
 
-/// WIT's words for it. Names of records and the like are not in a component's types, so they are spelled out. At most
-/// some hundred characters.
+/// Displays the type in WIT's notation. A component's types have no names for records and similar types, so those are
+/// spelled out. The text has at most some hundred characters.
 impl fmt::Display for Ty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut out = String::new();

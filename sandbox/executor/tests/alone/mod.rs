@@ -1,4 +1,4 @@
-//! A guest without a process around it, asked as the engine asks.
+//! A guest without an executor process; the tests call it as the engine does.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use brine_sandbox_wire::{DirectGrants, Directory, JobContext, Limits, Run, Sha25
 use wasmtime::component::Resource;
 use wasmtime_wasi::filesystem::Descriptor;
 
-/// One of this module that was granted these directories, and what was said of them.
+/// A guest of this module with these directories, and the notes about them.
 pub(crate) fn guest(module: &str, limits: Limits, granted: &[Directory]) -> (Guest, Vec<String>) {
     let mut run = Run {
         call: 1,
@@ -28,7 +28,7 @@ pub(crate) fn guest(module: &str, limits: Limits, granted: &[Directory]) -> (Gue
     (guest, said)
 }
 
-/// The same one, for one more call.
+/// The same guest for another call.
 pub(crate) fn same(fd: &Resource<Descriptor>) -> Resource<Descriptor> {
     Resource::new_borrow(fd.rep())
 }

@@ -1,4 +1,4 @@
-//! An executor as a process, and the minion's side of its socket.
+//! An executor process, and the minion's side of its socket.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 #![allow(clippy::disallowed_methods, reason = "the test starts the program that may start nothing")]
@@ -17,13 +17,13 @@ pub struct Executor {
     pub child: Child,
     pub sender: Sender<ToExecutor>,
     pub receiver: Receiver<FromExecutor>,
-    /// Log lines since they were last taken.
+    /// The log lines since they were last taken.
     pub log: Vec<(u64, LogLevel, String)>,
     next_call: u64,
     next_module: u8,
 }
 
-/// Longer than anything takes, on a busy machine too.
+/// A deadline that is long enough for a busy machine.
 pub async fn deadline<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("in time")
 }
@@ -34,7 +34,7 @@ pub fn command(stdin: impl Into<Stdio>) -> Command {
     command
 }
 
-/// Code as the minion's compiler makes it.
+/// Compiles a module as the minion's compiler does.
 pub fn compile(wat: &str) -> Vec<u8> {
     let wasm = wat::parse_str(wat).unwrap();
     brine_engine::engine().unwrap().precompile_component(&wasm).unwrap_or_else(|error| panic!("{error:?}\n{wat}"))
@@ -71,7 +71,7 @@ impl Executor {
         Self { child, sender, receiver, log: Vec::new(), next_call: 0, next_module: 0 }
     }
 
-    /// Loads a component that is called `test`.
+    /// Loads a component under the name `test`.
     pub async fn load(&mut self, wat: &str) -> Sha256Hex {
         self.load_code(&compile(wat)).await.unwrap()
     }
@@ -80,7 +80,7 @@ impl Executor {
         self.load_granted(code, None).await
     }
 
-    /// With these grants, or with those of each call.
+    /// Loads with these grants, or with those of each call.
     pub async fn load_granted(&mut self, code: &[u8], granted: Option<&[&str]>) -> Result<Sha256Hex, String> {
         let imports_granted = granted.map(|names| names.iter().map(ToString::to_string).collect());
         self.next_module += 1;
@@ -126,7 +126,7 @@ impl Executor {
         Ok(deadline(self.receiver.recv()).await?.message)
     }
 
-    /// The next message that is no log line.
+    /// The next message that is not a log line.
     pub async fn next(&mut self) -> FromExecutor {
         loop {
             match self.recv().await.unwrap() {
@@ -164,14 +164,14 @@ impl Executor {
         self.finish(run).await
     }
 
-    /// That the process is well: another job is answered.
+    /// Checks that the process works: it answers another job.
     pub async fn still_works(&mut self) {
         let module = self.load(PING).await;
         let run = self.run(module, "ping");
         assert_eq!(returned(&self.finish(run).await.0), Value::Bool(true));
     }
 
-    /// Waits for the process to end; its exit code and what it said.
+    /// Waits for the process to end; returns its exit code and its output.
     pub async fn ended(mut self) -> (Option<i32>, String) {
         while self.recv().await.is_ok() {}
         drop((self.sender, self.receiver));
@@ -208,8 +208,8 @@ pub const PING: &str = r#"
         (core instance $i (instantiate $m))
         (func (export "ping") (result bool) (canon lift (core func $i "ping"))))"#;
 
-/// A component around a core module that exports `f`, a `memory` and a bump allocator `realloc`. `types` come before, `ty` is the
-/// function's parameters and result.
+/// A component around a core module that exports `f`, a `memory` and a bump allocator `realloc`. `types` precede it;
+/// `ty` is the type of the function.
 pub fn component(types: &str, ty: &str, core: &str) -> String {
     format!(
         r#"(component
@@ -234,7 +234,7 @@ pub fn component(types: &str, ty: &str, core: &str) -> String {
     )
 }
 
-/// A component whose `f` takes nothing and returns nothing, with this core module beside.
+/// A component whose `f` has no parameters and no result, with this core module.
 pub fn bare(core: &str) -> String {
     format!(
         r#"(component
@@ -244,8 +244,8 @@ pub fn bare(core: &str) -> String {
     )
 }
 
-/// `f` passes its parameters on to `function` of the interface and gives back what that writes to memory, as `result`: a type that
-/// lies in memory as the function's own does.
+/// `f` passes its parameters to `function` of the interface and returns the memory that the function writes, as
+/// `result`: a type with the same layout as the function's own.
 pub fn forward(interface: &str, types: &str, function: &str, lowered: &str, params: &str, result: &str) -> String {
     let count = lowered.split_whitespace().count();
     let pass: String = (0..count).map(|n| format!("(local.get {n})")).collect();

@@ -1,19 +1,20 @@
-//! The list of system calls, in groups, with the reason for each. What is not here fails with EPERM: starting programs
-//! (execve, fork, vfork), other processes (ptrace, process_vm_*, kill, tkill, pidfd_*, setsid), names and devices (mount, chroot,
-//! mknod, chmod, chown, xattr), other ways to the same (io_uring, bpf, userfaultfd, open_by_handle_at, keyctl, perf_event_open,
-//! memory by shmget), other identities (set*id, capset, unshare, setns, personality), and the host's clock, names and modules.
+//! The list of allowed system calls, in groups, with the reason for each. All others fail with EPERM: starting programs
+//! (execve, fork, vfork), other processes (ptrace, process_vm_*, kill, tkill, pidfd_*, setsid), names and devices
+//! (mount, chroot, mknod, chmod, chown, xattr), other ways to the same effects (io_uring, bpf, userfaultfd,
+//! open_by_handle_at, keyctl, perf_event_open, memory by shmget), other identities (set*id, capset, unshare, setns,
+//! personality), and the host's clock, names and modules.
 //!
-//! A filter sees numbers and no memory: paths, socket addresses and the structures of openat2 are landlock's to judge.
+//! A filter sees numbers and no memory, so landlock checks paths, socket addresses and the structures of openat2.
 
 use seccompiler::{SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition, SeccompRule};
 
 use super::Rules;
 use crate::{Kind, Spec};
 
-/// Since Linux 6.4.
+/// `PR_GET_AUXV`, since Linux 6.4.
 const PR_GET_AUXV: libc::c_int = 0x4155_5856;
 
-/// What the list allows for a process of this kind.
+/// The rules for a process of this kind.
 pub(super) fn rules(spec: &Spec) -> Result<Rules, String> {
     let mut list = List::default();
     process(&mut list);
@@ -36,7 +37,8 @@ pub(super) fn rules(spec: &Spec) -> Result<Rules, String> {
     list.finish()
 }
 
-/// Its own life, its signals, the clock, random numbers. tgkill, by which a process aborts, reaches its own threads only.
+/// The process itself: its signals, the clock, random numbers. A process aborts by tgkill, which reaches its own
+/// threads only.
 fn process(list: &mut List) {
     list.any(&[
         libc::SYS_exit,
@@ -67,12 +69,12 @@ fn process(list: &mut List) {
     ]);
     let own = u64::from(std::process::id());
     list.when(libc::SYS_tgkill, &[int(0, Op::Eq, own)]);
-    // Reading limits, its own; glibc asks for the stack's.
+    // The process may read its own limits; glibc reads that of the stack.
     list.when(libc::SYS_prlimit64, &[int(0, Op::Eq, 0), long(2, Op::Eq, 0)]);
 }
 
-/// Memory: private only, so that RLIMIT_DATA counts it. Machine code is written first and made executable afterwards, as
-/// wasmtime does it; never both at once. The compiler runs nothing that it makes.
+/// Memory: only private memory, so that RLIMIT_DATA counts it. Machine code is written first and made executable
+/// afterwards, as wasmtime does, and never both at once. The compiler executes none of its output.
 fn memory(list: &mut List, kind: Kind) {
     const EXEC: u64 = libc::PROT_EXEC as u64;
     const WRITE: u64 = libc::PROT_WRITE as u64;
@@ -86,17 +88,17 @@ fn memory(list: &mut List, kind: Kind) {
         let not_writable = int(2, Op::MaskedEq(EXEC | WRITE), EXEC);
         list.when(libc::SYS_mmap, &[private, not_writable.clone()]);
         list.when(libc::SYS_mprotect, &[not_writable]);
-        // Where a processor has to be told that code is new (aarch64).
+        // Some processors (aarch64) need a barrier before new code runs.
         list.any(&[libc::SYS_membarrier]);
-        // The image of a module's memory, from which each instance is a copy on write; sealed when it is written.
+        // The memory image of a module, which each instance copies on write; it is sealed after it is written.
         let flags = u64::from(libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING);
         list.when(libc::SYS_memfd_create, &[int(1, Op::Eq, flags)]);
         list.any(&[libc::SYS_ftruncate]);
     }
 }
 
-/// What is open already. Nothing in this group opens anything, and a descriptor stays the process's own: no signals are asked for on
-/// it, no locks, no leases.
+/// Open descriptors. No call in this group opens a file or changes the relation of a descriptor to the process: no
+/// signals, no locks, no leases.
 fn descriptors(list: &mut List) {
     list.any(&[
         libc::SYS_read,
@@ -130,9 +132,10 @@ fn descriptors(list: &mut List) {
     }
 }
 
-/// Threads: tokio's, the one that counts epochs, and glibc's way to make them. No new process, no namespace, no other tracer.
+/// Threads: those of tokio, the epoch clock, and glibc's way to make them. No new process, no namespace, no other
+/// tracer.
 fn threads(list: &mut List) {
-    // What pthread_create asks for; musl's adds CLONE_DETACHED, which means nothing.
+    // The flags of pthread_create; musl adds CLONE_DETACHED, which has no effect.
     let thread = libc::CLONE_VM
         | libc::CLONE_FS
         | libc::CLONE_FILES
@@ -144,19 +147,19 @@ fn threads(list: &mut List) {
         | libc::CLONE_CHILD_CLEARTID;
     let any = !u64::from(libc::CLONE_DETACHED.unsigned_abs());
     list.when(libc::SYS_clone, &[long(0, Op::MaskedEq(any), thread.unsigned_abs().into())]);
-    // The filter before this one answers it.
+    // The other filter answers clone3.
     list.any(&[libc::SYS_clone3]);
     list.any(&[libc::SYS_set_robust_list, libc::SYS_rseq]);
-    // A thread's name; and what the kernel told the process when it began, which rustix asks for where it cannot read it in /proc.
+    // The name of a thread; and the auxiliary vector, which rustix reads this way if it cannot read it in /proc.
     for option in [libc::PR_SET_NAME, PR_GET_AUXV] {
         list.when(libc::SYS_prctl, &[int(0, Op::Eq, option.unsigned_abs().into())]);
     }
-    // Guests step back behind other threads; a thread steps back itself and no other process.
+    // A guest thread may lower its own priority but not that of another process.
     list.when(libc::SYS_setpriority, &[int(0, Op::Eq, 0), int(1, Op::Eq, 0)]);
 }
 
-/// tokio's: waiting for the socket, being woken. It makes a pair of sockets for signals that nobody sends; streams only, because
-/// a pair of datagram sockets can be turned to any other socket.
+/// tokio's calls for waiting and waking. tokio makes a pair of sockets for signals. Only stream sockets are allowed,
+/// because a pair of datagram sockets can be reconnected to any other socket.
 fn waiting(list: &mut List) {
     list.any(&[
         libc::SYS_epoll_create1,
@@ -170,19 +173,19 @@ fn waiting(list: &mut List) {
     list.when(libc::SYS_socketpair, &[int(0, Op::Eq, libc::AF_UNIX as u64), stream()]);
 }
 
-/// The minion's socket.
+/// The socket to the minion.
 fn minion(list: &mut List) {
     list.any(&[libc::SYS_sendmsg, libc::SYS_getpeername]);
     for option in [libc::SO_DOMAIN, libc::SO_TYPE, libc::SO_ERROR] {
         list.when(libc::SYS_getsockopt, &socket_option(libc::SOL_SOCKET, option));
     }
-    // std writes to a socket by send and reads by recv; to the one at its other end.
+    // std writes to a socket with send and reads with recv, always to and from its peer.
     list.when(libc::SYS_sendto, &[long(4, Op::Eq, 0)]);
     list.any(&[libc::SYS_recvfrom]);
 }
 
-/// Directories, by cap-std's way of walking them; which ones is landlock's to say. The metadata of a path outside is what neither
-/// hides: that a file is there and how large it is.
+/// Directories, as cap-std walks them; landlock decides which ones. Neither hides the metadata of a path outside: that
+/// a file exists and how large it is.
 fn read_files(list: &mut List) {
     list.any(&[
         libc::SYS_openat,
@@ -197,7 +200,8 @@ fn read_files(list: &mut List) {
     list.when(libc::SYS_fcntl, &[int(1, Op::Eq, libc::F_DUPFD.unsigned_abs().into())]);
 }
 
-/// Changing what is in them. Times only of what is open: landlock does not judge those of a path. Modes and owners not at all.
+/// Changes in directories. Times can be set only through open files, because landlock does not restrict paths there.
+/// Modes and owners cannot be set.
 fn write_files(list: &mut List) {
     list.any(&[
         libc::SYS_mkdirat,
@@ -207,15 +211,15 @@ fn write_files(list: &mut List) {
         libc::SYS_linkat,
         libc::SYS_symlinkat,
         libc::SYS_fallocate,
-        // Appending, whatever was written meanwhile.
+        // Appending to a file that others may have extended.
         libc::SYS_pwritev2,
     ]);
     list.when(libc::SYS_utimensat, &[long(1, Op::Eq, 0)]);
 }
 
-/// TCP out. To which port is landlock's to say, to which host only the instance's own wall: no other protocol, because landlock knows
-/// TCP only (MPTCP is one more), and no way to listen. The options are those that `wasi:sockets` has, and some that say how a
-/// connection is.
+/// Outgoing TCP. Landlock restricts the ports, and only the instance's own wall restricts the hosts. No other protocol
+/// is allowed, because landlock knows TCP only (MPTCP is another protocol), and no listening. The options are those of
+/// `wasi:sockets` and some that report the state of a connection.
 fn network(list: &mut List) {
     for family in [libc::AF_INET, libc::AF_INET6] {
         for protocol in [0, libc::IPPROTO_TCP] {
@@ -243,12 +247,12 @@ fn int(index: u8, op: Op, value: u64) -> Condition {
     (index, Len::Dword, op, value)
 }
 
-/// A condition on a whole register: a pointer, or flags.
+/// A condition on a whole register: a pointer or flags.
 fn long(index: u8, op: Op, value: u64) -> Condition {
     (index, Len::Qword, op, value)
 }
 
-/// Of a stream socket, whatever it is asked to be besides (SOCK_CLOEXEC, SOCK_NONBLOCK).
+/// The type of a stream socket, with any further flags (SOCK_CLOEXEC, SOCK_NONBLOCK).
 fn stream() -> Condition {
     int(1, Op::MaskedEq(0xf), libc::SOCK_STREAM as u64)
 }
@@ -257,24 +261,24 @@ fn socket_option(level: libc::c_int, name: libc::c_int) -> [Condition; 2] {
     [int(1, Op::Eq, level.unsigned_abs().into()), int(2, Op::Eq, name.unsigned_abs().into())]
 }
 
-/// An argument's index, how much of it counts, and how it compares with a number.
+/// The index of an argument, its width, and its comparison with a number.
 type Condition = (u8, Len, Op, u64);
 
-/// The list as it grows.
+/// The rules collected so far.
 #[derive(Default)]
 struct List {
     calls: std::collections::BTreeMap<i64, Vec<Vec<Condition>>>,
 }
 
 impl List {
-    /// Calls with any arguments.
+    /// Allows calls with any arguments.
     fn any(&mut self, calls: &[libc::c_long]) {
         for call in calls {
             self.calls.entry(*call).or_default();
         }
     }
 
-    /// A call with such arguments; others of the same call are alternatives.
+    /// Allows a call with these arguments; further conditions for the same call are alternatives.
     fn when(&mut self, call: libc::c_long, conditions: &[Condition]) {
         self.calls.entry(call).or_default().push(conditions.to_vec());
     }

@@ -1,8 +1,8 @@
-//! Seccomp: which system calls the kernel takes from this process. All others fail with EPERM, which every caller takes for
-//! "not allowed here", so that a forgotten one is an error and not a crash.
+//! Seccomp: the system calls that the kernel accepts from this process. All others fail with EPERM, which callers take
+//! for "not allowed here", so that a call missing from the list causes an error and not a crash.
 //!
-//! Two filters: the first answers clone3 with ENOSYS, because its arguments are in memory where no filter can look, and glibc
-//! then makes threads by clone; the second is the list. The kernel takes the stricter of both.
+//! There are two filters. The first answers clone3 with ENOSYS, because its arguments are in memory, which a filter
+//! cannot read; glibc then makes threads with clone. The second is the list. The kernel applies the stricter result.
 
 mod list;
 #[cfg(test)]
@@ -21,7 +21,7 @@ const ARCH: TargetArch = TargetArch::aarch64;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("the second wall knows the system calls of x86_64 and aarch64 only");
 
-/// Number of a call to the combinations of arguments that are taken; an empty list takes any.
+/// The number of a call, and the combinations of arguments that are accepted; an empty list accepts any.
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Filters the system calls of this process from now on.

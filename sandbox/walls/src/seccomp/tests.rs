@@ -1,4 +1,5 @@
-//! What this wall holds without the others: a child that puts up nothing else tries what landlock and its user would refuse too.
+//! Seccomp alone, without the other walls: a child raises only this wall and tries operations that landlock and its
+//! user would refuse too.
 #![allow(unsafe_code, reason = "attacks are raw system calls")]
 #![allow(clippy::disallowed_methods, reason = "the test's own program, again")]
 
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use super::*;
 
-/// By which the child is told to try.
+/// The environment variable that tells the child to try.
 const CHILD: &str = "BRINE_WALLS_SECCOMP";
 
 #[test]
@@ -40,14 +41,14 @@ fn alone() {
     );
 }
 
-/// A call with numbers only; what came of it.
+/// Makes a system call with numbers as arguments and returns its result.
 fn call(number: c_long, arguments: [i32; 3]) -> i32 {
     // SAFETY: none of the arguments is a pointer.
     let answer = unsafe { libc::syscall(number, arguments[0], arguments[1], arguments[2]) };
     if answer == -1 { std::io::Error::last_os_error().raw_os_error().unwrap() } else { 0 }
 }
 
-/// Not a test of its own.
+/// The child's part; not a test by itself.
 #[test]
 fn child() {
     if std::env::var(CHILD).is_err() {
@@ -63,7 +64,7 @@ fn child() {
         ]
     };
     let [kill, tkill, tgkill] = signals();
-    // Of the same user and not confined, it may.
+    // An unconfined process of the same user may do this.
     println!("\n> before: {kill} {tkill} {tgkill}");
     let mut walls = Walls::default();
     restrict(&Spec::executor(), &mut walls);

@@ -1,8 +1,8 @@
-//! `spin`: a module that misbehaves, to see what the sandbox does about it.
+//! `spin`: a module that misbehaves, to demonstrate the sandbox's reaction.
 
 wit_bindgen::generate!({ world: "spin", path: "wit" });
 
-// For the panic hook alone.
+// Only for its panic hook.
 use brine_guest as _;
 use std::hint::black_box;
 
@@ -18,7 +18,7 @@ impl Guest for Module {
     fn bomb() -> u64 {
         const CHUNK: usize = 1 << 20;
         let mut taken = Vec::new();
-        // A chunk that is not to be had aborts, as most programs would.
+        // A failed allocation aborts, as in most programs.
         while taken.len() < 1 << 16 {
             taken.push(black_box(vec![1_u8; CHUNK]));
         }

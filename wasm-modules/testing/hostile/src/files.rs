@@ -1,11 +1,11 @@
-//! Paths, through `wasi:filesystem` as it is.
+//! Attacks on paths through plain `wasi:filesystem`.
 
 use crate::wasi::filesystem::preopens::get_directories;
 use crate::wasi::filesystem::types::{Descriptor, DescriptorFlags, ErrorCode, OpenFlags, PathFlags};
 
 type Done = Result<String, String>;
 
-/// Bytes of a file that are shown.
+/// Upper bound on the bytes of a file in the result.
 const SHOWN: u64 = 4096;
 
 fn error(code: ErrorCode) -> String {
@@ -54,7 +54,7 @@ pub(crate) fn act(op: &str, root: &str, path: &str, other: &str) -> Done {
             names.sort();
             Ok(names.join(" "))
         }
-        // A directory that was opened with the right to change it, and what can be done from there.
+        // Opens a directory with the right to change it, and tries what that permits.
         "mutate" => {
             let flags = DescriptorFlags::READ | DescriptorFlags::MUTATE_DIRECTORY;
             let dir = root.open_at(follow, path, OpenFlags::DIRECTORY, flags).map_err(error)?;
@@ -78,7 +78,8 @@ pub(crate) fn act(op: &str, root: &str, path: &str, other: &str) -> Done {
     }
 }
 
-/// While somebody swaps what `path` leads through: everything other than a refusal or the expected content.
+/// Reads `path` repeatedly while the test swaps a part of it. Returns everything except refusals and the expected
+/// content.
 pub(crate) fn race(root: &str, path: &str, times: u32) -> Done {
     let root = &open_root(root)?;
     let (mut inside, mut refused) = (0, 0);

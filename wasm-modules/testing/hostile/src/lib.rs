@@ -1,5 +1,5 @@
-//! `hostile`: tries what it was not granted, one function an interface, and says what came of it. Only the sandbox's tests
-//! know it; they choose the attack by the arguments.
+//! `hostile`: tries operations that are not granted, with one function for each interface, and returns the results.
+//! Only the sandbox's tests use it; the arguments select the attack.
 
 wit_bindgen::generate!({
     world: "hostile",

@@ -1,4 +1,4 @@
-//! Connections, through `wasi:sockets` as it is.
+//! Attacks on connections through plain `wasi:sockets`.
 
 use core::net::IpAddr;
 

@@ -2,12 +2,12 @@
 
 wit_bindgen::generate!({ world: "large", path: "wit" });
 
-// For the panic hook alone.
+// Only for its panic hook.
 use brine_guest as _;
 
 struct Module;
 
-/// Bytes of an entry in MessagePack: its three keys and their values.
+/// Bytes of an entry in MessagePack: three keys with their values.
 const ENTRY: u32 = 60;
 
 impl Guest for Module {

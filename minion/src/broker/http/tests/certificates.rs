@@ -1,4 +1,4 @@
-//! TLS: who has no certificate for the name is not talked to.
+//! TLS: a server without a certificate for its name is refused.
 
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
@@ -8,7 +8,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 use super::*;
 
-/// An authority, and a server's certificate of it for good.example; made for these tests and used nowhere else.
+/// An authority and its certificate for good.example, made only for these tests.
 const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----
 MIIBkzCCATmgAwIBAgIUaDFLPOdDd5CGh0GyBjj9FGQPGe4wCgYIKoZIzj0EAwIw
 FjEUMBIGA1UEAwwLQnJpbmUgdGVzdHMwIBcNMjYxMTIwMjAwNTM1WhgPMjEyNjEw
@@ -41,7 +41,7 @@ Dfilpj8DmZCBeuTlUfjrZ9usWCIrgpZO81tqI+c80YDVbDPwAhstE/lC
 -----END PRIVATE KEY-----
 ";
 
-/// Answers one request a connection.
+/// Answers one request on each connection.
 async fn server(answer: String) -> (u16, JoinSet<()>) {
     let certificates = vec![CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).unwrap();
@@ -87,7 +87,7 @@ async fn certificates_are_verified() {
         let error = send(&trusting, &granted, get(&url(host))).await.unwrap_err();
         assert!(error.contains("TLS failed") && !error.contains('\n'), "{error}");
     }
-    // This host's own roots know nothing of that authority.
+    // This host's own roots do not include that authority.
     let error = send(&http(&names).0, &granted, get(&url("good.example"))).await.unwrap_err();
     assert!(error.contains("TLS failed") || error.contains("no root certificates"), "{error}");
 }

@@ -1,8 +1,8 @@
-//! Which programs are run, and which words of a guest.
+//! The programs and arguments that are permitted.
 
 use super::*;
 
-/// The second look at the grant: what the sandbox's check let through by mistake is not run.
+/// The second check of the grant: a program that the sandbox's check passed by mistake does not run.
 #[tokio::test]
 async fn what_was_not_granted_is_denied_here_too() {
     let denied = async |grant: ProcessGrant, asked: ProcessRun| match run_with(grant, asked).await {
@@ -81,7 +81,7 @@ async fn what_is_asked_has_bounds() {
         assert!(refused(ProcessRun { run_as: Some(user.into()), ..argv(&["true"]) }).await.contains("name of a user"));
         assert!(refused(ProcessRun { group: Some(user.into()), ..argv(&["true"]) }).await.contains("name of a user"));
     }
-    // Together as much as is allowed still starts.
+    // The largest permitted total still starts.
     let mut most = env((0..3).map(|n| (n.to_string(), long[3..].to_owned())).collect());
     most.argv.extend((0..7).map(|_| long[1..].to_owned()));
     assert_eq!(number(&run(most).await, "code"), Some(0));
@@ -106,10 +106,10 @@ async fn programs_that_others_may_change_are_not_run() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     let why = refused(argv(&[&inside])).await;
     assert!(why.starts_with(&format!("{} can be written", open.display())), "{why}");
-    // One where nobody can replace what is another's.
+    // In a sticky folder, others cannot replace files of another user.
     fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
     assert_eq!(stdout(&run(argv(&[&inside])).await), "ran\n");
-    // A link is looked at where it lies and where it leads to.
+    // The folder of a link is checked, and so is the link's target.
     fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
     symlink(&inside, at("link")).unwrap();
     let why = refused(argv(&[at("link").to_str().unwrap()])).await;
@@ -120,7 +120,7 @@ async fn programs_that_others_may_change_are_not_run() {
     symlink("../../../../../../../bin/sh", at("far")).unwrap();
     assert_eq!(stdout(&run(argv(&[at("near").to_str().unwrap()])).await), "ran\n");
     assert_eq!(stdout(&run(argv(&[at("far").to_str().unwrap(), "-c", "echo ran"])).await), "ran\n");
-    // Of another user.
+    // A file of another user.
     if rustix::process::geteuid().is_root() {
         let theirs = script(&at("theirs"), text, 0o755);
         std::os::unix::fs::chown(&theirs, Some(12_345), None).unwrap();

@@ -1,4 +1,4 @@
-//! How it is ended, with all that it started.
+//! Ending a program with all its descendants.
 
 use super::*;
 
@@ -23,7 +23,7 @@ async fn one_that_ignores_sigterm_is_killed() {
     let done = run(ProcessRun { timeout_ms: Some(1_000), ..sh(text) }).await;
     assert_eq!((number(&done, "signal"), stdout(&done).as_str()), (Some(9), "ready\n"));
     assert_eq!(done.get("timed_out"), Some(&Value::from(true)));
-    // One that tidies up has time for it, and one that is stopped is not forgotten.
+    // A program that cleans up has time for it, and a stopped program is ended too.
     let text = "trap 'echo tidy; exit 5' TERM; kill -STOP $$; while :; do sleep 0.01; done";
     let done = run(ProcessRun { timeout_ms: Some(1_000), ..sh(text) }).await;
     assert_eq!((number(&done, "code"), stdout(&done).as_str()), (Some(5), "tidy\n"));
@@ -78,7 +78,7 @@ fn processes_named(cmdline: &str) -> usize {
         .count()
 }
 
-/// Sessions of their own included, as long as what started them is there.
+/// This includes processes with a session of their own, as long as the parent lives.
 #[tokio::test]
 async fn a_tree_is_ended_whole() {
     let dir = folder();
@@ -105,14 +105,14 @@ async fn a_tree_is_ended_whole() {
         }
         let pids = names.map(|name| read_pid(&at(name)).unwrap());
         if timeout_ms.is_none() {
-            // Drops the one that runs.
+            // Drops the running future.
             running.set(run(argv(&["true"])));
         }
         until("all end", || !pids.iter().any(|pid| lives(*pid))).await;
     }
 }
 
-/// Each is waited for.
+/// Every process is waited for.
 #[tokio::test]
 async fn no_zombies() {
     let mut pids = Vec::new();
@@ -122,7 +122,7 @@ async fn no_zombies() {
     until("all are reaped", || !pids.iter().any(|pid| exists(*pid))).await;
 }
 
-/// In its group, forked twice, and by a shell with job control in a group of its own.
+/// Processes in the program's group, after two forks, and in a group of their own made by a shell with job control.
 #[tokio::test]
 async fn what_it_left_behind_is_ended() {
     let dir = folder();
@@ -141,7 +141,7 @@ async fn what_it_left_behind_is_ended() {
     }
 }
 
-/// With a control group where the host has them, and without.
+/// With a control group if the host has them, and without.
 fn both() -> [Processes; 2] {
     let mut without = Processes::new();
     without.groups = Arc::new(super::super::cgroup::Groups::below(None));
@@ -154,12 +154,12 @@ fn detach() -> ProcessGrant {
     grant
 }
 
-/// The number of a `sleep` that is nobody else's.
+/// An argument of `sleep` that no other process has.
 fn mark(which: usize) -> String {
     format!("27{which}.{}", std::process::id())
 }
 
-/// Processes with this in their command line. What has ended has none.
+/// The processes with this text in their command line. An ended process has no command line.
 fn marked(mark: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let lines = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
@@ -167,7 +167,8 @@ fn marked(mark: &str) -> Vec<String> {
     lines.filter(|line| line.contains(mark)).collect()
 }
 
-/// Whoever lost its parent, made a session of its own and ignores what it can: it is gone when the job has its answer.
+/// A process that lost its parent, made a session of its own and ignores signals has ended when the job gets its
+/// result.
 #[tokio::test]
 async fn a_daemonised_program_ends_with_its_job() {
     let hides = [
@@ -182,7 +183,8 @@ async fn a_daemonised_program_ends_with_its_job() {
             for (end, code, timeout_ms) in
                 [("exit 3", Some(3), None), ("true", Some(0), None), ("sleep MARK; true", None, Some(150))]
             {
-                // Until it is there: what was not started yet could not be left behind. Written so that it does not find itself.
+                // Waits until the process exists, because one that has not started cannot be left behind. The pattern
+                // does not match the command itself.
                 let there = format!("until grep -qszx '{}' /proc/[0-9]*/cmdline; do :; done", mark.replace('.', "[.]"));
                 let text = format!("{hide}; {there}; {end}").replace("MARK", &mark);
                 let asked = ProcessRun { timeout_ms, ..sh(&text) };
@@ -213,7 +215,7 @@ async fn end_marked(mark: &str) {
     .await;
 }
 
-/// The job is over before the program is.
+/// The job ends before the program.
 #[tokio::test]
 async fn a_daemon_is_gone_when_its_job_is_dropped() {
     for (which, processes) in both().into_iter().enumerate() {
@@ -246,7 +248,7 @@ async fn a_thousand_five_hundred_forks_end_with_their_program() {
     }
 }
 
-/// Each process of it starts the next and ends: there is never one that could be found by its parent, and never many.
+/// Each process starts the next one and ends, so there is never a parent that leads to it, and never more than a few.
 #[tokio::test]
 async fn what_forks_as_fast_as_it_can_ends_with_its_program() {
     for (which, processes) in both().into_iter().enumerate() {
@@ -259,7 +261,7 @@ async fn what_forks_as_fast_as_it_can_ends_with_its_program() {
     }
 }
 
-/// What may stay keeps the output open; it does not hold the job by that.
+/// A detached process keeps the output open, but that does not delay the job.
 #[tokio::test]
 async fn a_daemon_that_may_stay_holds_nobody() {
     let dir = folder();

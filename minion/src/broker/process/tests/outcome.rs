@@ -1,4 +1,4 @@
-//! What a program gets and gives: arguments, input, output, how it ended.
+//! The input and output of a program: arguments, stdin, stdout, stderr, and its end.
 
 use super::*;
 
@@ -17,7 +17,7 @@ async fn what_ended_how_and_said_what() {
     assert_eq!(bytes(&raw, "stdout"), b"\xff\0a");
 }
 
-/// Arguments are the program's, as they are: nothing reads them before.
+/// Arguments are passed to the program unchanged.
 #[tokio::test]
 async fn arguments_are_not_interpreted() {
     let args = ["$HOME", "a b", "; echo x", "`id`", "*", "", "-n", "\"", "\n", "é"];
@@ -70,7 +70,7 @@ async fn a_flood_takes_no_memory() {
     let done = run(argv(&["head", "-c", &size.to_string(), "/dev/zero"])).await;
     assert_eq!(number(&done, "stdout_dropped"), Some(size - super::super::request::OUTPUT as i64));
     let grown = resident().saturating_sub(before);
-    // What else the tests beside it take.
+    // The resources of parallel tests.
     assert!(grown < 256 << 20, "{grown} bytes more");
 }
 

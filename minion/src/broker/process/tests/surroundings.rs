@@ -1,4 +1,4 @@
-//! What a program finds when it starts: environment, directory, mask, descriptors, session.
+//! The state in which a program starts: environment, directory, umask, descriptors, session.
 
 use super::*;
 
@@ -57,7 +57,7 @@ async fn where_it_starts() {
         let why = refused(ProcessRun { cwd: Some(cwd.to_owned()), ..argv(&["/bin/pwd"]) }).await;
         assert!(why.contains(says), "{cwd}: {why}");
     }
-    // As in Salt at home; but in / where only some directories are granted.
+    // As in Salt, the user's home; but `/` if the grant names directories.
     let home = super::super::account::find(None, None, &Names::default()).unwrap().home;
     let home = home.canonicalize().unwrap_or_else(|_| PathBuf::from("/"));
     assert_eq!(Path::new(stdout(&run(argv(&["/bin/pwd"])).await).trim()), home);
@@ -69,7 +69,7 @@ async fn where_it_starts() {
     let done = run_with(granted(), argv(&["/bin/pwd"])).await.unwrap();
     assert_eq!(stdout(&done), "/\n");
     run_with(granted(), start(&inside)).await.unwrap();
-    // A link does not lead out of what was granted.
+    // A link does not lead out of the granted directories.
     symlink("/etc", inside.join("out")).unwrap();
     for elsewhere in [inside.join("out"), PathBuf::from("/etc"), real.clone()] {
         let why = run_with(granted(), start(&elsewhere)).await.unwrap_err().to_string();
@@ -88,7 +88,7 @@ async fn the_umask_is_set() {
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o666);
 }
 
-/// Also of what the minion itself was started with, or some library opened carelessly.
+/// This includes descriptors that the minion inherited, or that a library opened without close-on-exec.
 #[tokio::test]
 async fn no_descriptor_of_the_minion_is_there() {
     let dir = folder();
@@ -99,7 +99,7 @@ async fn no_descriptor_of_the_minion_is_there() {
     let text = stdout(&list);
     let mut open: Vec<&str> = text.lines().filter_map(|line| line.split_once(" -> ")?.0.rsplit(' ').next()).collect();
     open.sort_unstable();
-    // 3 is the directory that it reads.
+    // 3 is the directory that the program reads.
     assert_eq!(open, ["0", "1", "2", "3"], "{text}");
     assert!(!text.contains("secret") && text.contains("/dev/null"), "{text}");
 }

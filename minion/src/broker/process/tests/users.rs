@@ -1,4 +1,4 @@
-//! Whom it runs as.
+//! The user that a program runs as.
 
 use super::*;
 
@@ -25,17 +25,17 @@ async fn run_as_another_user() {
         "CapEff:\t0000000000000000".to_owned(),
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), lines);
-    // Where nobody may not go.
+    // A directory that the user `nobody` cannot enter.
     let dir = folder();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o700)).unwrap();
     let private = ProcessRun { cwd: Some(dir.path().to_str().unwrap().to_owned()), ..nobody(argv(&["/bin/pwd"])) };
     let why = refused(private).await;
     assert!(why.contains("cannot be entered as the user nobody"), "{why}");
-    // A home that is not there.
+    // A home that does not exist.
     assert!(["/", &home.to_string()].contains(&stdout(&run(nobody(argv(&["/bin/pwd"]))).await).trim()));
     assert!(refused(ProcessRun { run_as: Some("no-such-user".into()), ..argv(&["true"]) }).await.contains("no user"));
     assert!(refused(ProcessRun { group: Some("no-such-group".into()), ..argv(&["true"]) }).await.contains("no group"));
-    // What its own user may change runs as that user, not as another.
+    // A file that its owner can change runs only as that owner.
     let shared = folder();
     let theirs = script(&shared.path().join("theirs"), "#!/bin/sh\nid -un\n", 0o755);
     std::os::unix::fs::chown(&theirs, Some(uid), None).unwrap();
@@ -80,7 +80,7 @@ async fn only_root_runs_programs_as_others() {
     run(ProcessRun { run_as: Some(own), ..argv(&["true"]) }).await;
 }
 
-/// The one that the module acts as needs no word of the guest.
+/// The minion's own user needs no grant.
 #[tokio::test]
 async fn the_modules_own_user() {
     if !is_root() {

@@ -1,4 +1,4 @@
-//! The kernel's words and WASI's.
+//! Converts flags, types and errors between the kernel and WASI.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use wasmtime_wasi::{FsPerms, OpenMode};
 
 pub(super) fn code(error: Errno) -> ErrorCode {
     match error {
-        // It leads out of the directory.
+        // The path leads out of the directory.
         Errno::XDEV => ErrorCode::NotPermitted,
         Errno::ROFS => ErrorCode::ReadOnly,
         error => ErrorCode::from(io::Error::from(error)),
@@ -48,7 +48,7 @@ pub(super) fn described(stat: &Stat) -> DescriptorStat {
     }
 }
 
-/// The kernel's fields have another type on each machine.
+/// Converts a field of `stat`, whose integer type depends on the architecture.
 fn unsigned<T: TryInto<u64>>(value: T) -> u64 {
     value.try_into().unwrap_or(0)
 }
@@ -65,7 +65,7 @@ pub(super) fn timespec(time: NewTimestamp) -> Result<Timespec, ErrorCode> {
     })
 }
 
-/// What is asked for, as the kernel takes it.
+/// The requested way to open a file, as flags of the kernel.
 pub(super) struct Wanted {
     pub(super) flags: OFlags,
     pub(super) mode: OpenMode,

@@ -1,4 +1,4 @@
-//! Listing a directory: no more of it is held than a page at a time.
+//! Lists a directory, with at most one page of entries in memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::blocking;
 use super::convert::{code, kind};
 use crate::guest::Guest;
 
-/// Entries of a directory that are read at once and held.
+/// Entries that are read at once.
 const PAGE: usize = 128;
 
 /// A directory that is being listed.
@@ -49,14 +49,14 @@ impl types::HostDirectoryEntryStream for Guest {
     }
 }
 
-/// The next entries; fewer than [`PAGE`] are the last.
+/// Reads the next entries; fewer than [`PAGE`] are the last ones.
 fn page(dir: &mut rustix::fs::Dir) -> VecDeque<Result<DirectoryEntry, ErrorCode>> {
     let mut page = VecDeque::new();
     while page.len() < PAGE {
         let entry = match dir.read() {
             None => break,
             Some(Err(error)) => {
-                // Reading on would give the same.
+                // Further reads would fail with the same error.
                 page.push_back(Err(code(error)));
                 break;
             }

@@ -1,7 +1,8 @@
-//! `wasi:filesystem`: the granted directories, each under its own path. What resolves a path and opens is done here (see
-//! [`crate::open`]); the rest is wasmtime's.
+//! `wasi:filesystem`: the granted directories, each under its own path. This crate resolves paths and opens files (see
+//! [`crate::directories`]); wasmtime implements the rest.
 //!
-//! - `names.rs` names that are made, replaced and removed; `listing.rs` what is in a directory; `convert.rs` the kernel's words and WASI's
+//! - `names.rs` makes, replaces and removes names; `listing.rs` lists directories; `convert.rs` converts between the
+//!   kernel's and WASI's types
 
 mod convert;
 mod listing;
@@ -53,7 +54,7 @@ fn directory(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Dir> 
     }
 }
 
-/// What may not be changed at all is not counted.
+/// The file of a descriptor, or an error if the file may not be written. A refused write is not counted.
 fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
     match table.get(fd)? {
         Descriptor::File(file) if file.perms == FsPerms::ReadOnly => Err(ErrorCode::NotPermitted.into()),
@@ -64,7 +65,7 @@ fn writable_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<A
 fn opened_file(table: &ResourceTable, fd: &Resource<Descriptor>) -> FsResult<Arc<File>> {
     match table.get(fd)? {
         Descriptor::File(file) => Ok(Arc::clone(&file.file)),
-        // As wasmtime has it.
+        // wasmtime's error for this case.
         Descriptor::Dir(_) => Err(ErrorCode::BadDescriptor.into()),
     }
 }
@@ -74,12 +75,12 @@ fn is_directory(fd: &OwnedFd) -> Result<bool, Errno> {
 }
 
 impl Guest {
-    /// Whether it may open one more file or socket.
+    /// Checks that the guest may open one more file or socket.
     ///
     /// # Errors
-    /// It may not.
+    /// When the limit is reached.
     pub fn room(&mut self) -> Result<(), HostFailure> {
-        // A socket cannot go before its streams, so those in the table are all there are.
+        // A socket cannot be dropped before its streams, so the sockets in the table are all open sockets.
         let table = &self.table;
         self.tcp.retain(|rep| table.get(&Resource::<TcpSocket>::new_borrow(*rep)).is_ok());
         self.files.room(self.tcp.len())
@@ -89,7 +90,7 @@ impl Guest {
         WasiFilesystemCtxView { ctx: &mut self.files.ctx, table: &mut self.table }
     }
 
-    /// What a path leads to, for what needs no more than that.
+    /// Opens a path for its metadata and runs `then` on it.
     async fn looked_at<T: Send + 'static>(
         &mut self,
         fd: &Resource<Descriptor>,
@@ -104,7 +105,7 @@ impl Guest {
 }
 
 impl Guest {
-    /// The stream with what it writes counted.
+    /// Wraps a stream so that its writes are counted.
     fn counted(
         &mut self,
         stream: Resource<DynOutputStream>,
@@ -135,7 +136,7 @@ impl types::Host for Guest {
     }
 }
 
-/// Methods that wasmtime's own do.
+/// Methods that wasmtime implements.
 macro_rules! theirs {
     ($($name:ident($($arg:ident: $ty:ty),*) -> $result:ty;)*) => {
         $(async fn $name(&mut self, fd: Resource<Descriptor>, $($arg: $ty),*) -> $result {
@@ -289,7 +290,8 @@ impl HostDescriptor for Guest {
         let times = Timestamps { last_access: timespec(access)?, last_modification: timespec(modification)? };
         let dir = directory(&self.table, &fd)?.dir;
         let root = self.files.directories.is_root(&dir);
-        // Of what is open: those of a path are not judged by landlock. A link's own cannot be set so, and nobody does.
+        // The file is opened, because landlock does not restrict changing the times of a path. The times of a symbolic
+        // link itself cannot be set this way, which programs do not need.
         let mut how = OFlags::RDONLY;
         how.set(OFlags::NOFOLLOW, !flags.contains(PathFlags::SYMLINK_FOLLOW));
         let narrower = self.files.directories.narrower();
@@ -310,7 +312,7 @@ impl HostDescriptor for Guest {
         let dir = Arc::new(Mutex::new(opened.await?));
         self.files.add(&dir);
         let stream = self.table.push(Listing::new(dir))?;
-        // What the guest holds is a number; that it stands for a stream of ours is known here alone.
+        // The guest holds only a number. This cast makes it refer to a stream of this crate.
         Ok(Resource::new_own(stream.rep()))
     }
 

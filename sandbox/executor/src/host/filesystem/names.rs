@@ -1,4 +1,5 @@
-//! Names in directories that are made, replaced and removed: where a narrower grant may be in the way, and counted.
+//! Makes, replaces and removes names in directories. New names are counted, and a read-only grant below a writable one
+//! is respected.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::guest::Guest;
 pub(super) struct Entry {
     fd: Resource<Descriptor>,
     pub(super) path: String,
-    /// Whether the directory was opened for this.
+    /// Whether the directory was opened for this entry.
     own: bool,
 }
 
@@ -27,19 +28,19 @@ impl Entry {
     }
 }
 
-/// A name that is counted before it is made.
+/// A name that was counted before it is made.
 pub(super) struct NewName(Arc<Budget>);
 
 impl NewName {
-    /// Not counted where it was not made.
+    /// Keeps the count if the name was made, and gives it back otherwise.
     pub(super) fn keep(self, done: FsResult<()>) -> FsResult<()> {
         done.inspect_err(|_| self.0.not_made())
     }
 }
 
 impl Guest {
-    /// An entry that is to be made (`new`), replaced or removed: where a narrower grant may be in the way, its directory and its name
-    /// there, once it is known that it may be.
+    /// Resolves an entry that is to be made (`new`), replaced or removed. If a read-only grant may lie below, this
+    /// returns the directory and the name that the path leads to, after checking that they may change.
     pub(super) async fn entry(&mut self, fd: Resource<Descriptor>, path: String, new: bool) -> FsResult<Entry> {
         let dir = directory(&self.table, &fd)?;
         let Some(narrower) = self.files.directories.narrower() else { return Ok(Entry { fd, path, own: false }) };
