@@ -11,6 +11,7 @@ PREFIX  ?= /usr/local
 UNITS   ?= $(PREFIX)/lib/systemd/system
 # Where the programs look for their configuration.
 SYSCONF := /etc/salt
+DEMO_PROGRAMS := salt salt-key salt-run salt-master salt-minion salt-module brine-executor brine-compiler
 PROGRAMS := salt salt-cp salt-key salt-run salt-call salt-master salt-minion salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
@@ -48,8 +49,15 @@ venv: setup ## install Python Salt, the peer of the interop tests
 	@tools/setup.sh peers || echo "setup: no minisign or PostgreSQL here: the tests that need them do nothing" >&2
 	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
 
-demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox
-	@BRINE_BIN=$(BIN) BRINE_EXAMPLES=$(TARGET)/examples tools/demo.sh
+# Only what tools/demo.sh starts and calls, beside each other in target/demo. One cargo call, so that every crate is compiled
+# once; the price is that this executor is linked with wasmtime's compiler, as the shipped one never is. The master is without its
+# optional parts.
+demo: setup ## see it work: master, minion, `salt '*' test.ping` from the sandbox
+	cargo build --locked --profile demo --no-default-features $(addprefix --bin ,$(DEMO_PROGRAMS)) \
+	  -p brine-cli -p brine-master -p brine-minion -p brine-executor -p brine-compiler -p brine-author
+	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc BRINE_GUEST_TARGET_DIR=$(TARGET)/guests SALT_MODULE=$(TARGET)/demo/salt-module \
+	  tools/build-modules.sh $(TARGET)/demo/modules test sys saltutil examples/hello examples/spin
+	@BRINE_BIN=$(TARGET)/demo BRINE_EXAMPLES=$(TARGET)/demo/examples tools/demo.sh
 
 test: lint test-executor test-rest ## all tests
 
