@@ -78,8 +78,9 @@ test-executor: setup
 	cargo build --locked -p brine-executor
 	tools/check-executor.sh $(BIN)
 
-# All else: crates, across processes, interop with the newest Python Salt.
-test-rest: programs venv
+# All else: crates, across processes, interop with the newest Python Salt. What that needs comes while the programs are built.
+test-rest: setup
+	@$(MAKE) venv & venv=$$!; $(MAKE) programs; built=$$?; wait $$venv && exit $$built
 	$(RUN_TESTS) --locked $(TESTED)
 	tools/check-modules.sh $(MODULES)
 
@@ -92,7 +93,7 @@ interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as ma
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
-	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked $(TESTED) --test interop || exit 1; \
+	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked $(TESTED) --test interop || exit 1; \
 	done
 
 # The short form of the same test is in `make test`.
