@@ -11,6 +11,7 @@ PREFIX  ?= /usr/local
 UNITS   ?= $(PREFIX)/lib/systemd/system
 # Where the programs look for their configuration.
 SYSCONF := /etc/salt
+DEMO_PROGRAMS := salt salt-key salt-run salt-master salt-minion salt-module brine-executor brine-compiler
 PROGRAMS := salt salt-cp salt-key salt-run salt-call salt-master salt-minion salt-module
 # The release line of Python Salt that the tests run against, and those that `make interop` runs against.
 SALT_LINE ?= 3008
@@ -48,8 +49,15 @@ venv: setup ## install Python Salt, the peer of the interop tests
 	@tools/setup.sh peers || echo "setup: no minisign or PostgreSQL here: the tests that need them do nothing" >&2
 	@tools/salt-venv.sh $(SALT_LINE) $(VENV)
 
-demo: build ## see it work: master, minion, `salt '*' test.ping` from the sandbox
-	@BRINE_BIN=$(BIN) BRINE_EXAMPLES=$(TARGET)/examples tools/demo.sh
+# Only what tools/demo.sh starts and calls, beside each other in target/demo. One cargo call, so that every crate is compiled
+# once; the price is that this executor is linked with wasmtime's compiler, as the shipped one never is. The master is without its
+# optional parts.
+demo: setup ## see it work: master, minion, `salt '*' test.ping` from the sandbox
+	cargo build --locked --profile demo --no-default-features $(addprefix --bin ,$(DEMO_PROGRAMS)) \
+	  -p brine-cli -p brine-master -p brine-minion -p brine-executor -p brine-compiler -p brine-author
+	BRINE_GUEST_RUSTC_DIR=$(TARGET)/guest-rustc BRINE_GUEST_TARGET_DIR=$(TARGET)/guests SALT_MODULE=$(TARGET)/demo/salt-module \
+	  tools/build-modules.sh $(TARGET)/demo/modules test sys saltutil examples/hello examples/spin
+	@BRINE_BIN=$(TARGET)/demo BRINE_EXAMPLES=$(TARGET)/demo/examples tools/demo.sh
 
 test: lint test-executor test-rest ## all tests
 
@@ -70,8 +78,9 @@ test-executor: setup
 	cargo build --locked -p brine-executor
 	tools/check-executor.sh $(BIN)
 
-# All else: crates, across processes, interop with the newest Python Salt.
-test-rest: programs venv
+# All else: crates, across processes, interop with the newest Python Salt. What that needs comes while the programs are built.
+test-rest: setup
+	@$(MAKE) venv & venv=$$!; $(MAKE) programs; built=$$?; wait $$venv && exit $$built
 	$(RUN_TESTS) --locked $(TESTED)
 	tools/check-modules.sh $(MODULES)
 
@@ -84,7 +93,7 @@ interop: programs engines ## interop with Python Salt 3008, 3007 and 3006, as ma
 	@for line in $(INTEROP_LINES); do \
 	  echo "interop: Python Salt $$line"; \
 	  tools/salt-venv.sh $$line $(TARGET)/venv/salt-$$line && \
-	  BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked $(TESTED) --test interop || exit 1; \
+	  BRINE_LONG=yes BRINE_PYTHON=$(TARGET)/venv/salt-$$line/bin/python $(RUN_TESTS) --locked $(TESTED) --test interop || exit 1; \
 	done
 
 # The short form of the same test is in `make test`.

@@ -4,8 +4,9 @@
 # standard.pub, the secret half is gone when this ends.
 # Does nothing when nothing changed since the last time.
 #
-# Usage: build-modules.sh [OUTDIR]          OUTDIR: default target/modules; the examples go to OUTDIR/../examples,
-#   what only tests use to OUTDIR/../testing.
+# Usage: build-modules.sh [OUTDIR [MODULE...]]
+#   OUTDIR: default target/modules; the examples go to OUTDIR/../examples, what only tests use to OUTDIR/../testing.
+#   MODULE: the folder of a module to build (test, examples/hello); default all.
 # Environment: BRINE_GUEST_RUSTC_DIR, where tools/guest-rustc.sh puts a rustc if it has to;
 #   BRINE_GUEST_TARGET_DIR, cargo's folder for this (default OUTDIR/../guests); SALT_MODULE, a salt-module that is
 #   built; PROFILE, cargo's profile for building one (default dev).
@@ -21,10 +22,19 @@ out=$(cd "${1:-$target/modules}" && pwd)
 parent=$(dirname "$out")
 build=$(absolute "${BRINE_GUEST_TARGET_DIR:-$parent/guests}")
 stamp=$out/.built
+[ $# = 0 ] || shift
+chosen=$*
 cd "$root/wasm-modules"
 
-# FOLDER RESULT, a line for each module; a module is a folder with a world.
+# FOLDER RESULT, a line for each module to build.
 modules() {
+  all_modules | while read -r folder result; do
+    case " ${chosen:-$folder} " in *" $folder "*) echo "$folder $result" ;; esac
+  done
+}
+
+# The same for every module; a module is a folder with a world.
+all_modules() {
   for world in */wit/world.wit; do
     folder=${world%/wit/world.wit}
     [ "$folder" = sdk ] || echo "$folder $out/$folder.wasm"
@@ -53,7 +63,9 @@ rustc=$("$root/tools/guest-rustc.sh" "$rustc_dir")
 # The same bytes wherever this tree and cargo's home are.
 flags=$(printf -- '--remap-path-prefix=%s=/cargo\037--remap-path-prefix=%s=/brine\037--remap-path-prefix=%s=/target' \
   "${CARGO_HOME:-$HOME/.cargo}" "$root" "$build")
-RUSTC=$rustc CARGO_ENCODED_RUSTFLAGS=$flags CARGO_TARGET_DIR=$build cargo build --release --locked
+packages=$(modules | sed 's|^[^ ]*/||; s|^\([^ /]*\).*|-p brine-module-\1|')
+# shellcheck disable=SC2086 # a list of options
+RUSTC=$rustc CARGO_ENCODED_RUSTFLAGS=$flags CARGO_TARGET_DIR=$build cargo build --release --locked $packages
 
 if [ -z "${SALT_MODULE:-}" ]; then
   # In the profile that all else is built in: it shares most of its crates with the minion.

@@ -111,16 +111,27 @@ fn commands() {
         // Their texts are those of 3008, whatever peers there are.
         return;
     }
-    let (brine, salt) = (World::new(Kind::Brine), World::new(Kind::Python));
+    // Two hosts, as it were: neither waits for the other.
+    let (brine, salt) = std::thread::scope(|scope| {
+        let brine = scope.spawn(|| World::new(Kind::Brine));
+        let salt = World::new(Kind::Python);
+        (brine.join().expect("no panic"), salt)
+    });
     let rows = rows();
     let words = |row| [vec!["salt-run".to_owned()], salt.words(row)].concat();
     let calls: Vec<Vec<String>> = rows.iter().map(words).collect();
-    let expected = pythons(&salt.master, &calls, 1);
-    let mut wrong = String::new();
-    for (row, Output { stdout: text, code, .. }) in rows.iter().zip(expected) {
+    let run = |row: &Row| {
         let words = brine.words(row);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let Output { stdout, stderr, code: own, .. } = brine.master.command("salt-run", &words);
+        brine.master.command("salt-run", &words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let (ours, expected) = std::thread::scope(|scope| {
+        let expected = scope.spawn(|| pythons(&salt.master, &calls, 1));
+        let ours: Vec<Output> = rows.iter().map(run).collect();
+        (ours, expected.join().expect("no panic"))
+    });
+    let mut wrong = String::new();
+    for ((row, own), Output { stdout: text, code, .. }) in rows.iter().zip(ours).zip(expected) {
+        let Output { stdout, stderr, code: own, .. } = own;
         if let Err(why) = row.compare((&brine.normal(&stdout), own), (&salt.normal(&text), code)) {
             wrong.push_str(&format!("---- {:?}: {why}\n{stderr}", row.words));
         }

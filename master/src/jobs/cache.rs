@@ -12,7 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use super::error::StoreError;
 use super::forward;
-use super::postgres::{Postgres, PostgresOpts};
+use super::postgres::{self, PostgresOpts};
 use super::query::{FIND_MAX, Job, JobFilter, JobReturn};
 use super::recent::{JobReturners, RecentJobs, Recipients, Sent, Standing};
 use super::record::NewReturn;
@@ -72,11 +72,7 @@ pub(crate) struct JobCache {
 impl JobCache {
     /// Opens the embedded store and begins to tell other returners what waits for them.
     pub(crate) fn open(path: &Path, opts: &JobCacheOpts) -> Result<Self, StoreError> {
-        let others = opts.servers.iter().map(|(name, server)| {
-            let returner: Arc<dyn Returner> = Arc::new(Postgres::new(name.clone(), server.clone()));
-            (name.clone(), returner)
-        });
-        Ok(Self::with(JobStore::open(path)?, opts.clone(), others.collect()))
+        Ok(Self::with(JobStore::open(path)?, opts.clone(), postgres::returners(&opts.servers)))
     }
 
     fn with(local: JobStore, opts: JobCacheOpts, others: HashMap<ReturnerName, Arc<dyn Returner>>) -> Self {

@@ -69,6 +69,16 @@ pub enum ConfigError {
         /// What it is.
         got: String,
     },
+    /// The program was built without a feature that the configuration needs.
+    #[error("the configuration file {} names {part}, but this program was built without the feature {feature}", file.display())]
+    NotBuilt {
+        /// The main configuration file.
+        file: PathBuf,
+        /// The part that needs the feature.
+        part: String,
+        /// The feature of the crate.
+        feature: &'static str,
+    },
 }
 
 /// What to do about a file that cannot be read.

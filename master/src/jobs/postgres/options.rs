@@ -55,7 +55,7 @@ impl PostgresOpts {
     /// defaults.
     ///
     /// # Errors
-    /// When a setting has a wrong type or value.
+    /// When a setting has a wrong type or value, or when there is a server and this build has no PostgreSQL.
     pub(crate) fn all(c: &Config, named: &[ReturnerName]) -> Result<HashMap<ReturnerName, Self>, ConfigError> {
         let mut names = named.to_vec();
         for key in c.keys() {
@@ -74,6 +74,10 @@ impl PostgresOpts {
                 Some(_) => {}
                 None => tracing::warn!("the setting {key} is ignored: a name has letters, digits, _ and -"),
             }
+        }
+        if let Some(name) = names.first().filter(|_| !cfg!(feature = "postgres")) {
+            let part = format!("the returner {name}");
+            return Err(ConfigError::NotBuilt { file: c.path().to_owned(), part, feature: "postgres" });
         }
         names.into_iter().map(|name| Ok((name.clone(), Self::read(c, &name)?))).collect()
     }
@@ -150,6 +154,18 @@ mod tests {
         Ok(PostgresOpts::all(&config, &named)?.into_iter().map(|(name, opts)| (name.to_string(), opts)).collect())
     }
 
+    #[cfg(not(feature = "postgres"))]
+    #[test]
+    fn a_build_without_postgresql_refuses_its_settings() {
+        assert!(all("id: m", &[]).unwrap().is_empty());
+        let error = all("returner.pgjsonb.host: x", &[]).unwrap_err().to_string();
+        assert!(
+            error.contains("/x/master names the returner pgjsonb") && error.contains("feature postgres"),
+            "{error}"
+        );
+    }
+
+    #[cfg(feature = "postgres")]
     #[test]
     fn settings_are_salts() {
         assert!(all("id: m", &[]).unwrap().is_empty());
@@ -170,6 +186,7 @@ mod tests {
         assert!(!format!("{found:?}").contains("geheim"), "passwords are never printed");
     }
 
+    #[cfg(feature = "postgres")]
     #[test]
     fn mistakes_are_named() {
         for (line, words) in [

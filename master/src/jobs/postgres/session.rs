@@ -91,22 +91,10 @@ impl PgSession {
         self.connect_tls(&config).await
     }
 
-    #[cfg(feature = "openssl")]
     async fn connect_tls(&self, config: &Config) -> Result<Open, PgFailure> {
         let opts = &self.opts;
         let tls = connector(opts).map_err(|error| PgFailure::Now(format!("its TLS settings do not work: {error}")))?;
         let (client, connection) = config.connect(tls).await.map_err(|error| failure(opts, &error))?;
-        Ok(Open { client, _driver: drive(connection) })
-    }
-
-    #[cfg(not(feature = "openssl"))]
-    async fn connect_tls(&self, config: &Config) -> Result<Open, PgFailure> {
-        let opts = &self.opts;
-        if opts.ssl != SslMode::Prefer {
-            let why = "this salt-master was built without OpenSSL: set sslmode to disable or use a unix socket";
-            return Err(PgFailure::Now(why.to_owned()));
-        }
-        let (client, connection) = config.connect(NoTls).await.map_err(|error| failure(opts, &error))?;
         Ok(Open { client, _driver: drive(connection) })
     }
 }
@@ -119,7 +107,6 @@ fn drive(connection: impl Future<Output = Result<(), Error>> + Send + 'static) -
     }))
 }
 
-#[cfg(feature = "openssl")]
 fn connector(opts: &PostgresOpts) -> Result<postgres_openssl::MakeTlsConnector, openssl::error::ErrorStack> {
     use openssl::ssl::{SslConnector, SslFiletype, SslMethod, SslVerifyMode};
 
