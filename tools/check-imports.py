@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Within a crate, modules import one way: what a module imports does not reach it again (make lint).
 
-The modules are those at the top of a crate's src; what counts is every `crate::` outside of tests.
+The modules are those at the top of a crate's src; what counts is every `crate::` in code outside of tests.
 """
 import pathlib
 import re
@@ -24,6 +24,7 @@ def imports(src):
     for file in files:
         if file.stem != "tests":
             text = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
+            text = re.sub(r"(?m)^\s*//.*$", "", text)
             edges[top(file)] |= {to for to in named(text) if to in edges and to != top(file)}
     return edges
 
