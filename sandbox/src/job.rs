@@ -195,6 +195,15 @@ impl Runner<'_> {
         if left == 0 {
             return JobOutcome::failed(format!("{} is not called: its caller's time is up", quoted(fun)), None);
         }
+        if caller.is_spent() {
+            let text = format!(
+                "{} is not called: the functions that {} called have used up its limit of their CPU time \
+                 (sandbox:limits:calls_cpu)",
+                quoted(fun),
+                caller.job.function
+            );
+            return JobOutcome::failed(text, None);
+        }
         let called_by = caller.chain.last().cloned();
         let job =
             JobContext { function: fun.to_owned(), called_by, timeout_ms: None, ..JobContext::clone(&caller.job) };

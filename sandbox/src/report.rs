@@ -270,6 +270,7 @@ fn limits_value(limits: &Limits) -> Value {
         ("memory", Value::from(limits.memory)),
         ("wall_ms", Value::from(limits.wall_ms)),
         ("cpu_ms", Value::from(limits.cpu_ms)),
+        ("calls_cpu_ms", Value::from(limits.calls_cpu_ms)),
         ("output", Value::from(limits.output)),
         ("log", Value::from(limits.log)),
         ("log_lines", Value::from(limits.log_lines)),

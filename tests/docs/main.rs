@@ -49,8 +49,8 @@ fn what_is_configured_is_read() {
 /// The table of limits says what the defaults are.
 #[test]
 fn defaults_are_what_they_are() {
-    let limits = "limits: {wall: 60s, cpu: 30s, memory: 64MiB, output: 4MiB, log: 64KiB, log_lines: 1000, host_bytes: 16MiB, \
-                  host_calls: 10000, written: 256MiB, new_files: 10000}";
+    let limits = "limits: {wall: 60s, cpu: 30s, calls_cpu: 5m, memory: 64MiB, output: 4MiB, log: 64KiB, log_lines: 1000, \
+                  host_bytes: 16MiB, host_calls: 10000, written: 256MiB, new_files: 10000}";
     assert!(document().contains(limits));
     let value = yaml::load(limits).unwrap();
     assert_eq!(Settings::read(&value).unwrap().limits, brine_sandbox::Limits::default());

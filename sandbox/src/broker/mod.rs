@@ -44,8 +44,9 @@ pub struct Caller {
     pub(crate) number: u64,
     /// How the owner would grant more, for errors.
     remedy: Option<Arc<dyn Remedy>>,
-    /// Bytes that it may still write and files that it may still make, as far as is known here: what it calls may no more.
-    left: Arc<[AtomicU64; 2]>,
+    /// Bytes that it may still write, files that it may still make, as far as is known here, and microseconds of CPU time: what it
+    /// calls may no more.
+    left: Arc<[AtomicU64; 3]>,
 }
 
 /// Says how the owner of this host would grant what was refused.
@@ -64,7 +65,7 @@ impl Caller {
         wall: Duration,
     ) -> Self {
         let chain = Arc::from([job.function.clone()]);
-        let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 2]);
+        let left = Arc::new([const { AtomicU64::new(u64::MAX) }; 3]);
         Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, remedy: None, left }
     }
 
@@ -87,19 +88,27 @@ impl Caller {
 
     pub(crate) fn with_limits(self, limits: &Limits) -> Self {
         self.has_left(limits.written, limits.new_files);
+        let [_, _, cpu_us] = &*self.left;
+        cpu_us.store(limits.calls_cpu_ms.saturating_mul(1_000), Ordering::Relaxed);
         self
     }
 
     /// Less is left for what it calls: of its module's own limits, no more than that.
     pub(crate) fn bound(&self, limits: &mut Limits) {
-        let [written, new_files] = &*self.left;
+        let [written, new_files, _] = &*self.left;
         limits.written = limits.written.min(written.load(Ordering::Relaxed));
         limits.new_files = limits.new_files.min(new_files.load(Ordering::Relaxed));
     }
 
+    /// Whether the functions that it called have used the CPU time of all of them.
+    pub(crate) fn is_spent(&self) -> bool {
+        let [_, _, cpu_us] = &*self.left;
+        cpu_us.load(Ordering::Relaxed) == 0
+    }
+
     /// What it called has used so much.
     pub(crate) fn spend(&self, usage: &Usage) {
-        for (left, used) in self.left.iter().zip([usage.written, usage.new_files]) {
+        for (left, used) in self.left.iter().zip([usage.written, usage.new_files, usage.cpu_us]) {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(used)));
         }
     }

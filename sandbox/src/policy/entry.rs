@@ -76,6 +76,7 @@ pub struct LimitChanges {
     pub memory: Option<u64>,
     pub wall_ms: Option<u64>,
     pub cpu_ms: Option<u64>,
+    pub calls_cpu_ms: Option<u64>,
     pub output: Option<u64>,
     pub log: Option<u64>,
     pub log_lines: Option<u32>,
@@ -94,6 +95,7 @@ impl LimitChanges {
         set(&mut limits.memory, self.memory);
         set(&mut limits.wall_ms, self.wall_ms);
         set(&mut limits.cpu_ms, self.cpu_ms);
+        set(&mut limits.calls_cpu_ms, self.calls_cpu_ms);
         set(&mut limits.output, self.output);
         set(&mut limits.log, self.log);
         set(&mut limits.log_lines, self.log_lines);

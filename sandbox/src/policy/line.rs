@@ -195,6 +195,7 @@ impl fmt::Display for LimitChanges {
             number("memory", self.memory),
             time("wall", self.wall_ms),
             time("cpu", self.cpu_ms),
+            time("calls_cpu", self.calls_cpu_ms),
             number("output", self.output),
             number("log", self.log),
             number("log_lines", self.log_lines.map(u64::from)),

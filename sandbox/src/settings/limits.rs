@@ -19,6 +19,7 @@ pub(super) fn limits(path: &str, value: &Value) -> Result<LimitChanges> {
             "memory" => limits.memory = Some(size(&path, value, 64 << 10..=4 << 30)?),
             "wall" => limits.wall_ms = Some(milliseconds(&path, value)?),
             "cpu" => limits.cpu_ms = Some(milliseconds(&path, value)?),
+            "calls_cpu" => limits.calls_cpu_ms = Some(milliseconds(&path, value)?),
             "output" => limits.output = Some(size(&path, value, 1 << 10..=Limits::MAX_OUTPUT)?),
             "log" => limits.log = Some(size(&path, value, 0..=1 << 30)?),
             "log_lines" => limits.log_lines = Some(number(10_000_000)?),
@@ -27,7 +28,7 @@ pub(super) fn limits(path: &str, value: &Value) -> Result<LimitChanges> {
             "written" => limits.written = Some(size(&path, value, 0..=1 << 50)?),
             "new_files" => limits.new_files = Some(number(1_000_000_000)?.into()),
             _ => {
-                let known = "memory, wall, cpu, output, log, log_lines, host_bytes, host_calls, written and new_files";
+                let known = "memory, wall, cpu, calls_cpu, output, log, log_lines, host_bytes, host_calls, written and new_files";
                 return error(&path, format!("there is no such limit; there are {known}"));
             }
         }

@@ -42,7 +42,7 @@ fn limits() {
     fails("limits: {wall: .nan}", "sandbox:limits:wall: NaN is not between 10ms and 24h");
     fails(
         "limits: {time: 1}",
-        "sandbox:limits:time: there is no such limit; there are memory, wall, cpu, output, log, log_lines, host_bytes, host_calls, written and new_files",
+        "sandbox:limits:time: there is no such limit; there are memory, wall, cpu, calls_cpu, output, log, log_lines, host_bytes, host_calls, written and new_files",
     );
     fails("limits: 5", "sandbox:limits: a dict is expected, not 5");
     fails("user: \"a b\"", "sandbox:user: \"a b\" cannot be a user's name");

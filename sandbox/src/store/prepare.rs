@@ -78,12 +78,10 @@ impl Store {
         let seen = is_signed(&signed.keys).then(|| Seen::new(&module.info, signed.time, sha256));
 
         let approved = decided.approves(sha256);
-        let mut why = Why::default();
-        if rules.fresh && !approved {
-            why.rolled_back = decided.was_rolled_back(sha256);
-            let older = seen.as_ref().zip(decided.newest()).filter(|(seen, newest)| seen.is_older_than(newest));
-            why.older = older.map(|(_, newest)| newest.clone()).filter(|_| !policy.may_be_older(&subject));
-        }
+        let mut why = match rules.fresh && !approved {
+            true => not_newer(&policy, &subject, decided, seen.as_ref()),
+            false => Why::default(),
+        };
         // A standard module whose place is taken is no version before it.
         let before = rules.before.filter(|before| !before.standard);
         if let (Some(before), false) = (before, approved) {
@@ -169,6 +167,16 @@ async fn signed(
 /// Whether a key of the policy's is among them.
 pub(super) fn is_signed(signers: &[KeyId]) -> bool {
     signers.iter().any(|key| *key != KeyId::UNKNOWN)
+}
+
+/// Whether content from a master is older than what its signers signed since, or was left by a rollback.
+fn not_newer(policy: &Policy, subject: &Subject<'_>, decided: &Decided, seen: Option<&Seen>) -> Why {
+    let older = seen.zip(decided.newest()).filter(|(seen, newest)| seen.is_older_than(newest));
+    Why {
+        rolled_back: decided.was_rolled_back(subject.sha256),
+        older: older.map(|(_, newest)| newest.clone()).filter(|_| !policy.may_be_older(subject)),
+        ..Why::default()
+    }
 }
 
 fn granting(policy: &Policy, subject: &Subject<'_>, why: &Why) -> Vec<crate::policy::Line> {

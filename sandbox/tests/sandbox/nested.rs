@@ -119,6 +119,41 @@ async fn what_is_called_has_what_is_left_of_the_callers_time() {
     sandbox.shutdown().await;
 }
 
+/// The functions that a call calls have CPU time of their own, all together; also what these call counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_called_has_a_budget_of_cpu_time() {
+    let home = home().policy(&json!({ "modules": {
+        "*": { "jobs": true },
+        "mine.call0": { "limits": { "calls_cpu": "100ms" } },
+        "other.spin": { "limits": { "cpu": "150ms" } },
+    } }));
+    let (sandbox, broker) = sandbox(&home).await;
+    let twice = calls().replace(
+        "(call $kill (local.get 0) (local.get 1)))",
+        "(drop (call $kill (local.get 0) (local.get 1))) (call $kill (local.get 0) (local.get 1)))",
+    );
+    sandbox.install("mine", &wasm(&twice), None, "base").await.unwrap();
+    for what in ["other.spin", "mine.call1|other.spin"] {
+        let outcome = call(&sandbox, "mine.call0", what).await;
+        assert!(outcome.success, "{outcome:?}");
+        let inner = outcomes(&broker);
+        let refused = inner.last().unwrap();
+        assert_eq!(
+            failure(refused),
+            format!(
+                "'{}' is not called: the functions that mine.call0 called have used up its limit of their CPU time \
+                 (sandbox:limits:calls_cpu)",
+                what.split('|').next().unwrap()
+            )
+        );
+        // It is not its own time, and each call has what there is anew.
+        let spun = if what.contains('|') { 2 } else { 1 };
+        assert_eq!(inner.len(), spun + usize::from(what.contains('|')) + 1, "{inner:?}");
+        assert!(inner[..spun].iter().all(|outcome| failure(outcome).contains("150 ms")), "{inner:?}");
+    }
+    sandbox.shutdown().await;
+}
+
 /// With the job, by its id; and when who asked for it goes away.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_called_ends_with_the_job() {

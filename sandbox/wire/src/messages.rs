@@ -234,6 +234,9 @@ pub struct Limits {
     /// Milliseconds of CPU time.
     #[serde(default = "default_cpu_ms")]
     pub cpu_ms: u64,
+    /// Milliseconds of CPU time of all functions together that the call calls, and of those that these call. The minion counts it.
+    #[serde(default = "default_calls_cpu_ms")]
+    pub calls_cpu_ms: u64,
     /// Log lines.
     #[serde(default = "default_log_lines")]
     pub log_lines: u32,
@@ -248,6 +251,11 @@ pub struct Limits {
 /// Half of the wall clock: a job that computes all the time is rarely what a minion is for.
 fn default_cpu_ms() -> u64 {
     30_000
+}
+
+/// Ten functions that compute for as long as each may.
+fn default_calls_cpu_ms() -> u64 {
+    300_000
 }
 
 /// What 64 KiB of ordinary lines are.
@@ -282,6 +290,7 @@ impl Default for Limits {
             host_bytes: 16 << 20,
             host_calls: 10_000,
             cpu_ms: default_cpu_ms(),
+            calls_cpu_ms: default_calls_cpu_ms(),
             log_lines: default_log_lines(),
             written: default_written(),
             new_files: default_new_files(),

@@ -94,13 +94,7 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
     commandline::complete_or_document(&SaltRunArgs::command(), &[("words", candidates)]);
     let args: SaltRunArgs = commandline::parse_with_stdin(argv, |args: &SaltRunArgs| args.args_stdin)?;
     args.log.start()?;
-    if args.jid.is_some() {
-        return Err(misuse::<SaltRunArgs>("--jid is not offered: the master gives each run a jid of its own"));
-    }
-    if args.enable_profiling || args.profiling_path.is_some() {
-        let text = "--enable-profiling is not offered: SIGUSR2 makes salt-master write a profile";
-        return Err(misuse::<SaltRunArgs>(text));
-    }
+    refuse_options_not_offered(&args)?;
     if args.doc {
         return docs(&args);
     }
@@ -170,6 +164,17 @@ pub fn run(argv: impl IntoIterator<Item = OsString>) -> Outcome {
             result => result.map_err(|error| failed(&error)),
         }
     })?
+}
+
+fn refuse_options_not_offered(args: &SaltRunArgs) -> Result<(), Failure> {
+    if args.jid.is_some() {
+        return Err(misuse::<SaltRunArgs>("--jid is not offered: the master gives each run a jid of its own"));
+    }
+    if args.enable_profiling || args.profiling_path.is_some() {
+        let text = "--enable-profiling is not offered: SIGUSR2 makes salt-master write a profile";
+        return Err(misuse::<SaltRunArgs>(text));
+    }
+    Ok(())
 }
 
 fn failed(error: &ClientError) -> Failure {

@@ -128,8 +128,13 @@ pub(super) async fn run(
     }
     let ended = ended.map_err(|e| HostError::Failed(format!("how the program ended cannot be told: {e}")))?;
     debug!(pid, code = ended.code, signal = ended.signal, "the program ended");
+    Ok(result(pid, &ended, timed_out, stdout, stderr))
+}
+
+/// The result of the operation.
+fn result(pid: u32, ended: &Ended, timed_out: bool, stdout: Output, stderr: Option<Output>) -> Value {
     let (kept, dropped) = stderr.map_or((Vec::new(), 0), |stderr| (stderr.kept, stderr.dropped));
-    Ok(map([
+    map([
         ("pid", Value::from(pid)),
         ("code", ended.code.map_or(Value::Nil, Value::from)),
         ("signal", ended.signal.map_or(Value::Nil, Value::from)),
@@ -138,7 +143,7 @@ pub(super) async fn run(
         ("stdout_dropped", Value::from(stdout.dropped)),
         ("stderr_dropped", Value::from(dropped)),
         ("timed_out", Value::from(timed_out)),
-    ]))
+    ])
 }
 
 fn lost() -> HostError {
