@@ -1,4 +1,4 @@
-//! What the configuration says of the two ports, and what peers may have of each.
+//! The settings of the two ports, and the limits of their peers.
 
 use brine_daemon::connections::{heartbeat, keepalive};
 use brine_protocol::config::{Config, ConfigError, settings};
@@ -6,7 +6,7 @@ use brine_zmtp::{Heartbeat, Keepalive, Limits};
 
 use crate::options::options;
 
-/// What an encrypted request is larger than its load.
+/// Upper bound on the difference between an encrypted request and its load.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 options! {
@@ -31,7 +31,7 @@ options! {
 
 fn limits(c: &Config) -> Result<Limits, ConfigError> {
     let max_message = c.get(settings::MAX_REQUEST_SIZE)?;
-    // A minion may send a return first thing over a new connection, before it could be known there.
+    // The first message of a minion over a new, unauthenticated connection may be a return.
     let largest_return = c.get(settings::MAX_RETURN_SIZE)?.saturating_add(ENVELOPE_BYTES_MAX).min(max_message);
     let default = Limits::default();
     Ok(Limits {
