@@ -1,4 +1,5 @@
-//! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
+//! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, without workers
+//! to tune.
 //!
 //! * `config`: the settings, read and checked once; each part defines its own with `options`
 //! * [`server`]: starts and ends a master on its `ports` · `daemon`, `settings`, `live_settings`: the program's

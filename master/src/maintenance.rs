@@ -211,8 +211,8 @@ async fn next(events: &mut Option<Subscription>) -> Option<Arc<BusEvent>> {
     None
 }
 
-/// Returns whether an event is salt-key's report of a changed key, after which a dropfile may exist. Only events of
-/// root's programs on this host count.
+/// Returns whether an event is salt-key's report of a changed key, after which a dropfile may exist. Only events from
+/// root or the master's own user on this host count.
 fn asks_to_look(event: &BusEvent) -> bool {
     event.by.is_root() && matches!(event.event.tag.as_str(), "salt/key" | "key")
 }

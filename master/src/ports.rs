@@ -18,7 +18,8 @@ options! {
         pub(crate) publish_port: u16 = c.get(settings::PUBLISH_PORT)?,
         /// `ret_port`; 0 lets the system choose.
         pub(crate) ret_port: u16 = c.get(settings::RET_PORT)?,
-        /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`, `max_subscriptions`.
+        /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`,
+        /// `max_subscriptions`.
         pub(crate) limits: Limits = limits(c)?,
         /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
         pub(crate) heartbeat: Heartbeat = heartbeat(c)?,

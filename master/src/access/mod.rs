@@ -128,7 +128,7 @@ impl AccessSettings {
             // Users of a directory service are looked up by name. Patterns match only users in /etc/passwd.
             let uid = match nix::unistd::User::from_name(name) {
                 Ok(Some(user)) => user.uid.as_raw(),
-                // The key file belongs to the master's user, who passes it on.
+                // The key file belongs to the master's user, and the operator passes it on.
                 _ if !opts.users_must_exist => rustix::process::geteuid().as_raw(),
                 _ => {
                     tracing::warn!(

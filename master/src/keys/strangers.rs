@@ -15,7 +15,6 @@ use super::folder::{SETTLED, Stamp, listed};
 /// Longest time between listings under continuous changes by this process. A folder's timestamps have a limited
 /// resolution, so a change of another program can be hidden by one of our own; after our last change the folder is
 /// therefore listed once more.
-/// our last change, if anybody asks; and this often, where our changes do not end.
 const LIST_EVERY: Duration = Duration::from_secs(60);
 /// A folder with more keys is listed so rarely that listing takes at most this part of the time, however often other
 /// programs change it.

@@ -26,7 +26,7 @@ fn log_in(cmd: &str, user: &str, password: &str) -> Value {
     ])
 }
 
-/// Sends each load over its own connection, and waits until the master has got the first ones.
+/// Sends each load over its own connection, and waits until the master has answered the first one.
 async fn crowd(master: &TestMaster, loads: impl IntoIterator<Item = Value>) -> JoinSet<()> {
     let mut crowd = JoinSet::new();
     for load in loads {
@@ -34,7 +34,6 @@ async fn crowd(master: &TestMaster, loads: impl IntoIterator<Item = Value>) -> J
         let payload = Envelope::clear(load).encode();
         crowd.spawn(async move { drop(requester.request(payload.into(), 4 * SOON).await) });
     }
-    // Until the first request was answered, so the master has begun.
     while crowd.len() > 1 && crowd.try_join_next().is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

@@ -91,8 +91,8 @@ async fn a_return_that_meets_the_rate_waits_and_is_kept() {
         let reply = session.request(sealed.payload.into(), SOON).await.unwrap();
         assert_eq!(minion.session.as_ref().unwrap().open_reply(&reply, &sealed.nonce).unwrap(), Value::Nil);
     }
-    // The eight returns at once are half of the bucket of sixteen seconds. The others wait one by one, however slow
-    // this machine is.
+    // The first eight returns use the half of the bucket that they may. The other three wait a second each, even on a
+    // slow machine.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(stored(&master), 11);
     let slowed = events.wait("brine/slowed/web1").await;

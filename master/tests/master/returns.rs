@@ -163,7 +163,7 @@ async fn a_minion_names_no_returner_that_its_job_did_not() {
         let mut load = minion.return_load(jid, true);
         load.insert("ret", "postgres");
         assert_eq!(minion.ask(&master, load).await, Value::Nil);
-        // The event of a publication may arrive only now, because it is fired when the job is signed.
+        // Skips the events of the publication, which may arrive late.
         let event = loop {
             let event = events.wait("salt/job/").await;
             if event.tag.contains("/ret/") {
