@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(f.lists(), "old b,c,new  ", "which is not denied any more");
         assert_eq!(ask("d", 3), "pend", "in place of the oldest of all");
         assert_eq!(f.lists(), "old c,d,new  ");
-        // Ids with a key have their place.
+        // Ids with a stored key keep their place.
         assert_eq!((ask("old", 1), ask("c", 1), ask("d", 1), ask("new", 1)), ("accept", "pend", "pend", "pend"));
         // Rejected keys stay, because they are an operator's decision.
         for id in ["bad1", "bad2", "bad3", "bad1"] {

@@ -99,7 +99,7 @@ impl LocalKeys {
 }
 
 fn key_path(cachedir: &Path, user: &str) -> PathBuf {
-    // Named as in Salt. The backslash of a domain user would otherwise be a folder on other systems.
+    // Named as in Salt, which replaces the backslash in the names of domain users.
     cachedir.join(format!(".{}_key", user.replace(['\\', '/'], "_")))
 }
 

@@ -39,8 +39,8 @@ impl PgSession {
         Self { opts, open: Mutex::new(None) }
     }
 
-    /// Runs `work` with the connection. A connection is dropped after a failure, and if the caller's future is dropped
-    /// during `work`.
+    /// Runs `work` with the connection. The connection is dropped after a failure other than a refusal, and if this
+    /// future is dropped during `work`.
     pub(super) async fn with<T>(
         &self,
         work: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
