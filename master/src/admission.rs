@@ -1,4 +1,5 @@
-//! The door: who asks, and if that is nobody, a line in the log, an event and a line in the audit log that say who tried, and no secret.
+//! Identifies the callers of clear requests. A refused caller leaves a line in the log, an event and a line in the
+//! audit log, all without secrets.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use crate::audit::{Audit, AuditLine};
 use crate::bus::Bus;
 use crate::refusals::{Refusals, Stranger, Who};
 
-/// The event of a log-in, token or key that was wrong.
+/// Tag of the event for a wrong log-in, token or key.
 const EVENT: &str = "brine/refused/login";
 
-/// Finds who asks.
+/// Identifies callers.
 pub(crate) struct Admission {
     pub(crate) access: Arc<Access>,
     pub(crate) audit: Arc<Audit>,
@@ -21,7 +22,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Who asks for `client` (`publish`, `runner`, `wheel`), as [`Access::identify`] finds.
+    /// Identifies the caller of `client` (`publish`, `runner`, `wheel`) by [`Access::identify`], and reports a refusal.
     pub(crate) async fn admit(&self, claim: &Claim<'_>, client: &'static str) -> Result<Principal, Denied> {
         let mut found = self.access.identify(claim).await;
         if let Err(denied) = &mut found {
@@ -30,7 +31,7 @@ impl Admission {
         found
     }
 
-    /// Answers `mk_token` (§7.3): an empty text for whoever is not let in, as Salt does.
+    /// Answers `mk_token` (§7.3): a new token, or an empty text for a refused caller, as Salt does.
     pub(crate) async fn mk_token(&self, claim: &Claim<'_>) -> Value {
         let refused = Value::from("");
         let (data, principal) = match self.access.mint(claim).await {
@@ -44,7 +45,7 @@ impl Admission {
         let record = record.put("eauth", data.get("eauth").cloned().unwrap_or(Value::Nil));
         match self.audit.write(record.put("expire", data.get("expire").cloned().unwrap_or(Value::Nil))) {
             Ok(()) => data,
-            // It stays, unknown to anybody, until it expires.
+            // Without an audit line the caller does not get the token. The stored token stays unused until it expires.
             Err(_) => refused,
         }
     }
@@ -53,7 +54,7 @@ impl Admission {
         let (load, from) = (claim.load, self.access.address(claim));
         let given = |key: &str| claim.given(key).is_some();
         let text = |key: &str| load.get_text(key).map(shown).unwrap_or_default();
-        // Whom it says it is: of a token only the token could tell.
+        // Reports the user that the caller claims to be. A token that was refused names no user.
         let (method, user, system) = match (given("token"), given("eauth")) {
             (true, _) => ("token", String::new(), String::new()),
             (false, true) => ("eauth", text("username"), text("eauth")),

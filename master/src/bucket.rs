@@ -1,20 +1,20 @@
-//! An allowance that comes back evenly: so much at once, and so much each second after that.
+//! A token bucket: an allowance with a bound on what is taken at once, which refills at an even rate.
 
 use std::time::{Duration, Instant};
 
-/// How large a bucket is.
+/// The size of a bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
-    /// What a full one holds.
+    /// The level of a full bucket.
     pub(crate) most: f64,
-    /// What comes back each second.
+    /// What a bucket regains each second.
     pub(crate) each_second: f64,
 }
 
-/// What is left.
+/// The level of one bucket.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
-    /// Below zero while somebody waits who was told for how long.
+    /// Negative while a caller of [`Bucket::owe`] waits.
     level: f64,
     at: Instant,
 }
@@ -24,7 +24,7 @@ impl Bucket {
         Self { level: size.most, at: now }
     }
 
-    /// Takes `amount` if that leaves `rest`.
+    /// Takes `amount` if at least `rest` then remains. Returns false if not.
     pub(crate) fn take(&mut self, size: Size, amount: f64, rest: f64, now: Instant) -> bool {
         let enough = self.missing(size, amount, rest, now).is_zero();
         if enough {
@@ -33,7 +33,7 @@ impl Bucket {
         enough
     }
 
-    /// How long it takes until `amount` can be taken and `rest` is left.
+    /// Returns the wait until `amount` can be taken with `rest` remaining.
     pub(crate) fn missing(&mut self, size: Size, amount: f64, rest: f64, now: Instant) -> Duration {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() * size.each_second;
         self.level = (self.level + gained).min(size.most);
@@ -42,21 +42,21 @@ impl Bucket {
         if missing <= 0.0 {
             return Duration::ZERO;
         }
-        // A rate of almost nothing is never.
+        // With a rate near zero the wait is too long for a `Duration`.
         Duration::try_from_secs_f64(missing / size.each_second).unwrap_or(Duration::MAX)
     }
 
-    /// Takes what may not be there yet: its taker waits.
+    /// Takes `amount` even if the level becomes negative. The caller waits for [`Bucket::missing`] first.
     pub(crate) const fn owe(&mut self, amount: f64) {
         self.level -= amount;
     }
 
-    /// Gives back what was not needed.
+    /// Gives back an amount that was taken and not needed.
     pub(crate) fn give(&mut self, size: Size, amount: f64) {
         self.level = (self.level + amount).min(size.most);
     }
 
-    /// Whether nothing is missing: it is as good as one that was never used.
+    /// Returns whether the bucket is full, and so equal to an unused one.
     pub(crate) fn is_full(&mut self, size: Size, now: Instant) -> bool {
         self.missing(size, size.most, 0.0, now).is_zero()
     }

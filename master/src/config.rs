@@ -1,4 +1,4 @@
-//! What the master does, as its configuration says: Salt's keys and defaults (§12), read and checked once at the start. Each part reads
+//! The master's configuration: Salt's keys and defaults (§12), read and checked once at the start. Each part defines
 //! its own settings.
 
 use std::path::PathBuf;
@@ -26,12 +26,12 @@ use crate::returns::ReturnRules;
 use crate::runners::RunnerOpts;
 
 options! {
-    /// The master's settings, by the part that they are for.
+    /// The master's settings, one field for each part.
     #[derive(Debug)]
     pub struct MasterOpts from c {
         /// `id`: the master's name.
         pub(crate) id: String = c.get(settings::ID)?,
-        /// `user`: whom the master runs as.
+        /// `user`: the user that the master runs as.
         pub(crate) user: String = c.get(settings::USER)?,
         pub(crate) cachedir: PathBuf = c.get(settings::CACHEDIR)?,
         pub(crate) pidfile: PathBuf = c.get(settings::PIDFILE)?,

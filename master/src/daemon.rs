@@ -1,4 +1,4 @@
-//! salt-master as a process: what [`brine_daemon::run`] needs to know of it.
+//! salt-master as a process: the implementation of [`run::Daemon`] for [`brine_daemon::run`].
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! `event_return`: events of the bus are kept by returners, in Salt's table `salt_events`.
+//! `event_return`: returners keep events of the bus in Salt's table `salt_events`.
 //!
-//! Each returner has a subscription of its own, whose bound is the bound of what waits for it: a server that is away costs the oldest
-//! events and nobody's time, and how many is told.
+//! Each returner has its own subscription, which bounds its waiting events. While a returner's server is away, the
+//! oldest events are lost, nothing else is delayed, and the log has the number of lost events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,45 +18,45 @@ use crate::bus::{Bus, BusEvent, Next, Subscription};
 use crate::jobs::{JobCache, KeptEvent, Returner, ReturnerName, now_ms};
 use crate::options::options;
 
-/// Events that are written at once, however many `event_return_queue` lets wait.
+/// Upper bound on the events of one write, whatever `event_return_queue` says.
 const BATCH_MAX: usize = 1_000;
-/// The same in bytes, though always one.
+/// Upper bound on the bytes of one write. The event that exceeds the bound is still part of the write.
 const BATCH_BYTES: usize = 8 << 20;
-/// The first wait after a failure; it doubles.
+/// The wait after the first failure. Each further failure doubles it.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
-/// The longest.
+/// The longest wait after a failure.
 const RETRY_LONGEST: Duration = Duration::from_secs(30);
-/// What goes on is told this often.
+/// Interval between log lines about a failure that persists.
 const TELL_EVERY: Duration = Duration::from_secs(600);
-/// What waits when the master ends has so long to be written.
+/// Time for the last write when the master ends.
 const LAST: Duration = Duration::from_secs(3);
 
 options! {
-    /// Which events are kept where.
+    /// Which events are kept, and by which returners.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct EventReturnOpts from c {
-        /// `event_return`; nobody: none are kept.
+        /// `event_return`; empty: no events are kept.
         pub(crate) to: Vec<ReturnerName> = ReturnerName::of_events(c)?,
-        /// `event_return_whitelist`: tags; none: all.
+        /// `event_return_whitelist`: tags; empty: all tags.
         allow: Vec<Name> = names(c, settings::EVENT_RETURN_WHITELIST)?,
         deny: Vec<Name> = names(c, settings::EVENT_RETURN_BLACKLIST)?,
-        /// `event_return_queue`: so many are waited for before they are written.
+        /// `event_return_queue`: number of events that are written together.
         queue: usize = c.get(settings::EVENT_RETURN_QUEUE)?.clamp(1, BATCH_MAX),
-        /// `event_return_queue_max_seconds`: though no longer than this; none: for ever.
+        /// `event_return_queue_max_seconds`: longest time that an event waits for others; `None`: no limit.
         longest: Option<Duration> =
             Some(c.get(settings::EVENT_RETURN_QUEUE_MAX_SECONDS)?).filter(|longest| !longest.is_zero()),
     }
 }
 
 impl EventReturnOpts {
-    /// Whether events with this tag are kept, as Salt's `check_whitelist_blacklist` decides.
+    /// Returns whether events with this tag are kept, as Salt's `check_whitelist_blacklist` decides.
     fn wants(&self, tag: &str) -> bool {
         let is_in = |names: &[Name]| names.iter().any(|name| name.matches(tag));
         !is_in(&self.deny) && (self.allow.is_empty() || is_in(&self.allow))
     }
 }
 
-/// Tags, globs or expressions: a list, or a single one.
+/// Reads a list of tags, globs or expressions, or a single one.
 fn names(c: &Config, setting: Setting<Value>) -> Result<Vec<Name>, ConfigError> {
     let key = setting.row.name;
     let wrong = |why: String| {
@@ -71,12 +71,12 @@ fn names(c: &Config, setting: Setting<Value>) -> Result<Vec<Name>, ConfigError> 
     }
 }
 
-/// Subscribes, so that no event from now on is missed.
+/// Subscribes each returner, so that no later event is missed.
 pub(crate) fn subscribe(opts: &EventReturnOpts, bus: &Bus) -> Vec<(ReturnerName, Subscription)> {
     opts.to.iter().filter_map(|name| Some((name.clone(), bus.subscribe()?))).collect()
 }
 
-/// Keeps events until `stop`.
+/// Writes events to the returners until `stop`.
 pub(crate) async fn run(
     jobs: Arc<JobCache>,
     opts: EventReturnOpts,
@@ -94,17 +94,17 @@ pub(crate) async fn run(
     futures_util::future::join_all(each).await;
 }
 
-/// What one returner is told.
+/// Writes events to one returner.
 struct Keeper<'a> {
     opts: &'a EventReturnOpts,
-    /// The master's id, which each row has.
+    /// The master's id, which is a column of each row.
     master: String,
     name: ReturnerName,
     returner: Arc<dyn Returner>,
     events: Subscription,
     batch: Vec<KeptEvent>,
     bytes: usize,
-    /// When the first of the batch came.
+    /// When the first event of the batch came.
     since: Option<Instant>,
 }
 
@@ -124,7 +124,7 @@ impl Keeper<'_> {
                 Some(next) => self.take(next),
                 None => break,
             }
-            // One transaction for what has come meanwhile.
+            // Events that have arrived meanwhile join the same transaction.
             while !self.is_full()
                 && let Some(Some(next)) = self.events.next().now_or_never()
             {
@@ -176,7 +176,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// Until it is written; at `stop` it is left in the batch.
+    /// Tries until the batch is written. After `stop` the batch stays.
     async fn write(&mut self, stop: &CancellationToken) {
         let mut wait = RETRY_FIRST;
         let mut told: Option<Instant> = None;
@@ -197,7 +197,7 @@ impl Keeper<'_> {
     }
 }
 
-/// For ever where there is no such time.
+/// Waits until `at`, or for ever without one.
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at).await,

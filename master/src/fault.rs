@@ -1,6 +1,6 @@
-//! Why a request has no proper answer.
+//! The error of a request that cannot be answered properly.
 
-/// Its text is for the log; the sender gets Salt's general text and nothing else.
+/// A reason for the log. The sender gets only Salt's general text.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Fault(String);

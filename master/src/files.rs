@@ -1,4 +1,4 @@
-//! Files and folders with exact modes: nothing the master writes is ever readable by others, not even for a moment.
+//! Files and folders with exact modes: other users can at no moment read what the master writes.
 
 use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io::{self, Write};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use brine_daemon::folders::make_dir;
 
-/// Writes the whole file or nothing: a reader sees the old content or the new one, with exactly `mode`.
+/// Writes the whole file atomically and with exactly `mode`: a reader sees the old content or the new one.
 pub(crate) fn write_atomic(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let dir = path.parent().ok_or_else(|| io::Error::other("the path has no folder"))?;
-    // The leading dot keeps it out of every listing of keys while it exists.
+    // The leading dot keeps the unfinished file out of every listing of keys.
     let mut file =
         tempfile::Builder::new().prefix(".new-").permissions(Permissions::from_mode(mode)).tempfile_in(dir)?;
     file.write_all(content)?;
-    // The umask may have taken bits away.
+    // The umask may have removed bits.
     file.as_file().set_permissions(Permissions::from_mode(mode))?;
     file.persist(path).map_err(|e| e.error)?;
     Ok(())
 }
 
-/// As [`write_atomic`], and on disk when it returns: for what cannot be made again, such as keys.
+/// Writes like [`write_atomic`] and syncs file and folder: for files that cannot be made again, such as keys.
 pub(crate) fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     write_atomic(path, content, mode)?;
     File::open(path)?.sync_all()?;
@@ -30,12 +30,13 @@ pub(crate) fn write_durable(path: &Path, content: &[u8], mode: u32) -> io::Resul
     }
 }
 
-/// Reads a regular file of the master's own of at most `max` bytes that is not a symlink; `None` if there is none.
+/// Reads a regular file that the master owns, of at most `max` bytes, without following symlinks. Returns `None` if it
+/// is missing.
 pub(crate) fn read_regular(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, Metadata)>> {
     opened(brine_files::open_own(path), max)
 }
 
-/// As [`read_regular`], of a file that the master gave to another user.
+/// Reads like [`read_regular`], but a file that another user may own because the master gave it away.
 pub(crate) fn read_given_away(path: &Path, max: u64) -> io::Result<Option<(Vec<u8>, Metadata)>> {
     opened(brine_files::open_regular(path), max)
 }
@@ -50,17 +51,17 @@ fn opened(file: io::Result<File>, max: u64) -> io::Result<Option<(Vec<u8>, Metad
     Ok(Some((brine_files::read(&file, max)?, metadata)))
 }
 
-/// Makes a folder and its parents; new ones get mode 0700.
+/// Makes a folder and its missing parents with mode 0700.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Makes an empty file of mode 0600 if there is none.
+/// Makes an empty file of mode 0600 unless the file exists.
 pub(crate) fn touch_private(path: &Path) -> io::Result<()> {
     brine_files::append_own(path, 0o600).map(drop)
 }
 
-/// The folders in a folder, not following symlinks; none if it is not there.
+/// Returns the folders in a folder, without following symlinks. The result is empty if the folder is missing.
 pub(crate) fn subdirectories(path: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(path) {
         Ok(entries) => entries,

@@ -1,9 +1,9 @@
-//! `hash_type`: how files, keys and jobs are hashed.
+//! `hash_type`: the algorithm for the hashes of files, keys and jobs.
 
 use brine_protocol::config::{Config, ConfigError, settings};
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
-/// `hash_type`.
+/// The hash algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are the algorithms'")]
 pub enum HashType {
@@ -28,7 +28,7 @@ impl HashType {
         })
     }
 
-    /// The hash of a few bytes, as hexadecimal text.
+    /// Hashes bytes. Returns hexadecimal text.
     pub(crate) fn digest(self, bytes: &[u8]) -> String {
         match self {
             Self::Sha224 => hex::encode(Sha224::digest(bytes)),

@@ -1,4 +1,4 @@
-//! What follows from a key's removal.
+//! The consequences of a key's removal.
 
 use std::sync::Arc;
 
@@ -9,22 +9,23 @@ use tokio::sync::Notify;
 use crate::bus::Bus;
 use crate::sessions::Sessions;
 
-/// Ends the sessions of keys that are removed, and has the publish key replaced that their minions know.
+/// Ends the session of a minion whose key was removed, and requests a new publish key, because that minion knows the
+/// current one.
 pub(crate) struct KeyRemoval {
     sessions: Arc<Sessions>,
     bus: Bus,
     rotates: bool,
-    /// Wakes the maintenance, which replaces the publish key.
+    /// Wakes the maintenance, which then replaces the publish key.
     pub(crate) rotate: Notify,
 }
 
 impl KeyRemoval {
-    /// `rotates` is `rotate_aes_key`.
+    /// Makes the handler of removed keys. `rotates` is `rotate_aes_key`.
     pub(crate) fn new(sessions: Arc<Sessions>, bus: Bus, rotates: bool) -> Self {
         Self { sessions, bus, rotates, rotate: Notify::new() }
     }
 
-    /// The accepted key of this minion was removed.
+    /// Handles the removal of the accepted key of `id`.
     pub(crate) fn removed(&self, id: &MinionId) {
         self.sessions.forget(id);
         let data = map([("result", Value::from(true)), ("act", Value::from("delete")), ("id", Value::from(id))]);

@@ -1,23 +1,25 @@
-//! How much happens at a time. One kind of request cannot take the place of another: large requests do not keep small ones waiting, and
-//! strangers that knock keep nobody waiting: who authenticates waits in `requests::auths`, who logs in in `access::logins`, both without a
-//! place here, and what is large or has many values is decoded for those only who have proved who they are.
+//! Bounds on concurrent requests, so that one kind of request cannot block another.
+//!
+//! Large requests have lanes of their own and do not delay small ones. Authentications wait in `requests::auths` and
+//! log-ins in `access::logins`, without a place here, so strangers delay nobody. The master decodes requests that are
+//! large or have many values only after their sender has proved its identity.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Requests taken from the socket and not yet answered.
+/// Bound on the requests taken from the socket and not yet answered.
 const IN_WORK_MAX: usize = 4_096;
-/// Requests of more bytes than strangers usually send; decoding multiplies them.
+/// Bound on concurrent requests that are larger than those of strangers. Decoding multiplies their size.
 const LARGE_MAX: usize = 8;
-/// Small requests with unusually many values in them.
+/// Bound on concurrent small requests with unusually many values.
 const MANY_ITEMS_MAX: usize = 32;
 
-/// One of the requests in work; free for the next one when dropped.
+/// A place among the requests in work. Dropping it frees the place.
 #[derive(Debug)]
 pub(crate) struct Place(#[expect(dead_code, reason = "it is free when dropped")] Option<OwnedSemaphorePermit>);
 
-/// One of the requests of an unusual size; none has a usual one.
+/// A turn for a request of unusual size. A request of usual size has an empty one.
 #[derive(Debug, Default)]
 pub(crate) struct Turn(Option<OwnedSemaphorePermit>);
 
@@ -26,7 +28,7 @@ impl Turn {
         self.0.is_some()
     }
 
-    /// For who waits for something else than the disk and the processor: it keeps nobody waiting meanwhile.
+    /// Frees the turn while its request waits for something else than disk and processor.
     pub(crate) fn give_back(&mut self) {
         self.0 = None;
     }
@@ -50,7 +52,7 @@ impl Default for Lanes {
 }
 
 impl Lanes {
-    /// What is taken, for the log.
+    /// Describes the places in use, for the log.
     pub(crate) fn line(&self) -> String {
         format!(
             "{} in work of {IN_WORK_MAX}, {} large ones, {} with many values",
@@ -60,18 +62,18 @@ impl Lanes {
         )
     }
 
-    /// A place among the requests in work.
+    /// Waits for a place among the requests in work.
     pub(crate) async fn place(&self) -> Place {
-        // The semaphores are never closed.
+        // The semaphores are never closed, so `ok` is always `Some`.
         Place(Arc::clone(&self.in_work).acquire_owned().await.ok())
     }
 
-    /// A turn for a large request.
+    /// Waits for a turn for a large request.
     pub(crate) async fn large(&self) -> Turn {
         Turn(Arc::clone(&self.large).acquire_owned().await.ok())
     }
 
-    /// A turn for a request with many values.
+    /// Waits for a turn for a small request with many values.
     pub(crate) async fn many_items(&self) -> Turn {
         Turn(Arc::clone(&self.many_items).acquire_owned().await.ok())
     }

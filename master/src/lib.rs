@@ -1,22 +1,29 @@
-//! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, no workers to tune.
+//! salt-master: requests, publishing, keys, jobs, file server and the event bus. One process on tokio, without workers
+//! to tune.
 //!
-//! * `config`: the settings, read and checked once; each part has its own, by `options`
-//! * [`server`]: starting and ending a master, on its `ports` · `daemon`, `settings`, `live_settings`: its configuration as a program, and what of it can change while it runs
-//! * [`keys`], `auth`, `sessions`: who may work with this master (PROTOCOL.md §3)
-//! * `requests`: what comes in on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
-//! * `dispatch`: the one way of a job out, whoever asks for it; `targets`: whom it means; `publisher`: the thread that signs and sends it on 4505 (§5)
-//! * `returns`: the one way of a return in (§6.2)
+//! * `config`: the settings, read and checked once; each part defines its own with `options`
+//! * [`server`]: starts and ends a master on its `ports` · `daemon`, `settings`, `live_settings`: the program's
+//!   configuration, and the settings that can change while it runs
+//! * [`keys`], `auth`, `sessions`: which minions may work with this master (PROTOCOL.md §3)
+//! * `requests`: requests on 4506: a closed table of commands, a reply to every request (§4.2, §6, §7)
+//! * `dispatch`: the one way of a job to the minions, for every caller; `targets`: resolves targets to minions;
+//!   `publisher`: the thread that signs jobs and sends them on 4505 (§5)
+//! * `returns`: the one way of a return into the master (§6.2)
 //! * [`jobs`]: the job store: a return is acknowledged when it is on disk
-//! * [`bus`]: events to everyone who listens, here and on the two local sockets (§8)
-//! * `access`: who asks, and what users may do by key, log-in or token (§7); `admission`: the door; `audit`: who did what, written down
-//! * `minion_data`: grains and pillars of minions, as far as targets ask for them
-//! * `throttle`, `quotas`, `refusals`, `lanes`: how much one peer can make the master keep, tell and do at a time
-//! * `fileserver`: `file_roots` (§6.5); `mine`: what minions show to each other; `peer`: what they ask of each other; `runners`: functions that run here (§7.3); `maintenance`: what has to be done now and then; `presence`: who is connected
+//! * [`bus`]: events for all subscribers, in this process and on the two local sockets (§8)
+//! * `access`: identifies callers, and decides what users may do by key, log-in or token (§7); `admission`: identifies
+//!   callers and reports refusals; `audit`: the log of all privileged actions
+//! * `minion_data`: grains and pillars of minions, as far as targets need them
+//! * `throttle`, `quotas`, `refusals`, `lanes`: bounds on what one peer can make the master store, announce and do at a
+//!   time
+//! * `fileserver`: `file_roots` (§6.5); `mine`: data that minions share with each other; `peer`: jobs and runners that
+//!   minions start; `runners`: functions that run on the master (§7.3); `maintenance`: periodic tasks; `presence`:
+//!   finds the connected minions
 //!
-//! Modules import one way: none is reached again by what it imports (`tools/check-imports.py`).
+//! Modules import one way, without cycles (`tools/check-imports.py`).
 //!
-//! Who sent a request is what its channel proved: handlers get a [`brine_protocol::ids::MinionId`] that was proved with the minion's session
-//! key and its accepted key, and never look at an id in a payload.
+//! The channel proves the sender of a request: handlers get a [`brine_protocol::ids::MinionId`] that was proved with
+//! the minion's session key and its accepted key, and never use an id from a payload.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -1,7 +1,8 @@
-//! What of the settings can change while the master runs (SIGHUP). All or nothing: what cannot be used leaves everything as it is.
+//! The settings that can change while the master runs (SIGHUP). A reload takes up all of them, or none if one is
+//! unusable.
 //!
-//! The table of settings says which these are. The others count from the next start: ports, folders, keys and sizes, which tasks and files
-//! were made with.
+//! The table of settings marks them as live. The others (ports, folders, keys, sizes) take effect at the next start,
+//! because tasks and files were made with them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,27 +17,27 @@ use crate::options::options;
 use crate::quotas::QuotaOpts;
 
 options! {
-    /// The live settings that no part keeps for itself.
+    /// The live settings that no other part keeps.
     #[derive(Debug, Clone)]
     pub(crate) struct LiveSettings from c {
         pub(crate) nodegroups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
-        /// `keep_jobs_seconds`; none keeps jobs for ever.
+        /// `keep_jobs_seconds`; `None` keeps jobs for ever.
         pub(crate) keep_jobs: Option<Duration> =
             Some(c.get(settings::KEEP_JOBS_SECONDS)?).filter(|keep| !keep.is_zero()),
         pub(crate) quotas: QuotaOpts = QuotaOpts::from_config(c)?,
         pub(crate) file_roots: Roots = roots(c, settings::FILE_ROOTS)?,
         pub(crate) pillar_roots: Roots = roots(c, settings::PILLAR_ROOTS)?,
-        /// What `_master_opts` tells minions (§6.1), by key.
+        /// The options in `_master_opts` (§6.1), by key.
         pub(crate) told_to_minions: Value = told(c)?,
-        /// What wheel `config.values` tells: the configuration without secrets.
+        /// The configuration without secrets, for wheel `config.values`.
         pub(crate) shown: Value = shown(c),
     }
 }
 
-/// The ones that count now, for all parts.
+/// The live settings in use, shared by all parts.
 pub(crate) type SharedSettings = Arc<ArcSwap<LiveSettings>>;
 
-/// What `_master_opts` tells besides the environments (§6.1); minions take every one of them for granted.
+/// Returns the options that `_master_opts` has besides the environments (§6.1). Minions expect every one of them.
 fn told(c: &Config) -> Result<Value, ConfigError> {
     let told = [
         settings::TOP_FILE_MERGING_STRATEGY,
@@ -59,7 +60,7 @@ fn told(c: &Config) -> Result<Value, ConfigError> {
     Ok(map(told.into_iter().collect::<Result<Vec<_>, _>>()?))
 }
 
-/// What of the configuration is told: Salt's own options, and the master's name.
+/// Returns the configuration to show: Salt's own options and the master's name.
 fn shown(c: &Config) -> Value {
     let mut shown = c.shown();
     shown.insert("id", c.value("id").cloned().unwrap_or(Value::Nil));

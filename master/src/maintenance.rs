@@ -1,5 +1,5 @@
-//! What has to be done now and then: rotating the publish key (§3.5); forgetting old jobs (§9.2), tokens that have expired, sessions of
-//! minions that are gone, hashes of files that nobody asks for.
+//! Periodic tasks: rotating the publish key (§3.5), and forgetting old jobs (§9.2), expired tokens, sessions of minions
+//! without a key, and hashes of files that are no longer requested.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -32,21 +32,22 @@ use crate::refusals::Refusals;
 use crate::sessions::Sessions;
 use crate::throttle::Throttle;
 
-/// The dropfile is looked for this often, or each `loop_interval` if that is shorter: Python's salt-key writes it some time after it has said
-/// that a key is gone, and until the key is replaced its minion can read what is published.
+/// Interval for checking the dropfile, if `loop_interval` is not shorter. Python's salt-key writes the file some time
+/// after it has reported the deletion of a key, and until the publish key is replaced the deleted minion can read
+/// publications.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Old jobs are looked for this often at most, however short `loop_interval` is.
+/// Shortest interval between searches for old jobs, however short `loop_interval` is.
 const CLEAN_EVERY: Duration = Duration::from_secs(60);
-/// Bytes of the dropfile: the master's id.
+/// Largest size of the dropfile in bytes. It contains the master's id.
 const DROPFILE_MAX: u64 = 1_024;
 
 options! {
-    /// What is done when.
+    /// The settings of the periodic tasks.
     #[derive(Debug, Clone)]
     pub(crate) struct MaintenanceOpts from c {
-        /// `id`: the master's name, which the dropfile must hold.
+        /// `id`: the master's name, which the dropfile must contain.
         id: String = c.get(settings::ID)?,
-        /// `user`, in whose name `ping_on_rotate` pings.
+        /// `user`: the user of the job that `ping_on_rotate` publishes.
         user: String = c.get(settings::USER)?,
         cachedir: PathBuf = c.get(settings::CACHEDIR)?,
         pub(crate) loop_interval: Duration = c.get(settings::LOOP_INTERVAL)?,
@@ -56,7 +57,7 @@ options! {
     }
 }
 
-/// What is looked after.
+/// The parts that need periodic tasks.
 pub(crate) struct Maintenance {
     pub(crate) opts: MaintenanceOpts,
     pub(crate) live: SharedSettings,
@@ -78,14 +79,15 @@ pub(crate) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Works until `stop`.
+    /// Runs the periodic tasks until `stop`.
     pub(crate) async fn run(self: Arc<Self>, stop: CancellationToken) {
         let mut tick = tokio::time::interval(self.opts.loop_interval.min(LOOK_EVERY));
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut events = self.bus.subscribe();
         let clean_every = self.opts.loop_interval.max(CLEAN_EVERY);
         let mut cleaned: Option<Instant> = None;
-        // Beside the rest: a large store takes its time, and a key that was deleted does not wait for that.
+        // A task of its own: cleaning a large store takes long, and the rotation after a key's deletion must not wait
+        // for it.
         let mut cleaning: Option<AbortOnDropHandle<()>> = None;
         loop {
             tokio::select! {
@@ -139,7 +141,8 @@ impl Maintenance {
         }
     }
 
-    /// `ping_on_rotate`: whoever is connected gets a job that only the new key opens, and so fetches it now.
+    /// `ping_on_rotate`: sends connected minions a job that only the new publish key decrypts, so that they fetch the
+    /// key now.
     async fn ping(&self) -> Result<(), String> {
         let (tgt, tgt_type) = if self.opts.has_data {
             let (there, _) = self.presence.partition().await.map_err(|error| error.to_string())?;
@@ -151,14 +154,14 @@ impl Maintenance {
         self.dispatcher.publish(&request, &Principal::Master).await.map(drop).map_err(|fault| fault.to_string())
     }
 
-    /// Nor what their minions showed or asked for.
+    /// Forgets peer jobs and mine data of minions without an accepted key.
     async fn forget_minions_without_keys(&self) {
         let keys = Arc::clone(&self.keys);
         self.peer.forget(|id| keys.accepted(id).is_some());
         self.mine.forget(move |id| keys.accepted(id).is_some()).await;
     }
 
-    /// salt-key deletes keys, not sessions.
+    /// Forgets sessions of minions without an accepted key, because Python's salt-key deletes only the keys.
     fn forget_sessions_without_keys(&self) {
         for id in self.sessions.ids() {
             if self.keys.accepted(&id).is_none() {
@@ -167,7 +170,7 @@ impl Maintenance {
         }
     }
 
-    /// What expires by itself, in memory and on disk.
+    /// Forgets expired tokens, hashes of files and sessions, in memory and on disk.
     async fn forget_what_is_over(self: &Arc<Self>) {
         let this = Arc::clone(self);
         let work = move || {
@@ -195,7 +198,7 @@ impl Maintenance {
     }
 }
 
-/// Waits for ever once there is no bus to listen to.
+/// Returns the next event; `None` if events were lost. Waits for ever once the bus is gone.
 async fn next(events: &mut Option<Subscription>) -> Option<Arc<BusEvent>> {
     match events {
         Some(subscription) => match subscription.next().await {
@@ -208,12 +211,13 @@ async fn next(events: &mut Option<Subscription>) -> Option<Arc<BusEvent>> {
     None
 }
 
-/// salt-key says what it did; what it wants rotated it left in the dropfile. Only this host's own programs are listened to.
+/// Returns whether an event is salt-key's report of a changed key, after which a dropfile may exist. Only events from
+/// root or the master's own user on this host count.
 fn asks_to_look(event: &BusEvent) -> bool {
     event.by.is_root() && matches!(event.event.tag.as_str(), "salt/key" | "key")
 }
 
-/// Whether there was a valid dropfile; it is gone then.
+/// Removes a valid dropfile. Returns false if there was no file.
 fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
     let Some((content, metadata)) = files::read_regular(path, DROPFILE_MAX)? else { return Ok(false) };
     let mode = metadata.permissions().mode() & 0o7777;
@@ -224,7 +228,7 @@ fn take_dropfile(path: &Path, id: &str) -> io::Result<bool> {
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(io::Error::other("it belongs to another user"));
     }
-    // 3006's salt-key writes an empty one.
+    // The salt-key of 3006 writes an empty dropfile.
     if !content.trim_ascii().is_empty() && content.trim_ascii() != id.as_bytes() {
         return Err(io::Error::other(format!("its content is not this master's id, {id}")));
     }

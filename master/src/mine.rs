@@ -1,10 +1,11 @@
-//! The mine (§6.1): what minions show to each other. One file a minion, `cachedir/mine/<id>.p`, as Salt's 3008 keeps it.
+//! The mine (§6.1): data that minions share with each other. One file for each minion, `cachedir/mine/<id>.p`, as in
+//! Salt 3008.
 //!
-//! Who sends is who the channel proved, and a minion writes nothing but its own file. What it shows can be for some others only
-//! (`allow_tgt`), and `mine_get` of the configuration says who may ask for what.
+//! The channel proves the sender, and a minion writes only its own file. An entry can restrict its readers
+//! (`allow_tgt`), and the master's `mine_get` restricts which minions may read which names.
 //!
-//! Both kinds of target are resolved by what the master knows, and what it does not know is true of nobody. Pillar of others is
-//! compared as it is, without patterns: else a minion could find out with a few questions what it is.
+//! Both kinds of target are resolved with the data that the master has. Unknown data matches no minion. Pillar of other
+//! minions is compared exactly, without patterns; otherwise a minion could find out pillar values with a few requests.
 
 use std::cell::OnceCell;
 use std::io;
@@ -22,19 +23,19 @@ use tokio::sync::Semaphore;
 use crate::files;
 use crate::options::options;
 
-/// All that one minion shows, packed.
+/// Bound on the packed data of one minion.
 const MINION_BYTES_MAX: usize = 4 << 20;
-/// Names of one minion.
+/// Bound on the names of one minion.
 const NAMES_MAX: usize = 1_024;
 const NAME_BYTES_MAX: usize = 256;
-/// Names of one question.
+/// Bound on the names in one request.
 const ASKED_MAX: usize = 64;
-/// What one answer may be, packed; it goes out in one message.
+/// Bound on the packed size of an answer, which is one message.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// Questions at a time: each may read a file a minion.
+/// Bound on concurrent requests, because each may read the files of all minions.
 const AT_A_TIME: usize = 4;
 
-/// How an entry says whom it is for.
+/// Marks an entry with restricted readers.
 const ACL: &str = "__saltmine_acl__";
 const ACL_DATA: &str = "__data__";
 
@@ -42,9 +43,9 @@ options! {
     /// The settings of the mine.
     #[derive(Debug)]
     pub(crate) struct MineOpts from c {
-        /// `minion_data_cache`; without, nothing is kept, as in Salt.
+        /// `minion_data_cache`; if false, nothing is kept, as in Salt.
         on: bool = c.get(settings::MINION_DATA_CACHE)?,
-        /// `mine_get`: which minions may ask for what; none: all for all.
+        /// `mine_get`: which minions may read which names; `None`: all minions may read all names.
         may_get: Option<Value> = c.find(settings::MINE_GET)?,
         groups: Nodegroups = Nodegroups::new(&c.get(settings::NODEGROUPS)?),
     }
@@ -57,31 +58,31 @@ pub(crate) struct Mine {
 }
 
 struct Inner {
-    /// Where the minions' grains and pillar are.
+    /// The folder with the minions' grains and pillar.
     cachedir: PathBuf,
     dir: PathBuf,
-    /// `minion_data_cache`; without, nothing is kept, as in Salt.
+    /// `minion_data_cache`; if false, nothing is kept, as in Salt.
     on: bool,
     rules: ArcSwap<MineRules>,
-    /// A file is read, changed and written by one request at a time.
+    /// Held while one request reads, changes and writes a file.
     writing: Mutex<()>,
 }
 
-/// Who may ask for what.
+/// The rules about which minions may read which names.
 pub(crate) struct MineRules {
     groups: Nodegroups,
-    /// `mine_get`: who may ask for which names; none: everybody for all.
+    /// `mine_get`: patterns of minions with the patterns of names that they may read; `None`: no restriction.
     may_get: Option<Vec<(Regex, Vec<Regex>)>>,
 }
 
 impl MineRules {
-    /// The error is for the operator.
+    /// Reads the rules. The error is a text for the operator.
     pub(crate) fn read(opts: &MineOpts) -> Result<Self, String> {
         Ok(Self { groups: opts.groups.clone(), may_get: opts.may_get.as_ref().map(permissions).transpose()? })
     }
 }
 
-/// Something that a minion asks of the mine.
+/// A change that a minion requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MineRequest {
     Put,
@@ -90,7 +91,7 @@ pub(crate) enum MineRequest {
 }
 
 impl Mine {
-    /// Below `cachedir`. The error is for the operator.
+    /// Makes the mine below `cachedir`. The error is a text for the operator.
     pub(crate) fn new(cachedir: &std::path::Path, opts: &MineOpts) -> Result<Self, String> {
         let rules = ArcSwap::from_pointee(MineRules::read(opts)?);
         let dir = cachedir.join("mine");
@@ -98,18 +99,18 @@ impl Mine {
         Ok(Self { inner: Arc::new(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }
 
-    /// From now on these may ask.
+    /// Replaces the rules.
     pub(crate) fn replace(&self, rules: MineRules) {
         self.inner.rules.store(rules.into());
     }
 
-    /// Changes what a minion shows; or says why not.
+    /// Changes the data of a minion. The error is the reason of a refusal.
     pub(crate) async fn change(&self, id: &MinionId, what: MineRequest, load: &Value) -> Result<(), String> {
         let (id, load) = (id.clone(), load.clone());
         self.blocking(move |inner| inner.change(&id, what, &load)).await.unwrap_or_else(|| Err("it failed".to_owned()))
     }
 
-    /// Answers `_mine_get` of a minion, given who is accepted; or says why there is no answer.
+    /// Answers `_mine_get` of a minion from the data of the `accepted` minions. The error is the reason of a refusal.
     pub(crate) async fn get(&self, id: &MinionId, load: &Value, accepted: Arc<Vec<MinionId>>) -> Result<Value, String> {
         let (id, load) = (id.clone(), load.clone());
         self.blocking(move |inner| inner.get(&id, &load, &accepted))
@@ -117,7 +118,8 @@ impl Mine {
             .unwrap_or_else(|| Err("it failed".to_owned()))
     }
 
-    /// Forgets minions that have no key any more: another one that gets the id does not get what they showed.
+    /// Removes the data of minions without an accepted key, so that another minion with the same id does not inherit
+    /// it.
     pub(crate) async fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool + Send + 'static) {
         let forgotten = self.blocking(move |inner| inner.forget(is_accepted)).await;
         if let Some(Err(e)) = forgotten {
@@ -204,7 +206,7 @@ impl Inner {
             return Ok(empty_map());
         }
         let kind = load.get_text("tgt_type").or_else(|| load.get_text("expr_form")).unwrap_or("glob");
-        // Whatever the minion asks for by pillar, patterns are not for it.
+        // Pillar targets of minions are always exact.
         let kind = match kind {
             "pillar" | "pillar_pcre" => "pillar_exact",
             "compound" => "compound_pillar_exact",
@@ -218,7 +220,7 @@ impl Inner {
             if !target.matches(&Known::read(&self.cachedir, minion, &target).strictly().facts()) {
                 continue;
             }
-            // One file that cannot be read keeps nobody from the others.
+            // A file that cannot be read is skipped, and the data of the other minions is still returned.
             let Ok(shown) = self.read(minion) else { continue };
             for name in &names {
                 let asks = || asks.get_or_init(|| Known::read_all(&self.cachedir, id).strictly());
@@ -241,7 +243,7 @@ impl Inner {
         Ok(found.into_iter().next().map_or_else(empty_map, |(_, minions)| minions))
     }
 
-    /// An entry's value, if it is for the minion that asks. A target that cannot be read is for nobody.
+    /// Returns the value of an entry if the requesting minion may read it. An invalid `allow_tgt` allows no minion.
     fn visible<'a, 'b>(&self, entry: &'a Value, asks: impl FnOnce() -> &'b Known<'b>) -> Option<&'a Value> {
         if !entry.has(ACL) {
             return Some(entry);
@@ -285,7 +287,7 @@ impl Inner {
         Ok(())
     }
 
-    /// What a minion shows; what its file should not hold is nothing.
+    /// Reads the data of a minion. Invalid content counts as no data.
     fn read(&self, id: &MinionId) -> io::Result<Value> {
         let Some((packed, _)) = files::read_regular(&self.path(id), MINION_BYTES_MAX as u64)? else {
             return Ok(empty_map());
@@ -304,7 +306,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(char::is_control)
 }
 
-/// `mine_get: {minion: [function, …]}`, regular expressions.
+/// Reads `mine_get: {minion: [function, …]}`; all texts are regular expressions.
 fn permissions(value: &Value) -> Result<Vec<(Regex, Vec<Regex>)>, String> {
     let wrong = || "mine_get must be a map of minions to lists of names, all regular expressions".to_owned();
     let regex = |value: &Value| {
@@ -385,7 +387,7 @@ mod tests {
         assert!(dir.path().join("mine/a.p").exists() && !dir.path().join("mine/gone.p").exists());
     }
 
-    /// What the master knows of `b`.
+    /// Writes grains and pillar of `b` to the master's cache.
     fn know_b(dir: &tempfile::TempDir) {
         let known = [
             ("grains", map([("os", text("x")), ("ipv4", list(["10.0.0.1"]))])),
@@ -435,13 +437,13 @@ mod tests {
             (text("web*"), "glob", "web1", true),
             (text("web*"), "glob", "b", false),
             (text("b,web1"), "list", "b", true),
-            (text("nobody"), "glob", "b", false), // Salt shows it to all
+            (text("nobody"), "glob", "b", false), // Salt returns the value to every minion
             (text("os:x"), "grain", "b", true),
             (text("os:x"), "grain", "web1", false),
             (text("os:x"), "pillar", "b", false),
             (text("role:f*"), "pillar", "b", true),
             (text("10.0.0.0/8"), "ipcidr", "b", true),
-            (text("10.0.0.0/8"), "ipcidr", "web1", false), // of which nothing is known
+            (text("10.0.0.0/8"), "ipcidr", "web1", false), // the master has no data of web1
             (text("not G@os:x"), "compound", "b", false),
             (text("web* or b"), "compound", "b", true),
             (text("N@pair and I@role:f*"), "compound", "b", true),
@@ -482,12 +484,12 @@ mod tests {
             assert!(put(&mine, "a", data).is_err());
         }
         assert_eq!(get(&mine, "b", "*", "glob", "ip"), map([("a", "1")]));
-        // What is there is not doubled bit by bit either.
+        // Two entries that are too large together are refused as well.
         put(&mine, "a", map([("half", "y".repeat(MINION_BYTES_MAX / 2))])).unwrap();
         assert!(put(&mine, "a", map([("other", "y".repeat(MINION_BYTES_MAX / 2))])).is_err());
         let load = map([("tgt", text("*")), ("fun", list(vec!["x"; ASKED_MAX + 1]))]);
         assert!(mine.get(&id("a"), &load, &[]).is_err());
-        // A file that somebody else damaged.
+        // A damaged file counts as no data.
         std::fs::write(dir.path().join("mine/a.p"), b"\xc1").unwrap();
         put(&mine, "a", map([("ip", "2")])).unwrap();
         assert_eq!(get(&mine, "b", "*", "glob", "ip"), map([("a", "2")]));

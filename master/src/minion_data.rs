@@ -1,9 +1,10 @@
-//! What minions said of themselves, in memory as far as targets ask for it.
+//! Grains and pillar of the minions, in memory as far as targets need them.
 //!
-//! The truth is in `cachedir/grains` and `cachedir/pillar`, a file a minion, which others write too (Python's programs, `rm`). To read
-//! ten thousand of them takes most of a second, so the entries that targets asked for (`os`, `roles`, …) are kept. A folder
-//! that did not change is not looked at again: every writer puts a new file in the place of the old one, which changes
-//! the folder. One that changed is looked through for files that are others than before.
+//! The files `cachedir/grains` and `cachedir/pillar`, one for each minion, are authoritative, and others write them too
+//! (Python's programs, `rm`). Reading ten thousand files takes most of a second, so the entries that targets have used
+//! (`os`, `roles`, …) stay in memory. A folder whose modification time is unchanged is not read again: every writer
+//! replaces files, which changes the folder's time. In a changed folder, only files with another inode, size or time
+//! are read.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -21,15 +22,16 @@ use rustix::fs::AtFlags;
 
 use crate::options::options;
 
-/// Keys that are kept. More is not asked for by hand; whoever makes up targets gets the newest ones kept.
+/// Bound on the keys in memory. Targets written by hand need fewer. With more keys, the older ones are dropped.
 const KEYS_MAX: usize = 32;
-/// Bytes of what is kept of one minion, packed. What is larger is read each time: a host of the fleet must not fill the memory of all.
+/// Bound on the packed entries of one minion in memory. Larger ones are read for each target, so that one host cannot
+/// fill the memory.
 const ROW_BYTES_MAX: usize = 32 << 10;
-/// A folder changed so shortly before it was looked at may change again within the clock's step.
+/// A folder that changed less than this before the check may change again without a new modification time.
 const SETTLED: Duration = Duration::from_secs(1);
 
 options! {
-    /// What is kept of what minions say of themselves.
+    /// The settings of the data of minions.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct MinionDataOpts from c {
         pub(crate) keep: bool = c.get(settings::MINION_DATA_CACHE)?,
@@ -37,7 +39,7 @@ options! {
     }
 }
 
-/// What is kept of all minions.
+/// The data of all minions in memory.
 #[derive(Debug)]
 pub(crate) struct MinionData {
     grains: Mutex<Bank>,
@@ -49,14 +51,14 @@ pub(crate) struct MinionData {
 struct Bank {
     dir: PathBuf,
     keys: BTreeSet<String>,
-    /// When the folder had changed as the rows know it; none where they have to be looked at.
+    /// The folder's modification time that the rows match; `None` if the files must be checked.
     as_of: Option<SystemTime>,
     rows: HashMap<MinionId, Row>,
 }
 
 #[derive(Debug)]
 struct Row {
-    /// Of the file that it is from; none where there was none.
+    /// The version of the file that the row was read from; `None` if there was no file.
     version: Option<Version>,
     entries: Entries,
 }
@@ -64,11 +66,11 @@ struct Row {
 #[derive(Debug)]
 enum Entries {
     Kept(Option<Value>),
-    /// To be read each time.
+    /// Too large to keep: read for each target.
     Large,
 }
 
-/// What tells one content of a file from another.
+/// Distinguishes one content of a file from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -83,10 +85,11 @@ impl MinionData {
         Self { grains: bank("grains"), pillar: bank("pillar") }
     }
 
-    /// The minions among these that are meant, and the listed ids that are not among them. Blocks while it reads files.
+    /// Resolves a target to the minions among `ids`, and returns listed ids that are not among `ids`. Blocks while it
+    /// reads files.
     pub(crate) fn resolve(&self, target: &Target, ids: &[MinionId]) -> Resolved {
         let needs = target.needs();
-        // Always in this order.
+        // Locks are always taken in this order, against deadlocks.
         let grains = Bank::refreshed(&self.grains, &needs.grains, ids);
         let pillar = Bank::refreshed(&self.pillar, &needs.pillar, ids);
         let (grains, pillar) = (grains.as_deref(), pillar.as_deref());
@@ -97,7 +100,7 @@ impl MinionData {
         })
     }
 
-    /// The minions among these whose grains are known and are like this; of the grains only these keys are asked for.
+    /// Returns the minions among `ids` whose grains are known and satisfy `is`. `is` gets only the grains under `keys`.
     pub(crate) fn having<'a>(
         &self,
         keys: &Keys,
@@ -114,7 +117,7 @@ impl Bank {
         Self { dir, keys: BTreeSet::new(), as_of: None, rows: HashMap::new() }
     }
 
-    /// A folder of which the keys are known as they are now; none where nothing of it is asked for.
+    /// Returns a folder whose rows are up to date for `keys`; `None` if there are no keys.
     fn refreshed<'a>(bank: &'a Mutex<Self>, keys: &Keys, ids: &[MinionId]) -> Option<MutexGuard<'a, Self>> {
         if keys.is_empty() {
             return None;
@@ -138,7 +141,7 @@ impl Bank {
             self.rows.clear();
             self.as_of = None;
         }
-        // Before the files: what changes meanwhile is seen the next time.
+        // Read before the files, so that a change in between is found by the next check.
         let changed = std::fs::metadata(&self.dir).and_then(|dir| dir.modified()).ok();
         let all_known = || ids.iter().all(|id| self.rows.contains_key(id));
         if changed.is_some() && self.as_of == changed && all_known() {
@@ -171,7 +174,7 @@ impl Bank {
         self.dir.join(format!("{id}.p"))
     }
 
-    /// What is known of a minion: these keys at least.
+    /// Returns the data of a minion with at least these keys.
     fn entries(&self, id: &MinionId, keys: &Keys) -> Option<Cow<'_, Value>> {
         let kept = match keys {
             Keys::These(keys) if keys.is_subset(&self.keys) => self.rows.get(id),
@@ -184,7 +187,7 @@ impl Bank {
     }
 }
 
-/// What tells this content of a minion's file from another; none where there is no file.
+/// Returns the version of a minion's file; `None` if there is no file.
 fn version(dir: &File, id: &MinionId) -> Option<Version> {
     let stat = rustix::fs::statat(dir, format!("{id}.p"), AtFlags::empty()).ok()?;
     Some(Version {
@@ -222,7 +225,7 @@ mod tests {
             crate::files::write_atomic(&dir.join(format!("{id}.p")), &msgpack::encode_disk(facts), 0o600).unwrap();
         }
 
-        /// As if all were written some time ago, so that the folder counts as settled.
+        /// Makes all files old, so that the folder counts as settled.
         fn settle(&self) {
             for bank in ["grains", "pillar"] {
                 if let Ok(dir) = File::open(self.dir.path().join(bank)) {
@@ -262,11 +265,11 @@ mod tests {
         assert_eq!(fleet.found(TargetType::Grain, "os:Debian"), "b");
         fleet.say("pillar", "c", &map([("role", list(["db"]))]));
         assert_eq!(fleet.found(TargetType::Compound, "G@os:Debian or I@role:db"), "b c");
-        // Who has no grains may have any address.
+        // Minions without grains match every address.
         assert_eq!(fleet.found(TargetType::IpCidr, "10.0.0.0/8"), "a c");
     }
 
-    /// A folder that did not change is not looked at again, and one whose last change is too young always is.
+    /// An unchanged folder is not read again, unless its last change is too recent.
     #[test]
     fn a_settled_folder_is_believed() {
         let fleet = Fleet::new(&["a"]);
@@ -280,7 +283,7 @@ mod tests {
         let target = |os: &str| Target::parse(TargetType::Grain, &text(format!("os:{os}")), ":").unwrap();
         let found = |os| fleet.known.resolve(&target(os), &fleet.ids).matched.len();
         assert_eq!(found("x"), 1);
-        // In place, as nobody writes: the folder does not tell, but it is young.
+        // The file changes in place, which leaves the folder's time unchanged, but that time is recent.
         changed(&fleet, b'y');
         assert_eq!((found("x"), found("y")), (0, 1));
         fleet.settle();

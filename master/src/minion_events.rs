@@ -1,8 +1,9 @@
-//! `_minion_event` (§8.5): which events a minion may put on the master's bus. The answer to a single event that was refused is
-//! false, else nil as Salt's.
+//! `_minion_event` (§8.5): which events a minion may fire on the master's bus. The answer is false for a single event
+//! that was refused, otherwise nil as in Salt.
 //!
-//! Salt lets a minion fire nearly any tag, and its reactor believes the tag (CVE-2025-22239). Here Salt's own namespaces are an
-//! allow-list in which the sender's id stands at its place; tags outside of them are the operator's to give meaning to.
+//! Salt lets a minion fire nearly any tag, and its reactor trusts the tag (CVE-2025-22239). Here Salt's own namespaces
+//! are an allow-list that requires the sender's id in the tag. Other tags have the meaning that the operator gives
+//! them.
 
 use std::sync::Arc;
 
@@ -16,10 +17,10 @@ use crate::quotas::Kind;
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
-/// Events of one request.
+/// Bound on the events of one request.
 const EVENTS_MAX: usize = 1_024;
 
-/// First words of tags that the master, its tools or its clients act on.
+/// First parts of tags that the master, its tools or its clients act on.
 const RESERVED: [&str; 12] = [
     "salt",
     "key",
@@ -35,7 +36,7 @@ const RESERVED: [&str; 12] = [
     "fire_master",
 ];
 
-/// Fires events of minions.
+/// Fires the events of minions.
 pub(crate) struct MinionEvents {
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) bus: Bus,
@@ -43,10 +44,10 @@ pub(crate) struct MinionEvents {
 }
 
 impl MinionEvents {
-    /// Fires what a minion sent, as far as it may.
+    /// Fires the events of a request that the minion may fire.
     pub(crate) async fn accept(&self, id: &MinionId, load: &Value, bytes: u64, turn: &mut Turn) -> Value {
         let several = load.get_list("events").map_or(1, |events| events.len().clamp(1, EVENTS_MAX) as u64);
-        // With a first word each of them is fired twice.
+        // With a `pretag`, each event is fired twice.
         let several = if load.get("pretag").is_some_and(ValueExt::truthy) { 2 * several } else { several };
         if self.throttle.admit(id, "_minion_event", Kind::Event, (several, bytes), turn).await.is_err() {
             return Value::from(false);
@@ -68,7 +69,8 @@ impl MinionEvents {
                 self.fire(id, tag, data);
             }
         } else if let Some(tag) = load.get_text("tag") {
-            // The single form shows the whole load, in which `id` is the sender's (it was checked with the envelope).
+            // The event of the single form has the whole load as data. Its `id` is the sender's, as checked with the
+            // envelope.
             if tag == "_salt_error" {
                 let message = load.get("data").and_then(|data| data.get_text("message")).unwrap_or_default();
                 let said: String = message.chars().take(1_024).collect();
@@ -76,7 +78,7 @@ impl MinionEvents {
                     tracing::error!("{id} reports an error: {said}");
                 }
             }
-            // Salt says nil either way; a minion of ours tells its module what became of it.
+            // Salt answers nil in both cases. A Brine minion reports the refusal to its module.
             if !self.fire(id, tag, load.clone()) {
                 return Value::from(false);
             }
@@ -103,8 +105,8 @@ impl MinionEvents {
     }
 }
 
-/// The data of a batch is bare: an `id` in it is the sender's, or a reactor would take it for somebody else's; and no minion adds others
-/// to those that a job waits for.
+/// Sets the `id` in the data of a batch to the sender's, because a reactor could take another id for the sender.
+/// Removes `minions` from events of jobs, so that no minion adds ids to those that a client of the job waits for.
 fn bound(id: &MinionId, tag: &str, mut data: Value) -> Value {
     if data.has("id") {
         data.insert("id", id.as_str());
@@ -115,15 +117,15 @@ fn bound(id: &MinionId, tag: &str, mut data: Value) -> Value {
     data
 }
 
-/// Whether the minion `id` may fire `tag`.
+/// Checks whether the minion `id` may fire `tag`. The error is the reason.
 pub(crate) fn check_tag(tag: &str, id: &MinionId) -> Result<(), &'static str> {
     EventTag::try_from(tag).map_err(|e| e.why)?;
-    // It would read like the tag behind the slash, and is not.
+    // A reader could take it for the tag without the slash.
     if tag.starts_with('/') {
         return Err("it starts with a slash");
     }
     let id = id.as_str();
-    // An id may itself have no slash, so parts can be compared with it.
+    // An id contains no slash, so it can be compared with one part of a tag.
     let parts: Vec<&str> = tag.split('/').collect();
     let allowed = match parts.as_slice() {
         ["minion_start" | "minion_ping" | "_salt_error"] => true,

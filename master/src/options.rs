@@ -1,4 +1,4 @@
-//! A struct of settings in which each field stands once, beside the setting that it is read from.
+//! A macro for structs of settings: each field stands once, beside the setting that it is read from.
 
 /// Defines a struct and its `from_config`, which reads and checks every field.
 macro_rules! options {

@@ -1,4 +1,4 @@
-//! What the configuration says of the two ports, and what peers may have of each.
+//! The settings of the two ports, and the limits of their peers.
 
 use brine_daemon::connections::{heartbeat, keepalive};
 use brine_protocol::config::{Config, ConfigError, settings};
@@ -6,7 +6,7 @@ use brine_zmtp::{Heartbeat, Keepalive, Limits};
 
 use crate::options::options;
 
-/// What an encrypted request is larger than its load.
+/// Upper bound on the difference between an encrypted request and its load.
 const ENVELOPE_BYTES_MAX: usize = 64 << 10;
 
 options! {
@@ -18,7 +18,8 @@ options! {
         pub(crate) publish_port: u16 = c.get(settings::PUBLISH_PORT)?,
         /// `ret_port`; 0 lets the system choose.
         pub(crate) ret_port: u16 = c.get(settings::RET_PORT)?,
-        /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`, `max_subscriptions`.
+        /// `max_request_size`, `max_connections`, `max_connections_per_address`, `max_silent_per_address`,
+        /// `max_subscriptions`.
         pub(crate) limits: Limits = limits(c)?,
         /// `zmq_heartbeat_ivl`, `zmq_heartbeat_timeout`.
         pub(crate) heartbeat: Heartbeat = heartbeat(c)?,
@@ -31,7 +32,7 @@ options! {
 
 fn limits(c: &Config) -> Result<Limits, ConfigError> {
     let max_message = c.get(settings::MAX_REQUEST_SIZE)?;
-    // A minion may send a return first thing over a new connection, before it could be known there.
+    // The first message of a minion over a new, unauthenticated connection may be a return.
     let largest_return = c.get(settings::MAX_RETURN_SIZE)?.saturating_add(ENVELOPE_BYTES_MAX).min(max_message);
     let default = Limits::default();
     Ok(Limits {

@@ -1,4 +1,4 @@
-//! Who is connected, by the addresses in the minions' grains (§8.3), and the events that tell of it.
+//! Finds the connected minions by the addresses in their grains (§8.3), and fires the events of presence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,17 +16,17 @@ use crate::bus::Bus;
 use crate::keys::{KeyState, MinionKeyError, MinionKeys};
 use crate::minion_data::MinionData;
 
-/// Finds who is connected.
+/// Finds the connected minions.
 pub(crate) struct Presence {
     pub(crate) keys: Arc<MinionKeys>,
     pub(crate) data: Arc<MinionData>,
     pub(crate) cachedir: PathBuf,
-    /// The port that minions listen to.
+    /// The publish port, to which minions are connected.
     pub(crate) port: u16,
 }
 
 impl Presence {
-    /// The accepted minions that are connected, and those that are not or of which no grains are known.
+    /// Returns the accepted minions that are connected, and the others, among them those without known grains.
     pub(crate) async fn partition(&self) -> Result<(Vec<MinionId>, Vec<MinionId>), MinionKeyError> {
         let ids = self.keys.list(KeyState::Accepted)?.to_vec();
         let (data, port) = (Arc::clone(&self.data), self.port);
@@ -40,7 +40,7 @@ impl Presence {
         Ok(tokio::task::spawn_blocking(look).await.unwrap_or_default())
     }
 
-    /// From which address these minions are connected, as far as that is known.
+    /// Returns the addresses that these minions are connected from, as far as they are known.
     pub(crate) async fn addresses(&self, ids: &[MinionId]) -> BTreeMap<MinionId, String> {
         let (cachedir, port, ids) = (self.cachedir.clone(), self.port, ids.to_vec());
         let look = move || {
@@ -56,7 +56,7 @@ impl Presence {
     }
 }
 
-/// With `presence_events`: tells each `loop_interval` who is connected, and who came and went since the last time.
+/// With `presence_events`: fires each `loop_interval` the connected minions and the changes since the last time.
 pub(crate) async fn tell(presence: &Presence, bus: &Bus, every: Duration, stop: CancellationToken) {
     let mut tick = tokio::time::interval(every);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use brine_protocol::keys::{KeyError, PrivateKey, PrivateOps, PublicKey};
 use tokio::sync::Semaphore;
 
-/// The fastest implementation built in for this key. OpenSSL takes 0.32 ms for 2048 bits where the portable one takes 1.4 ms.
+/// Returns the fastest built-in implementation for this key. A signature of 2048 bits takes 0.32 ms with OpenSSL and
+/// 1.4 ms with the portable implementation.
 pub(crate) fn accelerate(key: PrivateKey) -> Arc<dyn PrivateOps> {
     #[cfg(feature = "openssl")]
     match brine_openssl::OpensslKey::new(&key) {
@@ -15,7 +16,7 @@ pub(crate) fn accelerate(key: PrivateKey) -> Arc<dyn PrivateOps> {
     Arc::new(key)
 }
 
-/// A new key, by the fastest implementation built in.
+/// Generates a key with the fastest built-in implementation.
 pub(crate) fn generate(bits: usize) -> Result<PrivateKey, KeyError> {
     #[cfg(feature = "openssl")]
     if let Some(key) = brine_openssl::generate(bits) {
@@ -24,7 +25,7 @@ pub(crate) fn generate(bits: usize) -> Result<PrivateKey, KeyError> {
     PrivateKey::generate(bits)
 }
 
-/// Runs private operations, as many at a time as there are processors; the rest wait in the order they came.
+/// Runs private-key operations, at most one for each processor. Further ones wait in order of arrival.
 #[derive(Clone)]
 pub(crate) struct PrivatePool {
     ops: Arc<dyn PrivateOps>,
@@ -38,7 +39,7 @@ impl PrivatePool {
         Self { ops, permits: Arc::new(Semaphore::new(processors)), processors }
     }
 
-    /// What is taken, for the log.
+    /// Describes the operations in work, for the log.
     pub(crate) fn line(&self) -> String {
         format!(
             "{} of {} private operations at a time",
@@ -47,17 +48,17 @@ impl PrivatePool {
         )
     }
 
-    /// The public half of the key.
+    /// Returns the public half of the key.
     pub(crate) fn public(&self) -> &PublicKey {
         self.ops.public()
     }
 
-    /// The key itself, for a thread that does nothing else.
+    /// Returns the key itself, for a thread that is allowed to block.
     pub(crate) fn ops(&self) -> &dyn PrivateOps {
         &*self.ops
     }
 
-    /// Runs `work` with the key on a thread that may take its time.
+    /// Runs `work` with the key on a thread that is allowed to block.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn PrivateOps) -> Result<T, KeyError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The publish key and the one thread that publishes with it (§5): serials leave in the order they were given.
+//! The publish key, and the one thread that publishes with it (§5), in the order of the serials.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::options::options;
 use crate::private_ops::PrivatePool;
 
-/// Publications that wait to be signed. Who publishes faster than the key signs waits.
+/// Bound on the publications that wait for their signature. With a full queue, publishers wait.
 const QUEUE: usize = 256;
 
 options! {
@@ -27,11 +27,11 @@ options! {
     }
 }
 
-/// A publish key with what belongs to it.
+/// A publish key, its signature and its Crypticle.
 #[derive(Debug)]
 pub(crate) struct PublishKey {
     pub(crate) key: AesKey,
-    /// The master's signature of it, the same for every minion.
+    /// The master's signature of the key, the same for every minion.
     pub(crate) signature: Vec<u8>,
     crypticle: Crypticle,
 }
@@ -44,7 +44,7 @@ pub(crate) struct CurrentKey {
 }
 
 impl CurrentKey {
-    /// With a new key, as at every start.
+    /// Generates a new key, as at every start.
     pub(crate) async fn new(private: PrivatePool) -> Result<Self, KeyError> {
         let key = make(&private).await?;
         Ok(Self { current: Arc::new(RwLock::new(Arc::new(key))), private })
@@ -54,7 +54,7 @@ impl CurrentKey {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces the key. Minions notice with the next publication, and authenticate again.
+    /// Replaces the key. Minions notice at the next publication, and authenticate again.
     pub(crate) async fn rotate(&self) -> Result<(), KeyError> {
         let key = Arc::new(make(&self.private).await?);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = key;
@@ -69,14 +69,14 @@ async fn make(private: &PrivatePool) -> Result<PublishKey, KeyError> {
     Ok(PublishKey { crypticle: Crypticle::new(&key), key, signature })
 }
 
-/// To whom a publication is sent at the ZeroMQ level (§5.4).
+/// The topics that a publication is sent with on the ZeroMQ level (§5.4).
 #[derive(Debug, Clone)]
 pub(crate) enum Topics {
-    /// One message to everyone (no `zmq_filtering`).
+    /// One message without a topic for all minions (no `zmq_filtering`).
     Everyone,
-    /// One message to each of these.
+    /// One message for each of these minions.
     Minions(Vec<MinionId>),
-    /// To everyone that filters.
+    /// One message for all minions that filter.
     Broadcast,
 }
 
@@ -87,21 +87,21 @@ struct Publish {
     done: oneshot::Sender<Result<(), KeyError>>,
 }
 
-/// A load that is being signed, and is sent when it may be; never, if this is dropped.
+/// A load that is being signed. [`Sealing::send`] releases it; dropping it discards the load.
 pub(crate) struct Sealing {
     go: oneshot::Sender<()>,
     done: oneshot::Receiver<Result<(), KeyError>>,
 }
 
 impl Sealing {
-    /// Lets it go; resolves when it has been handed to the sockets.
+    /// Releases the load, and waits until the sockets have it.
     pub(crate) async fn send(self) -> Result<(), KeyError> {
         let _ = self.go.send(());
         self.done.await.map_err(|_| KeyError::Operation)?
     }
 }
 
-/// Hands loads to the publishing thread.
+/// Sends loads to the publishing thread.
 #[derive(Clone)]
 pub(crate) struct PublisherHandle {
     queue: mpsc::Sender<Publish>,
@@ -111,7 +111,7 @@ impl PublisherHandle {
     /// Starts the thread, which ends when the last handle is dropped.
     ///
     /// # Errors
-    /// Where there can be no more threads.
+    /// If the system cannot start another thread.
     pub(crate) fn start(
         publisher: brine_zmtp::Publisher,
         key: CurrentKey,
@@ -119,18 +119,19 @@ impl PublisherHandle {
         alg: SignAlg,
     ) -> std::io::Result<Self> {
         let (queue, loads) = mpsc::channel(QUEUE);
-        // A thread of its own: each load has a signature, and none waits behind thousands of minions that authenticate.
+        // A thread of its own, because each load needs a signature, which must not wait behind thousands of
+        // authentications.
         let work = move || run(&publisher, &key, &private, alg, loads);
         std::thread::Builder::new().name("publisher".to_owned()).spawn(work)?;
         Ok(Self { queue })
     }
 
-    /// Loads that wait.
+    /// Returns the number of waiting loads.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.max_capacity() - self.queue.capacity()
     }
 
-    /// Has a load signed while its sender does something else.
+    /// Queues a load for signing. The caller can do other work meanwhile.
     pub(crate) async fn seal(&self, load: Value, topics: Topics) -> Result<Sealing, KeyError> {
         let ((go, may_go), (done, result)) = (oneshot::channel(), oneshot::channel());
         self.queue.send(Publish { load, topics, go: may_go, done }).await.map_err(|_| KeyError::Operation)?;

@@ -1,11 +1,14 @@
-//! What one accepted minion can make the master keep and tell: a rate of each kind of thing, and a quota of returns.
+//! Bounds on what one accepted minion can make the master store and announce: a rate for each kind of request, and a
+//! quota for returns.
 //!
-//! Who goes faster than the rate is slowed down: its request waits, which every minion of every line does without a loss. Only who
-//! has many requests waiting already, or would wait too long, is refused. A quota is refused at once. What is refused is not acknowledged, so a
-//! minion that keeps its returns sends them again later.
+//! A minion above its rate is slowed down: its request waits, which minions of every version tolerate without a loss. A
+//! request is refused only if the minion has many waiting requests already, or if the wait would be too long. A request
+//! above a quota is refused at once. A refused request is not acknowledged, so a minion that keeps its returns sends
+//! them again later.
 //!
-//! Half of both is for returns of jobs that this master sent to the minion: whatever it sends unasked, an operator still reaches it.
-//! Only the bytes of those count, since the jobs bound their number: a master that sends thousands of jobs a second gets as many returns.
+//! Half of each bound is reserved for returns of jobs that this master sent to the minion, so that an operator can
+//! still reach a minion that sends much unasked. Of those returns only the bytes count, because the jobs already bound
+//! their number: a master that sends thousands of jobs a second gets as many returns.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,46 +22,50 @@ use crate::bucket::{Bucket, Size};
 use crate::jobs::ReturnerName;
 use crate::options::options;
 
-/// What can be taken at once, in seconds of the rate: a minion that comes back brings what it has kept meanwhile.
+/// Capacity of a rate's bucket, in seconds of the rate: a minion that reconnects sends all that it kept meanwhile.
 const AT_ONCE_SECONDS: f64 = 16.0;
-/// Nobody waits longer: a minion gives a request 60 s.
+/// The longest wait of a request. A minion waits 60 s for an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Requests of one minion that wait. A Brine minion sends eight returns at a time.
+/// Bound on the waiting requests of one minion. A Brine minion sends eight returns at a time.
 const WAITING_OF_ONE: usize = 32;
-/// Requests of all minions that wait, and their bytes: they are in memory, and each has one of the places of requests in work.
+/// Bounds on the waiting requests of all minions and their bytes. They are in memory, and each occupies a place among
+/// the requests in work.
 const WAITING_MAX: usize = 512;
 const WAITING_BYTES_MAX: u64 = 256 << 20;
-/// Of those, requests of an unusual size or with many values, which take far more memory once they are decoded; and of one minion.
+/// Bounds on the waiting requests of unusual size or with many values, which take far more memory after decoding: of
+/// all minions, and of one.
 const HEAVY_WAITING_MAX: usize = 64;
 const HEAVY_WAITING_OF_ONE: usize = 8;
-/// Minions whose allowances are remembered; one that has all of them again is forgotten. More than there are accepted ones.
+/// Bound on the accounts in memory. An account with full buckets is forgotten. The bound is larger than the number of
+/// accepted minions.
 const REMEMBERED_MAX: usize = 1 << 18;
-/// That a minion is slowed down is told this often.
+/// Interval between reports that a minion is slowed down.
 const TELL_SLOW_EVERY: Duration = Duration::from_secs(60);
-/// Without `keep_jobs_seconds` a quota comes back within a day.
+/// The time in which a quota refills without `keep_jobs_seconds`.
 const DAY: Duration = Duration::from_secs(86_400);
 
 options! {
     /// The settings; 0 is no bound. All are Brine's own.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) struct QuotaOpts from c {
-        /// `minion_rate`: events, returns that were not asked for and other things of one minion a second, each kind apart.
+        /// `minion_rate`: events, unasked returns and other requests of one minion in a second, each kind counted
+        /// separately.
         pub(crate) rate: u64 = c.get(settings::MINION_RATE)?,
-        /// `minion_rate_bytes`: the same in bytes.
+        /// `minion_rate_bytes`: the rate in bytes.
         pub(crate) rate_bytes: u64 = c.get(settings::MINION_RATE_BYTES)?,
         /// `minion_return_quota`: bytes of returns that a minion may add within `keep_jobs_seconds`.
         pub(crate) returns_bytes: u64 = c.get(settings::MINION_RETURN_QUOTA)?,
-        /// `minion_return_quota_count`: the number of them.
+        /// `minion_return_quota_count`: number of returns that a minion may add within `keep_jobs_seconds`.
         pub(crate) returns: u64 = c.get(settings::MINION_RETURN_QUOTA_COUNT)?,
-        /// Events are kept too (`event_return`), and have the same quota for themselves.
+        /// Whether events are kept (`event_return`). They then have the same quota, counted separately.
         pub(crate) events_kept: bool = !ReturnerName::of_events(c)?.is_empty(),
     }
 }
 
-/// What a minion sends.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A return of a job that this master sent to it.
+    /// A return of a job that this master sent to the minion.
     Asked,
     /// Any other return.
     Unasked,
@@ -66,11 +73,11 @@ pub(crate) enum Kind {
     Event,
     /// Pieces of files.
     File,
-    /// The mine, grains, what it publishes.
+    /// Changes of the mine, grains, and jobs that the minion publishes.
     Other,
 }
 
-/// A bound that was met; its text names the setting.
+/// A bound that a request exceeds. Its text names the setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Met {
     Rate,
@@ -79,7 +86,7 @@ pub(crate) enum Met {
 }
 
 impl Met {
-    /// The setting.
+    /// Returns the name of the setting.
     pub(crate) const fn setting(self) -> &'static str {
         match self {
             Self::Rate => "minion_rate or minion_rate_bytes",
@@ -116,7 +123,7 @@ struct State {
     heavy: usize,
 }
 
-/// A number and bytes.
+/// A value for the number and a value for the bytes.
 #[derive(Debug, Clone, Copy)]
 struct Pair<T> {
     count: T,
@@ -125,9 +132,9 @@ struct Pair<T> {
 
 #[derive(Debug)]
 struct Account {
-    /// Returns, events, files, others.
+    /// The rates of returns, events, files and others.
     rates: [Pair<Bucket>; 4],
-    /// Returns and events.
+    /// The quotas of returns and events.
     kept: [Pair<Bucket>; 2],
     waiting: usize,
     heavy: usize,
@@ -144,7 +151,7 @@ struct Sizes {
 
 impl Sizes {
     fn of(opts: QuotaOpts, keep: Option<Duration>) -> Self {
-        // A bound of none is one that nobody reaches.
+        // A bound of 0 is infinite.
         let amount = |n: u64| if n == 0 { f64::INFINITY } else { n as f64 };
         let rate = |n: u64| Size { most: amount(n) * AT_ONCE_SECONDS, each_second: amount(n) };
         let seconds = keep.unwrap_or(DAY).as_secs_f64().max(1.0);
@@ -174,7 +181,7 @@ impl Account {
             && self.rates.iter_mut().all(|rate| full(rate, sizes.rate))
     }
 
-    /// Takes from the quota of what is kept.
+    /// Takes from the quota of this kind.
     fn keep(&mut self, sizes: &Sizes, kind: Kind, (count, bytes): (u64, u64), now: Instant) -> Result<(), Met> {
         let Some(kept) = kind.kept(sizes).map(|kept| &mut self.kept[kept]) else { return Ok(()) };
         let take = |bucket: &mut Bucket, size: Size, amount: u64| {
@@ -197,13 +204,13 @@ impl Account {
         }
     }
 
-    /// How long a request of this kind would wait.
+    /// Returns the wait of a request of this kind.
     fn wait(&mut self, sizes: &Sizes, kind: Kind, count: u64, bytes: u64, now: Instant) -> Duration {
         let missing = |bucket: &mut Bucket, size: Size, amount: u64| {
             if size.most.is_infinite() {
                 return Duration::ZERO;
             }
-            // What is larger than all that can come at once gets through as well; others wait for longer after it.
+            // A request larger than a full bucket waits only until the bucket is full. Later requests then wait longer.
             bucket.missing(size, (amount as f64 + kind.rest(size)).min(size.most), 0.0, now)
         };
         let rate = &mut self.rates[kind.index()];
@@ -222,7 +229,8 @@ impl Account {
 }
 
 impl Kind {
-    /// What it is charged. Returns that were asked for have no bound of their number but that of the jobs that this master sent: each is kept once.
+    /// Returns what a request is charged. Returns of jobs that this master sent are not counted: the jobs bound their
+    /// number, because each return is kept once.
     const fn charged(self, (count, bytes): (u64, u64)) -> (u64, u64) {
         if matches!(self, Self::Asked) { (0, bytes) } else { (count, bytes) }
     }
@@ -236,7 +244,7 @@ impl Kind {
         }
     }
 
-    /// Which quota it takes from.
+    /// Returns the index of the quota that this kind takes from.
     const fn kept(self, sizes: &Sizes) -> Option<usize> {
         match self {
             Self::Asked | Self::Unasked => Some(0),
@@ -245,23 +253,23 @@ impl Kind {
         }
     }
 
-    /// What has to be left for others of its kind.
+    /// Returns the part of a bucket that this kind must leave for asked returns.
     fn rest(self, size: Size) -> f64 {
         if self == Self::Unasked { size.most / 2.0 } else { 0.0 }
     }
 }
 
-/// What was allowed.
+/// A request that was admitted.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    /// It had to wait, and that is to be told now.
+    /// The request had to wait, and a report of that is due.
     pub(crate) tell_slow: bool,
     sizes: Sizes,
     kind: Kind,
     amount: (u64, u64),
 }
 
-/// A request's place among those that wait.
+/// A request's place among the waiting ones.
 struct Turn<'a> {
     quotas: &'a Quotas,
     id: &'a MinionId,
@@ -270,7 +278,7 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Whether it may wait as a heavy one.
+    /// Takes a place among the waiting heavy requests. Returns false if there is none.
     fn wait_heavily(&mut self) -> bool {
         let mut state = self.quotas.lock();
         let all = state.heavy;
@@ -299,8 +307,8 @@ impl Drop for Turn<'_> {
 }
 
 impl Quotas {
-    /// Waits until `id` may send this, or says which bound it has met. `heavy` is what takes far more memory than its bytes; `waits` is
-    /// called before it waits.
+    /// Waits until `id` may send this, or returns the bound that it exceeds. A `heavy` request takes far more memory
+    /// than its bytes. `waits` is called before the wait.
     pub(crate) async fn admit(
         &self,
         id: &MinionId,
@@ -326,20 +334,20 @@ impl Quotas {
         Ok(admitted)
     }
 
-    /// As [`Quotas::admit`], for what is left out rather than waited for.
+    /// Admits like [`Quotas::admit`], but refuses instead of waiting.
     pub(crate) fn admit_now(&self, id: &MinionId, kind: Kind, amount: (u64, u64), opts: QuotaOpts) -> Result<(), Met> {
         let sizes = Sizes::of(opts, None);
         self.lock().admit(id, kind, amount, &sizes, Duration::ZERO, Instant::now()).map(drop)
     }
 
-    /// A return was not kept after all: there was one already.
+    /// Gives back the quota of a return that was not kept, because the store had it already.
     pub(crate) fn give_back(&self, id: &MinionId, admitted: &Admitted) {
         if let Some(account) = self.lock().accounts.get_mut(id) {
             account.give_back(&admitted.sizes, admitted.kind, admitted.amount);
         }
     }
 
-    /// Forgets who has all that it may have.
+    /// Forgets accounts with full buckets.
     pub(crate) fn upkeep(&self, opts: QuotaOpts, keep: Option<Duration>) {
         let (sizes, now) = (Sizes::of(opts, keep), Instant::now());
         self.lock().accounts.retain(|_, account| !account.is_unused(&sizes, now));
@@ -351,7 +359,7 @@ impl Quotas {
 }
 
 impl State {
-    /// How long to wait, and whether to tell that. Whoever is to wait has its place already.
+    /// Returns the wait, and whether a report of it is due. A request that must wait has already got its place.
     fn admit(
         &mut self,
         id: &MinionId,
@@ -422,11 +430,12 @@ mod tests {
         assert_eq!(waits.iter().filter(|wait| **wait == 0).count(), 160, "{waits:?}");
         assert_eq!(waits[160..], (1..=32).map(|n| n * 100).collect::<Vec<_>>(), "one after the other");
         assert_eq!((state.waiting, state.waiting_bytes), (WAITING_OF_ONE, 3_200));
-        // Its events have a rate of their own, and so have other minions.
+        // Events have a rate of their own, and each minion has its own rates.
         assert_eq!(ask(&mut state, Kind::Event, (1, 100), now), Ok(Duration::ZERO));
         let other = state.admit(&id(2), Kind::Asked, (1, 100), &sizes(), PATIENCE, now);
         assert_eq!(other, Ok((Duration::ZERO, false)));
-        // What would wait for longer than a minion does is not taken; what is larger than anything else is, at last.
+        // A request that would wait too long is refused. A request larger than a full bucket is admitted when the
+        // bucket is full.
         let third =
             |state: &mut State, bytes: u64| state.admit(&id(3), Kind::Event, (1, bytes), &sizes(), PATIENCE, now);
         assert_eq!(third(&mut state, 40 << 20), Ok((Duration::ZERO, false)));
@@ -436,7 +445,7 @@ mod tests {
     #[test]
     fn the_quota_is_used_up_and_half_of_it_is_for_what_was_asked() {
         let (mut state, now) = (State::default(), Instant::now());
-        // Slow enough for the rate.
+        // Slow enough for the rate, so that only the quota counts.
         let at = |n: u64| now + Duration::from_secs(n);
         let of = |state: &mut State, kind: Kind, from: u64| {
             (from..from + 1_000).take_while(|n| ask(state, kind, (1, 1 << 20), at(*n)).is_ok()).count()
@@ -447,7 +456,7 @@ mod tests {
         let sent = of(&mut state, Kind::Asked, 200);
         assert!((50..55).contains(&sent), "{sent}");
         assert_eq!(ask(&mut state, Kind::Asked, (1, 1 << 20), at(300)), Err(Met::ReturnBytes));
-        // It comes back with the time that jobs are kept.
+        // The quota refills within the time that jobs are kept.
         assert_eq!(ask(&mut state, Kind::Asked, (1, 1 << 20), at(300 + 86_400)), Ok(Duration::ZERO));
         let mut state = State::default();
         let sent = (0..1_000).take_while(|n| ask(&mut state, Kind::Unasked, (1, 10), at(*n)).is_ok()).count();
@@ -481,7 +490,7 @@ mod tests {
     async fn heavy_requests_that_wait_have_a_bound_of_their_own() {
         let (quotas, opts) = (Quotas::default(), (OPTS, Some(DAY)));
         let first = id(1);
-        // All that can come at once.
+        // Empties the bucket.
         assert!(quotas.admit(&first, Kind::Event, (160, 1), opts, (false, || ())).await.is_ok());
         let given_back = std::cell::Cell::new(0);
         let ask = || quotas.admit(&first, Kind::Event, (1, 1), opts, (true, || given_back.set(given_back.get() + 1)));

@@ -1,9 +1,10 @@
-//! What was refused, told to the operator: in the log and on the bus, and not more often than anyone can read.
+//! Reports refusals to the operator, in the log and on the bus, at a readable rate.
 //!
-//! Everybody has a budget of their own, so that nobody hides what others do by doing it more often. Whose it is, goes by what was proved and
-//! never by an address or an id that somebody only claims: an accepted minion has its own, a user that logged in has its own, and all
-//! strangers together have one for each [`Stranger`] kind of thing they do. All minions and users together have a further one. When a
-//! budget is used up, a sum is told ([`Refusals::tell_sums`]): one line and one event.
+//! Each source has a budget of its own, so that no source can hide the refusals of another by causing more of them. The
+//! source is the proved identity, never an address or an id that is only claimed: each accepted minion and each
+//! logged-in user has a budget, and all strangers together have one budget for each [`Stranger`] kind. A further budget
+//! bounds all minions and users together. Refusals beyond a budget are counted and reported as a sum
+//! ([`Refusals::tell_sums`]): one line and one event.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,31 +17,34 @@ use brine_protocol::value::{Value, map};
 use crate::bucket::{Bucket, Size};
 use crate::bus::Bus;
 
-/// Told of one minion, user or kind of strangers: as many as somebody who tries something out causes, and then what a log takes for days.
+/// The budget of one minion, one user or one kind of strangers: enough for somebody who tries something out, and small
+/// enough for a log of days.
 const OF_ONE: Size = Size { most: 50.0, each_second: 5.0 };
-/// Told of new keys: ten thousand minions come within a minute when they are first let in, and programs wait for the event of each.
+/// The budget of new keys: ten thousand minions come within a minute at their first start, and programs wait for the
+/// event of each.
 const OF_NEW_KEYS: Size = Size { most: 10_000.0, each_second: 50.0 };
-/// Told of all minions and users together.
+/// The budget of all minions and users together.
 const OF_ALL: Size = Size { most: 1_000.0, each_second: 100.0 };
-/// Budgets of minions and users that are remembered. One that is full again is forgotten, so these refused something within the last seconds.
+/// Bound on the budgets of minions and users in memory. A full budget is forgotten, so these had refusals within the
+/// last seconds.
 const REMEMBERED_MAX: usize = 1 << 16;
-/// A sum is told when there was nothing more for so long,
+/// A sum is reported after this time without another refusal,
 const QUIET: Duration = Duration::from_secs(1);
-/// or after so long.
+/// or at the latest after this time.
 const SUM_EVERY: Duration = Duration::from_secs(10);
-/// Sums of single minions and users told at a time; the others are told together.
+/// Bound on the sums of single minions and users reported at a time. The others are reported together.
 const SUMS_MAX: usize = 20;
 
-/// What can be caused without any proof of who does it.
+/// Refusals that anybody can cause without a proved identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stranger {
-    /// An authentication that is refused.
+    /// A refused authentication.
     Auth,
     /// A key that was not known before.
     NewKey,
-    /// A request whose sender is not proved, or that fails.
+    /// A request that failed or whose sender is not proved.
     Request,
-    /// A request that was recorded: its sender is not the one who made it.
+    /// A request that seems to be a recording sent again, and so is not the minion's own.
     Replay,
     /// A log-in from the network.
     Login,
@@ -72,20 +76,20 @@ impl fmt::Display for Stranger {
     }
 }
 
-/// Who caused it, as far as that is proved.
+/// The source of a refusal, as far as it is proved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Who<'a> {
-    /// Anybody.
+    /// Any stranger.
     Stranger(Stranger),
     /// An accepted minion, by its session and its token.
     Minion(&'a MinionId),
-    /// Somebody with the public key that is accepted for this id: the minion, or who has seen that key.
+    /// A peer with the public key that is accepted for this id: the minion, or somebody who has seen the key.
     KeyOf(&'a MinionId),
     /// A user, by key, password or token.
     User(&'a str),
 }
 
-/// Whose budget it is, where there is one for each.
+/// A source with a budget of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum One {
     Minion(MinionId),
@@ -103,7 +107,7 @@ impl fmt::Display for One {
     }
 }
 
-/// Counts and tells.
+/// Reports and counts refusals.
 pub(crate) struct Refusals {
     bus: Bus,
     state: Mutex<State>,
@@ -113,12 +117,12 @@ pub(crate) struct Refusals {
 struct State {
     strangers: [Budget; Stranger::ALL.len()],
     each: HashMap<One, Budget>,
-    /// Of those that `each` has no room for.
+    /// The budget of the sources that do not fit into `each`.
     others: Budget,
     all: Bucket,
 }
 
-/// A budget, and what it did not suffice for.
+/// A budget, and the refusals that exceeded it.
 #[derive(Debug)]
 struct Budget {
     left: Bucket,
@@ -132,7 +136,7 @@ struct Untold {
     last: Instant,
 }
 
-/// What was not told one by one.
+/// Refusals that were not reported one by one.
 #[derive(Debug, PartialEq, Eq)]
 struct Sum {
     count: u64,
@@ -159,7 +163,7 @@ impl Budget {
         told
     }
 
-    /// How many were not told, and within what time, if that is to be told now.
+    /// Returns the number of unreported refusals and the seconds that they took, if the sum is due.
     fn due(&mut self, now: Instant) -> Option<(u64, u64)> {
         let of = self.untold?;
         let (quiet, long) = (now.saturating_duration_since(of.last), now.saturating_duration_since(of.since));
@@ -172,19 +176,19 @@ impl Budget {
 }
 
 impl Refusals {
-    /// Tells them on this bus.
+    /// Makes the reporter of refusals, with events on this bus.
     pub(crate) fn new(bus: Bus) -> Self {
         Self { bus, state: Mutex::new(State::new(Instant::now())) }
     }
 
-    /// Logs `why` and fires `tag` with `data`, unless there were too many of `who` just before.
+    /// Logs `why` and fires `tag` with `data`, unless the budget of `who` is used up.
     pub(crate) fn tell(&self, who: Who<'_>, why: &str, tag: impl Into<String>, data: Value) {
         if self.log(who, why) {
             self.bus.fire(tag, data);
         }
     }
 
-    /// Logs `why` unless there were too many of `who` just before; whether it did.
+    /// Logs `why`, unless the budget of `who` is used up. Returns whether the line was logged.
     pub(crate) fn log(&self, who: Who<'_>, why: &str) -> bool {
         let told = self.admits(who);
         if told {
@@ -193,12 +197,12 @@ impl Refusals {
         told
     }
 
-    /// Whether one more of `who` may be told; if not, it is counted.
+    /// Takes one report from the budget of `who`. Returns false if the budget is used up; the refusal is then counted.
     pub(crate) fn admits(&self, who: Who<'_>) -> bool {
         self.lock().turn(who, Instant::now())
     }
 
-    /// Tells what was left out, and forgets whose budget is full again. To be called each second.
+    /// Reports the sums that are due, and forgets full budgets. The caller calls this each second.
     pub(crate) fn tell_sums(&self) {
         let sums = self.lock().sums(Instant::now());
         for Sum { count, seconds, what, minion } in sums {
@@ -229,7 +233,7 @@ impl State {
         let (one, all) = match who {
             Who::Stranger(kind) => return self.strangers[kind as usize].turn(kind.size(), None, now),
             Who::Minion(id) => (One::Minion(id.clone()), Some(&mut self.all)),
-            // A fleet that comes back is no refusal, and each may say so.
+            // Not charged to the budget of all: when a whole fleet reconnects, each minion may be reported.
             Who::KeyOf(id) => (One::KeyOf(id.clone()), None),
             Who::User(name) => (One::User(name.chars().take(64).collect()), Some(&mut self.all)),
         };
@@ -297,7 +301,7 @@ mod tests {
             |count, seconds| Sum { count, seconds, what: "authentications of strangers".to_owned(), minion: None };
         assert_eq!(state.sums(now + QUIET), [sum(950, 1)]);
         assert!(state.sums(now + 2 * QUIET).is_empty(), "once");
-        // One that goes on is told of too, and is not told one by one again for that.
+        // Refusals that continue are reported as sums, and not one by one.
         let mut all = 0;
         for second in 10..70 {
             let at = now + Duration::from_secs(second);
@@ -325,7 +329,7 @@ mod tests {
         assert!(sums.iter().any(|sum| sum.minion == Some(two.clone()) && sum.count == 950));
     }
 
-    /// Neither many ids nor many minions get by the bounds.
+    /// Neither many ids nor many minions exceed the bounds.
     #[test]
     fn all_together_have_a_bound_too_and_so_has_the_table() {
         let now = Instant::now();

@@ -1,42 +1,42 @@
-//! Which requests of a session were seen before (CVE-2022-22936, CVE-2024-38823).
+//! Detects requests of a session that were seen before (CVE-2022-22936, CVE-2024-38823).
 //!
-//! Salt checks a request's age only on demand (`request_server_ttl`), and then by two clocks. Here a request counts by its own minion's
-//! clock: none much older than the newest one seen, and no nonce twice among the others. A minion whose clock was set back gets a new
-//! session key, under which nothing old can be replayed, and works on.
+//! Salt checks a request's age only on demand (`request_server_ttl`), and compares two clocks. Here only the minion's
+//! own clock counts: a request must not be much older than the newest one seen, and its nonce must be new. A minion
+//! whose clock was set back gets a new session key, with which no old request can be replayed.
 
 use std::collections::{HashSet, VecDeque};
 
-/// Requests may arrive this much later than one that was made after them, in seconds: a slow connection, a retry.
+/// Accepted delay of a request behind the newest one, in seconds, for slow connections and retries.
 const WINDOW_SECONDS: i64 = 300;
-/// Nonces remembered of one session. A minion that makes more requests within the window is held to a shorter one.
+/// Bound on the nonces of one session in memory. The window is shorter for a minion with more requests in it.
 const NONCES_MAX: usize = 8_192;
 
-/// What a session remembers.
+/// The nonces and times of one session.
 #[derive(Debug, Default)]
 pub(crate) struct ReplayGuard {
-    /// By the minion's clock, none before any request came.
+    /// By the minion's clock; `None` before the first request.
     newest: Option<i64>,
-    /// Requests made before this are too old to be told from replays.
+    /// Requests from before this time are refused, because their nonces may be forgotten.
     floor: i64,
     in_order: VecDeque<(i64, u128)>,
     seen: HashSet<u128>,
 }
 
-/// What a request is.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Freshness {
     /// Not seen before.
     New,
     /// Seen before.
     Replayed,
-    /// Too old to tell: a replay, or the minion's clock was set back.
+    /// Too old to decide: a replay, or the minion's clock was set back.
     TooOld,
 }
 
 impl ReplayGuard {
-    /// Judges a request by its nonce and its time, and remembers it if it is new.
+    /// Checks a request by its nonce and its time, and remembers it if it is new.
     pub(crate) fn check(&mut self, nonce: &str, ts: i64) -> Freshness {
-        // 32 hex digits; anything else of that length is as good as a number made of its bytes.
+        // A nonce has 32 hex digits. Other texts are mapped to a number too.
         let nonce = u128::from_str_radix(nonce, 16).unwrap_or_else(|_| {
             nonce.bytes().fold(0_u128, |all, byte| all.wrapping_mul(257).wrapping_add(u128::from(byte) + 1))
         });
@@ -55,7 +55,7 @@ impl ReplayGuard {
         while self.in_order.front().is_some_and(|(at, _)| *at < self.floor) || self.in_order.len() >= NONCES_MAX {
             if let Some((at, old)) = self.in_order.pop_front() {
                 self.seen.remove(&old);
-                // Requests arrive nearly in order, so what is forgotten is nearly the oldest.
+                // Requests arrive nearly in order, so the forgotten request is nearly the oldest one.
                 self.floor = self.floor.max(at);
             }
         }

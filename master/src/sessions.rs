@@ -1,4 +1,5 @@
-//! Session keys (§3.5): one for each accepted minion, in `cachedir/sessions/<id>`, so that a restart of the master ends none.
+//! Session keys (§3.5), one for each accepted minion, in `cachedir/sessions/<id>`, so that sessions survive a restart
+//! of the master.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,11 +16,11 @@ use crate::files;
 use crate::keys::MinionKey;
 use crate::replay::{Freshness, ReplayGuard};
 
-/// Bytes of a session file; ours have 76.
+/// Largest size of a session file in bytes. The master writes 76.
 const FILE_MAX: u64 = 256;
 
-/// Sessions that were made together, after a restart without any, must not end together, and with that a whole fleet come back at once: each
-/// ends earlier by up to this part of `publish_session`.
+/// Sessions made together, such as after a restart with an empty folder, must not expire together, because the whole
+/// fleet would authenticate at once. Each session expires earlier by up to this fraction of `publish_session`.
 const EARLIER_PART: u32 = 8;
 
 /// A minion's session.
@@ -28,10 +29,10 @@ pub(crate) struct MinionSession {
     pub(crate) key: AesKey,
     pub(crate) crypticle: Crypticle,
     made: SystemTime,
-    /// From 0 to 1, the session's own and the same after a restart.
+    /// From 0 to 1. Derived from the key, so the value is the same after a restart.
     earlier: f64,
     replay: Mutex<ReplayGuard>,
-    /// The token that proved a request last: its digest, and the key that it was made with.
+    /// The last token that was verified: its digest, and the accepted key that verified it.
     token: Mutex<Option<([u8; 32], Arc<MinionKey>)>>,
 }
 
@@ -42,8 +43,8 @@ impl MinionSession {
         Self { crypticle: Crypticle::new(&key), key, made, earlier, replay: Mutex::default(), token: Mutex::default() }
     }
 
-    /// Whether this is a token of the minion's accepted key. `verify` is asked, which takes an RSA operation, unless the very same token was
-    /// good for the very same key before.
+    /// Checks that this is a token of the minion's accepted key. `verify` costs an RSA operation and is not called if
+    /// the same token was verified with the same key before.
     pub(crate) fn is_token(&self, token: &[u8], key: &Arc<MinionKey>, verify: impl FnOnce() -> bool) -> bool {
         let digest: [u8; 32] = Sha256::digest(token).into();
         let lock = || self.token.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +58,7 @@ impl MinionSession {
         good
     }
 
-    /// Judges a request of this session, which must have been opened with its key.
+    /// Checks a request for replay. The request must have been decrypted with this session's key.
     pub(crate) fn freshness(&self, nonce: &str, ts: i64) -> Freshness {
         self.replay.lock().unwrap_or_else(PoisonError::into_inner).check(nonce, ts)
     }
@@ -77,7 +78,7 @@ impl Sessions {
         Ok(Self { dir, age_max, live: Mutex::default() })
     }
 
-    /// The session of a minion that has one. Never makes one: a request can name any id (§13.2).
+    /// Returns the session of a minion that has one. Never makes a session, because a request can name any id (§13.2).
     pub(crate) fn for_request(&self, id: &MinionId) -> Option<Arc<MinionSession>> {
         let mut live = self.lock();
         if let Some(session) = live.get(id) {
@@ -93,15 +94,16 @@ impl Sessions {
         Some(session)
     }
 
-    /// The session of a minion that has just been accepted, made if it has none that is still good. One from before its key was stored
-    /// (`key_stored`) is not: whoever had the key of this id until then may know it, and could read the new one's requests.
+    /// Returns the session of a minion that has just authenticated, and makes one if there is no valid one. A session
+    /// from before the key was stored (`key_stored`) is not valid: the holder of the id's former key may know it, and
+    /// could read the new minion's requests.
     pub(crate) fn for_auth(&self, id: &MinionId, key_stored: SystemTime) -> io::Result<Arc<MinionSession>> {
         let good = |session: &Arc<MinionSession>| session.made >= key_stored;
         if let Some(session) = self.for_request(id).filter(good) {
             return Ok(session);
         }
         let mut live = self.lock();
-        // Somebody may have been faster.
+        // Another task may have made the session meanwhile.
         if let Some(session) = live.get(id).filter(|session| good(session)) {
             return Ok(Arc::clone(session));
         }
@@ -112,7 +114,7 @@ impl Sessions {
         Ok(session)
     }
 
-    /// Ends a session, because the minion's key is gone.
+    /// Ends a session, because the minion's key was removed.
     pub(crate) fn forget(&self, id: &MinionId) {
         let mut live = self.lock();
         live.remove(id);
@@ -122,11 +124,11 @@ impl Sessions {
         }
     }
 
-    /// Removes the files of sessions of those that are not accepted any more, whether they worked with this master since it started or not.
+    /// Removes the sessions of minions that are no longer accepted, also those not used since the start.
     pub(crate) fn forget_others(&self, is_accepted: impl Fn(&MinionId) -> bool) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.dir)? {
             let name = entry?.file_name();
-            // What is no id is none of ours.
+            // Session files are named by ids.
             let Some(id) = name.to_str().and_then(|name| MinionId::try_from(name).ok()) else { continue };
             if !is_accepted(&id) {
                 self.forget(&id);
@@ -135,12 +137,12 @@ impl Sessions {
         Ok(())
     }
 
-    /// Who has a session that was used since the master started.
+    /// Returns the minions whose session was used since the master started.
     pub(crate) fn ids(&self) -> Vec<MinionId> {
         self.lock().keys().cloned().collect()
     }
 
-    /// How many minions have worked with this master since it started.
+    /// Returns the number of sessions used since the master started.
     pub(crate) fn live(&self) -> usize {
         self.lock().len()
     }
@@ -221,7 +223,7 @@ mod tests {
         let (shortest, longest) = (*lifetimes.iter().min().unwrap(), *lifetimes.iter().max().unwrap());
         assert!(shortest >= DAY * 7 / 8 && longest <= DAY, "{shortest:?} {longest:?}");
         assert!(longest - shortest > DAY / 16, "spread over hours: {shortest:?} {longest:?}");
-        // A restart makes none of them younger or older.
+        // After a restart every session has the same lifetime.
         let again = Sessions::open(dir.path().to_owned(), DAY).unwrap();
         assert!(ids.iter().zip(&lifetimes).all(|(id, before)| lifetime(&again, id) == *before));
     }
@@ -233,13 +235,14 @@ mod tests {
         for name in ["a", "b"] {
             sessions.for_auth(&id(name), SystemTime::UNIX_EPOCH).unwrap();
         }
-        // As after a restart: nobody has asked for them yet.
+        // As after a restart: no session is loaded yet.
         let sessions = Sessions::open(dir.path().to_owned(), DAY).unwrap();
         sessions.forget_others(|id| id.as_str() == "a").unwrap();
         assert!(dir.path().join("a").exists() && !dir.path().join("b").exists());
     }
 
-    /// The RSA operation of every request is one of the first request only; and what was good for one key proves nothing for another.
+    /// Only the first request of a session costs an RSA operation, and a token verified with one key is not valid for
+    /// another key.
     #[test]
     fn a_token_is_verified_once_for_each_key() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The configuration of the program salt-master: read with who may write it, laid under the command line, and read again at SIGHUP.
+//! The configuration of the program salt-master: checks that only trusted users can write it, applies the command line
+//! over it, and reads it again at SIGHUP.
 
 use brine_daemon::args::DaemonArgs;
 use brine_daemon::{ProcessError, reload, trust};
@@ -10,11 +11,11 @@ use crate::{MasterOpts, Server};
 /// Reads and checks the configuration.
 ///
 /// # Errors
-/// When it cannot be used, or others may write it; one line.
+/// If the configuration is unusable or untrusted users can write it; the error is one line.
 pub(crate) fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessError> {
     let usage = |why: String| ProcessError::new(exit::USAGE, why);
     let dir = args.conf_dir()?;
-    // Also the folder that holds nothing yet.
+    // The folder is checked even if it is empty.
     trust::check(&dir.join("master.d")).map_err(|error| usage(error.to_string()))?;
     let trust = |file: &std::path::Path| trust::check(file).map_err(|error| error.to_string());
     let config = Config::load_trusted(&dir.join("master"), Role::Master, &trust);
@@ -24,14 +25,14 @@ pub(crate) fn load(args: &DaemonArgs) -> Result<(Config, MasterOpts), ProcessErr
     Ok((config, opts))
 }
 
-/// Reads the configuration again and lets the master take up what can change while it runs. Returns the new configuration, or none if
-/// it cannot be used: the one before stays then.
+/// Reads the configuration again and applies the live settings. Returns the new configuration, or `None` if it is
+/// unusable; the former one then stays.
 pub(crate) fn reload(args: &DaemonArgs, before: &Config, server: &Server) -> Option<Config> {
     let taken = load(args).map_err(|error| error.to_string()).and_then(|(config, opts)| {
         brine_daemon::args::levels(&config)?;
         server.reload(&opts)?;
         reload::logs(&config)?;
-        // Whoever moves logs away moves this one too.
+        // The audit log is rotated together with the other logs.
         if let Err(error) = server.reopen_audit_log() {
             tracing::error!("the audit log cannot be opened anew, it goes on into the file that was open: {error}");
         }

@@ -1,7 +1,7 @@
-//! Which minions a target means, by their keys and by what they said of themselves (§10).
+//! Resolves targets to minions, by their keys and their data (§10).
 //!
-//! It is an expectation: minions decide for themselves. So a minion that has said nothing yet is left out of targets by grains and
-//! pillar, as with Salt, and with `minion_data_cache: False` everyone is expected.
+//! The result is an expectation, because minions decide for themselves. A minion without known data is left out of
+//! targets by grains and pillar, as in Salt. With `minion_data_cache: False`, all minions are expected.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::keys::{KeyState, MinionKeys};
 use crate::live_settings::SharedSettings;
 use crate::minion_data::MinionData;
 
-/// What targets are resolved with.
+/// Resolves targets.
 pub(crate) struct Targets {
     pub(crate) keys: Arc<MinionKeys>,
     pub(crate) data: Arc<MinionData>,
@@ -24,12 +24,12 @@ pub(crate) struct Targets {
 }
 
 impl Targets {
-    /// Reads a target.
+    /// Parses a target.
     pub(crate) fn parse(&self, tgt_type: &str, tgt: &Value, delimiter: &str) -> Result<Target, TargetError> {
         Target::parse_with(tgt_type.parse::<TargetType>()?, tgt, delimiter, &self.live.load().nodegroups)
     }
 
-    /// The accepted minions that a target means.
+    /// Returns the accepted minions that match a target.
     pub(crate) async fn resolve(&self, target: Target) -> Result<Resolved, Fault> {
         let ids = self.keys.list(KeyState::Accepted)?;
         if target.needs_data() && !self.has_data {
@@ -40,7 +40,8 @@ impl Targets {
         resolved.await.map_err(|_| Fault::new("the target could not be resolved"))
     }
 
-    /// The same of a target as text. What is no target means nobody; why is in the log.
+    /// Returns the accepted minions that match a target given as a type and an expression. An invalid target matches no
+    /// minion, and the reason is logged.
     pub(crate) async fn find(&self, tgt_type: &str, tgt: &Value) -> Result<Vec<MinionId>, Fault> {
         match self.parse(tgt_type, tgt, ":") {
             Ok(target) => Ok(self.resolve(target).await?.matched),
@@ -51,7 +52,8 @@ impl Targets {
         }
     }
 
-    /// The minions that a permission is for. Where the master does not keep what it would have to know, nobody.
+    /// Returns the minions that a permission is for. The result is empty if the master does not keep the data that the
+    /// target needs.
     pub(crate) async fn permitted(&self, target: String) -> Vec<MinionId> {
         if !self.has_data && target.contains('@') {
             tracing::warn!("a permission for {target:?} allows nothing: minion_data_cache is off");

@@ -1,4 +1,4 @@
-//! Whether a minion may make the master keep or tell something more ([`crate::quotas`]), and the line and event when it may not.
+//! Applies the bounds of [`crate::quotas`] to minions, and reports refusals in the log and by an event.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// By the quotas of these settings.
+    /// Makes a throttle with the bounds of these settings.
     pub(crate) fn new(live: SharedSettings, refusals: Arc<Refusals>, bus: Bus) -> Self {
         Self { quotas: Quotas::default(), live, refusals, bus }
     }
 
-    /// Waits until `id` may send `what`, which is `amount` things and bytes.
+    /// Waits until `id` may send `what`; `amount` is the number and the bytes.
     pub(crate) async fn admit(
         &self,
         id: &MinionId,
@@ -38,7 +38,7 @@ impl Throttle {
         let settings = (live.quotas, live.keep_jobs);
         drop(live);
         let heavy = turn.is_taken();
-        // Who waits for its own rate keeps no large request of others waiting.
+        // A request that waits for its own rate frees its turn for large requests of others.
         let admitted = self.quotas.admit(id, kind, amount, settings, (heavy, || turn.give_back())).await;
         match &admitted {
             Ok(admitted) if admitted.tell_slow => {
@@ -52,18 +52,18 @@ impl Throttle {
         admitted
     }
 
-    /// Whether `id` may send it now; what may not is left out.
+    /// Returns whether `id` may send it now. The caller drops it if not.
     pub(crate) fn admit_now(&self, id: &MinionId, what: &str, kind: Kind, amount: (u64, u64)) -> bool {
         let admitted = self.quotas.admit_now(id, kind, amount, self.live.load().quotas);
         admitted.inspect_err(|met| self.refuse(id, what, *met)).is_ok()
     }
 
-    /// What was admitted was not kept after all.
+    /// Gives back what was admitted and then not kept.
     pub(crate) fn give_back(&self, id: &MinionId, admitted: &Admitted) {
         self.quotas.give_back(id, admitted);
     }
 
-    /// Forgets minions that have all that they may have.
+    /// Forgets minions with full buckets.
     pub(crate) fn upkeep(&self) {
         let live = self.live.load();
         self.quotas.upkeep(live.quotas, live.keep_jobs);

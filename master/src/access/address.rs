@@ -1,17 +1,17 @@
-//! Where a request came from.
+//! The origin of a request.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use brine_protocol::value::{Value, ValueExt};
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Address {
     /// This host.
     #[default]
     Here,
-    /// A front end of this host, for somebody at this address.
+    /// A front end on this host, for a client at this address.
     Behind(IpAddr),
     /// The network.
     Network(IpAddr),
@@ -28,8 +28,8 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// For whom a front end of this host asks: `front_end: {key: …, address: …}`. Only a program that has the master's own local key is
-    /// believed, which `is_own_key` tells: what people may put into the requests that salt-api passes on says nothing.
+    /// Takes the client's address from a front end of this host: `front_end: {key: …, address: …}`. `is_own_key` must
+    /// confirm the master's own local key, because users can put such fields into requests that salt-api passes on.
     pub(super) fn behind_front_end(self, load: &Value, is_own_key: impl FnOnce(&str) -> bool) -> Self {
         let Some(front_end) = load.get("front_end").filter(|_| self == Self::Here) else { return self };
         let address = front_end.get_text("address").and_then(|address| address.parse::<IpAddr>().ok());
@@ -39,7 +39,8 @@ impl Address {
         }
     }
 
-    /// What one host has for itself: an address, or a /64 of IPv6, of which every host can have as many as it likes.
+    /// Returns a number for the remote host: its IPv4 address, or its /64 of IPv6, because one host can use all
+    /// addresses of a /64.
     pub(crate) fn origin(self) -> Option<u64> {
         match self {
             Self::Here => None,
@@ -52,7 +53,7 @@ impl Address {
         }
     }
 
-    /// Those that are counted together.
+    /// Returns the group in which failed log-ins are counted together.
     pub(super) const fn side(self) -> u8 {
         match self {
             Self::Here => 0,

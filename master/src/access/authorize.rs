@@ -1,8 +1,8 @@
-//! Whether a caller may do what it asks.
+//! Decides whether a caller may do what it requests.
 //!
-//! Where this is stricter than Salt's `auth_check`: each function of a job must be allowed, where Salt is content with one of them; and a
-//! job that is allowed for some minions only goes to exactly those that were checked, where Salt sends the target and lets every minion
-//! that it did not know of decide for itself.
+//! Two rules are stricter than Salt's `auth_check`. Each function of a job must be allowed; Salt requires only one of
+//! them. A job that is allowed only for some minions goes to exactly the minions that were checked; Salt sends the
+//! target, and minions unknown to the master decide for themselves.
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::Value;
@@ -11,20 +11,20 @@ use super::permission::{self, Allowed, Permission};
 use super::principal::{Principal, Proof, User};
 use super::{Access, Denied};
 
-/// Every caller may ask about jobs: waiting for a job does so.
+/// Allowed for every caller, because clients that wait for a job call it.
 const ALWAYS_ALLOWED: &str = "saltutil.find_job";
 
 /// The minions that an allowed job goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Whoever finds that it is meant.
+    /// All minions that match the target by their own decision.
     Target,
-    /// Those that the master found.
+    /// The minions that the master resolved.
     Found,
 }
 
 impl Access {
-    /// Whether nobody at all may do this: `publisher_acl_blacklist`.
+    /// Returns whether `publisher_acl_blacklist` blocks the caller or a function, for every caller.
     pub(crate) fn is_blocked(
         &self,
         principal: &Principal,
@@ -39,7 +39,8 @@ impl Access {
 }
 
 impl Principal {
-    /// Whether a job of these functions may go to `minions`. `resolve` tells whom a permission's target means; nobody, if that is not known.
+    /// Decides whether a job of these functions may go to `minions`. `resolve` returns the minions of a permission's
+    /// target, and none if they are unknown.
     pub(crate) async fn may_publish<R>(
         &self,
         functions: &[(&str, &[Value])],
@@ -54,7 +55,7 @@ impl Principal {
         allowed(permissions, &functions, minions, resolve).await
     }
 
-    /// Whether the caller may call this runner or wheel function (`form`), as `module.function`.
+    /// Checks whether the caller may call the runner or wheel function (`form`) `fun`, given as `module.function`.
     pub(crate) fn may_call(
         &self,
         form: &'static str,
@@ -74,7 +75,8 @@ impl Principal {
     }
 }
 
-/// Whether a list of permissions allows a job of these functions for `minions`; `resolve` as for [`Principal::may_publish`].
+/// Decides whether a list of permissions allows a job of these functions for `minions`; `resolve` as for
+/// [`Principal::may_publish`].
 pub(crate) async fn allowed<'a, R>(
     list: impl IntoIterator<Item = &'a Permission> + Clone,
     functions: &[(&str, &[Value])],

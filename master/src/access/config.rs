@@ -1,4 +1,4 @@
-//! What the configuration says of who else may use the master: `external_auth`, `publisher_acl`, their blacklist and tokens.
+//! The settings of access for other users: `external_auth`, `publisher_acl`, its blacklist, and tokens.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use brine_protocol::value::{Value, ValueExt};
 
 use super::permission::{self, Name, Permission};
 
-/// The settings.
+/// The settings of access.
 #[derive(Debug, Clone)]
 pub(crate) struct AccessOpts {
     /// `external_auth`: each system with its users.
@@ -20,13 +20,14 @@ pub(crate) struct AccessOpts {
     pub(super) pam_service: String,
     /// `client_acl_verify`: users of `publisher_acl` must be users of this host.
     pub(super) users_must_exist: bool,
-    /// `publisher_acl`: users of this host and what they may do.
+    /// `publisher_acl`: users of this host with their permissions.
     pub(super) publisher_acl: Vec<(Name, Vec<Permission>)>,
     /// `publisher_acl_blacklist: users`.
     pub(super) blocked_users: Vec<Name>,
     /// `publisher_acl_blacklist: modules`.
     pub(super) blocked_functions: Vec<Name>,
-    /// `permissive_acl`: what `*` may is added to what a user may; else it is for those who are not named.
+    /// `permissive_acl`: the permissions of `*` hold for every user; otherwise only for users without an entry of their
+    /// own.
     pub(super) permissive: bool,
     /// `token_expire`.
     pub(super) token_expire: Duration,
@@ -38,28 +39,28 @@ pub(crate) struct AccessOpts {
 #[derive(Debug, Clone)]
 pub(super) struct System {
     pub(super) name: String,
-    /// Its own options, `^filename` and such, without the `^`.
+    /// The system's options, such as `^filename`, without the `^`.
     pub(super) options: Vec<(String, Value)>,
     pub(super) users: Vec<(Grantee, Vec<Permission>)>,
 }
 
-/// Whom an entry of `external_auth` is for.
+/// The users of an entry of `external_auth`.
 #[derive(Debug, Clone)]
 pub(super) enum Grantee {
     /// `*`.
     Anyone,
-    /// A name, glob or expression.
+    /// `fred`, `web*`: a name, glob or expression.
     User(Name),
-    /// `admins%`.
+    /// `admins%`: a group.
     Group(String),
 }
 
-/// Who may say how long a token lives.
+/// The users that may choose the lifetime of their tokens.
 #[derive(Debug, Clone)]
 pub(super) enum OwnExpire {
     Nobody,
     Everybody,
-    /// Users by system.
+    /// Users, listed by system.
     Some(Vec<(String, Vec<String>)>),
 }
 
@@ -67,7 +68,7 @@ impl AccessOpts {
     /// Reads and checks the settings.
     ///
     /// # Errors
-    /// When one has a wrong type or form. What it says does not repeat `sharedsecret`.
+    /// If a setting has a wrong type or form. The error never contains `sharedsecret`.
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
         let wrong = |setting: Setting<Value>, expected: &'static str| {
             move |why: String| {
@@ -82,7 +83,8 @@ impl AccessOpts {
                 "a map with lists of users and modules, names, globs or expressions",
             ))
         };
-        // Permissions that are kept elsewhere would be looked for in vain: better no master than one that refuses or allows what nobody meant.
+        // The master does not start with these settings: it would ignore permissions kept elsewhere, and then allow or
+        // refuse other calls than the operator intended.
         let here = "nothing: permissions are those of external_auth, as they are when a token is used; leave it out";
         for setting in [settings::EAUTH_ACL_MODULE, settings::KEEP_ACL_IN_TOKEN] {
             if c.find(setting)? == Some(true) {

@@ -1,14 +1,15 @@
-//! Who else may use the master (§7): local users by their key, others by a log-in or a token, and what each of them may do.
+//! Access of other users to the master (§7): local users by their key, others by a log-in or a token, each with
+//! permissions.
 //!
-//! - `config.rs`     `external_auth`, `publisher_acl` and what belongs to them
-//! - `backend/`      where names and passwords are checked, one file a system
-//! - `principal.rs`  who asks, as proved
-//! - `address.rs`    from where
-//! - `logins/`       how fast passwords can be tried
-//! - `tokens.rs`     what stands for a log-in
-//! - `permission.rs` what a list of permissions allows
-//! - `authorize.rs`  whether a caller may do what it asks
-//! - `proof.rs`      what of a request says who asks
+//! - `config.rs`     the settings: `external_auth`, `publisher_acl` and related ones
+//! - `backend/`      checks of names and passwords, one file for each system
+//! - `principal.rs`  the proved identity of a caller
+//! - `address.rs`    the origin of a request
+//! - `logins/`       bounds on the rate of password guesses
+//! - `tokens.rs`     tokens that replace a log-in
+//! - `permission.rs` lists of permissions
+//! - `authorize.rs`  decides whether a caller may do what it requests
+//! - `proof.rs`      the fields of a request that prove the caller
 
 mod address;
 mod authorize;
@@ -42,22 +43,22 @@ use principal::{Proof, User};
 pub(crate) use proof::Claim;
 use tokens::Tokens;
 
-/// Characters of a name or password; what is longer is wrong.
+/// Longest name or password in characters. Longer ones are wrong.
 const CREDENTIAL_MAX: usize = 1_024;
 /// Characters of a name that an answer or a log repeats.
 const NAME_SHOWN_MAX: usize = 64;
 
-/// Knows who may do what.
+/// Identifies callers and knows their permissions.
 pub(crate) struct Access {
     known: ArcSwap<AccessSettings>,
     cachedir: PathBuf,
-    /// Users whose key is as good as the master's own: `root`, the master's `user`.
+    /// Users with a key that is equal to the master's own: `root` and the master's `user`.
     masters: Vec<String>,
     logins: Logins,
     tokens: Tokens,
 }
 
-/// What the configuration says of it.
+/// The settings, and the backends and keys made from them.
 pub(crate) struct AccessSettings {
     opts: AccessOpts,
     systems: Vec<(System, Arc<dyn Backend>)>,
@@ -65,19 +66,19 @@ pub(crate) struct AccessSettings {
     static_tokens: Option<StaticTokens>,
 }
 
-/// Why a caller is not served; it becomes the `error` of a reply (§7.3).
+/// The refusal of a caller, which becomes the `error` of a reply (§7.3).
 #[derive(Debug, Clone)]
 pub(crate) struct Denied {
     pub(crate) name: &'static str,
     pub(crate) message: String,
-    /// What else the operator is told, and nobody else.
+    /// A further reason for the operator only.
     pub(crate) why: Option<&'static str>,
-    /// Whether the operator was told, which a flood prevents.
+    /// Whether the refusal was reported to the operator. In a flood it is not.
     pub(crate) told: bool,
 }
 
 impl Denied {
-    /// A request that is not well formed, or cannot be served now.
+    /// Makes the refusal of a request that is malformed or cannot be served now.
     pub(crate) const fn invocation(message: String) -> Self {
         Self { name: "SaltInvocationError", message, why: None, told: false }
     }
@@ -111,7 +112,7 @@ impl Proof {
     }
 }
 
-/// A name as an answer or a log repeats it.
+/// Shortens a name for an answer or a log.
 pub(crate) fn shown(user: &str) -> String {
     brine_protocol::text::short(user, NAME_SHOWN_MAX)
 }
@@ -124,10 +125,10 @@ impl AccessSettings {
             if others.iter().any(|user| user.name == name) {
                 continue;
             }
-            // A directory's users are asked for by name; patterns are for those of /etc/passwd.
+            // Users of a directory service are looked up by name. Patterns match only users in /etc/passwd.
             let uid = match nix::unistd::User::from_name(name) {
                 Ok(Some(user)) => user.uid.as_raw(),
-                // The key belongs to the master's user, who hands it on.
+                // The key file belongs to the master's user, and the operator passes it on.
                 _ if !opts.users_must_exist => rustix::process::geteuid().as_raw(),
                 _ => {
                     tracing::warn!(
@@ -155,7 +156,7 @@ impl AccessSettings {
 }
 
 impl Access {
-    /// With the keys of local users in `cachedir`; `masters` are the users who may do everything.
+    /// Reads the settings and the keys of local users in `cachedir`. The users `masters` may do everything.
     pub(crate) fn open(opts: AccessOpts, cachedir: &Path, masters: &[String]) -> std::io::Result<Self> {
         let tokens = Tokens::new(cachedir.join("tokens"));
         tokens.make_dir()?;
@@ -168,25 +169,25 @@ impl Access {
         })
     }
 
-    /// Reads settings that may take the place of those there are.
+    /// Reads new settings without applying them.
     pub(crate) fn read(&self, opts: AccessOpts) -> std::io::Result<AccessSettings> {
         AccessSettings::read(opts, &self.cachedir, &self.masters)
     }
 
-    /// From now on these count, for who has logged in already too. What was counted of wrong passwords stays.
+    /// Applies new settings, also to users who have already logged in. The records of failed log-ins stay.
     pub(crate) fn replace(&self, known: AccessSettings) {
         self.known.store(Arc::new(known));
     }
 
-    /// Removes tokens that have expired: each is a name and groups that nobody needs any more.
+    /// Removes expired tokens, because they contain names of users and groups.
     pub(crate) fn forget_expired_tokens(&self) {
         if let Err(error) = self.tokens.forget_expired() {
             tracing::warn!("expired tokens stay: {error}");
         }
     }
 
-    /// Who asks: by `token`, by `eauth` with name and password, or by `key`; of several the first counts, and the others do not help when
-    /// it is wrong.
+    /// Identifies the caller by `token`, by `eauth` with name and password, or by `key`. Only the first of these that
+    /// is present counts, even if it is wrong and another would be right.
     pub(crate) async fn identify(&self, claim: &Claim<'_>) -> Result<Principal, Denied> {
         let (load, address) = (claim.load, self.address(claim));
         if let Some(token) = claim.given("token") {
@@ -198,7 +199,7 @@ impl Access {
         self.by_key(load, address)
     }
 
-    /// From where, as a front end of this host says it.
+    /// Returns the origin of a request, as a front end of this host reports it.
     pub(crate) fn address(&self, claim: &Claim<'_>) -> Address {
         claim.address.behind_front_end(claim.load, |key| {
             let known = self.known.load();
@@ -206,7 +207,7 @@ impl Access {
         })
     }
 
-    /// Log-ins that wait for their turn, for the log.
+    /// Returns the number of waiting log-ins, for the log.
     pub(crate) fn log_ins_waiting(&self) -> usize {
         self.logins.waiting()
     }
@@ -216,7 +217,7 @@ impl Access {
         let user = load.get_text("key").and_then(|key| known.local_keys.user_of(key));
         let user = user.ok_or_else(|| Proof::Key.failed(None))?;
         if self.masters.iter().any(|master| master == user) {
-            // Whoever reads this key may read all of the master's files: a name to show is what it says it is.
+            // The holder of this key can read all files of the master, so the name it gives is only a label.
             let name = load.get_text("user").filter(|name| !name.is_empty()).unwrap_or(user).to_owned();
             return Ok(Principal::Root { name, address });
         }
@@ -244,7 +245,7 @@ impl Access {
         })
     }
 
-    /// The caller and its groups, if name and password are right.
+    /// Returns the caller and its groups, if name and password are right.
     async fn by_password(&self, claim: &Claim<'_>) -> Result<(Principal, Vec<String>), Denied> {
         let (load, address) = (claim.load, self.address(claim));
         let username = load.get_text("username").unwrap_or("UNKNOWN");
@@ -258,7 +259,7 @@ impl Access {
             usable(username) && usable(password) && load.has("username") && !username.contains(['\n', '\r', '\0']);
         let mut groups = Vec::new();
         let check = async {
-            // Told as late as any other failure: which systems there are is nobody's business.
+            // An unknown system fails inside the delayed check, so that callers cannot find out which systems exist.
             let Some((_, backend)) = known.filter(|_| whole) else { return false };
             let (backend, name) = (Arc::clone(backend), username.to_owned());
             let password = Secret::new(password.to_owned());
@@ -279,7 +280,7 @@ impl Access {
         match self.logins.attempt(attempt, check).await {
             Ok(true) => {}
             Ok(false) => return Err(failed()),
-            // The same to whoever asks: a right password is not told from a wrong one.
+            // The reply is the same as for a wrong password.
             Err(why) => return Err(Denied { why: Some(why), ..failed() }),
         }
         let permissions = self.permissions_of(system, username, &groups).ok_or_else(failed)?;
@@ -287,7 +288,7 @@ impl Access {
         Ok((Principal::User(user), groups))
     }
 
-    /// What a user of a system may do, by name and by groups; none if the system is not used (any more).
+    /// Returns the permissions of a user by name and groups; `None` if the system is not in use.
     fn permissions_of(&self, system: &str, user: &str, groups: &[String]) -> Option<Vec<Permission>> {
         let all = self.known.load();
         let (system, _) = all.systems.iter().find(|(known, _)| known.name == system)?;
@@ -314,7 +315,7 @@ impl Access {
         Some(listed)
     }
 
-    /// What `mk_token` tells whoever logs in, and who that is.
+    /// Makes a token for a user who logs in. Returns the reply to `mk_token`, and the user.
     pub(crate) async fn mint(&self, claim: &Claim<'_>) -> Result<(Value, Principal), Denied> {
         let load = claim.load;
         let (principal, groups) = self.by_password(claim).await?;
@@ -339,7 +340,7 @@ impl Access {
         asked.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(known.opts.token_expire)
     }
 
-    /// Answers `get_token`: what is known of a token, an empty map of an unknown one, false without any.
+    /// Answers `get_token`: the data of a token, an empty map for an unknown token, false without a token.
     pub(crate) fn get_token(&self, load: &Value) -> Value {
         match load.get("token").filter(|token| token.truthy()) {
             None => Value::from(false),

@@ -1,15 +1,16 @@
-//! What a user may do: the lists of `external_auth` and `publisher_acl`, matched as Salt's `auth_check` and `spec_check` do.
+//! Permissions: the lists of `external_auth` and `publisher_acl`, matched as in Salt's `auth_check` and `spec_check`.
 //!
-//! An entry is a function pattern (`test.*`), which holds for all minions; a map of one target to functions (`{'web*': [test.*]}`); or a
-//! word for what runs in the master (`@runner`, `@wheel`, `@jobs`), alone or as a map to functions. A function in a map may restrict its
-//! arguments: `{cp.push: {args: [/srv/.*], kwargs: {keep_symlinks: .*}}}`.
+//! An entry is a function pattern (`test.*`), valid for all minions; a map of one target to functions (`{'web*':
+//! [test.*]}`); or a word for functions that run in the master (`@runner`, `@wheel`, `@jobs`), alone or as a map to
+//! functions. A function in a map may restrict its arguments: `{cp.push: {args: [/srv/.*], kwargs: {keep_symlinks:
+//! .*}}}`.
 
 use brine_protocol::args::parse_kwarg;
 use brine_protocol::target::{Regex as PythonRegex, fnmatch};
 use brine_protocol::value::{Value, ValueExt};
 use regex::Regex;
 
-/// An expression that is matched from the start of a text, as Python's `re.match` does.
+/// A regular expression that matches from the start of a text, like Python's `re.match`.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern(PythonRegex);
 
@@ -24,8 +25,8 @@ impl Pattern {
     }
 }
 
-/// Salt's `expr_match`: equal, or a glob, or an expression for the whole text. Blacklists are made of these, so none may ever give up:
-/// only what is matched in linear time.
+/// Salt's `expr_match`: equality, a glob, or a regular expression for the whole text. Blacklists consist of these, so
+/// matching must never give up; only expressions that match in linear time are accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     text: String,
@@ -35,14 +36,14 @@ pub(crate) struct Name {
 impl Name {
     pub(crate) fn new(text: &str) -> Result<Self, String> {
         let whole = Regex::new(text).and_then(|_| Regex::new(&format!("^(?:{text})$"))).ok();
-        // `*` and `web*` are globs and no expressions; what is neither can never have been meant.
+        // Globs such as `*` and `web*` are no regular expressions. A text that is neither is an error of the operator.
         if whole.is_none() && !text.contains(['*', '?', '[']) || text.contains("(?!") || text.contains("(?<") {
             return Err(format!("{text:?} is neither a name, a glob nor an expression that Brine matches"));
         }
         Ok(Self { text: text.to_owned(), whole })
     }
 
-    /// The text, if it can only be a name.
+    /// Returns the text, if it can only be a name.
     pub(super) fn plain(&self) -> Option<&str> {
         let plain = self.text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '\\'));
         plain.then_some(self.text.as_str())
@@ -56,30 +57,30 @@ impl Name {
 /// One entry of a user's list.
 #[derive(Debug, Clone)]
 pub(crate) enum Permission {
-    /// A function, for all minions.
+    /// A function, on all minions.
     Function(Pattern),
-    /// Functions, for the minions of a compound target.
+    /// Functions, on the minions that match a compound target.
     On(String, Vec<Rule>),
-    /// `@runner`, `@wheel`, or a module of either such as `@jobs`; without rules all of it.
+    /// `@runner`, `@wheel`, or a module of either such as `@jobs`; `None` allows all of its functions.
     Master(String, Option<Vec<Rule>>),
 }
 
-/// A function, and what its arguments must be.
+/// A function with restrictions on its arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct Rule {
     fun: Pattern,
-    /// Any of these; none: all arguments.
+    /// Any one of these must fit; `None` allows all arguments.
     arguments: Option<Vec<Arguments>>,
 }
 
-/// The arguments that are restricted; `None` is any, as `.*`. Others are free.
+/// Restrictions on arguments; `None` allows any value, like `.*`. Arguments that are not listed are free.
 #[derive(Debug, Clone, Default)]
 struct Arguments {
     args: Vec<Option<Pattern>>,
     kwargs: Vec<(String, Option<Pattern>)>,
 }
 
-/// Reads the list of one user.
+/// Parses the list of one user.
 pub(crate) fn parse(list: &Value) -> Result<Vec<Permission>, String> {
     let list = list.list().ok_or("a user's permissions must be a list")?;
     list.iter().map(permission).collect()
@@ -144,16 +145,16 @@ fn one_or_more(value: &Value) -> &[Value] {
     value.list().unwrap_or(std::slice::from_ref(value))
 }
 
-/// The minions that a job may be for, as far as one of its functions goes.
+/// The minions on which one function of a job is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// All of them.
+    /// All minions.
     Everywhere,
-    /// Those of any one of these targets; of none: nowhere.
+    /// The minions that match any of these targets; an empty list allows none.
     On(Vec<String>),
 }
 
-/// Where `fun` with the `arg` of a job is allowed.
+/// Returns where `fun` with the arguments `arg` is allowed.
 pub(crate) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str, arg: &[Value]) -> Allowed {
     let mut targets = Vec::new();
     for permission in list {
@@ -171,7 +172,7 @@ pub(crate) fn job<'a>(list: impl IntoIterator<Item = &'a Permission>, fun: &str,
     Allowed::On(targets)
 }
 
-/// Whether a runner or wheel function (`form`) is allowed with these arguments.
+/// Returns whether a runner or wheel function (`form`) is allowed with these arguments.
 pub(super) fn in_master<'a>(
     list: impl IntoIterator<Item = &'a Permission>,
     form: &str,
@@ -204,8 +205,9 @@ impl Rule {
         if self.arguments.is_none() {
             return self.fun.matches(fun);
         }
-        // What is checked must be what the function gets. A minion takes `name=value` for a keyword if the function has one of that name,
-        // and moves up what comes after; so arguments that can be read in two ways are not taken for allowed ones.
+        // The checked arguments must be those that the function gets. A minion takes `name=value` for a keyword
+        // argument if the function has a parameter of that name, and the later arguments then move up. Ambiguous
+        // arguments are therefore not allowed.
         let (args, kwargs) = match arg.split_last() {
             Some((last @ Value::Map(entries), args)) if last.has("__kwarg__") => {
                 let named = |(name, value): &(Value, Value)| Some((name.text()?.to_owned(), value.clone()));
@@ -253,7 +255,8 @@ mod tests {
             assert_eq!(job(&list, fun, &[]) == Allowed::Everywhere, yes, "{fun}");
         }
         assert_eq!(job(&permissions("['@runner']"), "@runner", &[]), Allowed::On(vec![]));
-        // Python's own, that an alternative or a bracket leads nowhere else, and that who tires permits nothing.
+        // Python's lookaround works, unbalanced brackets are refused, and a match that exceeds its limit permits
+        // nothing.
         let all_but = permissions(r"['(?!cmd\.).*\..*']");
         assert_eq!(job(&all_but, "test.ping", &[]), Allowed::Everywhere);
         assert_eq!(job(&all_but, "cmd.run", &[]), Allowed::On(vec![]));
@@ -275,7 +278,7 @@ mod tests {
             (vec![text("ok1"), kwargs("k", "v1")], false),
             (vec![text("ok1"), text("any"), kwargs("k", "w")], false),
             (vec![text("ok1"), text("any"), kwargs("j", "v1")], false),
-            // What could be a keyword, and move the next into its place.
+            // Arguments that could be keywords and move the next one into their place.
             (vec![text("only=1"), text("evil")], false),
             (vec![kwargs("k", "v1"), text("only")], false),
             (vec![kwargs("k", "w"), text("ok1"), text("any"), kwargs("k", "v1")], false),

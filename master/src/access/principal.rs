@@ -1,4 +1,4 @@
-//! Who asks for something: one type for all that the master serves, made where their identity is proved.
+//! The identity of a caller: one type for everything that the master serves, made where the identity is proved.
 
 use std::fmt;
 
@@ -7,26 +7,26 @@ use brine_protocol::ids::MinionId;
 use super::address::Address;
 use super::permission::Permission;
 
-/// Who asks for something, or fired an event, as the master proved it.
+/// The proved identity of a caller, or of the source of an event.
 #[derive(Debug, Clone)]
 pub(crate) enum Principal {
-    /// The master itself: its maintenance, and what a runner asks of minions, which was permitted and recorded with the runner.
+    /// The master itself: its maintenance, and jobs of runners, which were permitted and recorded with the runner.
     Master,
-    /// Root of this host or the master's own user: can read the master's own key, or open the socket that is for its user alone. May do
-    /// everything.
+    /// Root of this host or the master's own user, proved by the master's own key or by the socket that only its user
+    /// can open. May do everything.
     Root {
-        /// What it calls itself; empty on that socket.
+        /// The name that the caller gives; empty on that socket.
         name: String,
-        /// From where.
+        /// The origin of the request.
         address: Address,
     },
-    /// A user, with the rights that the configuration lists.
+    /// A user with the permissions that the configuration lists.
     User(User),
-    /// An accepted minion, by its session and token.
+    /// An accepted minion, proved by its session and its token.
     Minion(MinionId),
 }
 
-/// A user whom the configuration gives rights.
+/// A user with permissions from the configuration.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
     pub(super) name: String,
@@ -35,19 +35,19 @@ pub(crate) struct User {
     pub(super) permissions: Vec<Permission>,
 }
 
-/// How a user proves who it is.
+/// How a user proved its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// Its own key, which `publisher_acl` gives it.
+    /// By its own key, which `publisher_acl` gives it.
     Key,
-    /// A token.
+    /// By a token.
     Token,
-    /// A log-in.
+    /// By a log-in.
     Eauth,
 }
 
 impl Principal {
-    /// Its name as events, jobs and logs show it.
+    /// Returns the name for events, jobs and logs.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Master => "master",
@@ -56,7 +56,7 @@ impl Principal {
         }
     }
 
-    /// How it proved who it is.
+    /// Returns the method of the proof.
     pub(crate) const fn method(&self) -> &'static str {
         match self {
             Self::Master => "master",
@@ -67,7 +67,7 @@ impl Principal {
         }
     }
 
-    /// The address it asks from; none for a minion, whose address proves nothing.
+    /// Returns the origin of the request; `None` for a minion, whose address proves nothing.
     pub(crate) const fn address(&self) -> Option<Address> {
         match self {
             Self::Root { address, .. } | Self::User(User { address, .. }) => Some(*address),
@@ -75,23 +75,24 @@ impl Principal {
         }
     }
 
-    /// A program of this host that pushed an event over the socket of the master's own user.
+    /// Makes the principal of a local program that pushed an event over the socket of the master's own user.
     pub(crate) fn local_program() -> Self {
         Self::Root { name: String::new(), address: Address::Here }
     }
 
-    /// Whether it is this host's root or the master's own user. Only its events move the master itself.
+    /// Returns whether the caller is root of this host or the master's own user. Only their events cause actions of the
+    /// master.
     pub(crate) const fn is_root(&self) -> bool {
         matches!(self, Self::Root { .. })
     }
 
-    /// Whether it is a minion. What a minion fires is never taken for the master's own or this host's.
+    /// Returns whether the caller is a minion. Its events never count as the master's or this host's.
     pub(crate) const fn is_minion(&self) -> bool {
         matches!(self, Self::Minion(_))
     }
 }
 
-/// As the user of a runner's run.
+/// The name in the `user` field of a runner's run.
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

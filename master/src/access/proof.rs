@@ -1,25 +1,25 @@
-//! What of a request says who asks: some short texts, wherever the rest of it is.
+//! The fields of a request that prove its caller: some short texts, decoded before the rest.
 
 use brine_protocol::msgpack::Pick;
 use brine_protocol::value::{Value, ValueExt};
 
 use super::address::Address;
 
-/// Who may be asking.
+/// A request whose caller is to be identified.
 #[derive(Clone, Copy)]
 pub(crate) struct Claim<'a> {
-    /// What it says about itself.
+    /// The fields that [`Claim::pick`] selects, or the whole load.
     pub(crate) load: &'a Value,
     pub(crate) address: Address,
-    /// Bytes of the request, which waits for a log-in.
+    /// Size of the request, which stays in memory during a log-in.
     pub(crate) bytes: usize,
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the client has gone.
     pub(crate) is_gone: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<'a> Claim<'a> {
-    /// What `identify` and `mint` look at, and what a refusal says of it: all of it single values. Everything else of a request is decoded
-    /// for those only who have proved who they are.
+    /// Selects the fields that `identify`, `mint` and the report of a refusal read; all are single values. The rest of
+    /// a request is decoded only after its caller is proved.
     pub(crate) fn pick(way: &[&str]) -> Pick {
         match way {
             ["token" | "eauth" | "username" | "password" | "key" | "user" | "token_expire"]
@@ -33,7 +33,7 @@ impl<'a> Claim<'a> {
         self.load.get(key).filter(|value| !value.is_nil())
     }
 
-    /// Whether a password has to be looked at, which takes its time.
+    /// Returns whether a password must be checked, which takes time.
     pub(crate) fn needs_log_in(&self) -> bool {
         self.given("token").is_none() && self.given("eauth").is_some()
     }

@@ -25,7 +25,7 @@ async fn identify(access: &Access, load: &Value) -> Result<Principal, Denied> {
     access.identify(&claim(load)).await
 }
 
-/// Where `fun` may be run, of the minions `a` and `b`; the permission's targets are their ids.
+/// Publishes `fun` to `minions`. The permission's targets are ids of minions.
 async fn published(caller: &Principal, fun: &str, minions: &[&str]) -> Option<Extent> {
     let ids: Vec<_> = minions.iter().map(|id| brine_protocol::ids::MinionId::try_from(*id).unwrap()).collect();
     let resolve = |target: String| std::future::ready(vec![target.as_str().try_into().unwrap()]);
@@ -41,7 +41,7 @@ async fn a_key_is_its_users_and_no_more() {
     assert_eq!(published(&root, "cmd.run", &["a", "b"]).await, Some(Extent::Target));
     assert!(root.may_call("wheel", "key.accept", &[], &[]).is_ok());
 
-    // Whom the request names does not matter.
+    // The name in the request does not matter.
     let nobody = identify(&access, &ask(key("nobody"))).await.unwrap();
     assert_eq!(nobody.name(), "nobody");
     assert_eq!(published(&nobody, "test.ping", &["a", "b"]).await, Some(Extent::Target));
@@ -49,7 +49,7 @@ async fn a_key_is_its_users_and_no_more() {
     assert_eq!(published(&nobody, "test.version", &["a", "b"]).await, None);
     assert_eq!(published(&nobody, "cmd.run", &["a"]).await, None);
     assert_eq!(published(&nobody, "saltutil.find_job", &["a", "b"]).await, Some(Extent::Target));
-    // In Salt such a user may call any runner.
+    // In Salt this user may call any runner.
     let denied = nobody.may_call("runner", "jobs.list_jobs", &[], &[]).unwrap_err();
     assert_eq!(denied.name, "UserAuthenticationError");
     for wrong in [String::new(), "x".repeat(76)] {

@@ -1,7 +1,8 @@
-//! Tokens: what stands for a log-in until it expires. One file each, `cachedir/tokens/TOKEN` and the same as `TOKEN.p`.
+//! Tokens, which replace a log-in until they expire. Each has two files with the same content, `cachedir/tokens/TOKEN`
+//! and `TOKEN.p`.
 //!
-//! Python's salt-api ends a session by removing the token's file itself: `TOKEN` in 3006 and 3007, `TOKEN.p` in 3008. So both are written,
-//! and a token of which either is missing is none. They are read at each use for the same reason.
+//! Python's salt-api ends a session by removing the file itself: `TOKEN` in 3006 and 3007, `TOKEN.p` in 3008. The
+//! master therefore writes both, reads them at each use, and refuses a token if either is missing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,23 +15,23 @@ use subtle::ConstantTimeEq;
 
 use crate::files;
 
-/// Bytes of randomness in a token; it is their hexadecimal text.
+/// Bytes of randomness in a token. Its text is hexadecimal.
 const TOKEN_BYTES: usize = 32;
-/// Tokens that are kept at a time. Each log-in through salt-api makes one.
+/// Bound on the number of tokens. Each log-in through salt-api makes one.
 const TOKENS_MAX: usize = 50_000;
-/// Expired ones are looked for this often, when a new one is made.
+/// Shortest interval between removals of expired tokens when tokens are made.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// Bytes of a token's file: names of a user and of groups.
+/// Largest size of a token's file in bytes. It contains the names of a user and of groups.
 const FILE_MAX: u64 = 64 << 10;
 
-/// Makes, reads and forgets tokens.
+/// Makes, reads and removes tokens.
 #[derive(Debug)]
 pub(super) struct Tokens {
     dir: PathBuf,
     swept: Mutex<Option<Instant>>,
 }
 
-/// Whom a token stands for.
+/// The user of a token.
 #[derive(Debug, Clone)]
 pub(super) struct Token {
     pub(super) name: String,
@@ -40,11 +41,11 @@ pub(super) struct Token {
     data: Value,
 }
 
-/// When a token of the configuration expires: at the end of the last year that Python's datetime knows.
+/// Expiry of a token from the configuration: the end of the last year that Python's datetime supports.
 const NEVER: f64 = 253_402_300_799.0;
 
 impl Token {
-    /// One that stands in the configuration, as if it had been made.
+    /// Makes the token of an entry in the configuration.
     pub(super) fn standing(name: &str, eauth: &str, text: &str) -> Self {
         let data = map([
             ("start", Value::from(0.0)),
@@ -56,7 +57,7 @@ impl Token {
         Self { name: name.to_owned(), eauth: eauth.to_owned(), groups: Vec::new(), expire: NEVER, data }
     }
 
-    /// As `get_token` shows it.
+    /// Returns the data that `get_token` shows.
     pub(super) fn data(&self) -> &Value {
         &self.data
     }
@@ -67,12 +68,12 @@ impl Tokens {
         Self { dir, swept: Mutex::default() }
     }
 
-    /// Makes the folder, which programs look for before there is a token.
+    /// Makes the folder. Python's programs look for it before the first token exists.
     pub(super) fn make_dir(&self) -> io::Result<()> {
         files::make_private_dir(&self.dir)
     }
 
-    /// Makes a token that lives for `lifetime` and answers what the caller is told.
+    /// Makes a token that expires after `lifetime`. Returns the reply to `mk_token`.
     pub(super) fn mint(&self, name: &str, eauth: &str, groups: &[String], lifetime: Duration) -> io::Result<Value> {
         files::make_private_dir(&self.dir)?;
         self.sweep()?;
@@ -95,9 +96,9 @@ impl Tokens {
         Ok(data)
     }
 
-    /// The token with this text, unless it has expired or was taken back.
+    /// Returns the token with this text, unless it has expired or was removed.
     pub(super) fn read(&self, text: &str) -> io::Result<Option<Token>> {
-        // A path from outside: nothing but what a token is made of.
+        // The text becomes a path, so only the characters of a token are accepted.
         let is_token = text.len() == TOKEN_BYTES * 2 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         if !is_token {
             return Ok(None);
@@ -120,22 +121,22 @@ impl Tokens {
             if let Err(error) = std::fs::remove_file(&path)
                 && error.kind() != io::ErrorKind::NotFound
             {
-                // Not its name: that is the token.
+                // The log must not contain the file's name, which is the token.
                 tracing::warn!("an expired token in {} cannot be removed: {error}", self.dir.display());
             }
         }
     }
 
-    /// Removes what has expired, whoever made it.
+    /// Removes all expired tokens.
     pub(super) fn forget_expired(&self) -> io::Result<()> {
         match self.sweep() {
-            // Nobody has logged in yet.
+            // The folder is missing until the first log-in.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             swept => swept,
         }
     }
 
-    /// Removes what has expired, and refuses when too many are left.
+    /// Removes expired tokens, and fails if too many remain.
     fn sweep(&self) -> io::Result<()> {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         if swept.is_some_and(|at| at.elapsed() < SWEEP_EVERY) {
@@ -241,7 +242,7 @@ mod tests {
         {
             assert!(tokens.read(wrong).unwrap().is_none(), "{wrong}");
         }
-        // A file by another token's name.
+        // A file under the name of another token.
         let other = "0".repeat(64);
         for suffix in ["", ".p"] {
             std::fs::copy(dir.path().join("other"), dir.path().join("tokens").join(format!("{other}{suffix}")))

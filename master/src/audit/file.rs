@@ -1,4 +1,4 @@
-//! The audit log's file: for the master's user alone, only appended to, and found again under its name when it was moved away.
+//! The audit log's file: accessible only to the master's user, append-only, and opened again after it was moved away.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use brine_protocol::trusted_path::{self, LastLink};
 use rustix::fs::OFlags;
 
-/// It is looked for under its name this often, when something is written.
+/// Shortest interval between checks that the path still names the open file.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) struct AuditFile {
     path: PathBuf,
     file: File,
     looked: Instant,
-    /// The last line was not written whole; what comes next begins one of its own.
+    /// The last write was incomplete, so the next one starts a new line.
     torn: bool,
-    /// The open file is not the one under the name any more, and that one could not be opened.
+    /// The path no longer names the open file, and opening the path failed.
     astray: bool,
 }
 
@@ -37,14 +37,14 @@ impl AuditFile {
         Ok(())
     }
 
-    /// Appends whole lines. They are with the system then: what ends the master does not lose them, what ends the host may.
+    /// Appends whole lines. They survive the end of the master, but are not synced and may be lost if the host crashes.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.torn || self.astray || self.looked.elapsed() >= LOOK_EVERY {
             let here = self.file.metadata()?;
             let there = std::fs::symlink_metadata(&self.path).ok();
             self.astray = there.is_none_or(|there| (there.dev(), there.ino()) != (here.dev(), here.ino()));
             if self.astray {
-                // Nobody would read what is written to a file that is gone.
+                // Nobody reads a file without a name.
                 self.reopen()?;
             }
             self.looked = Instant::now();

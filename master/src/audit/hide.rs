@@ -1,18 +1,19 @@
-//! Arguments as the audit log shows them: without what is a secret by its name.
+//! Removes secrets from arguments in the audit log.
 //!
-//! Salt leaves out of what it shows the keywords of its own (`__…`) and nothing else; a log that is kept for years has to be stricter. What
-//! a function takes for a secret by position is known of those that [`FUNCTIONS`] names, and of those in `audit_log_hide`.
+//! Salt hides only its own keywords (`__…`) in what it shows. A log that is kept for years must be stricter: arguments
+//! with the name of a secret are hidden. Functions that take secrets by position are listed in [`FUNCTIONS`] and in
+//! `audit_log_hide`.
 
 use brine_protocol::args::parse_kwarg;
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt};
 
-/// What stands in a secret's place.
+/// Replaces a secret.
 const HIDDEN: &str = "**********";
-/// Parts of names, in small letters.
+/// Parts of the names of secrets, in lower case.
 const WORDS: [&str; 10] =
     ["passw", "secret", "token", "private", "credential", "api_key", "apikey", "passphrase", "auth_key", "access_key"];
-/// Functions of which no argument is shown, as globs.
+/// Functions whose arguments are all hidden, as globs.
 const FUNCTIONS: [&str; 9] = [
     "shadow.*",
     "*passw*",
@@ -24,10 +25,11 @@ const FUNCTIONS: [&str; 9] = [
     "*.login",
     "nacl.*",
 ];
-/// Maps in maps; what is deeper is hidden.
+/// Bound on the depth of nested values; deeper ones are hidden.
 const DEPTH_MAX: usize = 32;
 
-/// The arguments of a call of `fun`, which is one function, or several with a list of arguments each.
+/// Returns the arguments of a call of `fun` without secrets. `fun` is one function, or several with one list of
+/// arguments each.
 pub(super) fn args(fun: &str, args: &[Value], more: &[String]) -> Value {
     let mut globs = FUNCTIONS.into_iter().chain(more.iter().map(String::as_str));
     if globs.any(|glob| fun.split(',').any(|fun| fnmatch(glob, fun))) && !args.is_empty() {

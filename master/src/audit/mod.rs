@@ -1,7 +1,8 @@
-//! The audit log: who ran what on whom, and who was not let, one line of JSON each (`audit_log`; docs/access.md has the fields).
+//! The audit log: calls, publications and log-ins, allowed or refused, as one line of JSON each (`audit_log`;
+//! docs/access.md has the fields).
 //!
-//! - `file.rs` the file: appended to, opened anew, and what happens when the disk is full
-//! - `hide.rs` arguments without the secrets in them
+//! - `file.rs` the file: appending, reopening, and incomplete writes
+//! - `hide.rs` removes secrets from arguments
 
 mod file;
 mod hide;
@@ -19,30 +20,30 @@ use crate::bus::{Bus, Next};
 use crate::options::options;
 use file::AuditFile;
 
-/// Bytes of the arguments of one line; of longer ones the beginning is kept.
+/// Bound on the bytes of the arguments in one line. Longer ones are cut.
 const ARGS_BYTES_MAX: usize = 4_096;
-/// Characters of any other text that a request brings.
+/// Bound on the characters of any other text from a request.
 const TEXT_MAX: usize = 1_024;
-/// Lines about strangers at once, and how long until there is room for one more: who cannot prove who it is does not fill the disk.
+/// Lines about strangers at once, and the time until one more fits, so that strangers cannot fill the disk.
 const STRANGERS_AT_ONCE: u32 = 200;
 const STRANGER_EACH: Duration = Duration::from_millis(500);
-/// The log and the bus hear of a full disk this often.
+/// Interval between reports of a full disk, in the log and on the bus.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 options! {
     /// The settings; all are Brine's own.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct AuditOpts from c {
-        /// `audit_log`: the file; none: there is none.
+        /// `audit_log`: the file; `None`: no audit log.
         pub(crate) path: Option<PathBuf> = c.find(settings::AUDIT_LOG)?,
-        /// `audit_log_required`: what cannot be written down is not done.
+        /// `audit_log_required`: an action is refused if its line cannot be written.
         pub(crate) required: bool = c.get(settings::AUDIT_LOG_REQUIRED)?,
-        /// `audit_log_hide`: globs of functions whose arguments are not shown, besides the ones that are known.
+        /// `audit_log_hide`: globs of further functions whose arguments are hidden.
         pub(crate) hide: Vec<String> = c.get(settings::AUDIT_LOG_HIDE)?,
     }
 }
 
-/// The log. Without `audit_log` it does nothing.
+/// The audit log. Without `audit_log` it does nothing.
 pub(crate) struct Audit {
     state: Option<Mutex<State>>,
     opts: AuditOpts,
@@ -51,10 +52,10 @@ pub(crate) struct Audit {
 
 struct State {
     file: AuditFile,
-    /// Lines that could not be written since the last that could.
+    /// Lines that could not be written since the last successful write.
     lost: u64,
     told: Option<Instant>,
-    /// Lines about strangers that there is room for, counted at this moment, and those left out since the last one.
+    /// Remaining lines about strangers at a point in time, and the number of lines left out since the last one.
     room: (Instant, u32),
     untold: u64,
 }
@@ -63,34 +64,34 @@ struct State {
 #[derive(Debug, Clone)]
 pub(crate) struct AuditLine {
     fields: Vec<(&'static str, Value)>,
-    /// The arguments as they came; they are looked at only if there is a log.
+    /// The function and its arguments, formatted only if there is a log.
     call: Option<(String, Vec<Value>)>,
 }
 
 impl AuditLine {
-    /// Something that was asked for, and what became of it.
+    /// Makes the line of an action and its outcome.
     pub(crate) fn new(action: &'static str, outcome: &'static str) -> Self {
         Self { fields: vec![("action", action.into()), ("outcome", outcome.into())], call: None }
     }
 
-    /// Who asked, how that was proved, and from where.
+    /// Adds the caller's name, proof and address.
     pub(crate) fn by(self, principal: &Principal) -> Self {
         let address = principal.address().map(|address| address.to_string());
         self.whose(principal.name(), principal.method(), address.unwrap_or_default())
     }
 
-    /// Who asked, if that is not proved, or a rule.
+    /// Adds a name that is not proved, or the name of a rule.
     pub(crate) fn whose(self, user: &str, method: &str, address: impl Into<String>) -> Self {
         self.put("user", user).put("method", method).put("address", address.into())
     }
 
-    /// A function and its arguments.
+    /// Adds a function and its arguments.
     pub(crate) fn call(mut self, fun: impl Into<String>, args: &[Value]) -> Self {
         self.call = Some((fun.into(), args.to_vec()));
         self
     }
 
-    /// A field. Texts are cut, and an empty one is left out.
+    /// Adds a field. Long texts are cut, and empty ones are left out.
     pub(crate) fn put(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         let value = match value.into() {
             Value::Nil => return self,
@@ -124,7 +125,7 @@ impl AuditLine {
 }
 
 impl Audit {
-    /// Opens the log, if there is to be one.
+    /// Opens the log, if one is configured.
     pub(crate) fn open(opts: AuditOpts, bus: Bus) -> std::io::Result<Self> {
         let state = match &opts.path {
             None => None,
@@ -139,12 +140,13 @@ impl Audit {
         Ok(Self { state, opts, bus })
     }
 
-    /// Opens the file again under its name, for who has moved the old one away. It is noticed without that, within a second.
+    /// Opens the file again, after log rotation. Without this call the change is noticed within a second at the next
+    /// write.
     pub(crate) fn reopen(&self) -> std::io::Result<()> {
         self.lock().map_or(Ok(()), |mut state| state.file.reopen())
     }
 
-    /// Writes a line. An error if it could not be written and may not be done without (`audit_log_required`).
+    /// Writes a line. Returns an error if that failed and `audit_log_required` is set.
     pub(crate) fn write(&self, record: AuditLine) -> Result<(), &'static str> {
         match self.lock() {
             Some(mut state) => self.append(&mut state, record),
@@ -152,13 +154,13 @@ impl Audit {
         }
     }
 
-    /// Writes what has happened already.
+    /// Writes a line about an action that is already done.
     pub(crate) fn note(&self, record: AuditLine) {
-        // The failure is told by `append`; nothing can be held back any more.
+        // `append` reports the failure, and the action cannot be prevented any more.
         let _ = self.write(record);
     }
 
-    /// Writes a line about somebody who did not prove who it is, unless there were too many just before.
+    /// Writes a line about a stranger, unless there were too many such lines lately.
     pub(crate) fn stranger(&self, record: AuditLine) {
         let Some(mut state) = self.lock() else { return };
         let (at, room) = state.room;
@@ -213,8 +215,8 @@ impl Audit {
     }
 }
 
-/// Writes down each key that somebody moved or removed, until `stop`: the wheel's doing, and that of `salt-key`, which edits the folders
-/// itself and says so on the bus by the socket that only the master's user may open.
+/// Writes a line for each key that was moved or removed, until `stop`: by the wheel, or by `salt-key`, which changes
+/// the folders itself and reports over the bus's socket that only the master's user can open.
 pub(crate) async fn watch_keys(audit: Arc<Audit>, stop: CancellationToken) {
     if audit.state.is_none() {
         return;

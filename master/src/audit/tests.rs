@@ -45,7 +45,7 @@ fn a_file_that_was_moved_away_is_begun_anew() {
     log.reopen().unwrap();
     log.write(AuditLine::new("runner", "allowed")).unwrap();
     assert_eq!((lines(&old).len(), lines(&path)[0].get_text("action")), (1, Some("runner")));
-    // Without being told, as soon as it looks.
+    // Without a call of `reopen`, at the next check.
     std::fs::rename(&path, &old).unwrap();
     let end = Instant::now() + Duration::from_secs(60);
     while !path.exists() {

@@ -1,4 +1,4 @@
-//! What accepts or rejects a key without an operator (§3.7).
+//! Rules that accept or reject a key without an operator (§3.7).
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;
@@ -13,14 +13,14 @@ use regex::{Regex, RegexBuilder};
 
 use super::GateOpts;
 
-/// Bytes of a list of ids. 16,384 ids of 64 bytes.
+/// Largest size in bytes of a list of ids: 16,384 ids of 64 bytes.
 const LIST_BYTES_MAX: u64 = 1 << 20;
-/// Bytes a pattern may become when compiled.
+/// Bound on the size of a compiled pattern in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 16;
-/// Files of `autosign_grains_dir` that are looked at.
+/// Bound on the files of `autosign_grains_dir` that are read.
 const GRAINS_MAX: usize = 256;
 
-/// What signed a key.
+/// The rule that accepted a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signed {
     No,
@@ -71,7 +71,7 @@ impl Autosign {
         self.reject.as_ref().is_some_and(|list| list.names(id))
     }
 
-    /// Whether something signs the key of `id`. A stub that does is gone afterwards, so this is asked last.
+    /// Returns the rule that accepts the key of `id`. Called last, because accepting by a stub removes the stub.
     pub(super) fn signs(&self, id: &MinionId, grains: Option<&Value>) -> Signed {
         if self.auto_accept {
             Signed::AutoAccept
@@ -90,11 +90,12 @@ impl Autosign {
         let stub = self.stubs.join(id.as_str());
         let Ok(metadata) = std::fs::symlink_metadata(&stub) else { return false };
         let age = metadata.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()).unwrap_or_default();
-        // Removed before it counts: one stub, one key.
+        // Removed before it counts, so that one stub accepts one key.
         metadata.is_file() && std::fs::remove_file(&stub).is_ok() && age < self.stub_age_max
     }
 
-    /// The names of the files decide which grains are asked for, so that no name from outside becomes a path.
+    /// Compares grains with the files in `autosign_grains_dir`. The names of the files select the grains, so that no
+    /// name from outside becomes a path.
     fn knows_grains(&self, grains: &Value) -> bool {
         let Some(entries) = self.grains.as_ref().and_then(|dir| std::fs::read_dir(dir).ok()) else { return false };
         entries.flatten().take(GRAINS_MAX).any(|entry| {
@@ -107,7 +108,7 @@ impl Autosign {
     }
 }
 
-/// One expression a line, a glob or a regular expression of the whole id.
+/// A list of ids: each line is a glob or a regular expression of the whole id.
 #[derive(Debug)]
 struct IdList {
     path: PathBuf,
@@ -174,7 +175,7 @@ fn read_trusted(path: &Path, permissive: bool) -> Option<(String, Stamp)> {
     read.inspect_err(|e| tracing::warn!("cannot read {}: {e}", path.display())).ok()?
 }
 
-/// Who can write such a file can let anyone in.
+/// Checks that others cannot write the file, because its writer can let any minion in.
 fn is_trusted(path: &Path, metadata: &std::fs::Metadata, permissive: bool) -> bool {
     let mode = metadata.permissions().mode();
     let trusted = mode & 0o002 == 0 && (permissive || mode & 0o020 == 0);

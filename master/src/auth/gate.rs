@@ -1,4 +1,4 @@
-//! The decision (§3.2): a pure function of the key folders, the settings and the request.
+//! The decision on an authentication (§3.2), from the key folders, the settings and the request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,25 +11,25 @@ use super::GateOpts;
 use super::autosign::{Autosign, Signed};
 use crate::keys::{KeyState, MinionKey, MinionKeyError, MinionKeys};
 
-/// What becomes of a key.
+/// The decision on a key.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Let in; and by what, if nobody had accepted this key before.
+    /// Accepted; with the rule's name if the key was accepted just now.
     Accept(PublicKey, Option<String>),
-    /// Kept for an operator, in place of these, which waited longest.
+    /// Stored for an operator, in place of these keys, which were the oldest.
     Pending(Vec<MinionId>),
-    /// Turned away by an operator's decision.
+    /// Refused, because an operator or `autoreject_file` rejected it.
     Rejected,
-    /// Not the key that is stored for this id.
+    /// Refused, because another key is stored for this id.
     Denied,
-    /// No room.
+    /// Refused, because there are `max_minions` minions.
     Full,
-    /// The request cannot be used; never stored.
+    /// Refused as unusable, and never stored.
     Unusable(String),
 }
 
-/// Decides. Who brings the key that is accepted waits for nobody; of all others one request at a time, so that two for one id cannot both
-/// be the first.
+/// Decides on authentications. Minions with the accepted key are not delayed. All others are decided one at a time, so
+/// that two requests for one id cannot both be the first.
 #[derive(Debug)]
 pub(crate) struct Gate {
     keys: Arc<MinionKeys>,
@@ -55,17 +55,18 @@ impl Gate {
         Self { rules: ArcSwap::from_pointee(Rules::new(opts, &keys)), keys, deciding: Mutex::default() }
     }
 
-    /// From now on decides so.
+    /// Replaces the settings.
     pub(crate) fn replace(&self, opts: GateOpts) {
         self.rules.store(Rules::new(opts, &self.keys).into());
     }
 
-    /// Whether this is the very key that is accepted for the id: its minion's, or of somebody who has seen it.
+    /// Returns whether this is the accepted key of the id. The peer may also be somebody who has seen the key.
     pub(crate) fn is_accepted(&self, id: &MinionId, pem: &str) -> bool {
         self.keys.accepted(id).is_some_and(|stored| stored.pem == clean_pem(pem))
     }
 
-    /// Decides on a request that came from `origin`; `live` is how many minions work with this master now.
+    /// Decides on a request from `origin`; `live` is the number of minions that have worked with this master since its
+    /// start.
     pub(crate) fn decide(
         &self,
         request: &AuthRequest,
@@ -74,7 +75,7 @@ impl Gate {
     ) -> Result<Verdict, MinionKeyError> {
         let id = &request.id;
         if id.as_str().starts_with('.') {
-            // A dot file in the key folders is Salt's own, and no tool would list it.
+            // Files with a leading dot in the key folders are Salt's own, and no tool lists them.
             return Ok(Verdict::Unusable("an id that starts with a dot cannot be accepted".to_owned()));
         }
         let rules = self.rules.load();
@@ -82,14 +83,14 @@ impl Gate {
         if rules.opts.max_minions > 0 && live > rules.opts.max_minions && accepted.is_none() {
             return Ok(Verdict::Full);
         }
-        // Before anything is stored: what is no key never lies in a key folder.
+        // Checked before anything is stored, so that key folders contain only keys.
         let key = match request.key() {
             Ok(key) => key,
             Err(error) => return Ok(Verdict::Unusable(error.to_string())),
         };
         let is_known =
             |stored: Option<&Arc<MinionKey>>| stored.is_some_and(|stored| same(stored, &key, &request.pub_pem));
-        // Nothing is written for it.
+        // The common case: it writes nothing, so it needs no lock.
         if is_known(accepted.as_ref()) && (rules.opts.open_mode || self.keys.find(KeyState::Rejected, id)?.is_none()) {
             return Ok(Verdict::Accept(key, None));
         }
@@ -111,7 +112,7 @@ impl Gate {
             }
             return self.deny(request);
         }
-        // One that is no key was torn by the end of the machine, or laid down by hand: nobody can have accepted it.
+        // A file without a key was torn by a crash or put there by hand; no operator can have accepted it.
         let pending = self.keys.find(KeyState::Pending, id)?.filter(|stored| stored.public.is_some());
         if rules.autosign.rejects(id) {
             self.keys.remove(KeyState::Pending, id)?;
@@ -135,7 +136,7 @@ impl Gate {
         }
         let gone = self.keys.put_pending(id, &request.pub_pem, origin, rules.opts.room)?;
         for id in &gone {
-            // Else there would be more denied keys than keys that are known.
+            // Otherwise denied keys could outnumber the known ids.
             if self.keys.find(KeyState::Accepted, id)?.is_none() {
                 self.keys.remove(KeyState::Denied, id)?;
             }
@@ -144,7 +145,7 @@ impl Gate {
     }
 
     fn deny(&self, request: &AuthRequest) -> Result<Verdict, MinionKeyError> {
-        // One for each known id, so its number is bounded by theirs. Unchanged ones are not written again and again.
+        // At most one denied key for each known id. An unchanged key is not written again.
         let known = self.keys.find(KeyState::Denied, &request.id)?;
         if known.is_none_or(|stored| stored.pem != clean_pem(&request.pub_pem)) {
             self.keys.put(KeyState::Denied, &request.id, &request.pub_pem)?;
@@ -305,22 +306,22 @@ mod tests {
         assert_eq!(f.lists(), "old b,c,new  ", "which is not denied any more");
         assert_eq!(ask("d", 3), "pend", "in place of the oldest of all");
         assert_eq!(f.lists(), "old c,d,new  ");
-        // Who is known has its place.
+        // Ids with a stored key keep their place.
         assert_eq!((ask("old", 1), ask("c", 1), ask("d", 1), ask("new", 1)), ("accept", "pend", "pend", "pend"));
-        // Rejected keys are the operator's: they stay.
+        // Rejected keys stay, because they are an operator's decision.
         for id in ["bad1", "bad2", "bad3", "bad1"] {
             assert_eq!(ask(id, 4), "reject");
         }
         assert_eq!(f.lists(), "old c,d,new bad1,bad2 ");
     }
 
-    /// Files that other programs put there and take away count as any other.
+    /// Files that other programs add and remove count too.
     #[test]
     fn keys_that_salt_key_moves_behind_the_masters_back_make_room() {
         let f = fixture(|o, _| o.room = Room { all: 3, of_address: 0 });
         let path = |state: KeyState, id: &str| f.keys.pki().join(state.dir()).join(id);
         let modified = || path(KeyState::Pending, "").metadata().unwrap().modified().unwrap();
-        // Until the clock of the file system has moved on, within whose grain nobody can see a change.
+        // Waits until the file system's clock has advanced, because changes within one step of it are invisible.
         let moved_on = || {
             let before = modified();
             while modified() == before {

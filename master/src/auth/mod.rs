@@ -1,4 +1,4 @@
-//! Authentication (§3): who may work with this master, and the signed reply that says so.
+//! Authentication (§3): decides which minions may work with this master, and signs the reply.
 
 mod autosign;
 mod gate;
@@ -32,23 +32,23 @@ pub(crate) struct Authenticator {
     /// The key that signs the master's key (`master_sign_pubkey`).
     pub(crate) sign_key: Option<MasterKey>,
     pub(crate) publish_key: CurrentKey,
-    /// The port that was bound, which minions are told.
+    /// The bound publish port, which the reply contains.
     pub(crate) publish_port: u16,
     pub(crate) audit: Arc<Audit>,
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) bus: Bus,
-    /// As they were at the start; what can change is in the gate.
+    /// The settings of the start. The live ones are in the gate.
     pub(crate) opts: GateOpts,
 }
 
 impl Authenticator {
-    /// The id of a request that brings the key that is accepted for it. It waits in line with its like then, and not behind strangers.
+    /// Returns the id of a request with the accepted key of that id. Such requests wait in a queue without strangers.
     pub(crate) fn known(&self, load: &Value) -> Option<MinionId> {
         let id = load.get_text("id").and_then(|id| MinionId::try_from(id).ok())?;
         self.gate.is_accepted(&id, load.get_text("pub")?).then_some(id)
     }
 
-    /// Answers an `_auth` request that came from `origin`.
+    /// Answers an `_auth` request from `origin`.
     pub(crate) async fn answer(&self, load: &Value, version: u64, origin: Option<u64>) -> Result<Vec<u8>, Fault> {
         let request = match AuthRequest::parse(load, version, self.opts.minimum_auth_version) {
             Ok(request) => request,
@@ -58,7 +58,7 @@ impl Authenticator {
                 return Ok(self.private.run(move |ops| refusal.reply(ops)).await?);
             }
         };
-        // Files: strangers who make that take long must not hold the threads that others need.
+        // A blocking task, because strangers must not hold up the runtime's threads with slow file access.
         let (gate, live) = (Arc::clone(&self.gate), self.sessions.live());
         let decide = move || gate.decide(&request, origin, live).map(|verdict| (verdict, request));
         let decided = tokio::task::spawn_blocking(decide).await.map_err(|_| Fault::new("deciding on a key failed"))?;
@@ -76,7 +76,7 @@ impl Authenticator {
     }
 
     async fn accept(&self, request: Arc<AuthRequest>, key: PublicKey) -> Result<Vec<u8>, Fault> {
-        // Only now is the id one that an operator knows: nothing is kept for strangers.
+        // A session is made only after acceptance, so nothing is stored for strangers.
         let key_stored = self.keys.stored_at(&request.id).ok_or_else(|| Fault::new("the key was deleted meanwhile"))?;
         let session = self.sessions.for_auth(&request.id, key_stored).map_err(|e| Fault::new(e.to_string()))?;
         let publish_key = self.publish_key.current();
@@ -110,7 +110,7 @@ impl Authenticator {
             let record = AuditLine::new("key", "succeeded").whose("", by, "").put("act", "accepted");
             self.audit.note(record.put("id", id.as_str()));
         }
-        // Anybody can cause these as fast as the network goes, under any id.
+        // Anybody can cause these refusals at network speed and under any id.
         let who = match verdict {
             Verdict::Accept(_, None) => Who::KeyOf(id),
             Verdict::Accept(_, Some(_)) | Verdict::Pending(_) => Who::Stranger(Stranger::NewKey),
@@ -144,7 +144,7 @@ impl Authenticator {
                 ("id", Value::from(id.as_str())),
                 ("pub", Value::from(request.pub_pem.as_str())),
             ]);
-            // A stranger chose them, within the bounds of its request: so only who wants them gets them.
+            // A stranger chose these grains, so they are in the event only if the operator configured that.
             if self.opts.auth_events_autosign_grains.iter().any(|known| known == act)
                 && let Some(grains) = request.autosign_grains.as_ref().filter(|grains| grains.truthy())
             {

@@ -1,4 +1,4 @@
-//! What the configuration says of who is let in (§3.2, §3.7).
+//! The settings of authentication (§3.2, §3.7).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::keys::Room;
 use crate::options::options;
 
 options! {
-    /// Which minions are let in, and how.
+    /// Which minions are accepted.
     #[derive(Debug, Clone)]
     pub(crate) struct GateOpts from c {
         pub(crate) auto_accept: bool = c.get(settings::AUTO_ACCEPT)?,
@@ -22,11 +22,13 @@ options! {
         pub(crate) autosign_grains_dir: Option<PathBuf> = c.find(settings::AUTOSIGN_GRAINS_DIR)?,
         pub(crate) permissive_pki_access: bool = c.get(settings::PERMISSIVE_PKI_ACCESS)?,
         pub(crate) auth_events: bool = c.get(settings::AUTH_EVENTS)?,
-        /// `auth_events_autosign_grains`: the acts whose events tell the grains that the minion sent to be signed by.
+        /// `auth_events_autosign_grains`: the acts whose events contain the grains that the minion sent for
+        /// autosigning.
         pub(crate) auth_events_autosign_grains: Vec<String> = c.get(settings::AUTH_EVENTS_AUTOSIGN_GRAINS)?,
         /// `minimum_auth_version` (CVE-2025-62349).
         pub(crate) minimum_auth_version: u64 = c.get(settings::MINIMUM_AUTH_VERSION)?,
-        /// `max_pending_keys`, `max_pending_keys_per_address`: keys that may wait for an operator. Brine's own keys.
+        /// `max_pending_keys`, `max_pending_keys_per_address`: bounds on keys that wait for an operator. Brine's own
+        /// settings.
         pub(crate) room: Room = Room {
             all: c.get(settings::MAX_PENDING_KEYS)?,
             of_address: c.get(settings::MAX_PENDING_KEYS_PER_ADDRESS)?,

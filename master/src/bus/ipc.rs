@@ -1,4 +1,4 @@
-//! The bus's two sockets in `sock_dir` (§1.5, §8.1), in Salt's framing.
+//! The two sockets of the bus in `sock_dir` (§1.5, §8.1), in Salt's framing.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -16,16 +16,18 @@ use tokio::net::{UnixListener, UnixStream};
 use super::{Bus, Next, Subscription, lock};
 use crate::access::Principal;
 
-/// A subscriber that takes not one byte for this long is gone, as in Salt.
+/// A subscriber that reads nothing for this long is dropped, as in Salt.
 const STALL: Duration = Duration::from_secs(60);
-/// Connections that send events at a time.
+/// Bound on concurrent connections of senders.
 const SENDERS_MAX: usize = 256;
-/// How much larger than `max_event_size` a pushed event may be before its sender is cut off; it is trimmed on the way through.
+/// Bound on the size of a pushed event, as a multiple of `max_event_size`. Larger ones close the connection; smaller
+/// ones are trimmed.
 const PUSHED_FACTOR: usize = 16;
-/// The wait after a failed accept (descriptors used up): no busy loop, and soon enough for a waiting command.
+/// The pause after a failed accept, such as without free descriptors: long enough against a busy loop, short enough for
+/// a waiting command.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A socket of the bus cannot be made.
+/// A socket of the bus that cannot be made.
 #[derive(Debug, thiserror::Error)]
 #[error("the event bus cannot use {path}: {why}", path = path.display())]
 pub struct SocketError {
@@ -33,11 +35,11 @@ pub struct SocketError {
     why: io::Error,
 }
 
-/// Where subscribers connect.
+/// The socket for subscribers.
 pub(super) struct PubListener {
     listener: UnixListener,
-    /// The same socket, for accepting without the runtime, which learns of a connection only some time after it was made. Accepting
-    /// and taking in happen under this lock as one step: nobody is ever neither waiting nor a subscriber.
+    /// The same socket, for accepting without the runtime, which notices connections late. Accepting and subscribing
+    /// are one step under this lock, so every connection is either waiting or subscribed.
     by_hand: Mutex<StdListener>,
 }
 
@@ -49,7 +51,7 @@ impl PubListener {
         Ok(Arc::new(Self { listener, by_hand: Mutex::new(by_hand) }))
     }
 
-    /// Takes in everyone whose connection is waiting.
+    /// Subscribes all waiting connections.
     pub(super) fn accept_waiting(&self, bus: &Bus) {
         let by_hand = lock(&self.by_hand);
         loop {
@@ -59,13 +61,13 @@ impl PubListener {
                     admit(bus, stream);
                 }
                 Err(e) if matches!(e.kind(), io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted) => {}
-                // Nobody is waiting. Other errors meet the accepting task too, which reports them.
+                // No connection is waiting. The accepting task reports other errors.
                 Err(_) => return,
             }
         }
     }
 
-    /// Takes in the next one.
+    /// Accepts and subscribes the next connection.
     async fn accept(&self, bus: &Bus) -> io::Result<()> {
         std::future::poll_fn(|context| {
             let _one_step = lock(&self.by_hand);
@@ -98,14 +100,14 @@ pub(super) async fn accept_subscribers(bus: Bus, listener: Arc<PubListener>) {
     }
 }
 
-/// Writes events to one subscriber until it goes, stalls, or the bus closes.
+/// Writes events to one subscriber until it disconnects or stalls, or the bus closes.
 async fn serve(stream: UnixStream, subscription: Subscription) {
     let (mut reader, mut writer) = stream.into_split();
     let mut discard = [0; 64];
     loop {
         let next = tokio::select! {
             next = subscription.next() => next,
-            // Subscribers say nothing; this sees them leave.
+            // Subscribers send nothing; reading detects their disconnection.
             read = reader.read(&mut discard) => match read {
                 Ok(n) if n > 0 => continue,
                 _ => return,
@@ -154,7 +156,7 @@ pub(super) async fn accept_senders(bus: Bus, listener: UnixListener) {
     }
 }
 
-/// Fires what one sender pushes. Who can open this socket is the master's own user.
+/// Fires the events of one sender. Only the master's own user can open this socket.
 async fn receive(bus: &Bus, mut stream: UnixStream) {
     let mut decoder = FrameDecoder::new(bus.shared.max_event_size.saturating_mul(PUSHED_FACTOR));
     loop {
@@ -177,13 +179,13 @@ async fn receive(bus: &Bus, mut stream: UnixStream) {
     }
 }
 
-/// A socket that only the master's own user may open.
+/// Binds a socket that only the master's own user can open.
 pub(super) fn bind_private(path: &Path) -> Result<UnixListener, SocketError> {
     let listener = bind(path, 0o600)?;
     UnixListener::from_std(listener).map_err(|why| SocketError { path: path.to_owned(), why })
 }
 
-/// Binds beside the final name and moves it there once its mode is right, so that it never stands open to others.
+/// Binds under a temporary name and renames the socket once its mode is right, so that it is never open to others.
 fn bind(path: &Path, mode: u32) -> Result<StdListener, SocketError> {
     let failed = |why| SocketError { path: path.to_owned(), why };
     let new = path.with_extension("new");
@@ -201,11 +203,11 @@ fn bind(path: &Path, mode: u32) -> Result<StdListener, SocketError> {
     make().map_err(failed)
 }
 
-/// An empty file that Python's LocalClient and netapi look for, where older masters have a socket.
+/// Makes an empty file where older masters have a socket, because Python's LocalClient and netapi check that it exists.
 pub(super) fn make_marker(path: &Path) -> Result<(), SocketError> {
     use std::os::unix::fs::FileTypeExt;
     let make = || -> io::Result<()> {
-        // A socket that a Python master left behind cannot be opened as a file.
+        // A socket of a Python master cannot be opened as a file.
         if std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
             std::fs::remove_file(path)?;
         }

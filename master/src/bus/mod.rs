@@ -1,7 +1,8 @@
-//! The event bus (§8): every event goes to every subscriber, in one order, in this process and on `master_event_pub.ipc`.
+//! The event bus (§8): every event goes to every subscriber in the same order, in this process and on
+//! `master_event_pub.ipc`.
 //!
-//! Firing never waits. Each subscriber has a bounded queue of its own; one that falls behind loses its oldest events and is told how
-//! many, and nobody else notices.
+//! Firing never waits. Each subscriber has its own bounded queue; a slow subscriber loses its oldest events and learns
+//! their number, without an effect on others.
 
 mod ipc;
 mod queue;
@@ -26,10 +27,10 @@ use queue::Queue;
 pub use queue::{Next, Subscription};
 pub(crate) use trim::TRIMMED;
 
-/// Subscribers of all kinds together. Each `salt` command is one while it waits.
+/// Bound on all subscribers. Each `salt` command is one while it waits.
 const SUBSCRIBERS_MAX: usize = 1_024;
-/// Bytes of a runner's result, which exists nowhere but in its event: `max_event_size` would make a list of jobs useless. Half of what
-/// readers of a bus take in one frame.
+/// Bound on the bytes of a runner's result, which exists only in its event; `max_event_size` would make a list of jobs
+/// useless. It is half of the largest frame that readers of a bus accept.
 const RESULT_BYTES_MAX: usize = brine_protocol::event::MAX_FRAME / 2;
 
 options! {
@@ -37,7 +38,7 @@ options! {
     #[derive(Debug)]
     pub(crate) struct BusOpts from c {
         pub(crate) sock_dir: PathBuf = c.get(settings::SOCK_DIR)?,
-        /// `event_publisher_framing`: how events stand on `master_event_pub.ipc` (§0.2). Brine's own key.
+        /// `event_publisher_framing`: the framing on `master_event_pub.ipc` (§0.2). Brine's own setting.
         pub(crate) framing: Framing = match c.get(settings::EVENT_PUBLISHER_FRAMING)?.as_str() {
             "prefixed" => Framing::Prefixed,
             _ => Framing::Bare,
@@ -51,14 +52,14 @@ options! {
 pub struct BusEvent {
     /// Tag and data.
     pub event: Event,
-    /// Who fired it. Only what root of this host fires may move the master itself.
+    /// The source of the event. Only events of this host's root may cause actions of the master.
     pub(crate) by: Principal,
-    /// The event as it goes over the pub socket.
+    /// The encoded event for the pub socket.
     frame: Bytes,
 }
 
 impl BusEvent {
-    /// Bytes that it takes on the bus.
+    /// Returns the bytes that the event takes on the bus.
     pub(crate) fn size(&self) -> usize {
         self.frame.len()
     }
@@ -73,7 +74,7 @@ pub struct Bus {
 struct Shared {
     framing: Framing,
     max_event_size: usize,
-    /// Firing happens under this lock, which is what makes one order for all.
+    /// Events are fired under this lock, so that all subscribers get them in one order.
     subscribers: Mutex<HashMap<u64, Arc<Queue>>>,
     next: AtomicU64,
     listener: Mutex<Option<Arc<ipc::PubListener>>>,
@@ -82,7 +83,7 @@ struct Shared {
 }
 
 impl Bus {
-    /// A bus without sockets.
+    /// Makes a bus without sockets.
     pub fn new(framing: Framing, max_event_size: usize) -> Self {
         let shared = Shared {
             framing,
@@ -96,10 +97,11 @@ impl Bus {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Opens `master_event_pub.ipc` (0660), `master_event_pull.ipc` (0600) and the empty files that Python's clients look for.
+    /// Opens `master_event_pub.ipc` (0660), `master_event_pull.ipc` (0600) and the empty files that Python's clients
+    /// look for.
     ///
     /// # Errors
-    /// When a socket cannot be made.
+    /// If a socket cannot be made.
     pub fn listen(&self, sock_dir: &Path) -> Result<(), SocketError> {
         let listener = ipc::PubListener::bind(&sock_dir.join("master_event_pub.ipc"))?;
         *lock(&self.shared.listener) = Some(Arc::clone(&listener));
@@ -112,28 +114,28 @@ impl Bus {
         Ok(())
     }
 
-    /// Fires an event of the master's; `_stamp` is added.
+    /// Fires an event of the master with a new `_stamp`.
     pub fn fire(&self, tag: impl Into<String>, data: Value) {
         self.send(Event::new(tag, data), Principal::Master, self.shared.max_event_size);
     }
 
-    /// Fires a runner's result, whole.
+    /// Fires a runner's result, untrimmed up to a larger bound.
     pub(crate) fn fire_result(&self, tag: String, data: Value) {
         self.send(Event::new(tag, data), Principal::Master, RESULT_BYTES_MAX);
     }
 
-    /// Fires an event of somebody's; `_stamp` is added unless it has one.
+    /// Fires an event of `by`; adds a `_stamp` unless it has one.
     pub(crate) fn fire_by(&self, by: Principal, tag: impl Into<String>, data: Value) {
         use brine_protocol::value::ValueExt;
         let event = if data.has("_stamp") { Event { tag: tag.into(), data } } else { Event::new(tag, data) };
         self.send(event, by, self.shared.max_event_size);
     }
 
-    /// Makes an event whose data is encoded already, as `packed`, so that it is not encoded a second time.
+    /// Makes an event whose data is already encoded as `packed`, which saves a second encoding.
     pub(crate) fn encode_by(&self, by: Principal, tag: String, data: Value, packed: &[u8]) -> Arc<BusEvent> {
         use brine_protocol::value::ValueExt;
         let max = self.shared.max_event_size;
-        // An event that may have to be trimmed, or that keeps its sender's stamp, is encoded anew.
+        // Events that need trimming or keep the sender's stamp are encoded again.
         let fits = data.entries().is_some_and(|entries| packed.len() + trim::slack(entries.len()) <= max);
         if !fits || data.has("_stamp") {
             let event = if data.has("_stamp") { Event { tag, data } } else { Event::new(tag, data) };
@@ -144,15 +146,15 @@ impl Bus {
         Arc::new(BusEvent { event, by, frame })
     }
 
-    /// Fires it.
+    /// Fires an encoded event.
     pub(crate) fn fire_encoded(&self, event: &Arc<BusEvent>) {
         for queue in lock(&self.shared.subscribers).values() {
             queue.push(Arc::clone(event));
         }
     }
 
-    /// Takes in every subscriber that has connected by now. To be called before the first event of something that a subscriber
-    /// connected for: whoever connected and only then asked for a job must see all of that job.
+    /// Subscribes all connections that are waiting. Call this before the first event of a job: a client that connects
+    /// and then requests a job must see all events of that job.
     pub fn settle(&self) {
         let listener = lock(&self.shared.listener).clone();
         if let Some(listener) = listener {
@@ -160,7 +162,7 @@ impl Bus {
         }
     }
 
-    /// Receives every event from now on.
+    /// Subscribes to all events from now on. Returns `None` if there are too many subscribers.
     pub fn subscribe(&self) -> Option<Subscription> {
         let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
         let queue = Arc::new(Queue::default());
@@ -173,17 +175,17 @@ impl Bus {
         Some(Subscription::new(self.clone(), id, queue))
     }
 
-    /// How many receive events.
+    /// Returns the number of subscribers.
     pub fn subscribers(&self) -> usize {
         lock(&self.shared.subscribers).len()
     }
 
-    /// Events that wait for the subscriber for whom most wait.
+    /// Returns the length of the longest queue of a subscriber.
     pub fn furthest_behind(&self) -> usize {
         lock(&self.shared.subscribers).values().map(|queue| queue.waiting()).max().unwrap_or(0)
     }
 
-    /// Gives subscribers `grace` to take what waits for them and ends.
+    /// Closes the bus, and gives subscribers `grace` to read their queues.
     pub async fn close(&self, grace: std::time::Duration) {
         self.shared.stop.cancel();
         for queue in lock(&self.shared.subscribers).values() {

@@ -1,4 +1,4 @@
-//! One subscriber's bounded queue.
+//! The bounded queue of one subscriber.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,17 +7,17 @@ use tokio::sync::Notify;
 
 use super::{Bus, BusEvent};
 
-/// Events that wait for a subscriber; Salt's own bound.
+/// Bound on the events in a queue, as in Salt.
 const EVENTS_MAX: usize = 10_000;
-/// Bytes of events that wait for a subscriber. The events are shared between subscribers, so this bounds all of them alike.
+/// Bound on the bytes of events in a queue. Queues share events, so this bounds all queues together in the usual case.
 const BYTES_MAX: usize = 64 << 20;
 
-/// What a subscriber gets next.
+/// The next item of a subscriber.
 #[derive(Debug)]
 pub enum Next {
     /// An event.
     Event(Arc<BusEvent>),
-    /// So many events were lost here, because the subscriber was slow.
+    /// The number of events lost at this point, because the subscriber was slow.
     Lost(u64),
 }
 
@@ -59,7 +59,7 @@ impl Queue {
         self.ready.notify_one();
     }
 
-    /// The next one, or nothing when the bus has closed and all is taken. Cancel-safe.
+    /// Waits for the next item. Returns `None` when the bus is closed and the queue is empty. Cancel-safe.
     async fn next(&self) -> Option<Next> {
         loop {
             if let Some(next) = self.try_next()? {
@@ -69,7 +69,7 @@ impl Queue {
         }
     }
 
-    /// `None`: closed. `Some(None)`: nothing now.
+    /// Returns `None` if the bus is closed, and `Some(None)` if the queue is empty.
     fn try_next(&self) -> Option<Option<Next>> {
         let mut state = self.lock();
         if state.lost > 0 {
@@ -90,7 +90,7 @@ impl Queue {
     }
 }
 
-/// A place in the bus. Dropping it leaves.
+/// A subscription to the bus. Dropping it unsubscribes.
 pub struct Subscription {
     bus: Bus,
     id: u64,
@@ -102,7 +102,7 @@ impl Subscription {
         Self { bus, id, queue }
     }
 
-    /// The next event, or how many were lost; nothing when the bus has closed. Cancel-safe.
+    /// Waits for the next event or the number of lost events. Returns `None` when the bus is closed. Cancel-safe.
     pub async fn next(&self) -> Option<Next> {
         self.queue.next().await
     }

@@ -37,7 +37,7 @@ async fn sockets_have_salts_modes_and_pushed_events_come_out_unchanged() {
     }
 }
 
-/// The bytes that a return is stored as are those of its event; what is too large is trimmed all the same.
+/// The stored bytes of a return are reused for its event. Too large events are trimmed all the same.
 #[test]
 fn what_is_packed_already_is_not_encoded_again() {
     let bus = Bus::new(Framing::Bare, 1_000);
@@ -58,7 +58,7 @@ async fn who_connected_before_settling_misses_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let bus = bus(dir.path(), Framing::Bare);
     for n in 0..100_u32 {
-        // No await between connecting and firing: the accepting task has not run yet.
+        // No await between connecting and firing, so the accepting task has not run yet.
         let stream = std::os::unix::net::UnixStream::connect(dir.path().join("master_event_pub.ipc")).unwrap();
         bus.settle();
         bus.fire("first", map([("n", n)]));
@@ -124,7 +124,8 @@ async fn a_sender_of_rubbish_is_cut_off_and_others_go_on() {
     assert_eq!(next(&mut subscriber).await.tag, "still/here");
 }
 
-/// Over the socket a loss is an event as any other, in its place, so that every client of Salt's can read on; nothing else is missing.
+/// On the socket a loss is an ordinary event at its place in the order, which Salt's clients can read; no other event
+/// is missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_reader_of_the_socket_is_told_by_an_event() {
     const SENT: u64 = 30_000;

@@ -1,12 +1,12 @@
-//! Events stay below `max_event_size` (§8.1): of one that is larger, the largest values are replaced.
+//! Trims events to `max_event_size` (§8.1) by replacing their largest values.
 
 use brine_protocol::msgpack;
 use brine_protocol::value::Value;
 
-/// What stands in place of a value that was too large, as in Salt.
+/// Replaces a value that was too large, as in Salt.
 pub(crate) const TRIMMED: &str = "VALUE_TRIMMED";
 
-/// Makes `data`'s encoding fit into `max` bytes, as far as replacing its values can.
+/// Replaces the largest values in `data` until its encoding fits into `max` bytes, as far as possible.
 pub(super) fn to_size(data: &mut Value, max: usize) {
     let Value::Map(entries) = data else { return };
     let mut sizes: Vec<usize> = entries.iter().map(|(k, v)| estimate(k) + estimate(v)).collect();
@@ -16,7 +16,7 @@ pub(super) fn to_size(data: &mut Value, max: usize) {
         if entries[largest].1.as_str() == Some(TRIMMED) {
             return;
         }
-        // A large map keeps what is small in it: a return stays readable without its one large value.
+        // A large map keeps its small values, so that a return stays readable without its one large value.
         let keep = max.saturating_sub(total - sizes[largest]);
         match &mut entries[largest].1 {
             inner @ Value::Map(_) if keep > max / 2 => {
@@ -33,7 +33,7 @@ pub(super) fn to_size(data: &mut Value, max: usize) {
     }
 }
 
-/// How much more than its encoding a map of so many entries and a stamp is estimated to take at most.
+/// Returns the largest difference between the estimated and the real size of a map with this many entries and a stamp.
 pub(super) const fn slack(entries: usize) -> usize {
     64 + 16 * entries
 }

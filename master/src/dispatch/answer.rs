@@ -9,7 +9,7 @@ use crate::fault::Fault;
 use crate::refusals::Who;
 
 impl Dispatcher {
-    /// Answers a request whose sender was not admitted; `load` is the part of it that was read.
+    /// Answers a request whose caller was refused; `load` is the decoded part of it.
     pub(crate) fn refuse(&self, load: Value, denied: &Denied) -> Value {
         if denied.told {
             self.tell(refusal_event(load, &denied.message));
@@ -17,7 +17,7 @@ impl Dispatcher {
         error("AuthenticationError", "Authentication error occurred.")
     }
 
-    /// Answers the request of an admitted caller.
+    /// Answers the request of an identified caller.
     pub(crate) async fn answer(&self, load: Value, caller: &Principal) -> Result<Value, Fault> {
         let mut request = PublishRequest::parse(load)?;
         let name = caller.name();
@@ -36,7 +36,7 @@ impl Dispatcher {
             Err(Rejection::Nobody(why)) => unresolved(&request, why.map(|why| why.to_string())),
             Err(Rejection::NotAudited(why)) => failed(why.to_owned()),
             Err(Rejection::BadJid) => map([("error", "Master failed to assign jid")]),
-            // Told in full: the caller has proved that it may read the master's own files.
+            // The full error: the caller has proved that it may read the master's own files.
             Err(Rejection::NotStored(error)) => {
                 tracing::error!("a job was not published: {error}");
                 failed(error.to_string())
@@ -44,7 +44,7 @@ impl Dispatcher {
         })
     }
 
-    /// The caller learns that it may not, the bus and the audit log learn who tried what, and none of them learns a secret.
+    /// Refuses a request. The caller gets a general text; the bus and the audit log get the details, without secrets.
     fn not_allowed(&self, request: PublishRequest, caller: &Principal, why: &str) -> Value {
         if let Some(line) = audit_line("refused", &request, caller) {
             self.audit.note(line.put("why", why));
@@ -55,8 +55,8 @@ impl Dispatcher {
         error("AuthorizationError", "Authorization error occurred.")
     }
 
-    /// Salt puts the jid into the tag, and a client that waits for that job takes it for the end of it. Who was refused could be anyone on the
-    /// network, naming somebody else's job.
+    /// Fires the event of a refusal. The tag has no jid, unlike in Salt: a client that waits for the job would take the
+    /// event for the job's end, and any stranger could name another user's job.
     fn tell(&self, refusal: Option<Value>) {
         if let Some(data) = refusal {
             self.bus.fire("salt/job/error", data);
@@ -76,7 +76,7 @@ fn accepted(published: Published) -> Value {
 
 fn unresolved(request: &PublishRequest, why: Option<String>) -> Value {
     let error = format!("Master could not resolve minions for target {}", request.tgt_text());
-    // `why` is no field of Salt's; its clients look at neither.
+    // `why` is not a field of Salt's; Salt's clients read neither field.
     let why = why.map(|why| ("why", Value::from(why)));
     let load = [("jid", Value::Nil), ("minions", Value::Array(Vec::new())), ("error", Value::from(error))];
     map([("enc", Value::from("clear")), ("load", map(load.into_iter().chain(why)))])

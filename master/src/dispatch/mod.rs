@@ -1,7 +1,8 @@
-//! The one way of a job out of the master, whoever asks for it: a client (§7.2), a runner, a minion (§6.1) or the master itself.
+//! The one way of a job out of the master, for every caller: a client (§7.2), a runner, a minion (§6.1) or the master
+//! itself.
 //!
-//! [`Dispatcher::submit`] goes through the stages: jid, resolve the target, permit, audit, sign and seal, record, announce, send. The request
-//! was validated when it was read ([`PublishRequest`]).
+//! [`Dispatcher::submit`] has these stages: make the jid, resolve the target, check permission, audit, sign and seal,
+//! record, announce, send. Parsing has already validated the request ([`PublishRequest`]).
 
 mod answer;
 
@@ -22,8 +23,8 @@ use crate::publisher::{PublisherHandle, Sealing, Topics};
 use crate::refusals::Refusals;
 use crate::targets::Targets;
 
-/// How long after a job of a Python client the event `publish` comes, which nobody waits for. What is on the bus before 3007's client first
-/// looks, a quick return too, it does not see until another event comes (docs/interop.md): this is the one that comes.
+/// Delay of the event `publish` of a job of a Python client. Events from before the first look of 3007's client, such
+/// as a quick return, stay unseen until another event comes (docs/interop.md). This event is that other one.
 const AFTERWARDS: Duration = Duration::from_millis(150);
 
 /// Publishes jobs.
@@ -35,23 +36,23 @@ pub(crate) struct Dispatcher {
     pub(crate) publisher: PublisherHandle,
     pub(crate) bus: Bus,
     pub(crate) refusals: Arc<Refusals>,
-    /// None where no files are written for Python's clients.
+    /// `None` if no files are written for Python's clients.
     pub(crate) python_files: Option<PythonJobFiles>,
     /// `zmq_filtering`.
     pub(crate) filters: bool,
 }
 
-/// A job that is on its way.
+/// A published job.
 pub(crate) struct Published {
     pub(crate) jid: Jid,
     pub(crate) minions: Vec<MinionId>,
     missing: Vec<String>,
 }
 
-/// Why a job is not on its way.
+/// The reason why a job was not published.
 enum Rejection {
     NotAllowed,
-    /// The target means no minion; and why, where it is no target at all.
+    /// The target matches no minion; with the error if it is not a valid target.
     Nobody(Option<TargetError>),
     BadJid,
     NotAudited(&'static str),
@@ -59,7 +60,7 @@ enum Rejection {
 }
 
 impl Dispatcher {
-    /// Publishes a job that the master or a rule of its configuration permits; none if it is for nobody.
+    /// Publishes a job that the master or a rule of its configuration permits. Returns `None` if it was not published.
     pub(crate) async fn publish(&self, request: &PublishRequest, by: &Principal) -> Result<Option<Published>, Fault> {
         match self.submit(request, by).await? {
             Ok(published) => Ok(Some(published)),
@@ -68,7 +69,7 @@ impl Dispatcher {
         }
     }
 
-    /// Publishes a job, as far as `by` may.
+    /// Publishes a job, if `by` is permitted to.
     async fn submit(&self, request: &PublishRequest, by: &Principal) -> Result<Result<Published, Rejection>, Fault> {
         let jid = match request.jid() {
             RequestedJid::New => Jid::now(),
@@ -85,7 +86,7 @@ impl Dispatcher {
         }
         let ret = self.jobs.ret(request.ret());
         let job = request.publish(&jid, &ret, (extent == Extent::Found).then_some(&matched));
-        // Signed while the disk takes the job.
+        // Signing runs while the job is written to disk.
         let load = job.to_load();
         let sealing = self.seal(load.clone(), &job, &matched).await?;
         let stored = job.to_stored();
@@ -99,14 +100,14 @@ impl Dispatcher {
         self.announce(request, &job, &jid, load, (&matched, &missing));
         sealing.send().await?;
         tracing::info!("published {} as {jid}", request.fun());
-        // Python's client looks for them when it has the answer.
+        // Awaited, because Python's client reads the files after the answer.
         if let Some(Ok(Err(error))) = futures_util::future::OptionFuture::from(python_files).await {
             tracing::warn!("the job cache for Python's clients cannot be written: {error}");
         }
         Ok(Ok(Published { jid, minions: matched, missing }))
     }
 
-    /// Resolves the target to minions; to none, with the error, if it is no target.
+    /// Resolves the target to minions. An invalid target resolves to none, with the error.
     async fn resolve(&self, request: &PublishRequest) -> Result<(Resolved, Option<TargetError>), Fault> {
         match self.targets.parse(request.tgt_type(), request.tgt(), request.delimiter()) {
             Ok(target) => Ok((self.targets.resolve(target).await?, None)),
@@ -117,13 +118,14 @@ impl Dispatcher {
         }
     }
 
-    /// Decides whether the job may go to all of these minions, and whether to others that find themselves meant; none if not.
+    /// Decides whether the job may go to all of these minions, and whether also to others that match. Returns `None` if
+    /// it is not allowed.
     async fn permit(&self, request: &PublishRequest, by: &Principal, minions: &[MinionId]) -> Option<Extent> {
         let resolve = |target| self.targets.permitted(target);
         by.may_publish(&request.calls(), minions, resolve).await
     }
 
-    /// Before anything is done, so that nothing is done that is not written down.
+    /// Writes the audit line before the job is published, so that no job lacks a line.
     fn audit(
         &self,
         request: &PublishRequest,
@@ -136,7 +138,7 @@ impl Dispatcher {
         self.audit.write(line.put("jid", jid.as_str()).put("minions", minions.len()))
     }
 
-    /// Begins to sign and encrypt the load; it is sent once the job is recorded.
+    /// Starts to sign and encrypt the load. It is sent after the job is recorded.
     async fn seal(&self, load: Value, job: &PublishedJob<'_>, minions: &[MinionId]) -> Result<Sealing, Fault> {
         let topics = match job.tgt_type() {
             _ if !self.filters => Topics::Everyone,
@@ -146,7 +148,8 @@ impl Dispatcher {
         Ok(self.publisher.seal(load, topics).await?)
     }
 
-    /// On disk before anyone hears of it: a return can then never come for a job that a crash made the master forget.
+    /// Stores the job on disk before it is announced, so that no return can arrive for a job that a crash made the
+    /// master forget.
     async fn record(
         &self,
         request: &PublishRequest,
@@ -168,7 +171,7 @@ impl Dispatcher {
         load: Value,
         (minions, missing): (&[MinionId], &[String]),
     ) {
-        // Who connected to the bus before asking gets every event of the job.
+        // Clients that connected to the bus before they requested the job get all of its events.
         self.bus.settle();
         self.bus.fire(format!("salt/job/{jid}/new"), job.to_announcement(minions, missing));
         let tag = format!("salt/job/{jid}/publish");
@@ -182,7 +185,7 @@ impl Dispatcher {
         });
     }
 
-    /// Writes what Python's clients read of a job, if they are to find it.
+    /// Writes the job's files for Python's clients, if the client reads them.
     fn write_python_files(
         &self,
         request: &PublishRequest,
@@ -196,7 +199,7 @@ impl Dispatcher {
     }
 }
 
-/// The line of the audit log about a job; none about the master's own.
+/// Returns the audit line of a job; `None` for jobs of the master itself.
 fn audit_line(outcome: &'static str, request: &PublishRequest, by: &Principal) -> Option<AuditLine> {
     if matches!(by, Principal::Master) {
         return None;

@@ -1,4 +1,4 @@
-//! Hashes of served files, made once for a file that does not change.
+//! Hashes of served files, computed once for each unchanged file.
 
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
@@ -10,12 +10,13 @@ use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use super::root::Found;
 use crate::hash_type::HashType;
 
-/// Hashes that are remembered; all are forgotten when there are more.
+/// Bound on the hashes in memory. If there are more, all are forgotten.
 const REMEMBERED_MAX: usize = 65_536;
-/// A file changed this recently may change again without looking different, so its hash is not remembered.
+/// The hash of a file that changed more recently than this is not kept, because the file may change again without new
+/// timestamps.
 const SETTLED: Duration = Duration::from_millis(100);
 
-/// A file's content, as far as the file system tells.
+/// Identifies the content of a file by its metadata.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     dev: u64,
@@ -25,13 +26,13 @@ struct Key {
     ctime: (i64, i64),
 }
 
-/// A hash that is known, or that somebody is making.
+/// A hash that is known or being computed.
 type Slot = Arc<OnceLock<Option<Arc<str>>>>;
 
 #[derive(Debug)]
 pub(super) struct HashCache {
     kind: HashType,
-    /// With whether somebody asked since the last upkeep.
+    /// With a flag whether the hash was requested since the last `upkeep`.
     known: Mutex<HashMap<Key, (Slot, bool)>>,
 }
 
@@ -44,7 +45,8 @@ impl HashCache {
         self.kind
     }
 
-    /// The hash of an open file, or nothing if it cannot be read. Who asks while another hashes the same file waits for it.
+    /// Returns the hash of an open file; `None` if it cannot be read. Concurrent requests for one file share one
+    /// computation.
     pub(super) fn of(&self, found: &Found) -> Option<Arc<str>> {
         let m = &found.metadata;
         let settled =
@@ -75,13 +77,13 @@ impl HashCache {
         hash
     }
 
-    /// Forgets what nobody asked for since the last time: files that were changed or taken away.
+    /// Forgets hashes without requests since the last call, such as those of changed or removed files.
     pub(super) fn upkeep(&self) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, (_, asked)| std::mem::take(asked));
     }
 
-    /// How many are remembered.
+    /// Returns the number of hashes in memory.
     #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()

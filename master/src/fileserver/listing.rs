@@ -1,4 +1,4 @@
-//! What lies under an environment's roots.
+//! Lists of the files under an environment's roots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,16 +12,16 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags};
 
 use super::root::Root;
 
-/// Entries of one environment. Above, the list is cut and the log says so.
+/// Bound on the entries of one environment. A longer list is cut, and the log says so.
 const ENTRIES_MAX: usize = 500_000;
-/// Folders in folders.
+/// Bound on the nesting of folders.
 const DEPTH_MAX: usize = 64;
 
-/// Every name of an environment, sorted.
+/// All names of an environment, sorted.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) files: BTreeSet<String>,
-    /// With whether it is empty.
+    /// With a flag whether the folder is empty.
     pub(super) dirs: BTreeMap<String, bool>,
     pub(super) links: BTreeMap<String, String>,
 }
@@ -47,19 +47,20 @@ impl Ignore {
     }
 }
 
-/// Lists an environment, once for all who ask at the same time.
+/// Lists an environment, once for concurrent requests.
 #[derive(Debug, Default)]
 pub(super) struct Lister {
     last: Mutex<Option<(Instant, Arc<Listing>)>>,
 }
 
 impl Lister {
-    /// Forgets the list that was made; whether there was one.
+    /// Forgets the last list. Returns whether there was one.
     pub(super) fn forget(&self) -> bool {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
 
-    /// What is there now: a walk that began after the request arrived. Who waited while another walked shares the next walk.
+    /// Returns the current list: from a walk that started after the request arrived. Requests that waited during
+    /// another walk share the next one.
     pub(super) fn list(&self, roots: &[Root], ignore: &Ignore) -> Arc<Listing> {
         let asked = Instant::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -87,12 +88,12 @@ struct Walk<'a> {
     top: BorrowedFd<'a>,
     ignore: &'a Ignore,
     found: &'a mut Listing,
-    /// The folders above, by device and inode: a link to one of them would go round for ever.
+    /// Device and inode of the folders above, because a link to one of them would be an endless loop.
     above: Vec<(u64, u64)>,
 }
 
 impl Walk<'_> {
-    /// Lists a folder; whether it has anything in it.
+    /// Lists a folder. Returns whether it has entries.
     fn folder(&mut self, dir: BorrowedFd<'_>, path: &str) -> bool {
         let Ok(stat) = rustix::fs::fstat(dir) else { return false };
         let this = (stat.st_dev, stat.st_ino);
@@ -103,7 +104,7 @@ impl Walk<'_> {
         self.above.push(this);
         let mut any = false;
         for entry in entries.flatten() {
-            // A name that is not UTF-8 cannot be asked for either.
+            // Names that are not UTF-8 cannot be requested either.
             let Ok(name) = entry.file_name().to_str() else { continue };
             if matches!(name, "." | "..") {
                 continue;
@@ -130,7 +131,7 @@ impl Walk<'_> {
             }
             FileType::Directory => self.descend(path),
             FileType::Symlink => {
-                // Only what the link leads to below the root counts, and only such a link is shown.
+                // A link is listed only if its target is below the root.
                 let Ok(target) = self.root.open_beneath(self.top, &path, OFlags::PATH) else { return };
                 let Ok(stat) = rustix::fs::fstat(&target) else { return };
                 if let Ok(text) = rustix::fs::readlinkat(dir, name, Vec::new())

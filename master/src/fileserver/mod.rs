@@ -1,8 +1,8 @@
-//! The file server (§6.1, §6.5): what lies under `file_roots`, read-only, for every accepted minion.
+//! The file server (§6.1, §6.5): the files under `file_roots`, read-only, for every accepted minion.
 //!
-//! A request names a path as text; it becomes a [`SafePath`] or is not found. The kernel then resolves it beneath the root
-//! (`openat2` with `RESOLVE_BENEATH`), and the file that was opened is the file that is looked at, hashed and served: a symlink cannot
-//! lead out, also not one that changes in between (CVE-2020-11652, CVE-2024-22231, CVE-2024-22232).
+//! A path in a request must be a valid [`SafePath`], otherwise it is not found. The kernel resolves it beneath the root
+//! (`openat2` with `RESOLVE_BENEATH`), and the opened file is then examined, hashed and served. So no symlink leads out
+//! of a root, not even one that changes in between (CVE-2020-11652, CVE-2024-22231, CVE-2024-22232).
 
 mod hash;
 mod listing;
@@ -27,10 +27,10 @@ pub(crate) use opts::{FileOpts, Roots, roots};
 use root::Found;
 pub(crate) use root::Root;
 
-/// Requests that read files at a time. More would only make the disk seek.
+/// Bound on concurrent requests that read files. More would only make the disk seek.
 const AT_A_TIME: usize = 32;
 
-/// What can be asked.
+/// The kinds of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileRequest {
     Envs,
@@ -81,7 +81,7 @@ struct Env {
 }
 
 impl FileServer {
-    /// `cachedir` is where files that minions push go, if they may.
+    /// Makes a file server. Files that minions push are stored below `cachedir`.
     pub(crate) fn new(opts: &FileOpts, cachedir: &Path) -> Result<Self, String> {
         let mut envs: BTreeMap<Saltenv, Env> = BTreeMap::new();
         for (name, paths) in &opts.roots {
@@ -98,19 +98,19 @@ impl FileServer {
         Ok(Self { inner: ArcSwap::from_pointee(inner), at_a_time: Arc::new(Semaphore::new(AT_A_TIME)) })
     }
 
-    /// Forgets hashes and sums that nobody needs.
+    /// Forgets unused hashes, and old sums of pushed files.
     pub(crate) fn upkeep(&self) {
         let inner = self.inner.load();
         inner.hashes.upkeep();
         inner.received.upkeep();
     }
 
-    /// From now on answers as the other one.
+    /// Takes over the settings of another file server.
     pub(crate) fn replace(&self, other: &Self) {
         self.inner.store(other.inner.load_full());
     }
 
-    /// Answers a request; what is not there has Salt's empty answer.
+    /// Answers a request. A missing file has Salt's empty answer.
     pub(crate) async fn answer(&self, what: FileRequest, load: Value) -> Value {
         if what == FileRequest::Envs {
             return Value::Array(self.inner.load().envs.keys().map(Value::from).collect());
@@ -122,18 +122,18 @@ impl FileServer {
             drop(permit);
             answer
         };
-        // A panic in there becomes one here, which the request's guard answers.
+        // A panic in the task becomes nil, like a closed semaphore above.
         tokio::task::spawn_blocking(work).await.unwrap_or(Value::Nil)
     }
 
-    /// Forgets the lists that were made of the environments that are meant; their names.
+    /// Forgets the lists of the environments for which `is_meant` is true. Returns their names.
     pub(crate) fn forget_lists(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
         let inner = self.inner.load();
         let meant = inner.envs.iter().filter(|(name, _)| is_meant(name.as_str()));
         meant.filter(|(_, env)| env.lister.forget()).map(|(name, _)| name.as_str().to_owned()).collect()
     }
 
-    /// Takes a chunk of a file that a minion pushes (§6.6), or says why not.
+    /// Stores a chunk of a file that a minion pushes (§6.6). The error is the reason of a refusal.
     pub(crate) async fn receive(&self, id: MinionId, load: Value) -> Result<(), String> {
         let failed = |_| "it failed".to_owned();
         let permit = Arc::clone(&self.at_a_time).acquire_owned().await.map_err(|_| "it failed".to_owned())?;
@@ -157,7 +157,7 @@ impl Inner {
                 .names(load, |listing| Box::new(listing.dirs.iter().filter(|(_, empty)| **empty).map(|(dir, _)| dir))),
             FileRequest::Symlinks => self.symlinks(load),
             FileRequest::Find => match self.find(load) {
-                // No path of this host: what Salt's clients use of it is whether it is empty.
+                // Not the path on this host: Salt's clients only check whether it is empty.
                 Some(found) => map([
                     ("path", Value::from(found.path.as_str())),
                     ("rel", Value::from(found.path.as_str())),
@@ -195,7 +195,7 @@ impl Inner {
         Some(map([("hash_type", self.hashes.kind().name()), ("hsum", &*hsum)]))
     }
 
-    /// One chunk. Its end is found by an empty one, so a file that shrinks or grows meanwhile ends too.
+    /// Reads one chunk. An empty chunk marks the end, so a file that shrinks or grows meanwhile ends too.
     fn serve(&self, load: &Value) -> Option<Value> {
         let at = load.get_u64("loc")?;
         let found = self.find(load)?;
@@ -258,7 +258,7 @@ fn under(name: &str, prefix: &str) -> bool {
     name.starts_with(prefix)
 }
 
-/// `a/b`, `salt://a/b` or `salt://a/b?saltenv=dev`, as a checked path and the environment it names.
+/// Splits `a/b`, `salt://a/b` or `salt://a/b?saltenv=dev` into a checked path and the environment in it.
 fn split_path(text: &str) -> Option<(SafePath, Option<String>)> {
     let text = text.strip_prefix("salt://").unwrap_or(text);
     let (path, env) = match text.split_once("?saltenv=") {
@@ -268,12 +268,12 @@ fn split_path(text: &str) -> Option<(SafePath, Option<String>)> {
     if path.starts_with('/') {
         return None;
     }
-    // As os.path.normpath, but nothing with `..` gets through what follows.
+    // Normalised like os.path.normpath, but `..` is refused by the following check.
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     Some((SafePath::try_from(parts.join("/")).ok()?, env))
 }
 
-/// mode, ino, dev, nlink, uid, gid, size, atime, mtime, ctime.
+/// Returns mode, ino, dev, nlink, uid, gid, size, atime, mtime, ctime.
 fn stat(found: &Found) -> Value {
     let m = &found.metadata;
     let signed = [m.atime(), m.mtime(), m.ctime()];

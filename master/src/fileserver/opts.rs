@@ -1,4 +1,4 @@
-//! What the configuration says of the file server.
+//! The settings of the file server.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use brine_protocol::ids::Saltenv;
 use crate::hash_type::HashType;
 use crate::options::options;
 
-/// Each environment's folders; the first that has a path wins.
+/// The folders of each environment. The first folder that has a path wins.
 pub(crate) type Roots = Vec<(Saltenv, Vec<PathBuf>)>;
 
 options! {
@@ -17,7 +17,7 @@ options! {
     #[derive(Debug, Clone)]
     pub(crate) struct FileOpts from c {
         pub(crate) roots: Roots = roots(c, settings::FILE_ROOTS)?,
-        /// `file_buffer_size`: bytes of a chunk.
+        /// `file_buffer_size`: size of a chunk in bytes.
         pub(crate) buffer_size: usize = c.get(settings::FILE_BUFFER_SIZE)?,
         pub(crate) hash_type: HashType = HashType::from_config(c)?,
         pub(crate) follow_symlinks: bool = c.get(settings::FILESERVER_FOLLOWSYMLINKS)?,
@@ -26,7 +26,8 @@ options! {
         pub(crate) recv: bool = c.get(settings::FILE_RECV)?,
         /// `file_recv_max_size`, in bytes.
         pub(crate) recv_max: u64 = mebibytes(c, settings::FILE_RECV_MAX_SIZE)?,
-        /// `file_recv_quota`, in bytes, and `file_recv_quota_count`: of all files of one minion; 0 is no bound. Brine's own keys.
+        /// `file_recv_quota`, in bytes, and `file_recv_quota_count`: bounds on all files of one minion; 0 is no bound.
+        /// Brine's own settings.
         pub(crate) recv_quota: (u64, u64) =
             (mebibytes(c, settings::FILE_RECV_QUOTA)?, c.get(settings::FILE_RECV_QUOTA_COUNT)?),
     }

@@ -1,6 +1,8 @@
-//! `_file_recv` (§6.6): a minion pushes a file into a folder of its own under the master's cache. Off unless `file_recv` is set.
+//! `_file_recv` (§6.6): a minion pushes a file into its own folder under the master's cache. Off unless `file_recv` is
+//! set.
 //!
-//! All files of one minion have a bound together, in bytes and in number. What lies there is counted once and then kept in mind.
+//! The bytes and the number of all files of one minion are bounded. Existing files are counted once, and the sums are
+//! then kept in memory.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File};
@@ -18,9 +20,10 @@ use rustix::io::Errno;
 
 use super::FileOpts;
 
-/// Somebody may have taken files away: where they are too many, they are counted anew, but not more often than this.
+/// Shortest interval between counts. If there are too many files, they are counted again, because somebody may have
+/// removed some.
 const COUNT_AGAIN: Duration = Duration::from_secs(10);
-/// What was counted is forgotten, so that who pushes no more takes no memory.
+/// Sums older than this are forgotten, so that minions that no longer push take no memory.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 #[derive(Debug)]
@@ -28,37 +31,37 @@ pub(super) struct PushedFiles {
     minions: PathBuf,
     on: bool,
     bytes_max: u64,
-    /// Bytes and files of one minion; 0 is no bound.
+    /// Bounds on bytes and files of one minion; 0 is no bound.
     quota: (u64, u64),
-    /// Whoever writes for a minion holds its entry.
+    /// The sums of each minion, locked while a file of the minion is written.
     used: Mutex<HashMap<MinionId, Arc<Mutex<Used>>>>,
 }
 
-/// What a minion has there.
+/// The sums of one minion's files.
 #[derive(Debug, Default)]
 struct Used {
     bytes: u64,
-    /// Files and folders.
+    /// Number of files and folders.
     count: u64,
     counted: Option<Instant>,
 }
 
-/// What a chunk will change.
+/// The effect of a chunk.
 struct Change {
-    /// What the file has now and then.
+    /// The file's size before the chunk; `after` is the size after it.
     before: u64,
     after: u64,
-    /// Files and folders that are not there yet.
+    /// Number of new files and folders.
     new: u64,
 }
 
 impl PushedFiles {
-    /// Below `minions`.
+    /// Makes a receiver of files below `minions`.
     pub(super) fn new(minions: PathBuf, opts: &FileOpts) -> Self {
         Self { minions, on: opts.recv, bytes_max: opts.recv_max, quota: opts.recv_quota, used: Mutex::default() }
     }
 
-    /// Stores one chunk: the first makes the file anew, the others are added to it.
+    /// Stores one chunk. The first one truncates the file, the others extend it.
     pub(super) fn store(&self, id: &MinionId, load: &Value) -> Result<(), String> {
         if !self.on {
             return Err("file_recv is off".to_owned());
@@ -83,9 +86,9 @@ impl PushedFiles {
         written.map_err(said)
     }
 
-    /// Forgets what was counted long ago.
+    /// Forgets old sums.
     pub(super) fn upkeep(&self) {
-        // Whoever holds one writes now.
+        // An entry in use belongs to a request that is writing.
         let is_old = |used: &Arc<Mutex<Used>>| {
             used.try_lock().is_ok_and(|used| used.counted.is_none_or(|at| at.elapsed() >= REMEMBERED))
         };
@@ -127,7 +130,7 @@ impl PushedFiles {
 }
 
 impl Used {
-    /// Counts what lies there, until it is too much in any case.
+    /// Counts the existing files. Stops as soon as there are too many.
     fn count(&mut self, root: &Path, (bytes_max, count_max): (u64, u64)) -> io::Result<()> {
         (self.bytes, self.count) = (0, 0);
         self.counted = Some(Instant::now());
@@ -143,7 +146,7 @@ impl Used {
             };
             for entry in entries {
                 let entry = entry?;
-                // Not through symlinks. What has just gone does not count.
+                // Does not follow symlinks. A file that has just been removed does not count.
                 let Ok(metadata) = entry.metadata() else { continue };
                 self.count += 1;
                 if metadata.is_dir() {
@@ -160,7 +163,7 @@ impl Used {
     }
 }
 
-/// What storing a chunk that ends at `end` would change. Changes nothing.
+/// Returns the effect of storing a chunk that ends at `end`, without a change.
 fn planned(root: &Path, path: &SafePath, at: u64, end: u64) -> io::Result<Change> {
     let parts: Vec<&str> = path.as_str().split('/').collect();
     let mut here = match rustix::fs::open(root, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) {
@@ -187,7 +190,7 @@ fn planned(root: &Path, path: &SafePath, at: u64, end: u64) -> io::Result<Change
             Err(e) => return Err(e.into()),
         }
     }
-    // A gap would be a hole of zeroes that nobody sent.
+    // A gap would become zeroes that the minion did not send.
     if before < at {
         return Err(io::Error::other("the chunk before it is missing"));
     }
@@ -221,7 +224,7 @@ fn write(root: &Path, path: &SafePath, at: u64, data: &[u8]) -> io::Result<()> {
     file.write_all_at(data, at)
 }
 
-/// One step down, never through a symlink.
+/// Opens one path component, never through a symlink.
 fn beneath(dir: &OwnedFd, name: &str, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     let mode = if flags.contains(OFlags::CREATE) { Mode::RUSR | Mode::WUSR } else { Mode::empty() };

@@ -1,4 +1,4 @@
-//! One folder of `file_roots`, and the only way into it.
+//! A folder of `file_roots`, and the only way to open files in it.
 
 use std::fs::{File, Metadata};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,14 +9,14 @@ use brine_protocol::ids::SafePath;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-/// An open file with what was found out about it, by the same descriptor.
+/// An open file with its metadata, from the same descriptor.
 pub(crate) struct Found {
     pub(super) path: SafePath,
     pub(crate) file: File,
     pub(super) metadata: Metadata,
 }
 
-/// A root folder. It may come and go while the master runs.
+/// A root folder. It may appear and disappear while the master runs.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -28,16 +28,16 @@ impl Root {
         Self { path, follow }
     }
 
-    /// The root itself; it is the operator's, so it may be a symlink.
+    /// Opens the root itself. It may be a symlink, because it belongs to the operator.
     pub(crate) fn open(&self) -> Option<OwnedFd> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         rustix::fs::open(&self.path, flags, Mode::empty()).ok()
     }
 
-    /// A regular file below the root.
+    /// Opens a regular file below the root.
     pub(crate) fn open_file(&self, path: &SafePath) -> Option<Found> {
         let root = self.open()?;
-        // NONBLOCK: a FIFO under the root must not hold a thread.
+        // NONBLOCK, because a FIFO under the root must not block a thread.
         let fd =
             self.open_beneath(root.as_fd(), path.as_str(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY).ok()?;
         let file = File::from(fd);
@@ -45,13 +45,14 @@ impl Root {
         metadata.is_file().then(|| Found { path: path.clone(), file, metadata })
     }
 
-    /// Opens a path that can be nowhere but below `root`.
+    /// Opens a path that the kernel resolves only below `root`.
     pub(super) fn open_beneath(&self, root: BorrowedFd<'_>, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
         if !self.follow {
             resolve |= ResolveFlags::NO_SYMLINKS;
         }
-        // EAGAIN: something was renamed during the walk, so the kernel could not be sure. Trying again is its own advice.
+        // EAGAIN: the kernel could not resolve the path because of a concurrent rename. Its documentation advises to
+        // try again.
         for _ in 0..8 {
             match rustix::fs::openat2(root, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
                 Err(Errno::AGAIN) => {}

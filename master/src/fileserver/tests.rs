@@ -147,7 +147,7 @@ fn lists_are_sorted_and_show_only_what_can_be_had() {
     assert_eq!(links, map([("inside", "a.txt"), ("sub/loop", "..")]));
     let sub = ask(&f, FileRequest::List, &[("prefix", "sub/".into())]);
     assert_eq!(sub, Value::Array(vec!["sub/b".into()]));
-    // at once, not after some cache's time
+    // A new file is listed at once.
     std::fs::write(f.dir.path().join("two/new"), "").unwrap();
     assert!(names(FileRequest::List).contains(&"new".to_owned()));
 }
@@ -258,7 +258,7 @@ fn what_a_minion_pushed_before_counts_too() {
     assert!(push(&first, "b", "123").unwrap_err().contains("file_recv_quota"));
     push(&first, "a", "12").unwrap();
     push(&first, "b", "12345678").unwrap();
-    // A master that was started again.
+    // As after a restart of the master.
     let second = receiver((10, 2));
     assert!(push(&second, "a", "123").is_err() && push(&second, "c", "").unwrap_err().contains("_count"));
     std::fs::remove_file(root.join("web1/files/b")).unwrap();

@@ -1,4 +1,5 @@
-//! The job cache: the embedded store, which acknowledges, and beside it what the configuration and each job name.
+//! The job cache: the embedded store, whose commits are acknowledged, and the returners that the configuration and each
+//! job name.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -19,30 +20,34 @@ use super::record::NewReturn;
 use super::returner::{Destination, Returner, ReturnerName};
 use super::store::{Adding, JobStore};
 
-/// Returners that one job names at most.
+/// Bound on the returners that one job names.
 const ASKED_MAX: usize = 16;
 
-/// Where jobs and returns are kept.
+/// The settings of the job cache.
 #[derive(Debug, Clone, Default)]
 pub struct JobCacheOpts {
-    /// `job_cache`: in the embedded store.
+    /// `job_cache`: the embedded store keeps jobs.
     pub keep: bool,
-    /// `ext_job_cache`: minions write there themselves, those of Brine through their master.
+    /// `ext_job_cache`: a returner that minions write to. Brine's minions do it through their master.
     pub ext: Option<String>,
-    /// `master_job_cache`: the master writes all there besides; none: only into the embedded store.
+    /// `master_job_cache`: a returner that the master writes everything to, besides the embedded store; `None`: only
+    /// the embedded store.
     pub master: Option<ReturnerName>,
-    /// `python_job_files`: whether each job leaves the two files that Python's LocalClient looks for. Brine's own key.
+    /// `python_job_files`: each job leaves the two files that Python's LocalClient reads. Brine's own setting.
     pub python_files: bool,
-    /// Every server that there are settings for.
+    /// Every configured server.
     pub servers: HashMap<ReturnerName, PostgresOpts>,
 }
 
 impl JobCacheOpts {
+    /// Reads and checks the settings.
+    ///
     /// # Errors
-    /// When `master_job_cache` is none that there is here, or a returner's setting has a wrong value.
+    /// If `master_job_cache` names an unknown returner, or a returner's setting has a wrong value.
     pub(crate) fn from_config(c: &Config) -> Result<Self, ConfigError> {
         let ext = c.find(settings::EXT_JOB_CACHE)?;
-        // No returner: `local_cache`, and `brine`, by which Python's programs on this host read the embedded store.
+        // Two names are no returners: `local_cache`, and `brine`, by which Python's programs on this host read the
+        // embedded store.
         let master = ReturnerName::parse(&c.get(settings::MASTER_JOB_CACHE)?);
         let ext_name = ext.as_deref().and_then(ReturnerName::parse);
         let events = ReturnerName::of_events(c)?;
@@ -56,13 +61,13 @@ impl JobCacheOpts {
     }
 }
 
-/// The job cache. One a master.
+/// The job cache. A master has one.
 pub(crate) struct JobCache {
     local: JobStore,
     opts: JobCacheOpts,
-    /// Every returner besides the embedded store.
+    /// Every returner except the embedded store.
     others: HashMap<ReturnerName, Arc<dyn Returner>>,
-    /// Where lookups go besides the embedded store.
+    /// The returner that lookups use besides the embedded store.
     source: Option<Arc<dyn Returner>>,
     recent: RecentJobs,
     stop: CancellationToken,
@@ -70,7 +75,7 @@ pub(crate) struct JobCache {
 }
 
 impl JobCache {
-    /// Opens the embedded store and begins to tell other returners what waits for them.
+    /// Opens the embedded store, and starts to send waiting records to other returners.
     pub(crate) fn open(path: &Path, opts: &JobCacheOpts) -> Result<Self, StoreError> {
         Ok(Self::with(JobStore::open(path)?, opts.clone(), postgres::returners(&opts.servers)))
     }
@@ -89,28 +94,28 @@ impl JobCache {
                 );
             }
         }
-        // In Salt's order.
+        // In Salt's order of precedence.
         let ext = opts.ext.as_deref().and_then(ReturnerName::parse);
         let source = ext.or_else(|| opts.master.clone()).and_then(|name| others.get(&name).cloned());
         Self { local, opts, others, source, recent: RecentJobs::default(), stop, tasks }
     }
 
-    /// Whether the embedded store keeps jobs (`job_cache`).
+    /// Returns whether the embedded store keeps jobs (`job_cache`).
     pub(crate) const fn keeps(&self) -> bool {
         self.opts.keep
     }
 
-    /// The embedded store alone.
+    /// Returns the embedded store alone.
     pub(crate) const fn local(&self) -> &JobStore {
         &self.local
     }
 
-    /// A returner besides the embedded store that there are settings for.
+    /// Returns a configured returner other than the embedded store.
     pub(crate) fn returner(&self, name: &ReturnerName) -> Option<Arc<dyn Returner>> {
         self.others.get(name).cloned()
     }
 
-    /// The `ret` of a job as it is published: with `ext_job_cache`, which Python's clients have put there themselves.
+    /// Returns the `ret` that a job is published with: with `ext_job_cache`, which Python's clients add themselves.
     pub(crate) fn ret(&self, ret: &str) -> String {
         match self.opts.ext.as_deref() {
             Some(ext) if ret.is_empty() => ext.to_owned(),
@@ -119,8 +124,8 @@ impl JobCache {
         }
     }
 
-    /// What a published load asks for, as far as it is the master's to do. `ret_kwargs` are not taken: they would have the master send its
-    /// password wherever who published the job likes.
+    /// Returns the returners that a published load names and that the master writes to. `ret_kwargs` are refused,
+    /// because the publisher of a job could use them to send the master's password to any server.
     fn returners_of_load(&self, load: &Value) -> JobReturners {
         let kwarg = |key: &str| load.get(key).or_else(|| load.get("kwargs")?.get(key)).filter(|value| value.truthy());
         let config = kwarg("ret_config").map(ValueExt::python_str);
@@ -144,7 +149,7 @@ impl JobCache {
         asked
     }
 
-    /// What a return of `id` for `jid` is.
+    /// Classifies a return of `id` for `jid`.
     pub(crate) async fn standing(&self, jid: &Jid, id: &MinionId) -> Result<Standing, StoreError> {
         if self.recent.is_sent_to(jid, id) {
             return Ok(Standing::Asked);
@@ -156,7 +161,7 @@ impl JobCache {
         if self.recent.is_sent_to(jid, id) {
             return Ok(Standing::Asked);
         }
-        // Also for a job that is remembered: a batch of 3008 publishes one jid several times.
+        // Read also if the job is remembered: a batch of 3008 publishes one jid several times.
         let Some(job) = self.local().job(jid).await? else { return Ok(Standing::Unasked) };
         let returners = Arc::new(self.returners_of_load(&job.load()));
         let recipients = Recipients::new(&job.tgt_type, job.minions.into_iter());
@@ -172,7 +177,7 @@ impl JobCache {
         self.recent.remember(Sent { jid: jid.clone(), recipients, returners });
     }
 
-    /// The returners that the job was published with. Of a job that the master does not know that is `ext_job_cache`.
+    /// Returns the returners that the job was published with. For a job unknown to the master this is `ext_job_cache`.
     pub(crate) async fn returners_of(&self, jid: &Jid) -> Result<Arc<JobReturners>, StoreError> {
         if let Some(returners) = self.recent.returners(jid) {
             return Ok(returners);
@@ -181,7 +186,7 @@ impl JobCache {
         Ok(Arc::new(self.returners_of_load(&load)))
     }
 
-    /// Records a job; resolves when it is on disk.
+    /// Records a job, and waits until it is on disk.
     pub(crate) async fn add_job(&self, job: Job) -> Result<(), StoreError> {
         let ext = self.opts.ext.as_deref().and_then(ReturnerName::parse);
         let to = self.destination(ext.as_slice());
@@ -191,7 +196,7 @@ impl JobCache {
         self.local.put_job(job, to).await
     }
 
-    /// Records a return, for what its job asked for too.
+    /// Records a return, also for the returners `asked` that its job named.
     pub(crate) async fn add_return(&self, new: NewReturn, asked: &[ReturnerName]) -> Result<Adding, StoreError> {
         let to = self.destination(asked);
         if to.not_kept && to.also.is_empty() {
@@ -202,7 +207,7 @@ impl JobCache {
 
     fn destination(&self, asked: &[ReturnerName]) -> Destination {
         let mut also: Vec<ReturnerName> = Vec::new();
-        // `job_cache: False` is for the master's own cache, wherever that is.
+        // `job_cache: False` turns off the master's own cache, and so `master_job_cache` too.
         for name in self.opts.master.iter().filter(|_| self.opts.keep).chain(asked) {
             if self.others.contains_key(name) && !also.contains(name) {
                 also.push(name.clone());
@@ -211,7 +216,7 @@ impl JobCache {
         Destination { not_kept: !self.opts.keep, also }
     }
 
-    /// The job `jid`.
+    /// Returns the job `jid`.
     pub(crate) async fn job(&self, jid: &Jid) -> Result<Option<Job>, StoreError> {
         match (self.local.job(jid).await?, &self.source) {
             (None, Some(source)) => source.job(jid).await,
@@ -219,7 +224,8 @@ impl JobCache {
         }
     }
 
-    /// Every return of the job `jid`, by minion. What the embedded store has may not have reached the other one yet.
+    /// Returns every return of the job `jid`, by minion. Returns in the embedded store may not have reached the other
+    /// returner yet.
     pub(crate) async fn returns(&self, jid: &Jid) -> Result<Vec<JobReturn>, StoreError> {
         let own = self.local.returns(jid).await?;
         let Some(source) = &self.source else { return Ok(own) };
@@ -235,7 +241,7 @@ impl JobCache {
         Ok(all.collect::<BTreeMap<_, _>>().into_values().collect())
     }
 
-    /// Jobs that `filter` lets through, newest first.
+    /// Returns the jobs that match `filter`, newest first.
     pub(crate) async fn find(&self, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
         let Some(source) = &self.source else { return self.local.find(filter).await };
         let limit = filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX) as usize;
@@ -244,7 +250,7 @@ impl JobCache {
         Ok(all.into_values().rev().take(limit).collect())
     }
 
-    /// Forgets jobs from before `before_ms`; answers how many went.
+    /// Deletes jobs from before `before_ms`. Returns their number.
     pub(crate) async fn clean(&self, before_ms: i64) -> Result<usize, StoreError> {
         let mut gone = self.local.clean(before_ms).await?;
         if let Some(master) = self.opts.master.as_ref().and_then(|name| self.others.get(name)) {
@@ -253,7 +259,7 @@ impl JobCache {
         Ok(gone)
     }
 
-    /// Ends. What other returners were not told yet, they are told after the next start.
+    /// Closes the cache. Records that still wait for other returners are sent after the next start.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.tasks.close();

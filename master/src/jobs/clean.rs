@@ -1,5 +1,5 @@
-//! Clean-up of what is older than `keep_jobs_seconds`, in steps: a store of millions is cleaned while others write to it, and a master that
-//! is killed in the middle of it goes on where it was.
+//! Deletes records older than `keep_jobs_seconds` in small steps, so that a store of millions can be cleaned while
+//! others write to it. A master that was killed during a clean-up continues it later.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,19 +11,20 @@ use super::error::StoreError;
 use super::outbox::{self, Counts};
 use super::schema::BUSY_TIMEOUT;
 
-/// Rows that a step deletes. Each is in five trees; a step is some milliseconds, which is what a return waits for at most.
+/// Bound on the rows that a step deletes. Each row is in up to five trees; a step takes some milliseconds, the longest
+/// time that a return waits for it.
 const ROWS: u32 = 500;
-/// Pages that a step gives back to the file system, of 4 KiB.
+/// Bound on the pages of 4 KiB that a step gives back to the file system.
 const PAGES: u32 = 256;
-/// Free pages that stay for the next jobs: giving them back and taking them again would be work for nothing.
+/// Free pages that stay in the file for the next jobs, to save giving them back and taking them again.
 const PAGES_KEPT: u32 = 1_024;
 
-/// How long a try to shorten the file waits for readers to end; nobody writes meanwhile.
+/// Time that one attempt to shorten the file waits for readers. Writes wait meanwhile.
 const CHECKPOINT_WAIT: Duration = Duration::from_millis(20);
-/// Tries. Where readers never leave a gap, the next clean-up tries again.
+/// Number of attempts. If readers never leave a gap, the next clean-up tries again.
 const CHECKPOINT_TRIES: u32 = 50;
 
-/// A clean-up on its way.
+/// A clean-up in progress.
 pub(super) struct Cleaning {
     before_ms: i64,
     jobs: usize,
@@ -33,20 +34,20 @@ pub(super) struct Cleaning {
 
 #[derive(Clone, Copy)]
 enum Stage {
-    /// Old jobs with their returns.
+    /// Deletes old jobs with their returns.
     Jobs,
-    /// Old returns without a job: a schedule's, or of a job from before a restore. After this (at, rowid).
+    /// Deletes old returns without a job (of a schedule, or of a job from before a restore) after this (at, rowid).
     Orphans(i64, i64),
-    /// What waited for another returner for too long.
+    /// Deletes records that have waited too long for another returner.
     Outbox,
-    /// Pages.
+    /// Gives free pages back.
     Space,
-    /// The file itself, which gets shorter when the log is written into it; how often that was tried.
+    /// Writes the log into the file, which shortens the file; with the number of attempts.
     File(u32),
 }
 
 impl Cleaning {
-    /// A further request while one is under way widens that one.
+    /// Starts a clean-up, or extends the one in progress.
     pub(super) fn begin(running: &mut Option<Self>, before_ms: i64, reply: oneshot::Sender<Result<usize, StoreError>>) {
         let new = running.get_or_insert_with(|| Self { before_ms, jobs: 0, stage: Stage::Jobs, replies: Vec::new() });
         new.before_ms = new.before_ms.max(before_ms);
@@ -54,7 +55,7 @@ impl Cleaning {
         new.replies.push(reply);
     }
 
-    /// Does a bounded part; none when all is done, and whoever asked for it knows.
+    /// Does a bounded part of the work. Returns `None` after the last part, when the callers have their replies.
     pub(super) fn step(mut self, connection: &mut Connection, counts: &Counts, path: &Path) -> Option<Self> {
         match self.work(connection, counts) {
             Ok(Some(stage)) => {
@@ -107,10 +108,10 @@ impl Cleaning {
     }
 }
 
-/// Deletes up to [`ROWS`] rows of the oldest jobs; how many jobs are gone, and whether there are more.
+/// Deletes up to [`ROWS`] rows of the oldest jobs. Returns the number of deleted jobs, and whether there are more.
 fn delete_jobs(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Result<(usize, bool)> {
     let mut old = transaction.prepare_cached("select jid from jobs where started < ?1 order by started limit ?2")?;
-    // Each of them is a row at least.
+    // Each job has at least one row, so the limit is large enough.
     let old: Vec<String> = old.query_map((before_ms, ROWS), |row| row.get(0))?.collect::<Result<_, _>>()?;
     let (mut left, mut gone) = (ROWS, 0);
     for jid in &old {
@@ -121,7 +122,7 @@ fn delete_jobs(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Resul
         if left == 0 {
             return Ok((gone, true));
         }
-        // Only after its last return: one that is interrupted is found again.
+        // Deleted after its last return, so that an interrupted clean-up finds the job again.
         transaction.prepare_cached("delete from jobs where jid = ?1")?.execute([jid])?;
         gone += 1;
         left -= 1;
@@ -132,7 +133,7 @@ fn delete_jobs(transaction: &Transaction<'_>, before_ms: i64) -> rusqlite::Resul
     Ok((gone, old.len() == ROWS as usize || gone < old.len()))
 }
 
-/// Looks at up to [`ROWS`] old returns; where the next step goes on.
+/// Checks up to [`ROWS`] old returns, and deletes those without a job. Returns where the next step continues.
 fn delete_orphans(
     transaction: &Transaction<'_>,
     before_ms: i64,
@@ -153,7 +154,7 @@ fn delete_orphans(
     Ok(rows.last().filter(|_| rows.len() == ROWS as usize).map(|(at, row, _)| (*at, *row)))
 }
 
-/// Writes the whole log into the file and empties it; whether no reader was in the way.
+/// Checkpoints and truncates the log. Returns false if a reader blocked it.
 pub(super) fn checkpoint(connection: &Connection, wait: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(wait)?;
     let busy = connection.query_row("pragma wal_checkpoint(truncate)", [], |row| row.get::<_, bool>(0));
@@ -164,7 +165,7 @@ pub(super) fn checkpoint(connection: &Connection, wait: Duration) -> rusqlite::R
     }
 }
 
-/// Gives some free pages back; whether there are more.
+/// Gives some free pages back. Returns whether there are more.
 fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
     let free: u32 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     if free <= PAGES_KEPT {
@@ -172,6 +173,6 @@ fn give_back(connection: &Connection) -> rusqlite::Result<bool> {
     }
     connection.execute_batch(&format!("pragma incremental_vacuum({});", PAGES.min(free - PAGES_KEPT)))?;
     let left: u32 = connection.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
-    // A database from elsewhere may be unable to.
+    // A database from another program may be unable to shrink.
     Ok(left > PAGES_KEPT && left < free)
 }

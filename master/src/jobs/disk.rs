@@ -1,24 +1,24 @@
-//! Which file system a file is on, and how much room it has: for the line that says that it is full.
+//! Finds the file system of a file and its free space, for the error message about a full disk.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A file system with what is left of it.
+/// A file system and its free space.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Disk {
-    /// Where it is mounted.
+    /// The mount point.
     mount: PathBuf,
-    /// What is mounted there, such as `/dev/sda1` or `tmpfs`.
+    /// The mounted device, such as `/dev/sda1` or `tmpfs`.
     source: String,
-    /// Bytes that this process may still use.
+    /// Bytes that this process can still use.
     free: u64,
-    /// Bytes in all.
+    /// Size in bytes.
     size: u64,
-    /// Files that may still be made; none where the file system does not count them.
+    /// Number of files that can still be made; `None` if the file system has no such limit.
     files_free: Option<u64>,
 }
 
-/// Looks it up; none where the system does not tell.
+/// Describes the file system of a path; `None` if the system does not report it.
 pub(super) fn describe(path: &Path) -> Option<Disk> {
     let path = std::path::absolute(path).ok()?;
     let path = path.canonicalize().unwrap_or(path);
@@ -34,7 +34,7 @@ pub(super) fn describe(path: &Path) -> Option<Disk> {
     })
 }
 
-/// The longest mount point above the path; of those mounted over each other the last.
+/// Returns the longest mount point that contains the path. Of several mounts at one place, the last one counts.
 fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
     let mut found: Option<(PathBuf, String)> = None;
     for line in mountinfo.lines() {
@@ -49,7 +49,7 @@ fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
     found
 }
 
-/// The kernel writes blanks, tabs, newlines and backslashes as three octal digits.
+/// Decodes blanks, tabs, newlines and backslashes, which the kernel writes as three octal digits.
 fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()

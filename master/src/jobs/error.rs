@@ -1,4 +1,4 @@
-//! What goes wrong with jobs, and what to do about it.
+//! The errors of the job store, with advice.
 
 use std::path::{Path, PathBuf};
 
@@ -6,15 +6,15 @@ use rusqlite::ErrorCode;
 
 use super::disk;
 
-/// Why jobs could not be stored or looked up.
+/// The reason why jobs could not be stored or looked up.
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
-    /// The file cannot be used at all; the master does not start.
+    /// The file is unusable, and the master does not start.
     #[error("the job store {path} cannot be opened: {why}", path = path.display())]
     Open {
         /// The database file.
         path: PathBuf,
-        /// What SQLite or the system said.
+        /// The error of SQLite or the system.
         why: String,
     },
     /// A write or query failed, for example because the disk is full.
@@ -22,12 +22,12 @@ pub enum StoreError {
     Failed {
         /// The database file.
         path: PathBuf,
-        /// What SQLite or the system said.
+        /// The error of SQLite or the system.
         why: String,
-        /// What to do, if that is known.
+        /// What to do about it, if that is known.
         advice: String,
     },
-    /// A returner other than the embedded store could not do it; see [`super::ReturnerError`].
+    /// A returner other than the embedded store failed; see [`super::ReturnerError`].
     #[error("{0}")]
     Returner(#[from] super::ReturnerError),
     /// The master is stopping.
@@ -45,7 +45,7 @@ impl StoreError {
         Self::Failed { path: path.to_owned(), why: error.to_string(), advice: advice(path, error) }
     }
 
-    /// What was written may not be on the disk.
+    /// Makes the error of a failed sync: committed data may not be on the disk.
     pub(super) fn unsynced(path: &Path, why: &str) -> Self {
         let advice = ": what was written is not safe on its disk; until it is minions keep their returns".to_owned();
         Self::Failed { path: path.to_owned(), why: why.to_owned(), advice }

@@ -1,4 +1,5 @@
-//! Tells another returner what waits for it in the outbox: in order, in batches, again and again while it is away.
+//! Sends the records in the outbox to another returner, in order and in batches, and repeats that while the returner is
+//! away.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,25 +12,25 @@ use super::record::{Record, Saved};
 use super::returner::{Returner, ReturnerName};
 use super::store::JobStore;
 
-/// The first wait after a failure; it doubles.
+/// The wait after the first failure. Each further failure doubles it.
 const RETRY_FIRST: Duration = Duration::from_millis(500);
-/// The longest.
+/// The longest wait.
 const RETRY_LONGEST: Duration = Duration::from_secs(30);
-/// A returner that stays away is told of this often.
+/// Interval between log lines about a returner that stays away.
 const TELL_EVERY: Duration = Duration::from_secs(600);
-/// Refused records that are each named in the log, of one batch.
+/// Bound on the refused records that the log names for each batch.
 const NAMED_MAX: usize = 3;
 
-/// What is known of one returner.
+/// The state of one returner.
 struct Forwarder {
     store: JobStore,
     name: ReturnerName,
     returner: Arc<dyn Returner>,
-    /// Since when it fails, and when that was last told.
+    /// The time of the first failure, and the time of the last log line about it.
     failing: Option<(Instant, Instant)>,
 }
 
-/// Works until `stop`. What is not told then stays in the outbox.
+/// Sends records until `stop`. Records that are not sent yet stay in the outbox.
 pub(super) async fn run(store: JobStore, name: ReturnerName, returner: Arc<dyn Returner>, stop: CancellationToken) {
     let filled = store.outbox_filled(&name);
     let mut forwarder = Forwarder { store, name, returner, failing: None };
@@ -55,7 +56,7 @@ pub(super) async fn run(store: JobStore, name: ReturnerName, returner: Arc<dyn R
 }
 
 impl Forwarder {
-    /// Passes one batch on; whether there was one.
+    /// Sends one batch. Returns false if nothing waits.
     async fn batch(&mut self) -> Result<bool, StoreError> {
         let batch = self.store.waiting(&self.name).await?;
         if batch.is_empty() {
@@ -74,7 +75,7 @@ impl Forwarder {
                 since.elapsed().as_secs()
             );
         }
-        // Only now: who dies before this sends them again, and the returner does not keep them twice.
+        // Removed only now: after a crash before this, the batch is sent again, and the returner ignores duplicates.
         self.store.settled(&self.name, ids).await?;
         Ok(true)
     }

@@ -1,7 +1,8 @@
-//! The database's write-ahead log, where commits are made to last.
+//! The database's write-ahead log, and its syncs.
 //!
-//! SQLite would sync it within the commit (`synchronous=FULL`), and nobody could read what was committed before the disk has it. Here a
-//! commit can be read, and told of, while the disk takes it; what must not be lost waits for [`Log::sync`].
+//! With `synchronous=FULL` SQLite would sync within the commit, and nobody could read a commit before it is on disk.
+//! Here a commit can be read and announced while the disk writes it; callers that need durability wait for
+//! [`Log::sync`].
 
 use std::fs::File;
 use std::io;
@@ -17,24 +18,24 @@ use super::error::StoreError;
 #[derive(Debug)]
 pub(super) struct Log {
     path: PathBuf,
-    /// Made with the first commit, and the same file until the database is closed.
+    /// Opened at the first commit, and the same file until the database is closed.
     file: Option<File>,
-    /// A sync failed. The system may have given up on what it could not write, so that another sync would say nothing.
+    /// A sync failed. The system may have dropped the data, so the success of another sync would prove nothing.
     doubtful: bool,
 }
 
 impl Log {
-    /// Of this database.
+    /// Makes the log of this database.
     pub(super) fn of(database: &Path) -> Self {
         let mut path = database.as_os_str().to_owned();
         path.push("-wal");
         Self { path: path.into(), file: None, doubtful: false }
     }
 
-    /// Waits until all that was committed is on the disk.
+    /// Waits until all committed data is on the disk.
     pub(super) fn sync(&mut self, connection: &Connection, database: &Path) -> Result<(), StoreError> {
         if self.doubtful {
-            // All of it is written once more, to the other file.
+            // The checkpoint writes all data once more, into the database file.
             if !clean::checkpoint(connection, Duration::ZERO).map_err(|error| StoreError::failed(database, &error))? {
                 return Err(StoreError::unsynced(database, "readers are in the way of its recovery"));
             }
@@ -51,7 +52,7 @@ impl Log {
             Some(file) => file,
             None => {
                 let file = File::open(&self.path)?;
-                // Its name too.
+                // Syncs the file's entry in its folder.
                 if let Some(folder) = self.path.parent() {
                     File::open(folder)?.sync_all()?;
                 }
@@ -79,7 +80,7 @@ mod tests {
         let mut log = Log::of(&path);
         log.sync(&connection, &path).unwrap();
         assert!(pages_in_log(&log.path) > 0);
-        // Something that cannot be synced.
+        // A file that cannot be synced.
         log.file = Some(File::open("/proc/self/status").unwrap());
         let error = log.sync(&connection, &path).unwrap_err().to_string();
         assert!(error.contains("jobs.db failed: ") && error.contains("minions keep their returns"), "{error}");

@@ -1,11 +1,12 @@
-//! The job store: what was published and what came back.
+//! The job store: published jobs and their returns.
 //!
-//! One SQLite file, written by one thread that commits whatever has queued up while the last commit was on its way to the
-//! disk (group commit), and read beside it through a connection of its own. A return is acknowledged to its minion only
-//! when the commit that holds it is on the disk: [`JobStore::add_return`] resolves then and not earlier. Who waits for it hears of it as soon as it is
-//! committed ([`Adding::stored`]).
+//! One SQLite file, written by one thread that commits all writes that queued up during the previous commit (group
+//! commit). Lookups use connections of their own. A return is acknowledged to its minion only when its commit is on the
+//! disk: [`JobStore::add_return`] resolves then and not earlier. Clients that wait for the return get its event as soon
+//! as it is committed ([`Adding::stored`]).
 //!
-//! Why SQLite: 10,000 returns of 300 bytes on a 2-core machine, every commit on disk (WAL), against redb 4:
+//! Measured for the choice of SQLite: 10,000 returns of 300 bytes on a 2-core machine, every commit on disk (WAL),
+//! against redb 4:
 //!
 //! | returns a commit | rusqlite | redb | database |
 //! |---|---|---|---|
@@ -14,11 +15,12 @@
 //! | 128 | 203,721/s | 160,820/s | 8.3 MB / 4.2 MB |
 //! | 1,000 | 312,306/s | 396,872/s | |
 //!
-//! Reading one job's 1,000 returns takes 0.20 to 0.35 ms with either. SQLite is the faster where it counts (small commits), has
-//! indices by minion, function and time, and an operator looks into it while the master runs:
-//! `sqlite3 jobs.db "select minion, retcode, success from returns where jid = '…'"`; redb locks its file and has no such tool.
+//! Reading the 1,000 returns of one job takes 0.20 to 0.35 ms with either. SQLite is faster for small commits, which
+//! matter here, and has indices by minion, function and time. An operator can query it while the master runs: `sqlite3
+//! jobs.db "select minion, retcode, success from returns where jid = '…'"`; redb locks its file and has no such tool.
 //!
-//! What else an operator names (`ext_job_cache`, `master_job_cache`, `--return`) is another [`Returner`], told through the store's outbox.
+//! Each returner that an operator names (`ext_job_cache`, `master_job_cache`, `--return`) is another [`Returner`],
+//! which gets its records from the store's outbox.
 
 mod cache;
 mod clean;
@@ -48,7 +50,7 @@ pub use record::{Added, NewReturn, Record, Saved};
 pub use returner::{Destination, KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
 pub use store::{Adding, JobStore};
 
-/// Now, unix ms.
+/// Returns the time in unix ms.
 pub(crate) fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

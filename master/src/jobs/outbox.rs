@@ -1,5 +1,5 @@
-//! The outbox: what other returners have to be told yet, on the embedded store's disk and in its transactions. So nothing that was
-//! acknowledged is forgotten by a restart, and a server that is away holds up nobody.
+//! The outbox: records that other returners must still get, on the embedded store's disk and in its transactions. A
+//! restart loses no acknowledged record, and a server that is away delays nobody.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,34 +14,35 @@ use super::query::Job;
 use super::record::{NewReturn, Record};
 use super::returner::ReturnerName;
 
-/// What may wait for one returner: a busy master's hours, and a bound on the disk that a server which never comes back costs.
+/// Bound on the records that wait for one returner: some hours of a busy master, and the most disk space that a server
+/// costs which never comes back.
 const ROWS_MAX: u64 = 200_000;
-/// The same in bytes.
+/// The same bound in bytes.
 const BYTES_MAX: u64 = 1 << 30;
-/// What is read at once, and written to the other server in one transaction.
+/// Bound on the records that are read at once and written to the other server in one transaction.
 const READ_ROWS: u32 = 256;
-/// The same in bytes, though always one.
+/// The same bound in bytes; a single larger record is still read.
 const READ_BYTES: usize = 8 << 20;
 
-/// Something that waits.
+/// A waiting record.
 #[derive(Debug, Clone)]
 pub(super) struct Waiting {
     /// Its place in the queue.
     pub(super) id: i64,
-    /// What it is; none where its row is damaged.
+    /// The record; `None` if its row is damaged.
     pub(super) record: Option<Record>,
 }
 
-/// What waits for one returner, and what it will never get.
+/// The number of waiting records of one returner, and of lost ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub(super) rows: u64,
     pub(super) bytes: u64,
-    /// Since the master's start.
+    /// Lost records since the master's start.
     pub(super) lost: u64,
 }
 
-/// The counts of all returners, and who waits for there to be more.
+/// The counts of all returners, with notifications of new records.
 #[derive(Debug)]
 pub(super) struct Counts {
     rows_max: u64,
@@ -59,7 +60,7 @@ impl Counts {
         Self { rows_max, state: Mutex::default() }
     }
 
-    /// Takes over what an earlier run left.
+    /// Loads the counts of the records that an earlier run left.
     pub(super) fn load(&self, connection: &Connection) -> rusqlite::Result<()> {
         let mut statement =
             connection.prepare("select returner, count(*), sum(length(load)) from outbox group by returner")?;
@@ -71,12 +72,12 @@ impl Counts {
         Ok(())
     }
 
-    /// Of one returner.
+    /// Returns the counts of one returner.
     pub(super) fn of(&self, returner: &str) -> Count {
         self.lock().get(returner).map(|(count, _)| *count).unwrap_or_default()
     }
 
-    /// Who something waits for.
+    /// Returns the returners with waiting records.
     pub(super) fn names(&self) -> Vec<String> {
         self.lock().iter().filter(|(_, (count, _))| count.rows > 0).map(|(name, _)| name.clone()).collect()
     }
@@ -85,7 +86,7 @@ impl Counts {
         Arc::clone(&self.lock().entry(returner.to_owned()).or_default().1)
     }
 
-    /// Counts what a returner will never get; how many there are now.
+    /// Counts lost records. Returns the new total.
     pub(super) fn lose(&self, returner: &str, rows: u64) -> u64 {
         let mut state = self.lock();
         let (count, _) = state.entry(returner.to_owned()).or_default();
@@ -98,7 +99,7 @@ impl Counts {
     }
 }
 
-/// Changes of one transaction, which count when it is committed.
+/// The changes of one transaction, which are counted after the commit.
 pub(super) struct Batch<'a> {
     counts: &'a Counts,
     changes: HashMap<String, Change>,
@@ -115,7 +116,7 @@ impl<'a> Batch<'a> {
         Self { counts, changes: HashMap::new() }
     }
 
-    /// Puts something in for each of these returners; for one whose part is full it is lost.
+    /// Adds a record for each of these returners. For a returner with too many waiting records it is lost.
     pub(super) fn put(
         &mut self,
         transaction: &Transaction<'_>,
@@ -145,7 +146,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Takes out what is done with.
+    /// Removes records that a returner has, or refused for ever.
     pub(super) fn settle(
         &mut self,
         transaction: &Transaction<'_>,
@@ -163,14 +164,14 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Takes out up to `rows` that are older than jobs are kept; whether there may be more.
+    /// Removes up to `rows` records older than the limit for jobs. Returns whether there may be more.
     pub(super) fn forget(
         &mut self,
         transaction: &Transaction<'_>,
         before_ms: i64,
         rows: u32,
     ) -> rusqlite::Result<bool> {
-        // Oldest first by id: who waits longest is at the front of its queue.
+        // The lowest ids are the oldest records.
         let mut old =
             transaction.prepare_cached("select id, returner from outbox where at < ?1 order by id limit ?2")?;
         let old = old.query_map((before_ms, rows), |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -182,7 +183,7 @@ impl<'a> Batch<'a> {
         Ok(old.len() == rows as usize)
     }
 
-    /// The transaction is on disk.
+    /// Counts the changes, after the commit.
     pub(super) fn committed(self) {
         for (name, change) in self.changes {
             let mut state = self.counts.lock();
@@ -196,7 +197,7 @@ impl<'a> Batch<'a> {
             }
             drop(state);
             if change.added.lost > 0 {
-                // A queue that stays full loses thousands: each tenth of them is told, and each of the first ten.
+                // A queue that stays full loses thousands: each loss is reported up to ten, and then each thousandth.
                 let before = total.lost - change.added.lost;
                 if before < 10 || total.lost / 1_000 > before / 1_000 {
                     tracing::error!(
@@ -211,12 +212,12 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// SQLite counts in signed numbers.
+/// SQLite has signed numbers only.
 fn unsigned(n: i64) -> u64 {
     u64::try_from(n).unwrap_or(0)
 }
 
-/// What waits longest for a returner.
+/// Reads the oldest records that wait for a returner.
 pub(super) fn next(connection: &Connection, returner: &str) -> rusqlite::Result<Vec<Waiting>> {
     let mut statement = connection
         .prepare_cached("select id, minion, jid, at, load from outbox where returner = ?1 order by id limit ?2")?;
@@ -243,7 +244,7 @@ fn record(minion: &str, jid: &str, at_ms: i64, load: Value) -> Option<Record> {
     })
 }
 
-/// A job's load as other returners get it: with the ids that were expected, which Python's readers show when they are there.
+/// Returns a job's load for other returners: with the expected ids, which Python's readers show.
 pub(super) fn job_load(job: &Job, minions: &[MinionId]) -> Vec<u8> {
     let mut load = job.load();
     load.insert("Minions", Value::Array(minions.iter().map(Value::from).collect()));

@@ -1,7 +1,7 @@
-//! The two job cache files that Python's LocalClient looks for on the master's host (§7.2, §9.2).
+//! The two job cache files that Python's LocalClient reads on the master's host (§7.2, §9.2).
 //!
-//! It reads `cachedir/jobs/…/.load.p` itself before it waits for returns, and gives up on a job that has none. Returns are not
-//! written there: they are in the job store, and reach a client as events.
+//! LocalClient reads `cachedir/jobs/…/.load.p` before it waits for returns, and gives up on a job without the file.
+//! Returns are not written there: they are in the job store, and reach clients as events.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use brine_protocol::value::{Value, list};
 use crate::files;
 use crate::hash_type::HashType;
 
-/// Entries one clean-up removes at most; the next one goes on.
+/// Bound on the entries that one clean-up removes. The next one continues.
 const CLEAN_MAX: usize = 50_000;
 
 /// Writer of `cachedir/jobs`.
@@ -26,17 +26,21 @@ pub struct PythonJobFiles {
 }
 
 impl PythonJobFiles {
-    /// The folder, usually `cachedir/jobs`; `hash` is `hash_type`, by which Python finds a job in it; `on` is `python_job_files`.
+    /// Makes a writer for the folder, usually `cachedir/jobs`. `hash` is `hash_type`, by which Python finds a job in
+    /// the folder; `on` is `python_job_files`.
     pub const fn new(root: PathBuf, hash: HashType, on: bool) -> Self {
         Self { root, hash, on }
     }
 
-    /// Whether anything is written.
+    /// Returns whether files are written.
     pub const fn on(&self) -> bool {
         self.on
     }
 
     /// Writes the published load (already without secrets) and the expected minions.
+    ///
+    /// # Errors
+    /// If a file or folder cannot be written.
     pub fn write(&self, jid: &Jid, load: &Value, minions: &[MinionId]) -> io::Result<()> {
         if !self.on {
             return Ok(());
@@ -45,11 +49,14 @@ impl PythonJobFiles {
         files::make_private_dir(&dir)?;
         let minions = list(minions.iter().map(|id| Value::from(id.as_str())));
         files::write_atomic(&dir.join(".minions.p"), &msgpack::encode_disk(&minions), 0o600)?;
-        // Last: this is the one whose presence says that the job is known.
+        // Written last, because its presence means that the job is complete.
         files::write_atomic(&dir.join(".load.p"), &msgpack::encode_disk(load), 0o600)
     }
 
-    /// Removes jobs older than `keep`.
+    /// Removes jobs older than `keep`. Returns their number.
+    ///
+    /// # Errors
+    /// If a folder cannot be listed.
     pub fn clean(&self, keep: Duration) -> io::Result<usize> {
         let Some(before) = SystemTime::now().checked_sub(keep) else { return Ok(0) };
         let mut removed = 0;

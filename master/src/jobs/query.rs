@@ -1,4 +1,4 @@
-//! Reading: one job, its returns, and lists of jobs.
+//! Queries: one job, its returns, and lists of jobs.
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::msgpack;
@@ -6,9 +6,10 @@ use brine_protocol::value::{Value, ValueExt, list};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
-/// Jobs a list answers at most, so that a runner's reply stays an event of reasonable size.
+/// Bound on the jobs in a list, so that a runner's reply stays an event of reasonable size.
 pub(super) const FIND_MAX: u32 = 10_000;
-/// What the store reads back it wrote itself, from loads that were bounded on arrival; this only guards a damaged file.
+/// Limits for stored loads. The store wrote them itself, after they were checked on arrival; these limits protect
+/// against a damaged file.
 const STORED: msgpack::Limits = msgpack::Limits::EVENT;
 
 /// A published job.
@@ -18,22 +19,22 @@ pub struct Job {
     pub jid: Jid,
     /// The function, several joined by commas.
     pub fun: String,
-    /// Who asked.
+    /// The user who published it.
     pub user: String,
     /// The target as text.
     pub tgt: String,
-    /// How the target is read.
+    /// The type of the target.
     pub tgt_type: String,
     /// When it was published, unix ms.
     pub started_ms: i64,
-    /// Who was expected to answer, sorted.
+    /// The minions that were expected to return, sorted.
     pub minions: Vec<MinionId>,
     /// The published load, disk flavour of msgpack.
     pub load: Vec<u8>,
 }
 
 impl Job {
-    /// The published load.
+    /// Returns the published load.
     pub fn load(&self) -> Value {
         decode(&self.load)
     }
@@ -42,9 +43,9 @@ impl Job {
 /// A return as it was stored.
 #[derive(Debug, Clone)]
 pub struct JobReturn {
-    /// Who returned.
+    /// The minion.
     pub minion: MinionId,
-    /// When, unix ms.
+    /// When it arrived, unix ms.
     pub at_ms: i64,
     /// The job's exit code.
     pub retcode: i64,
@@ -55,16 +56,16 @@ pub struct JobReturn {
 }
 
 impl JobReturn {
-    /// The whole return as a value.
+    /// Returns the whole return as a value.
     pub fn load(&self) -> Value {
         decode(&self.load)
     }
 }
 
-/// Which jobs to list. Everything that is set must hold.
+/// A filter for lists of jobs. Every set field must match.
 #[derive(Debug, Clone, Default)]
 pub struct JobFilter {
-    /// Jobs this minion returned for.
+    /// Jobs with a return of this minion.
     pub minion: Option<MinionId>,
     /// Jobs of this function.
     pub fun: Option<String>,
@@ -72,11 +73,11 @@ pub struct JobFilter {
     pub since_ms: Option<i64>,
     /// Published before, unix ms.
     pub until_ms: Option<i64>,
-    /// At most so many, newest first.
+    /// Bound on the number of jobs, newest first.
     pub limit: Option<u32>,
 }
 
-/// A load as the store keeps it.
+/// Decodes a stored load.
 pub(super) fn decode(load: &[u8]) -> Value {
     msgpack::decode(load, &STORED).unwrap_or(Value::Nil)
 }
@@ -136,7 +137,7 @@ fn find_sql(filter: &JobFilter) -> (String, Vec<Sql>) {
     (sql, values)
 }
 
-/// How SQLite would find them, a step a line.
+/// Returns SQLite's query plan, one line for each step.
 #[cfg(test)]
 pub(super) fn find_plan(connection: &Connection, filter: &JobFilter) -> rusqlite::Result<Vec<String>> {
     let (sql, values) = find_sql(filter);

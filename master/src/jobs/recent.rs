@@ -1,8 +1,9 @@
-//! The jobs of late: to whom each was sent, and who is told of its returns. A return of another minion is refused.
+//! The latest jobs, with their recipients and returners. A return of a minion that is no recipient is refused.
 //!
-//! Minions decide for themselves whether a target by grains, pillar or address means them, so for those the master's list of ids is
-//! an expectation and anyone may answer. Of a job that the master does not know (it forgets after `keep_jobs_seconds`, and a
-//! schedule makes its own) nobody waits for returns; they are kept, as by Salt.
+//! Minions decide for themselves whether they match a target by grains, pillar or address. For such a target the
+//! master's list of ids is an expectation, and any minion may return. No client waits for returns of a job that the
+//! master does not know (it deletes jobs after `keep_jobs_seconds`, and a schedule makes its own); such returns are
+//! kept, as in Salt.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,32 +12,32 @@ use brine_protocol::ids::{Jid, MinionId};
 
 use super::returner::ReturnerName;
 
-/// Jobs that are remembered, so that returns need not read them from the store: more than are mostly under way at once.
+/// Bound on the jobs in memory, so that returns need no lookup in the store. Usually fewer jobs run at once.
 const REMEMBERED_MAX: usize = 256;
-/// Ids of all of them together.
+/// Bound on the ids of all these jobs together.
 const REMEMBERED_IDS_MAX: usize = 100_000;
 
 /// The returners that a job was published with (`--return`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JobReturners {
-    /// Those that this master has.
+    /// The returners that this master has.
     pub(crate) known: Vec<ReturnerName>,
-    /// What else it named, and why it is not done.
+    /// The other names, each with the reason why it is refused.
     pub(crate) refused: Vec<String>,
 }
 
-/// What a return is to its job.
+/// A return's relation to its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The job was sent to this minion.
     Asked,
-    /// The master knows of no such job.
+    /// The master does not know the job.
     Unasked,
     /// The job was not sent to this minion.
     NotMeant,
 }
 
-/// Who may return for a job.
+/// The minions that may return for a job.
 #[derive(Debug)]
 pub(super) enum Recipients {
     /// The minions whose own matcher accepts the target.
@@ -65,7 +66,7 @@ impl Recipients {
     }
 }
 
-/// A job that was sent.
+/// A published job.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) jid: Jid,
@@ -73,11 +74,11 @@ pub(super) struct Sent {
     pub(super) returners: Arc<JobReturners>,
 }
 
-/// The last jobs that were sent, or that there were returns for.
+/// The jobs that were published or had returns lately.
 #[derive(Debug, Default)]
 pub(super) struct RecentJobs {
     last: Mutex<VecDeque<Sent>>,
-    /// Held while a job is read, so that those who return for it at one moment wait for one reading.
+    /// Held while a job is read, so that concurrent returns for one job need one lookup.
     pub(super) reading: tokio::sync::Mutex<()>,
 }
 
@@ -91,7 +92,7 @@ impl RecentJobs {
             ids += sent.recipients.ids();
             ids <= REMEMBERED_IDS_MAX
         };
-        // The newest in any case.
+        // The newest job is always kept.
         let kept = last.iter().take(REMEMBERED_MAX).take_while(fits).count().max(1);
         last.truncate(kept);
     }

@@ -1,4 +1,4 @@
-//! What is kept: a job, or a return.
+//! The records of the job store: jobs and returns.
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::{fun_text, is_success, worst_retcode};
@@ -7,17 +7,17 @@ use brine_protocol::value::{Value, ValueExt};
 
 use super::query::{Job, JobReturn};
 
-/// Characters of a target that the job list shows.
+/// Characters of a target in the list of jobs.
 const TARGET_TEXT_MAX: usize = 1_024;
-/// Characters of a user's name that the job list shows.
+/// Characters of a user's name in the list of jobs.
 const USER_TEXT_MAX: usize = 64;
 
-/// A return on its way into the store.
+/// A return that is to be stored.
 #[derive(Debug, Clone)]
 pub struct NewReturn {
-    /// The job it answers.
+    /// The job's id.
     pub jid: Jid,
-    /// Who sent it, as the channel proved.
+    /// The sender, as the channel proved it.
     pub minion: MinionId,
     /// The function that ran.
     pub fun: String,
@@ -31,35 +31,35 @@ pub struct NewReturn {
     pub load: Vec<u8>,
 }
 
-/// What became of a return.
+/// The result of storing a return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// It is in the store now, on disk.
+    /// The return is new and now in the store.
     New,
-    /// The store had one for this job and minion; the first one stays.
+    /// The store already had a return for this job and minion, which stays.
     Duplicate,
 }
 
-/// What is kept.
+/// A record to store.
 #[derive(Debug, Clone)]
 pub enum Record {
     /// A published job.
     Job(Job),
-    /// What a minion returned.
+    /// A return of a minion.
     Return(NewReturn),
 }
 
-/// What became of a record.
+/// The result of storing a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// It is there; for a return, whether it was before.
+    /// The record is stored; for a return, whether it was new.
     Kept(Added),
-    /// It can never be kept there, and why.
+    /// The record can never be stored there, for this reason.
     Refused(String),
 }
 
 impl Job {
-    /// A job that is recorded now, by its load.
+    /// Makes a job from its load, with the current time as its start.
     pub(crate) fn to_record(jid: Jid, load: &Value, minions: Vec<MinionId>) -> Self {
         Self {
             jid,
@@ -73,7 +73,7 @@ impl Job {
         }
     }
 
-    /// A job from its load as returners keep it: the published load, perhaps with `Minions`.
+    /// Makes a job from a load of another returner: the published load, maybe with `Minions`.
     pub(super) fn from_load(jid: Jid, started_ms: i64, mut load: Value) -> Self {
         let minions = load.remove("Minions").unwrap_or(Value::Nil);
         let minions = minions.list().unwrap_or_default().iter();
@@ -91,7 +91,7 @@ impl Job {
 }
 
 impl NewReturn {
-    /// A return from its load.
+    /// Makes a return from its load.
     pub(crate) fn from_load(jid: Jid, minion: MinionId, at_ms: i64, load: &Value) -> Self {
         Self {
             fun: fun_text(load),

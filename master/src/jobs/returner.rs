@@ -1,4 +1,5 @@
-//! Where jobs and returns are kept: the embedded store, and what else an operator names (`ext_job_cache`, `master_job_cache`, `--return`).
+//! Returners: the embedded store, and the ones that an operator names (`ext_job_cache`, `master_job_cache`,
+//! `--return`).
 
 use std::fmt;
 
@@ -11,28 +12,47 @@ use super::error::StoreError;
 use super::query::{Job, JobFilter, JobReturn};
 use super::record::{Record, Saved};
 
-/// Letters, digits, `_` and `-` of the name of an alternative configuration (`--return_config`).
+/// Longest name of an alternative configuration (`--return_config`): letters, digits, `_` and `-`.
 const CONFIG_NAME_MAX: usize = 64;
 
 /// A place for jobs and returns.
 pub trait Returner: Send + Sync {
-    /// Keeps a batch; when this resolves it is durable. One outcome a record, in their order. An error is for all of them: nothing of the
-    /// batch counts as kept, and it may be tried again: what is there already is not kept twice.
+    /// Stores a batch durably. Returns one result for each record, in order.
+    ///
+    /// # Errors
+    /// If the whole batch failed. Nothing of it counts as stored, and it may be sent again: records that exist already
+    /// are not duplicated.
     fn save<'a>(&'a self, batch: Vec<Record>) -> BoxFuture<'a, Result<Vec<Saved>, StoreError>>;
 
-    /// The job of that id.
+    /// Returns the job with that id.
+    ///
+    /// # Errors
+    /// If the lookup failed.
     fn job<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Option<Job>, StoreError>>;
 
-    /// Every return of a job, by minion.
+    /// Returns every return of a job, by minion.
+    ///
+    /// # Errors
+    /// If the lookup failed.
     fn returns<'a>(&'a self, jid: &'a Jid) -> BoxFuture<'a, Result<Vec<JobReturn>, StoreError>>;
 
-    /// Jobs that the filter lets through, newest first.
+    /// Returns the jobs that match the filter, newest first.
+    ///
+    /// # Errors
+    /// If the lookup failed.
     fn find(&self, filter: JobFilter) -> BoxFuture<'_, Result<Vec<Job>, StoreError>>;
 
-    /// Forgets what is older; how many jobs went.
+    /// Deletes older jobs and returns. Returns the number of deleted jobs.
+    ///
+    /// # Errors
+    /// If the clean-up failed; a part of it may be done.
     fn clean(&self, before_ms: i64) -> BoxFuture<'_, Result<usize, StoreError>>;
 
-    /// Keeps events of the master with that id (`event_return`); why, for each that it will never take. After an error all may be tried again.
+    /// Stores events of the master with that id (`event_return`). Returns the reason for each event that is refused for
+    /// ever.
+    ///
+    /// # Errors
+    /// If nothing was stored. All events may be sent again.
     fn save_events<'a>(
         &'a self,
         master: &'a str,
@@ -40,27 +60,27 @@ pub trait Returner: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>>;
 }
 
-/// An event that is kept.
+/// An event for `event_return`.
 #[derive(Debug, Clone)]
 pub struct KeptEvent {
     /// Its tag.
     pub tag: String,
     /// Its data.
     pub data: Value,
-    /// When it was on the bus, unix ms.
+    /// When it was fired, unix ms.
     pub at_ms: i64,
 }
 
-/// A returner that the master writes to through its outbox.
+/// The name of a returner that the master writes to through its outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ReturnerName {
-    /// Which.
+    /// The kind of returner.
     pub kind: ReturnerKind,
     /// `ret_config`: options are read from `CONFIG.returner.…` before `returner.…`.
     pub config: Option<String>,
 }
 
-/// The returners there are besides the embedded store, by Salt's names.
+/// The kinds of returners besides the embedded store, by Salt's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReturnerKind {
     /// `postgres`: JSON in columns of text.
@@ -70,7 +90,7 @@ pub enum ReturnerKind {
 }
 
 impl ReturnerKind {
-    /// Its name in Salt.
+    /// Returns its name in Salt.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -78,22 +98,22 @@ impl ReturnerKind {
         }
     }
 
-    /// By its name.
+    /// Finds a kind by its name.
     pub fn parse(name: &str) -> Option<Self> {
         [Self::Postgres, Self::Pgjsonb].into_iter().find(|kind| kind.name() == name)
     }
 }
 
 impl ReturnerName {
-    /// With the usual configuration.
+    /// Makes the name for the usual configuration.
     pub const fn plain(kind: ReturnerKind) -> Self {
         Self { kind, config: None }
     }
 
-    /// Those that `event_return` names.
+    /// Reads the returners that `event_return` names.
     ///
     /// # Errors
-    /// When one is none that keeps events here.
+    /// If one of them does not exist or cannot keep events.
     pub(crate) fn of_events(c: &Config) -> Result<Vec<Self>, ConfigError> {
         let setting = settings::EVENT_RETURN;
         let named: Vec<String> = match c.find(setting)? {
@@ -112,7 +132,7 @@ impl ReturnerName {
         Ok(to)
     }
 
-    /// As [`fmt::Display`] writes it: `postgres`, or `CONFIG.postgres`.
+    /// Parses the form of [`fmt::Display`]: `postgres`, or `CONFIG.postgres`.
     pub fn parse(text: &str) -> Option<Self> {
         match text.rsplit_once('.') {
             None => ReturnerKind::parse(text).map(Self::plain),
@@ -136,22 +156,22 @@ impl fmt::Display for ReturnerName {
     }
 }
 
-/// Where a job or a return goes.
+/// The destination of a job or a return.
 #[derive(Debug, Clone, Default)]
 pub struct Destination {
-    /// Not into the embedded store itself (`job_cache: False`).
+    /// The embedded store does not keep it (`job_cache: False`).
     pub not_kept: bool,
-    /// The other returners that are to have it, which its outbox keeps for them.
+    /// The other returners, which get it through the outbox.
     pub also: Vec<ReturnerName>,
 }
 
-/// Why a returner could not do it now.
+/// The error of a returner that may work later.
 #[derive(Debug, thiserror::Error, Clone)]
 #[error("the returner {name} failed: {why}")]
 pub struct ReturnerError {
-    /// Which.
+    /// The returner's name.
     pub name: String,
-    /// What is wrong, and what to do if that is known; no secrets.
+    /// The error, with advice if possible and without secrets.
     pub why: String,
 }
 

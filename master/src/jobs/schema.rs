@@ -1,4 +1,4 @@
-//! The database file: how it is opened, and its tables.
+//! The database file: its tables, and how it is opened.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,16 +7,17 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::StoreError;
 
-/// "Brin", so that `file` and a mistaken path can tell whose database it is.
+/// "Brin", so that `file`, and a master with a wrong path, can recognise the database.
 const APPLICATION_ID: i32 = 0x4272_696e;
 const SCHEMA_VERSION: i32 = 2;
-/// How long a connection waits for another's lock. Only an operator's `sqlite3` could hold one that long.
+/// Time that a connection waits for a lock. Only an operator's `sqlite3` could hold one that long.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The log is cut back to this many bytes after a checkpoint.
+/// Size in bytes to which the log is truncated after a checkpoint.
 const WAL_BYTES_MAX: i64 = 64 * 1024 * 1024;
-/// Pages of the writer's cache, in KiB: the ends of all indices of a million returns, so that a commit reads nothing from the disk.
+/// Size of the writer's cache in KiB: enough for the ends of all indices of a million returns, so that a commit reads
+/// nothing from the disk.
 const WRITER_CACHE_KIB: i64 = 32 * 1024;
-/// The same for each reader; the system caches the file besides.
+/// Size of each reader's cache in KiB. The system caches the file too.
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
 const TABLES: &str = "
@@ -47,7 +48,7 @@ create index returns_by_fun on returns (fun, at);
 create index returns_by_time on returns (at);
 ";
 
-/// What version 2 has more than version 1, which this master brings up to date when it opens it.
+/// The additions of version 2 to version 1, which are applied when the database is opened.
 const SINCE_2: &str = "
 create index jobs_by_fun on jobs (fun, started);
 
@@ -63,17 +64,17 @@ create table outbox (
 create index outbox_by_returner on outbox (returner, id);
 ";
 
-/// Opens the database for writing and makes its tables if it is new.
+/// Opens the database for writing. Makes its tables if it is new.
 pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     let at = |why: String| StoreError::Open { path: path.to_owned(), why };
     let failed = |error: rusqlite::Error| StoreError::open(path, &error);
-    // Made here so that it never exists with a mode of the umask's choosing: it holds what jobs returned.
+    // Made here with a fixed mode, independent of the umask, because the file contains the results of jobs.
     crate::files::touch_private(path).map_err(|e| at(e.to_string()))?;
     let connection = Connection::open(path).map_err(failed)?;
     prepare(&connection).map_err(failed)?;
     let id: i32 = connection.pragma_query_value(None, "application_id", |r| r.get(0)).map_err(failed)?;
     let version: i32 = connection.pragma_query_value(None, "user_version", |r| r.get(0)).map_err(failed)?;
-    // In one transaction each: who is killed meanwhile finds nothing or all of it.
+    // One transaction each, so that a crash leaves either none or all of the changes.
     let make = |sql: &str| {
         let sql = format!(
             "begin immediate; {sql} pragma application_id = {APPLICATION_ID}; pragma user_version = {SCHEMA_VERSION}; commit;"
@@ -94,7 +95,7 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Opens the database beside its writer.
+/// Opens the database for reading beside its writer.
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || -> rusqlite::Result<Connection> {
@@ -108,11 +109,11 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // Must come before the first table; gives the space of deleted jobs back to the disk in small steps.
+    // Must come before the first table. Allows giving the space of deleted jobs back in small steps.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    // NORMAL: a commit is safe from the end of the process when it returns, and all there is or nothing of it after the end of the
-    // machine. That it is on the disk, on the strength of which a return is acknowledged, is [`super::log::Log::sync`]'s.
+    // NORMAL: a returned commit survives the end of the process; after a crash of the machine it is there completely or
+    // not at all. [`super::log::Log::sync`] makes it durable before a return is acknowledged.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX)?;
     connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;

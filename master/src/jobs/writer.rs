@@ -1,4 +1,4 @@
-//! The one thread that writes: group commit, and the clean-up between commits.
+//! The one writing thread: group commit, and the clean-up between commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::query::{self, Job};
 use super::record::{Added, NewReturn};
 use super::returner::Destination;
 
-/// Writes a commit holds at most, so that the first of them is not kept waiting by the last.
+/// Bound on the writes in a commit, so that the first one does not wait for too many others.
 const BATCH: usize = 512;
 
 pub(super) enum Command {
@@ -26,30 +26,30 @@ pub(super) enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// To who adds a return.
+/// The replies to the sender of a return.
 pub(super) struct ReturnReply {
-    /// It is committed; not sent, if it is not.
+    /// Sent after the commit; dropped if the commit failed.
     pub(super) stored: oneshot::Sender<Added>,
-    /// It is on the disk.
+    /// Sent after the sync.
     pub(super) synced: oneshot::Sender<Result<Added, StoreError>>,
 }
 
-/// What is told to a caller.
+/// The replies to one command.
 struct Answer {
-    /// Once the commit is through, for who does not wait for the disk.
+    /// Runs after the commit, for callers that do not wait for the sync.
     committed: Option<Box<dyn FnOnce()>>,
-    /// Once it is on the disk, or failed.
+    /// Runs after the sync or a failure.
     synced: Box<dyn FnOnce(Result<(), StoreError>)>,
 }
 
-/// The one that writes.
+/// The writer's state.
 pub(super) struct Writer {
     path: Arc<Path>,
     connection: Connection,
     log: Log,
     counts: Arc<Counts>,
     cleaning: Option<Cleaning>,
-    /// The last commit failed; said once and not for every return that is tried meanwhile.
+    /// The last commit failed. The error is logged once, and not for every return of that time.
     failing: bool,
 }
 
@@ -61,7 +61,7 @@ impl Writer {
 
     pub(super) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         loop {
-            // A clean-up does not wait for anybody, and what comes goes before its next step.
+            // During a clean-up the writer does not wait for commands; waiting commands come before the next step.
             let first = if self.cleaning.is_some() { commands.try_recv().ok() } else { commands.blocking_recv() };
             let mut closing = None;
             let mut batch = Vec::new();
@@ -86,7 +86,8 @@ impl Writer {
                 self.tell(outcome.err());
             }
             if let Some(reply) = closing {
-                // Who copies the file of a stopped master has all of it then. If somebody reads, the log stays, which is as good.
+                // After this the file alone is complete, for copying. If a reader blocks it, the log stays, which loses
+                // nothing.
                 if let Err(error) = clean::checkpoint(&self.connection, Duration::from_millis(200)) {
                     tracing::debug!("the log of the job store stays: {error}");
                 }
@@ -100,7 +101,7 @@ impl Writer {
         }
     }
 
-    /// Writes all of a batch that can be written, and answers each of its commands.
+    /// Writes all commands of a batch that can be written, and replies to each of them.
     fn commit(&mut self, batch: Vec<Command>) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| StoreError::failed(&self.path, &error);
         let mut answers: Vec<Answer> = Vec::with_capacity(batch.len());
@@ -119,8 +120,8 @@ impl Writer {
             let (answer, error) = command.write(&transaction, &mut outbox, &self.path);
             answers.push(answer);
             first_error = first_error.or(error);
-            // On a full disk SQLite ends the transaction by itself. What is written after that would be in no transaction and could
-            // stay although its sender is told that it did not.
+            // On a full disk SQLite ends the transaction itself. Later writes would be outside of a transaction, and
+            // could stay although their senders get an error.
             if transaction.is_autocommit() {
                 break;
             }
@@ -138,7 +139,7 @@ impl Writer {
                     answer.committed.take().into_iter().for_each(|tell| tell());
                 }
                 let synced = self.log.sync(&self.connection, &self.path);
-                // It is in the outbox either way.
+                // The records are in the outbox even if the sync failed.
                 outbox.committed();
                 synced
             }
@@ -175,7 +176,7 @@ impl Command {
             Self::Return(new, to, ReturnReply { stored, synced }) => {
                 let done = write_return(transaction, outbox, &new, &to);
                 let early = done.as_ref().ok().copied().map(|added| -> Box<dyn FnOnce()> {
-                    // Who has gone need not be told.
+                    // The caller may have gone.
                     Box::new(move || {
                         let _ = stored.send(added);
                     })
@@ -199,7 +200,7 @@ impl Command {
     }
 }
 
-/// Keeps a statement's result back until it is on the disk.
+/// Makes the reply with a statement's result, to be sent after the sync.
 fn answer<T: 'static>(
     done: rusqlite::Result<T>,
     reply: oneshot::Sender<Result<T, StoreError>>,

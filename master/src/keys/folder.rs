@@ -1,4 +1,4 @@
-//! What the file system tells of a folder of keys, and whether it has changed since.
+//! Detects changes of key folders and files by their metadata.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use brine_protocol::ids::MinionId;
 
-/// A file changed this recently may change again within the clock's grain without looking different, so it is not cached yet.
+/// A file that changed more recently than this may change again without new timestamps, so it is not cached yet.
 pub(super) const SETTLED: Duration = Duration::from_millis(50);
 
-/// What `lstat` says about a file that did not change.
+/// The `lstat` data of a file, equal as long as the file does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     dev: u64,
@@ -32,23 +32,24 @@ impl Stamp {
     }
 }
 
-/// Whether a change could hide behind the same stamp, because the clock has not moved on since the last one.
+/// Returns whether the last change is old enough that a further change would get another stamp.
 pub(super) fn settled(m: &std::fs::Metadata) -> bool {
     SystemTime::now().duration_since(changed(m)).is_ok_and(|age| age > SETTLED)
 }
 
-/// The inode's own time: a rename sets it, and nobody can set it back.
+/// Returns the inode's change time: a rename sets it, and no program can set it back.
 pub(super) fn changed(m: &std::fs::Metadata) -> SystemTime {
     let nanos = Duration::from_nanos(u64::try_from(m.ctime_nsec()).unwrap_or(0));
     SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(m.ctime()).unwrap_or(0)) + nanos
 }
 
-/// The ids in a folder, in no order.
+/// Returns the ids in a folder, unsorted.
 pub(super) fn listed(dir: &Path) -> io::Result<Vec<MinionId>> {
     let mut ids = Vec::new();
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
-        // Salt's own files (.key_cache) and ours on their way start with a dot; symlinks are not read, so not listed.
+        // Names with a leading dot are Salt's own files (.key_cache) or our unfinished ones. Symlinks are never read,
+        // so they are not listed.
         if let Some(name) = entry.file_name().to_str()
             && !name.starts_with('.')
             && entry.file_type()?.is_file()

@@ -1,4 +1,4 @@
-//! The keys by which local callers prove that they may read the master's files (§7.1): `cachedir/.<user>_key`.
+//! The keys of local callers, `cachedir/.<user>_key` (§7.1). A key proves that the caller can read its file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use subtle::ConstantTimeEq;
 
 use crate::files;
 
-/// Bytes of a key file at most; ours have 76.
+/// Largest size of a key file in bytes. The master writes 76.
 const KEY_MAX: u64 = 1_024;
-/// An existing key shorter than this is replaced: an empty file must not become an empty password.
+/// A shorter existing key is replaced, because an empty file must not become an empty password.
 const KEY_MIN: usize = 32;
 
 /// A user of this host who gets a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalUser {
-    /// The name.
+    /// The user's name.
     pub name: String,
-    /// Whom the key's file belongs to.
+    /// The owner of the key's file.
     pub uid: u32,
 }
 
-/// The users in /etc/passwd that are wanted.
+/// Returns the users in /etc/passwd for which `wanted` is true.
 pub fn users_of_host(wanted: impl Fn(&str) -> bool) -> Vec<LocalUser> {
     let passwd = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let users = passwd.lines().filter_map(|line| {
@@ -34,14 +34,17 @@ pub fn users_of_host(wanted: impl Fn(&str) -> bool) -> Vec<LocalUser> {
     users.collect()
 }
 
-/// The local keys, each with the user it is for.
+/// The local keys with their users.
 pub struct LocalKeys {
     keys: Vec<(String, Secret<String>)>,
 }
 
 impl LocalKeys {
-    /// Reads or makes the key files of the master's own users (`masters`) and of others, who can then read theirs. Existing ones are kept,
-    /// so that callers need not look again after a restart.
+    /// Reads or makes the key files of the master's own users (`masters`) and of others, and gives each of the others
+    /// its file. Existing keys are kept, so that callers can continue after a restart.
+    ///
+    /// # Errors
+    /// If a key file cannot be read or written.
     pub fn open(cachedir: &Path, masters: &[String], others: &[LocalUser]) -> io::Result<Self> {
         let mut keys = Self { keys: Vec::new() };
         for name in masters {
@@ -57,7 +60,7 @@ impl LocalKeys {
         Ok(keys)
     }
 
-    /// The key's file; none if the user has a key already.
+    /// Adds a user's key. Returns the path of its file, and `None` if the user has a key already.
     fn add(&mut self, cachedir: &Path, user: &str) -> io::Result<Option<PathBuf>> {
         if self.keys.iter().any(|(known, _)| known == user) {
             return Ok(None);
@@ -83,7 +86,7 @@ impl LocalKeys {
         Ok(Some(path))
     }
 
-    /// Whose key `offered` is. Takes the same time for every wrong key.
+    /// Returns the user of a key. Takes the same time for every wrong key.
     pub fn user_of(&self, offered: &str) -> Option<&str> {
         let mut found = None;
         for (user, key) in &self.keys {
@@ -96,7 +99,7 @@ impl LocalKeys {
 }
 
 fn key_path(cachedir: &Path, user: &str) -> PathBuf {
-    // As Salt names it; a domain user's backslash would be a folder elsewhere.
+    // Named as in Salt, which replaces the backslash in the names of domain users.
     cachedir.join(format!(".{}_key", user.replace(['\\', '/'], "_")))
 }
 
@@ -114,7 +117,7 @@ mod tests {
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!((text.len(), std::fs::metadata(&path).unwrap().permissions().mode() & 0o777), (76, 0o600));
         assert_eq!(keys.user_of(&text), Some("root"));
-        // One that was left open is closed, and stays.
+        // A key file with an open mode gets the right mode, and its key stays.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(LocalKeys::open(dir.path(), &users, &[]).unwrap().user_of(&text).is_some());
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

@@ -1,4 +1,4 @@
-//! The master's own key pair in `pki_dir` (§3.6): read as Python masters of every line leave it, or made.
+//! The master's own key pair in `pki_dir` (§3.6): read in the layouts of all versions of Python's master, or made.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,27 +7,27 @@ use std::sync::Arc;
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{self, PrivateKey, PrivateOps};
 
-/// Bytes of `master.pub`.
+/// Largest size of `master.pub` in bytes.
 const PUBLIC_MAX: u64 = 64 << 10;
 
-/// Why the master has no key to work with.
+/// The reason why the master has no usable key.
 #[derive(Debug, thiserror::Error)]
 pub enum MasterKeyError {
-    /// The key is there and cannot be used.
+    /// The key exists but is unusable.
     #[error(
         "{0}. The master cannot run without its key: restore the file, or remove it and its .pub to start with a new one \
              (every minion will then refuse this master until its minion_master.pub is removed)"
     )]
     Unusable(keys::KeyError),
-    /// The key is there, and this user may not read it.
+    /// The key exists, but this user cannot read it.
     #[error(
         "the master's key {path} cannot be read by {user}: chown it to {user}, or run salt-master as the user it belongs to (user)",
         path = path.display()
     )]
     Unreadable {
-        /// The key.
+        /// The key's file.
         path: PathBuf,
-        /// Who runs the master.
+        /// The user that runs the master.
         user: String,
     },
     /// `master.pem` is a symlink to nowhere.
@@ -41,12 +41,12 @@ pub enum MasterKeyError {
     Make {
         /// `pki_dir`.
         path: PathBuf,
-        /// Why.
+        /// The error.
         why: String,
     },
 }
 
-/// A key pair with the implementation that does its private operations.
+/// A key pair with the implementation of its private operations.
 #[derive(Clone)]
 pub struct MasterKey {
     ops: Arc<dyn PrivateOps>,
@@ -59,9 +59,12 @@ impl std::fmt::Debug for MasterKey {
 }
 
 impl MasterKey {
-    /// Reads `<name>.pem` in `pki_dir`, or makes `<name>.pem` (0400) and `<name>.pub`. In 3008's layout `master.pem` is a symlink to
-    /// `<id>.pem`; that works as it is, because the master's own folder is trusted, unlike those of the minions' keys.
-    /// If only the symlink was lost, `<id>.pem` is found by the master's id.
+    /// Reads `<name>.pem` in `pki_dir`, or makes `<name>.pem` (0400) and `<name>.pub`. In 3008's layout `master.pem` is
+    /// a symlink to `<id>.pem`. It is followed, because the master's own folder is trusted, unlike the folders of
+    /// minions' keys. If only the symlink was lost, `<id>.pem` is found by the master's id.
+    ///
+    /// # Errors
+    /// If the key is unusable or unreadable, or a new one cannot be made.
     pub fn open(pki_dir: &Path, name: &str, id: Option<&str>, bits: usize) -> Result<Self, MasterKeyError> {
         let mut private = pki_dir.join(format!("{name}.pem"));
         let mut public = pki_dir.join(format!("{name}.pub"));
@@ -101,7 +104,7 @@ impl MasterKey {
         Ok(Self { ops: crate::private_ops::accelerate(key) })
     }
 
-    /// The private operations.
+    /// Returns the private operations.
     pub fn ops(&self) -> &Arc<dyn PrivateOps> {
         &self.ops
     }
@@ -131,7 +134,7 @@ mod tests {
         let fourth = MasterKey::open(dir.path(), "master", Some("web_master"), 2048).unwrap();
         assert_eq!(first.ops().public(), fourth.ops().public());
         symlink("web.pem", dir.path().join("master.pem")).unwrap();
-        // never a new key in place of one that is missing
+        // Never a new key in place of a missing one.
         std::fs::remove_file(dir.path().join("web.pem")).unwrap();
         assert!(matches!(MasterKey::open(dir.path(), "master", None, 2048), Err(MasterKeyError::Dangling { .. })));
     }

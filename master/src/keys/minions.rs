@@ -1,7 +1,7 @@
-//! The minions' keys, in Salt's `pki_dir` layout (§3.6): one folder a state, one file an id.
+//! The minions' keys in Salt's `pki_dir` layout (§3.6): a folder for each state, a file for each id.
 //!
-//! The folder is the truth: `salt-key`, Brine's or Python's, edits it while the master runs. What is read is cached with what
-//! `lstat` said, and used again only while `lstat` says the same, so an edit counts from the next request on.
+//! The folders are authoritative: `salt-key`, Brine's or Python's, edits them while the master runs. Keys are cached
+//! with their `lstat` data and used only while that is unchanged, so an edit takes effect at the next request.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,30 +17,31 @@ use super::folder::{Stamp, changed, listed, settled};
 use super::strangers::{Held, Room};
 use crate::files;
 
-/// Bytes of a public key's PEM text. 16,384 bits take 2,900.
+/// Largest size in bytes of a public key's PEM text. 16,384 bits take 2,900.
 const PEM_MAX: u64 = 8 * 1024;
-/// Keys that go for a new one at most. Where there are many too many, as after the setting was lowered, they go bit by bit.
+/// Bound on the keys removed for a new one. If there are many too many, such as after a lower setting, they are removed
+/// gradually.
 const GONE_AT_ONCE: usize = 8;
-/// The kernel writes what was not synced to the disk after half a minute.
+/// After this time, unsynced data is on the disk: the kernel writes it after half a minute.
 const WRITTEN_BACK: Duration = Duration::from_secs(90);
-/// What an operator decided about a key.
+/// The state of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum KeyState {
-    /// May do what minions do.
+    /// The minion may work with this master.
     Accepted,
-    /// Waits for the operator.
+    /// The key waits for the operator.
     Pending,
-    /// Turned away by the operator.
+    /// The operator rejected the key.
     Rejected,
-    /// Another key than the one stored for its id: an impostor, or a reinstalled host.
+    /// Another key is stored for this id: an impostor, or a reinstalled host.
     Denied,
 }
 
 impl KeyState {
-    /// Every state, in the order of `salt-key -L`'s JSON.
+    /// Every state, in the order of the JSON of `salt-key -L`.
     pub const ALL: [Self; 4] = [Self::Accepted, Self::Pending, Self::Rejected, Self::Denied];
 
-    /// The folder's name in `pki_dir`.
+    /// Returns the folder's name in `pki_dir`.
     pub const fn dir(self) -> &'static str {
         match self {
             Self::Accepted => "minions",
@@ -51,7 +52,7 @@ impl KeyState {
     }
 }
 
-/// A key file could not be used.
+/// A key file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("the key file {path} cannot be {what}: {why}", path = path.display())]
 pub struct MinionKeyError {
@@ -60,11 +61,11 @@ pub struct MinionKeyError {
     why: io::Error,
 }
 
-/// A minion's public key as it lies in a folder.
+/// A minion's public key as stored in a folder.
 pub struct MinionKey {
-    /// The PEM text, cleaned.
+    /// The cleaned PEM text.
     pub pem: String,
-    /// The key itself; `None` if the text is no key.
+    /// The parsed key; `None` if the text is no key.
     pub public: Option<PublicKey>,
 }
 
@@ -87,7 +88,7 @@ struct Cache {
     lists: HashMap<KeyState, (Stamp, Arc<Vec<MinionId>>)>,
 }
 
-/// The key folders. Calls are short file operations.
+/// The key folders. Calls block for short file operations.
 pub struct MinionKeys {
     pki: PathBuf,
     cache: Mutex<Cache>,
@@ -95,7 +96,7 @@ pub struct MinionKeys {
     filled: Mutex<Filled>,
 }
 
-/// The folders that strangers fill.
+/// The keys in the folders that strangers can fill.
 #[derive(Default)]
 struct Filled {
     pending: Held,
@@ -109,7 +110,7 @@ impl Filled {
         match state {
             KeyState::Pending => Some(&mut self.pending),
             KeyState::Rejected => Some(&mut self.rejected),
-            // Of these there is one for each that an operator or a rule of the operator's let in, or that waits.
+            // These are bounded by the decisions of an operator or a rule, and by the known ids.
             KeyState::Accepted | KeyState::Denied => None,
         }
     }
@@ -122,19 +123,25 @@ impl fmt::Debug for MinionKeys {
 }
 
 impl MinionKeys {
-    /// Makes the folders that are missing.
+    /// Opens the folders, and makes missing ones.
+    ///
+    /// # Errors
+    /// If a folder cannot be made or listed.
     pub fn open(pki: &Path) -> Result<Self, MinionKeyError> {
         for dir in KeyState::ALL.map(KeyState::dir).into_iter().chain(["minions_autosign"]) {
             let path = pki.join(dir);
             files::make_dir(&path, 0o700).map_err(|why| MinionKeyError { path, what: "made", why })?;
         }
         let store = Self { pki: pki.to_owned(), cache: Mutex::default(), filled: Mutex::default() };
-        // They are listed now, because many take their time.
+        // Lists the folders now, because listing many keys takes long.
         store.changing(&Filled::STATES, |_| Ok(()))?;
         Ok(store)
     }
 
-    /// The key of `id` in `state`.
+    /// Returns the key of `id` in `state`.
+    ///
+    /// # Errors
+    /// If the key's file exists and cannot be read.
     pub fn find(&self, state: KeyState, id: &MinionId) -> Result<Option<Arc<MinionKey>>, MinionKeyError> {
         let path = self.path(state, id);
         let Some(now) = lstat(&path)? else {
@@ -149,14 +156,14 @@ impl MinionKeys {
         let read = files::read_regular(&path, PEM_MAX).map_err(|why| MinionKeyError { path, what: "read", why })?;
         let Some((content, metadata)) = read else { return Ok(None) };
         let key = Arc::new(MinionKey::new(&String::from_utf8_lossy(&content)));
-        // Only accepted keys are asked for again and again, and their number is the operator's choice.
+        // Only accepted keys are needed repeatedly, and the operator decides their number.
         if state == KeyState::Accepted && settled(&metadata) {
             lock(&self.cache).keys.insert((state, id.clone()), (Stamp::of(&metadata), Arc::clone(&key)));
         }
         Ok(Some(key))
     }
 
-    /// The accepted key of `id`, if it is one that can be used.
+    /// Returns the accepted key of `id`, if it is usable.
     pub fn accepted(&self, id: &MinionId) -> Option<Arc<MinionKey>> {
         match self.find(KeyState::Accepted, id) {
             Ok(key) => key.filter(|key| key.public.is_some()),
@@ -167,12 +174,15 @@ impl MinionKeys {
         }
     }
 
-    /// When the accepted key of `id` came to lie where it lies, as far as the file system tells.
+    /// Returns when the accepted key of `id` was put into its folder, according to the file system.
     pub fn stored_at(&self, id: &MinionId) -> Option<SystemTime> {
         Some(changed(&lstat(&self.path(KeyState::Accepted, id)).ok()??))
     }
 
-    /// The ids in `state`, sorted.
+    /// Returns the ids in `state`, sorted.
+    ///
+    /// # Errors
+    /// If the folder cannot be listed.
     pub fn list(&self, state: KeyState) -> Result<Arc<Vec<MinionId>>, MinionKeyError> {
         let path = self.pki.join(state.dir());
         let failed = |why| MinionKeyError { path: path.clone(), what: "listed", why };
@@ -195,7 +205,10 @@ impl MinionKeys {
         Ok(ids)
     }
 
-    /// Stores a key's cleaned text under `id`. Whether it is a key was checked before.
+    /// Stores a key's cleaned text under `id`. The caller has checked that it is a key.
+    ///
+    /// # Errors
+    /// If the key cannot be written.
     pub fn put(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), MinionKeyError> {
         self.changing(&[state], |filled| {
             self.write(state, id, pem)?;
@@ -204,8 +217,11 @@ impl MinionKeys {
         })
     }
 
-    /// Stores the key of a stranger, which came from `origin`, to wait for an operator. Where there is no room the oldest go, those of the
-    /// same address if these are too many; answers which.
+    /// Stores the key of a stranger from `origin`, to wait for an operator. If there are too many keys, the oldest are
+    /// removed, those of the same address if it has too many. Returns the removed ids.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or written.
     pub fn put_pending(
         &self,
         id: &MinionId,
@@ -221,7 +237,7 @@ impl MinionKeys {
                 && let Some(oldest) = held.in_the_way(origin, room)
             {
                 held.remove(&oldest);
-                // Somebody else may have been faster.
+                // Another program may have removed it already.
                 if self.unlink(state, &oldest)? {
                     gone.push(oldest);
                 }
@@ -232,7 +248,11 @@ impl MinionKeys {
         })
     }
 
-    /// Stores the key of a stranger that a rule rejects, if there is room: rejected keys are the operator's, none of them goes for it.
+    /// Stores the key of a stranger that a rule rejects. Returns false if there is no room, because rejected keys are
+    /// never removed for new ones.
+    ///
+    /// # Errors
+    /// If the folder cannot be read or written.
     pub fn put_rejected(
         &self,
         id: &MinionId,
@@ -252,18 +272,18 @@ impl MinionKeys {
         })
     }
 
-    /// Changes folders, and notes that it was this process that did.
+    /// Changes folders, and records that this process did it.
     fn changing<T>(
         &self,
         states: &[KeyState],
         change: impl FnOnce(&mut Filled) -> Result<T, MinionKeyError>,
     ) -> Result<T, MinionKeyError> {
         if states.iter().all(|state| !Filled::STATES.contains(state)) {
-            // Nothing to note, and a sync that nobody has to wait for.
+            // Other folders are not tracked, and a slow sync must not hold the lock.
             return change(&mut Filled::default());
         }
         let mut filled = lock(&self.filled);
-        // Else what another program did before this would be taken for ours.
+        // Checked first, so that changes of other programs are not taken for our own.
         for state in states {
             let path = self.pki.join(state.dir());
             let looked = filled.of(*state).map_or(Ok(()), |held| held.look(&path));
@@ -276,7 +296,8 @@ impl MinionKeys {
         done
     }
 
-    /// Only what lets somebody in is worth a sync, which everybody waits for who writes to this disk: a stranger comes again.
+    /// Writes a key. Only accepted keys are synced, because a sync delays all writers of the disk; strangers send their
+    /// keys again.
     fn write(&self, state: KeyState, id: &MinionId, pem: &str) -> Result<(), MinionKeyError> {
         let path = self.path(state, id);
         let write = if state == KeyState::Accepted { files::write_durable } else { files::write_atomic };
@@ -285,10 +306,13 @@ impl MinionKeys {
         written.map_err(|why| MinionKeyError { path, what: "written", why })
     }
 
-    /// Moves a key from one state to another, replacing what is there. False if there is none.
+    /// Moves a key from one state to another, replacing a key there. Returns false if there is no key.
+    ///
+    /// # Errors
+    /// If the key cannot be moved.
     pub fn move_to(&self, from: KeyState, to: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
         let path = self.path(from, id);
-        // Never a symlink: after the move it would be one in a folder that must not have any.
+        // A symlink is never moved, because key folders must not contain any.
         if lstat(&path)?.is_none_or(|m| !m.is_file()) {
             return Ok(false);
         }
@@ -311,7 +335,10 @@ impl MinionKeys {
         moved
     }
 
-    /// Deletes a key. False if there was none.
+    /// Deletes a key. Returns false if there was none.
+    ///
+    /// # Errors
+    /// If the key cannot be deleted.
     pub fn remove(&self, state: KeyState, id: &MinionId) -> Result<bool, MinionKeyError> {
         self.changing(&[state], |filled| {
             filled.of(state).into_iter().for_each(|held| held.remove(id));
@@ -329,7 +356,7 @@ impl MinionKeys {
         }
     }
 
-    /// `pki_dir`.
+    /// Returns `pki_dir`.
     pub fn pki(&self) -> &Path {
         &self.pki
     }
@@ -345,7 +372,7 @@ impl MinionKeys {
     }
 }
 
-/// A key that waits is not worth a sync, and one that is accepted is. What lies there for longer is on the disk without.
+/// Syncs a key that is about to be accepted, unless it is old: the kernel has written old files to disk by itself.
 fn sync_if_new(path: &Path) -> io::Result<()> {
     let file = std::fs::File::open(path)?;
     let age = SystemTime::now().duration_since(file.metadata()?.modified()?);
@@ -385,11 +412,11 @@ mod tests {
         let (a, b) = (id("a"), id("b"));
         store.put(KeyState::Pending, &a, "one").unwrap();
         for round in 0..50 {
-            // as salt-key does it: a rename behind the master's back
+            // As salt-key does it: a rename by another program.
             std::fs::rename(store.path(KeyState::Pending, &a), store.path(KeyState::Accepted, &a)).unwrap();
             assert_eq!(store.list(KeyState::Accepted).unwrap().as_slice(), std::slice::from_ref(&a), "round {round}");
             assert!(store.find(KeyState::Accepted, &a).unwrap().is_some());
-            // as Python does it: written in place
+            // As Python does it: written in place.
             std::fs::write(store.path(KeyState::Accepted, &a), format!("text {round}")).unwrap();
             assert_eq!(store.find(KeyState::Accepted, &a).unwrap().unwrap().pem, format!("text {round}"));
             std::fs::write(store.path(KeyState::Accepted, &b), "two").unwrap();
@@ -406,7 +433,7 @@ mod tests {
         let (_dir, store) = store();
         let a = id("a");
         store.put(KeyState::Accepted, &a, "one").unwrap();
-        // It is remembered once its time is past.
+        // The key is cached once its timestamps are old enough.
         let deadline = std::time::Instant::now() + Duration::from_secs(10);
         while !lock(&store.cache).keys.contains_key(&(KeyState::Accepted, a.clone())) {
             assert!(store.find(KeyState::Accepted, &a).unwrap().is_some() && std::time::Instant::now() < deadline);

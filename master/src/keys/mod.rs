@@ -1,4 +1,4 @@
-//! Keys on disk: the minions' (accepted, pending, rejected, denied), the master's own, and those of local callers.
+//! Keys on disk: of minions (accepted, pending, rejected, denied), of the master, and of local callers.
 
 mod folder;
 mod local;

@@ -1,7 +1,7 @@
-//! Which keys lie in a folder that strangers fill, in memory: how many, from where, and which came first.
+//! An index in memory of the keys in a folder that strangers can fill: their number, origin and order.
 //!
-//! The folder stays the truth. What this process changes in it is noted here; that another program did something, such as `salt-key`, the
-//! folder's own times tell, and then it is listed again.
+//! The folder stays authoritative. Changes by this process are recorded here. Changes by other programs, such as
+//! `salt-key`, show in the folder's timestamps, and the folder is then listed again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -12,19 +12,21 @@ use brine_protocol::ids::MinionId;
 
 use super::folder::{SETTLED, Stamp, listed};
 
-/// The times of a folder have a grain, within which another program's change can hide behind one of ours. So it is listed again some time after
-/// our last change, if anybody asks; and this often, where our changes do not end.
+/// Longest time between listings under continuous changes by this process. A folder's timestamps have a limited
+/// resolution, so a change of another program can be hidden by one of our own; after our last change the folder is
+/// therefore listed once more.
 const LIST_EVERY: Duration = Duration::from_secs(60);
-/// A folder of more keys is listed so rarely that this part of the time goes into it, however often another program changes it.
+/// A folder with more keys is listed so rarely that listing takes at most this part of the time, however often other
+/// programs change it.
 const FEW: usize = 1_000;
 const LISTING_PART: u32 = 10;
 
-/// How many keys there may be; 0 is no bound.
+/// Bounds on the number of keys; 0 is no bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
-    /// In all.
+    /// Of all keys.
     pub all: usize,
-    /// That came from one address.
+    /// Of the keys from one address.
     pub of_address: usize,
 }
 
@@ -32,15 +34,15 @@ pub struct Room {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     ids: HashMap<MinionId, Place>,
-    /// The oldest has the lowest number.
+    /// By age: the oldest key has the lowest number.
     order: BTreeMap<u64, MinionId>,
     by_origin: HashMap<u64, BTreeSet<u64>>,
     next: u64,
-    /// The folder as it was after our last look or change.
+    /// The folder's stamp after the last listing or our last change.
     stamp: Option<Stamp>,
-    /// Our last change, if it was not listed since.
+    /// The time of our last change, if the folder was not listed since.
     changed: Option<Instant>,
-    /// When it was listed, and how long that took.
+    /// The time of the last listing, and its duration.
     listed: Option<(Instant, Duration)>,
 }
 
@@ -51,7 +53,7 @@ struct Place {
 }
 
 impl Held {
-    /// Looks whether another program changed the folder, and lists it again if so.
+    /// Checks whether another program changed the folder, and lists it again if so.
     pub(super) fn look(&mut self, dir: &Path) -> io::Result<()> {
         let stamp = Stamp::of(&std::fs::metadata(dir)?);
         if let Some((at, took)) = self.listed {
@@ -70,9 +72,9 @@ impl Held {
         Ok(())
     }
 
-    /// Notes that the folder is as this process left it.
+    /// Records the state in which this process left the folder.
     pub(super) fn changed(&mut self, dir: &Path) {
-        // Where it cannot be looked at, the next look lists it or fails.
+        // If the folder cannot be read, the next `look` lists it or fails.
         self.stamp = std::fs::metadata(dir).ok().map(|metadata| Stamp::of(&metadata));
         self.changed = Some(Instant::now());
     }
@@ -94,7 +96,7 @@ impl Held {
         new.into_iter().for_each(|(_, id)| self.add(&id, None));
     }
 
-    /// Takes in a key, as the newest.
+    /// Adds a key as the newest.
     pub(super) fn add(&mut self, id: &MinionId, origin: Option<u64>) {
         self.remove(id);
         let number = self.next;
@@ -119,7 +121,7 @@ impl Held {
         }
     }
 
-    /// The key that has to go before there is room for one more from `origin`: the oldest.
+    /// Returns the oldest key, if it must be removed before another one from `origin` fits.
     pub(super) fn in_the_way(&self, origin: Option<u64>, room: Room) -> Option<MinionId> {
         let full = |held: usize, most: usize| most > 0 && held >= most;
         let of_origin = origin.and_then(|origin| self.by_origin.get(&origin));

@@ -1,10 +1,11 @@
-//! Peer publication (§6.1): what minions ask of each other (`minion_pub`, `pub_ret`, under `peer`) and of the master's runners
-//! (`minion_runner`, under `peer_run`).
+//! Peer publication (§6.1): jobs that minions publish to each other (`minion_pub`, `pub_ret`, setting `peer`), and
+//! runners that they start on the master (`minion_runner`, setting `peer_run`).
 //!
-//! Nothing waits here for minions: who published gets the jid and asks for the returns, as Salt's `publish.publish` does. Stricter than
-//! Salt in these: each of several functions has to be permitted, not any of them; arguments are judged as minions will read them, and
-//! not let through where they can be read in two ways; what grains or pillar decided is published to the minions that were found
-//! and judged, by name; whether there is a jid is told to who started it.
+//! Publishing does not wait for minions: the publisher gets the jid and requests the returns, as in Salt's
+//! `publish.publish`. Some rules are stricter than Salt's. Each function of a job must be permitted, not only one of
+//! them. Arguments are checked in the form that minions will use, and refused if they are ambiguous. A job whose
+//! permission or target depends on grains or pillar is published by name to the minions that were checked. Only the
+//! publisher of a job learns whether its jid exists.
 
 mod request;
 mod rules;
@@ -34,38 +35,38 @@ use request::{PeerRequest, parse_args};
 use rules::Rules;
 use started::Started;
 
-/// Publications of minions at a time: each is a signature and a write to disk, which operators wait for too.
+/// Concurrent publications of minions. Each needs a signature and a write to disk, which operators wait for too.
 const PUBLISHING_MAX: usize = 8;
-/// Answers with returns that are made at a time.
+/// Concurrent answers with returns.
 const READING_MAX: usize = 4;
-/// What such an answer may be, packed; it goes out in one message.
+/// Bound on the packed size of such an answer, which is one message.
 const ANSWER_BYTES_MAX: usize = 32 << 20;
-/// Runners that one minion has running.
+/// Concurrent runners of one minion.
 const RUNNERS_OF_ONE: usize = 2;
-/// Runners of all minions.
+/// Concurrent runners of all minions.
 const RUNNERS_MAX: usize = 32;
-/// How long a runner may take: its minion waits 60 s for the answer.
+/// Time limit of a runner. Its minion waits 60 s for the answer.
 const RUNNER_TIME: Duration = Duration::from_secs(50);
 
 options! {
     /// The settings of peers.
     #[derive(Debug)]
     pub(crate) struct PeerOpts from c {
-        /// `peer`: which minions may publish what; none: nobody anything.
+        /// `peer`: which minions may publish which functions; `None`: no publications.
         publish: Option<Value> = c.find(settings::PEER)?,
-        /// `peer_run`: which minions may run which runners; none: nobody any.
+        /// `peer_run`: which minions may start which runners; `None`: no runners.
         run: Option<Value> = c.find(settings::PEER_RUN)?,
     }
 }
 
-/// Who may.
+/// The rules of both settings.
 pub(crate) struct PeerRules {
     publish: Rules,
     run: Rules,
 }
 
 impl PeerRules {
-    /// Reads `peer` and `peer_run`. The error is for the operator.
+    /// Reads `peer` and `peer_run`. The error is a text for the operator.
     pub(crate) fn read(opts: &PeerOpts) -> Result<Self, String> {
         let publish = Rules::read(opts.publish.as_ref()).map_err(|why| format!("peer: {why}"))?;
         let run = Rules::read(opts.run.as_ref()).map_err(|why| format!("peer_run: {why}"))?;
@@ -73,7 +74,7 @@ impl PeerRules {
     }
 }
 
-/// Answers minions.
+/// Handles the peer requests of minions.
 pub(crate) struct Peer {
     pub(crate) rules: ArcSwap<PeerRules>,
     pub(crate) targets: Arc<Targets>,
@@ -82,12 +83,12 @@ pub(crate) struct Peer {
     pub(crate) jobs: Arc<JobCache>,
     pub(crate) audit: Arc<Audit>,
     pub(crate) refusals: Arc<Refusals>,
-    /// `user`, in whose name minions publish.
+    /// `user`: the user of jobs that minions publish.
     pub(crate) user: String,
     pub(crate) turns: Turns,
 }
 
-/// What minions do at a time, and did.
+/// The bounds on concurrent requests, and the jobs that minions started.
 pub(crate) struct Turns {
     started: Started,
     publishing: Semaphore,
@@ -109,12 +110,12 @@ impl Default for Turns {
 }
 
 impl Peer {
-    /// From now on these may.
+    /// Replaces the rules.
     pub(crate) fn replace(&self, rules: PeerRules) {
         self.rules.store(rules.into());
     }
 
-    /// Forgets minions that have no key any more.
+    /// Forgets the jobs of minions without an accepted key.
     pub(crate) fn forget(&self, is_accepted: impl Fn(&MinionId) -> bool) {
         self.turns.started.retain(is_accepted);
     }
@@ -133,7 +134,7 @@ impl Turns {
     }
 }
 
-/// A runner's place, until it is dropped.
+/// A runner's place. Dropping it frees the place.
 struct Turn<'a> {
     by: &'a Mutex<HashMap<MinionId, usize>>,
     id: MinionId,
@@ -153,7 +154,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Peer {
-    /// `minion_pub`: publishes a minion's job; the answer has its jid and who is expected to return, or nothing.
+    /// `minion_pub`: publishes a minion's job. Returns its jid and the expected minions, or an empty map.
     pub(crate) async fn publish(&self, id: &MinionId, load: &Value) -> Result<Value, Fault> {
         let job = match self.judge(id, load).await? {
             Ok(job) => job,
@@ -172,7 +173,7 @@ impl Peer {
         Ok(map([("jid", Value::from(&published.jid)), ("minions", minions)]))
     }
 
-    /// The job that a minion's request becomes, or why it may not be.
+    /// Returns the job for a minion's request, or the reason of a refusal.
     async fn judge(&self, id: &MinionId, load: &Value) -> Result<Result<PublishRequest, String>, Fault> {
         let asked = match PeerRequest::read(load) {
             Ok(asked) => asked,
@@ -185,11 +186,11 @@ impl Peer {
         }
         let kind = if asked.tgt_type.starts_with("node") { "nodegroup" } else { &asked.tgt_type };
         if !self.targets.has_data && !matches!(kind, "glob" | "pcre" | "list") {
-            // It would be everyone (§10).
+            // The target would resolve to all minions (§10).
             return Ok(Err("minion_data_cache is off, and its target is not by id".to_owned()));
         }
         let resolved = self.targets.find(kind, &asked.tgt).await?;
-        // A pattern would let a minion find out others' pillar letter by letter.
+        // With patterns a minion could find out the pillar of others letter by letter.
         let exact = match kind {
             "pillar" | "pillar_pcre" => Some("pillar_exact"),
             "compound" => Some("compound_pillar_exact"),
@@ -210,13 +211,13 @@ impl Peer {
             return Ok(Err("peer does not permit it there".to_owned()));
         };
         if extent != Extent::Target || !matches!(kind, "glob" | "pcre" | "list") {
-            // What was judged is what is published: grains and pillar change, and so does who has a key.
+            // The job goes to the checked minions by name, because grains, pillar and keys can change.
             job.set_target(list(resolved.iter().map(Value::from)), "list");
         }
         Ok(Ok(job))
     }
 
-    /// `pub_ret`: what has returned until now for a job that this minion started.
+    /// `pub_ret`: returns the returns so far of a job that this minion started.
     pub(crate) async fn returns(&self, id: &MinionId, load: &Value) -> Result<Value, Fault> {
         let jid = load.get("jid").and_then(|jid| Jid::try_from(jid.python_str().as_str()).ok());
         let Some(jid) = jid.filter(|jid| self.turns.started.has(id, jid)) else {
@@ -244,7 +245,7 @@ impl Peer {
         Ok(answer)
     }
 
-    /// `minion_runner`: runs a runner for a minion and answers with what it returned.
+    /// `minion_runner`: runs a runner for a minion. Returns the runner's result.
     pub(crate) async fn runner(&self, id: &MinionId, load: &Value) -> Result<Value, Fault> {
         let (Some(fun), Some(arg)) = (load.get_text("fun"), load.get_list("arg")) else {
             self.refuse(id, load, "it names no runner or has no list of arguments");

@@ -1,15 +1,15 @@
-//! What a minion asks to have published, read.
+//! Parses a minion's request to publish a job.
 
 use brine_protocol::args::yamlify;
 use brine_protocol::job::{join_kwargs, split_kwargs};
 use brine_protocol::value::{Value, ValueExt, list};
 
-/// Bytes of a returner's name.
+/// Longest name of a returner in bytes.
 const RET_MAX: usize = 256;
 
-/// A request of a minion to publish, read.
+/// A parsed request to publish a job.
 pub(super) struct PeerRequest {
-    /// Functions, and their arguments as minions get them.
+    /// Functions with their arguments as minions get them.
     funs: Vec<(String, Vec<Value>)>,
     several: bool,
     pub(super) tgt: Value,
@@ -30,7 +30,7 @@ impl PeerRequest {
         };
         let several = fun.contains(',');
         let funs: Vec<(String, Vec<Value>)> = if several {
-            // Of several functions, each has its arguments in one text (§5.2).
+            // With several functions, the arguments of each are one text (§5.2).
             let words = |at: usize| {
                 let text = arg.get(at).and_then(ValueExt::text).unwrap_or_default();
                 parse_args(&text.split_whitespace().map(Value::from).collect::<Vec<_>>())
@@ -62,7 +62,7 @@ impl PeerRequest {
     }
 }
 
-/// Arguments as `salt` makes them of its command line: texts are YAML, `name=value` is a keyword.
+/// Parses arguments like the command line of `salt`: texts are YAML, `name=value` is a keyword argument.
 pub(super) fn parse_args(arg: &[Value]) -> Vec<Value> {
     let (args, kwargs) = split_kwargs(arg);
     let args = args.into_iter().map(|arg| arg.text().map_or_else(|| arg.clone(), yamlify)).collect();

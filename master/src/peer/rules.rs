@@ -1,4 +1,4 @@
-//! What `peer` and `peer_run` let which minions ask for.
+//! The rules of `peer` and `peer_run`: what each minion may publish or run.
 //!
 //! ```yaml
 //! peer:
@@ -9,20 +9,20 @@
 //!       - file.read: [{args: [/etc/motd]}]
 //! ```
 //!
-//! The lists are those of `external_auth` ([`crate::access::permission`]). Expressions are matched from the start of a text, as
-//! Python's `re.match` does: `test.ping` lets `test.ping_all` through too.
+//! The lists have the form of `external_auth` ([`crate::access::permission`]). Expressions match from the start of a
+//! text, like Python's `re.match`: `test.ping` permits `test.ping_all` too.
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::access::permission::{self, Allowed, Pattern, Permission};
 
-/// Who may ask for what.
+/// Patterns of minions with their permissions.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules(Vec<(Pattern, Vec<Permission>)>);
 
 impl Rules {
-    /// Reads a setting; none permits nothing. The error is for the operator, without the setting's name.
+    /// Reads a setting; `None` permits nothing. The error is for the operator, without the setting's name.
     pub(crate) fn read(setting: Option<&Value>) -> Result<Self, String> {
         let Some(setting) = setting.filter(|setting| !setting.is_nil()) else { return Ok(Self::default()) };
         let minions = setting.entries().ok_or("it must be a map of minions to lists of functions")?;
@@ -34,12 +34,12 @@ impl Rules {
         minions.iter().map(read).collect::<Result<_, String>>().map(Self)
     }
 
-    /// What this minion may ask for.
+    /// Returns the permissions of this minion.
     pub(super) fn of(&self, id: &MinionId) -> Vec<&Permission> {
         self.0.iter().filter(|(who, _)| who.matches(id.as_str())).flat_map(|(_, what)| what).collect()
     }
 
-    /// Whether this minion may run this runner.
+    /// Returns whether this minion may run this runner.
     pub(super) fn allow_runner(&self, id: &MinionId, fun: &str) -> bool {
         permission::job(self.of(id), fun, &[]) == Allowed::Everywhere
     }
@@ -72,7 +72,7 @@ mod tests {
         assert!(!Rules::read(None).unwrap().allow_runner(&"web1".parse().unwrap(), "test.ping"));
     }
 
-    /// Salt goes on without what it does not understand; here the operator is told.
+    /// Salt ignores mistakes; here they are errors for the operator.
     #[test]
     fn mistakes_are_told() {
         for (text, said) in [

@@ -1,11 +1,12 @@
-//! Which jobs each minion started: what it may ask the returns of.
+//! The jobs that each minion started, whose returns it may read.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use brine_protocol::ids::{Jid, MinionId};
 
-/// Jobs remembered of each minion. One asks for its returns within seconds, so a restart of the master may forget them.
+/// Bound on the jobs of each minion in memory. Minions request returns within seconds, so losing the list at a restart
+/// does no harm.
 const JOBS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ impl Started {
         all.get(id).is_some_and(|jobs| jobs.contains(jid))
     }
 
-    /// Forgets who has no key any more: another one that gets the id does not get its returns.
+    /// Forgets minions without an accepted key, so that another minion with the same id cannot read their returns.
     pub(super) fn retain(&self, is_accepted: impl Fn(&MinionId) -> bool) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).retain(|id, _| is_accepted(id));
     }

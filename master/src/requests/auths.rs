@@ -1,5 +1,6 @@
-//! `_auth` requests: so many at a time, since each takes some RSA, and the rest in line, in little memory. After a restart or a rotation of
-//! the key a whole fleet asks within a second; whoever is turned away then comes back only after `acceptance_wait_time`.
+//! Queues for `_auth` requests, because each one costs RSA operations: a bounded number is in work, the others wait and
+//! take little memory. After a restart or a key rotation a whole fleet authenticates within a second, and a minion that
+//! is refused then tries again only after `acceptance_wait_time`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,27 +17,30 @@ use crate::auth::Authenticator;
 use crate::fault::Fault;
 use crate::refusals::Refusals;
 
-/// Requests of minions with an accepted key that are looked at together.
+/// Bound on concurrent requests of minions with an accepted key.
 const TURNS: usize = 64;
-/// Requests of others: enough for the processors, few enough that they are no crowd for who waits for the same processors.
+/// Bound on concurrent requests of strangers: enough to use all processors, and few enough not to delay minions with an
+/// accepted key.
 const TURNS_OF_STRANGERS: usize = 16;
-/// Requests of one accepted key in that line; further ones wait with those of strangers. A host has a minion and some `salt-call`.
+/// Bound on the places of one accepted key in that queue. Further requests of the key wait among those of strangers. A
+/// host has one minion and some `salt-call`.
 const PLACES_OF_ONE: usize = 8;
-/// Bytes of requests that wait in each line, those of the network and [`BESIDE`] each. A minion's has 1 to 2 KB, so ten thousand of them fit.
+/// Bound on the bytes that wait in each queue: the request's own and [`BESIDE`]. A minion's request has 1 to 2 KB, so
+/// ten thousand fit.
 const WAITING_BYTES: usize = 32 << 20;
-/// What a request takes besides its bytes.
+/// Memory of a request besides its bytes.
 const BESIDE: usize = 1 << 10;
 
-/// A request, decoded.
+/// A decoded request.
 pub(super) struct WaitingAuth {
     pub(super) load: Value,
     pub(super) version: u64,
-    /// Bytes that it had.
+    /// Length of the request in bytes.
     pub(super) len: usize,
     pub(super) reply: Reply,
 }
 
-/// The lines. Whatever strangers do, minions whose key is accepted wait behind each other only.
+/// The two queues. Minions with an accepted key wait only behind each other, whatever strangers send.
 pub(crate) struct Auths {
     pub(crate) auth: Authenticator,
     refusals: Arc<Refusals>,
@@ -51,7 +55,8 @@ struct InLine {
     place: Option<Place>,
 }
 
-/// A place in the line of minions whose key is accepted. Such a key is no secret, so one id has only [`PLACES_OF_ONE`].
+/// A place in the queue of minions with an accepted key. Such a key is not secret, so each id has at most
+/// [`PLACES_OF_ONE`].
 struct Place {
     ids: Arc<Mutex<HashMap<MinionId, usize>>>,
     id: MinionId,
@@ -82,7 +87,7 @@ impl Drop for Place {
 }
 
 impl Auths {
-    /// Empty lines before `auth`.
+    /// Makes empty queues for `auth`.
     pub(crate) fn new(auth: Authenticator, refusals: Arc<Refusals>, timings: Arc<Timings>) -> Self {
         Self {
             auth,
@@ -94,7 +99,7 @@ impl Auths {
         }
     }
 
-    /// What is in work and what waits, for the log.
+    /// Describes the requests in work and the waiting ones, for the log.
     pub(crate) fn line(&self) -> String {
         let (known, strangers) = (self.lock(true), self.lock(false));
         format!(
@@ -106,7 +111,7 @@ impl Auths {
         )
     }
 
-    /// Answers a request when its turn comes, or says no at once where too many wait.
+    /// Answers a request when its turn comes. Refuses it at once if the queue is full.
     pub(super) async fn take(self: &Arc<Self>, tasks: &TaskTracker, new: WaitingAuth) {
         let size = new.len.saturating_add(BESIDE);
         let place = self.auth.known(&new.load).and_then(|id| Place::take(&self.ids, id));
@@ -119,7 +124,7 @@ impl Auths {
                 let no = async { Err::<Vec<u8>, _>(Fault::new("too many minions authenticate at once")) };
                 let refused = refused.request;
                 let answer = guarded(&self.refusals, &refused.reply, no).await;
-                // A peer that has gone needs no answer.
+                // Ignored: the peer may have gone.
                 let _ = refused.reply.send(answer.map_or_else(|refusal| refusal, Into::into)).await;
             }
         }
@@ -131,11 +136,11 @@ impl Auths {
     }
 }
 
-/// Answers one request after the other until none is left.
+/// Answers requests until the queue is empty.
 async fn work(auths: Arc<Auths>, known: bool, first: InLine) {
     let mut next = Some(first);
     while let Some(InLine { request: WaitingAuth { load, version, reply, .. }, place }) = next {
-        // Who has not waited for its turn has asked again over another connection, and waits there.
+        // A peer that has gone has sent its request again over another connection.
         if !reply.is_gone() {
             let _timed = auths.timings.during("_auth");
             let origin = reply.peer().address.and_then(|peer| Address::Network(peer.ip().to_canonical()).origin());
@@ -147,14 +152,14 @@ async fn work(auths: Arc<Auths>, known: bool, first: InLine) {
     }
 }
 
-/// What becomes of a newcomer.
+/// What the queue does with a new request.
 enum Come<T> {
     Now(T),
     Later,
     Full(T),
 }
 
-/// Who is in work and who waits, apart from what they want.
+/// A queue: the number of requests in work, and the waiting ones.
 struct Line<T> {
     turns: usize,
     in_work: usize,
@@ -180,11 +185,11 @@ impl<T> Line<T> {
         Come::Later
     }
 
-    /// The next in line for who is done with one; without a next one its turn is free.
+    /// Returns the next waiting request for a task that has finished one. Frees the task's turn if nothing waits.
     fn next(&mut self) -> Option<T> {
         let Some((next, size)) = self.waiting.pop_front() else {
             self.in_work -= 1;
-            // A storm leaves no room behind that it took.
+            // A new queue frees the memory that a storm of requests took.
             self.waiting = VecDeque::new();
             return None;
         };
@@ -207,7 +212,8 @@ mod tests {
         assert!(Place::take(&ids, one).is_some() && ids.lock().unwrap().is_empty());
     }
 
-    /// Ten thousand at once, which is what a rotated key brings, are all answered; strangers who are more than that are told at once.
+    /// All of ten thousand concurrent requests, as after a key rotation, fit into the queue. Further ones are refused
+    /// at once.
     #[test]
     fn a_fleet_fits_in_the_line_and_the_line_is_bounded() {
         let mut line = Line::new(TURNS);

@@ -1,4 +1,4 @@
-//! Clear requests (§7): `_auth` of minions, and what local callers ask for.
+//! Clear requests (§7): `_auth` of minions, and the requests of local clients.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::fault::Fault;
 use crate::lanes::{Place, Turn};
 use crate::runners;
 
-/// Every clear command there is (CVE-2020-11651).
+/// All clear commands (CVE-2020-11651).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
     Auth,
@@ -26,7 +26,7 @@ enum Command {
     Caller(Asks),
 }
 
-/// What is done for those only who prove who they are.
+/// Commands for callers that have proved their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asks {
     Publish,
@@ -55,27 +55,27 @@ impl Command {
     }
 }
 
-/// A clear request, of which the head has been read.
+/// A clear request whose head has been read.
 pub(super) struct Clear {
     pub(super) at: Arrival,
     pub(super) payload: Bytes,
-    /// What [`pick`] left of its load.
+    /// The part of the load that [`pick`] selects.
     pub(super) head: Value,
     pub(super) version: u64,
     pub(super) reply: Reply,
 }
 
-/// What is read of a clear load before it is known who asks.
+/// Selects the part of a clear load that is read before the caller is identified.
 pub(super) fn pick(way: &[&str]) -> Pick {
     match way {
         ["cmd"] => Pick::Scalar,
-        // Who publishes by a log-in or a token says so among its `kwargs`.
+        // With a log-in or a token, clients put the proof of a publish into its `kwargs`.
         ["kwargs"] => Pick::Within,
         ["kwargs", within @ ..] | within => Claim::pick(within),
     }
 }
 
-/// Answers a clear request, or sees that it is answered.
+/// Answers a clear request, or queues it.
 pub(super) async fn take(request: Clear, place: Place) {
     let Clear { at: Arrival { handlers, .. }, head, version, .. } = &request;
     if *version < handlers.opts.minimum_version {
@@ -101,16 +101,16 @@ pub(super) async fn take(request: Clear, place: Place) {
 
 impl Clear {
     async fn say(self, answer: &Value) {
-        // A peer that has gone needs no answer.
+        // Ignored: the peer may have gone.
         let _ = self.reply.send(clear_reply(answer).into()).await;
     }
 
-    /// All of its load, if that is small.
+    /// Decodes the whole load, if it is small.
     fn small(&self) -> Result<Value, EnvelopeError> {
         load_of(Envelope::decode(&self.payload, &SMALL))
     }
 
-    /// It waits without a place, so that others find one. (It is timed where it is answered.)
+    /// Queues an authentication without a place among the requests in work. `auths` measures the time.
     async fn authenticate(self) {
         let load = self.small();
         let Self { at: Arrival { handlers, tasks }, payload, version, reply, .. } = self;
@@ -124,7 +124,7 @@ impl Clear {
         }
     }
 
-    /// Finds who asks, and does what it asks.
+    /// Identifies the caller and runs its command.
     async fn serve(self, what: Asks, place: Place) {
         let Self { at: Arrival { handlers, .. }, payload, head, reply, .. } = self;
         let timings = Arc::clone(&handlers.timings);
@@ -136,7 +136,7 @@ impl Clear {
         let is_gone = || reply.is_gone();
         let claim = Claim { load: proof, address: origin(&reply), bytes: payload.len(), is_gone: &is_gone };
         let place = if what == Asks::MkToken || claim.needs_log_in() {
-            // It waits in a line of its own, in which nobody waits who has gone.
+            // A log-in waits in its own queue, which drops requests of peers that have gone.
             drop(place);
             None
         } else {
@@ -159,7 +159,7 @@ impl Clear {
         let caller = match admitted {
             Ok(caller) => caller,
             Err(refusal) => {
-                // A peer that has gone needs no answer.
+                // Ignored: the peer may have gone.
                 let _ = reply.send(refusal).await;
                 return;
             }
@@ -173,7 +173,7 @@ impl Clear {
     }
 }
 
-/// Does what a caller asks.
+/// Runs a caller's command.
 async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: Bytes, reply: Reply, place: Place) {
     let large = payload.len() > SMALL.max_bytes;
     let mut turn = if large { handlers.lanes.large().await } else { Turn::default() };
@@ -181,7 +181,7 @@ async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: By
         let handled = async {
             let mut envelope = Envelope::decode(&payload, if large { &LARGE_ENVELOPE } else { &SMALL });
             if !large && let Err(EnvelopeError::Decode(DecodeError::TooMuch { .. })) = envelope {
-                // Decoding multiplies its size.
+                // Decoding multiplies the size of a request with many values.
                 turn = handlers.lanes.many_items().await;
                 envelope = Envelope::decode(&payload, &LARGE_ENVELOPE);
             }
@@ -204,7 +204,7 @@ async fn run(handlers: Arc<Handlers>, what: Asks, caller: Principal, payload: By
     on_its_thread(large, work).await;
 }
 
-/// Who asks, or what it is told because that is nobody.
+/// An identified caller, or the answer to a request that ends here.
 enum Admitted {
     As(Principal),
     Answered(Value),
@@ -213,7 +213,7 @@ enum Admitted {
 fn refused(dispatcher: &Dispatcher, what: Asks, payload: &[u8], head: &Value, denied: &Denied) -> Value {
     match what {
         Asks::Publish => {
-            // What is told of it on the bus, if that is small; else what is known of it.
+            // If the refusal is reported, its event has the whole load if that is small, otherwise the head.
             let load = denied.told.then(|| load_of(Envelope::decode(payload, &SMALL)).ok()).flatten();
             dispatcher.refuse(load.unwrap_or_else(|| head.clone()), denied)
         }
@@ -228,7 +228,7 @@ fn load_of(envelope: Result<Envelope, EnvelopeError>) -> Result<Value, EnvelopeE
     }
 }
 
-/// Whether a request came from this host, or from where.
+/// Returns the network address of a request, or [`Address::Here`] for this host.
 fn origin(reply: &Reply) -> Address {
     match reply.peer().address.map(|address| address.ip().to_canonical()) {
         Some(address) if !address.is_loopback() => Address::Network(address),

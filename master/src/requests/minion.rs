@@ -1,4 +1,4 @@
-//! Encrypted requests (§6): what an accepted minion may ask. Who it is, is what its session key and its token proved.
+//! Encrypted requests (§6) of accepted minions. Session key and token prove the sender.
 
 use brine_protocol::envelope::AesEnvelope;
 use brine_protocol::ids::MinionId;
@@ -21,13 +21,13 @@ use crate::quotas::Kind;
 use crate::refusals::{Refusals, Stranger, Who};
 use crate::replay::Freshness;
 
-/// Items of one request: 40 bytes each in memory.
+/// Bound on the values in one request; each takes 40 bytes of memory.
 const ITEMS_MAX: usize = 1 << 20;
 
-/// What of the master's options a request with `env_only` gets besides the environments.
+/// The master's options in the answer to a request with `env_only`, besides the environments.
 const ENV_ONLY: [&str; 3] = ["top_file_merging_strategy", "env_order", "default_top"];
 
-/// Every encrypted command there is.
+/// All encrypted commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
     Return,
@@ -45,13 +45,13 @@ enum Command {
     MinionPub,
     PubRet,
     MinionRunner,
-    /// `minion_publish`, which works in no Salt (§6.1), and `_syndic_return`: there are no syndics.
+    /// `minion_publish`, which works in no version of Salt (§6.1), and `_syndic_return`, because there are no syndics.
     NotAllowed,
     RevokeAuth,
     VerifyMinion,
 }
 
-/// Their names, but those of the file server.
+/// The names of the commands, except those of the file server.
 const COMMANDS: [(&str, Command); 18] = [
     ("_return", Command::Return),
     ("_minion_event", Command::MinionEvent),
@@ -79,13 +79,13 @@ impl Command {
         known.or_else(|| FileRequest::parse(name).map(Self::Files))
     }
 
-    /// What it counts as among what a minion makes the master keep or tell, and what is answered when that is too much. Returns, events and
-    /// grains are counted where they are taken.
+    /// Returns the kind that a command is throttled as, and the answer if it is refused. Returns, events and grains are
+    /// throttled in their handlers.
     fn makes_keep(self) -> Option<(Kind, Value)> {
         match self {
             Self::FileRecv => Some((Kind::File, Value::from(false))),
             Self::Mine | Self::MineDelete | Self::MineFlush => Some((Kind::Other, Value::from(false))),
-            // Jobs lie where returns do.
+            // The job store keeps their jobs beside the returns.
             Self::MinionPub | Self::MinionRunner => Some((Kind::Unasked, empty_map())),
             _ => None,
         }
@@ -115,7 +115,7 @@ pub(super) async fn answer(
         handlers.refusals.tell(Who::Stranger(Stranger::Request), &why, "brine/refused/request", data);
         Ok(clear_reply(&error.reply()))
     };
-    // The accepted key first: without one there is no session to look for.
+    // Looks up the accepted key first: a minion without one has no session.
     let Some((key, session)) =
         envelope.id.as_ref().and_then(|id| Some((handlers.keys.accepted(id)?, handlers.sessions.for_request(id)?)))
     else {
@@ -133,11 +133,12 @@ pub(super) async fn answer(
         Ok(request) => request,
         Err(error) => return refused(error),
     };
-    // Every minion of 3006, 3007 and 3008 sends both with every command (§4.1): what lacks one could be sent again and again.
+    // Minions of 3006, 3007 and 3008 send both with every command (§4.1). Without one of them a replay cannot be
+    // detected.
     let (Some(nonce), Some(ts)) = (&request.nonce, request.load.get_i64("ts")) else {
         let refusal =
             replayed(&handlers.refusals, &request.id, reply, "it has no nonce, or no whole number as its ts, to tell");
-        // As Salt says it.
+        // Salt's text.
         let salts = map([("error", "Nonce not included in request")]);
         let is_pillar = request.nonce.is_none() && request.cmd == "_pillar";
         return Ok(if is_pillar { clear_reply(&salts) } else { refusal });
@@ -146,7 +147,8 @@ pub(super) async fn answer(
         Freshness::New => {}
         Freshness::Replayed => return Ok(replayed(&handlers.refusals, &request.id, reply, "it was seen before")),
         Freshness::TooOld => {
-            // If it is the minion's clock and no replay, the minion authenticates again now and gets a new session.
+            // If the cause is the minion's clock and not a replay, the minion now authenticates again and gets a new
+            // session.
             handlers.sessions.forget(&request.id);
             return Ok(replayed(&handlers.refusals, &request.id, reply, "it is much older than the minion's last one"));
         }
@@ -157,7 +159,7 @@ pub(super) async fn answer(
         Some(Command::Pillar) => return handlers.pillars.answer(request, &key, &session.crypticle).await,
         Some(command) => {
             if command == Command::MinionRunner {
-                // It waits for minions.
+                // The handler waits for other minions, not for disk or processor.
                 turn.give_back();
             }
             run(handlers, command, request, &key, envelope.load.len() as u64, turn).await?
@@ -167,7 +169,7 @@ pub(super) async fn answer(
     Ok(seal_reply(&session.crypticle, &value, Some(&nonce)))
 }
 
-/// Refuses a request that may not be its sender's doing.
+/// Refuses a request that may be a replay.
 fn replayed(refusals: &Refusals, id: &MinionId, reply: &Reply, why: &str) -> Vec<u8> {
     let peer = super::sender(reply);
     let said = format!("a request of {id} from {peer} was refused as a replay: {why}");
@@ -214,13 +216,13 @@ async fn run(
         Command::MinionPub => handlers.peer.publish(id, load).await?,
         Command::PubRet => handlers.peer.returns(id, load).await?,
         Command::MinionRunner => handlers.peer.runner(id, load).await?,
-        // Salt's own answer: the command has never worked.
+        // Salt's own answer: the command never worked.
         Command::VerifyMinion => Value::from(""),
         Command::MasterTops | Command::NotAllowed | Command::Pillar => empty_map(),
     })
 }
 
-/// Takes a piece of a file; whether it was stored.
+/// Stores a piece of a pushed file. Returns whether it was stored.
 async fn files_receive(files: &FileServer, refusals: &Refusals, id: &MinionId, load: &Value) -> Value {
     let done = files.receive(id.clone(), load.clone()).await;
     if let Err(why) = &done {
@@ -231,7 +233,7 @@ async fn files_receive(files: &FileServer, refusals: &Refusals, id: &MinionId, l
     Value::from(done.is_ok())
 }
 
-/// Changes what a minion shows to others; whether that was done.
+/// Changes the mine data of a minion. Returns whether it was changed.
 async fn change_mine(mine: &Mine, refusals: &Refusals, id: &MinionId, what: MineRequest, load: &Value) -> Value {
     let done = mine.change(id, what, load).await;
     if let Err(why) = &done {
@@ -248,7 +250,7 @@ fn refuse_mine(refusals: &Refusals, id: &MinionId, why: &str) {
 
 fn master_opts(live: &LiveSettings, load: &Value) -> Value {
     let env_only = load.get("env_only").is_some_and(ValueExt::truthy);
-    // Environments, and no paths of this host.
+    // Only the names of the environments, without paths of this host.
     let envs = live.file_roots.iter().map(|(env, _)| (Value::from(env.as_str()), Value::Array(Vec::new()))).collect();
     let mut told = vec![(Value::from("file_roots"), Value::Map(envs))];
     for (key, value) in live.told_to_minions.entries().unwrap_or_default() {
@@ -259,7 +261,7 @@ fn master_opts(live: &LiveSettings, load: &Value) -> Value {
     Value::Map(told)
 }
 
-/// A minion gives up its own key, and no other's.
+/// Removes the sender's own key. A minion cannot remove another key.
 fn revoke(keys: &MinionKeys, removal: &KeyRemoval, id: &MinionId) -> Result<Value, Fault> {
     keys.remove(KeyState::Accepted, id)?;
     removal.removed(id);

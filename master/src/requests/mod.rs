@@ -1,10 +1,11 @@
-//! Requests on 4506 (§4.2, §6, §7): a closed choice of envelopes and of commands, and a reply to every one of them.
+//! Requests on 4506 (§4.2, §6, §7): closed sets of envelopes and commands, and a reply to every request.
 //!
-//! `mod.rs` receives and answers; [`crate::lanes`] and [`auths`] bound how much of what happens at a time; [`clear`] and [`minion`] are the two tables of
-//! commands; the rest is one file a command or family.
+//! `mod.rs` receives and answers; [`crate::lanes`] and [`auths`] bound the concurrent requests; [`clear`] and
+//! [`minion`] have the two tables of commands; each other file has one command or family.
 //!
-//! Two rules keep a crowd from standing in the way of others: who waits for a turn of its own (to authenticate, to log in) has no place among
-//! the requests in work; and of a clear request some short texts are read, and the rest of it when they have proved who asks.
+//! Two rules keep many requests from blocking others. A request that waits for its turn to authenticate or log in has
+//! no place among the requests in work. Of a clear request only some short texts are decoded until they have proved the
+//! caller.
 
 mod auths;
 mod clear;
@@ -48,27 +49,27 @@ pub(crate) use auths::Auths;
 use clear::Clear;
 pub(crate) use pillar::Pillars;
 
-/// A handler that takes longer has failed; its sender gets an answer all the same. A minion waits 60 s.
+/// Time limit of a handler. After it the sender gets the answer to a failed request. A minion waits 60 s.
 const DEADLINE: Duration = Duration::from_secs(55);
-/// What strangers send, and what is decoded of it before anybody has proved who it is.
+/// Bounds on requests of strangers, and on what is decoded before the sender is proved.
 const SMALL: msgpack::Limits = msgpack::Limits::UNAUTHENTICATED;
-/// What may be decoded of an envelope that is not small: a clear publish with a long list of ids.
+/// Bounds on a large envelope: a clear publish with a long list of ids.
 const LARGE_ENVELOPE: msgpack::Limits = msgpack::Limits { max_bytes: usize::MAX, max_depth: 64, max_items: 1 << 18 };
 
 options! {
-    /// Which requests are taken.
+    /// Which requests are accepted.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct RequestOpts from c {
         /// `minimum_auth_version` (CVE-2025-62349).
         minimum_version: u64 = c.get(settings::MINIMUM_AUTH_VERSION)?,
-        /// `request_server_ttl`, seconds; 0 is off.
+        /// `request_server_ttl` in seconds; 0 is off.
         ttl: u64 = c.get(settings::REQUEST_SERVER_TTL)?,
         bytes_max: usize = c.get(settings::MAX_REQUEST_SIZE)?,
         may_revoke: bool = c.get(settings::ALLOW_MINION_KEY_REVOKE)?,
     }
 }
 
-/// What the commands in the two tables are handled by.
+/// The parts that handle the commands of the two tables.
 pub(crate) struct Handlers {
     pub(crate) opts: RequestOpts,
     pub(crate) live: SharedSettings,
@@ -88,21 +89,22 @@ pub(crate) struct Handlers {
     pub(crate) refusals: Arc<Refusals>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) lanes: Lanes,
-    /// How long requests take, by command.
+    /// Durations of requests, by command.
     pub(crate) timings: Arc<Timings>,
 }
 
-/// What a request that has arrived is answered with.
+/// The parts that answer a request.
 struct Arrival {
     handlers: Arc<Handlers>,
     tasks: TaskTracker,
 }
 
-/// Receives until `stop`, then lets what is in work finish within `grace`.
+/// Receives requests until `stop`, then gives the requests in work `grace` to finish.
 pub(crate) async fn serve(handlers: Arc<Handlers>, mut router: Router, stop: CancellationToken, grace: Duration) {
     let tasks = TaskTracker::new();
     loop {
-        // The place first: when all are taken, senders wait in their sockets and not in our memory.
+        // A place is taken first: when all are in use, requests stay in the senders' sockets and not in the master's
+        // memory.
         let place = tokio::select! {
             place = handlers.lanes.place() => place,
             () = stop.cancelled() => break,
@@ -120,7 +122,7 @@ pub(crate) async fn serve(handlers: Arc<Handlers>, mut router: Router, stop: Can
     router.close(grace).await;
 }
 
-/// Answers one request. What it is and who asks is read first, which takes little whatever its size.
+/// Answers one request. Reads its kind and the caller's proof first, which takes little memory whatever the size.
 async fn take(at: Arrival, place: Place, payload: Bytes, reply: Reply) {
     match Head::decode(&payload, &LARGE_ENVELOPE, &clear::pick) {
         Ok(Head::Clear { load, version }) => {
@@ -131,7 +133,7 @@ async fn take(at: Arrival, place: Place, payload: Bytes, reply: Reply) {
     }
 }
 
-/// The reply to a request that is longer than may be, whoever sent it: clients of Salt's take `error` for a refusal, minions of ours `msg`.
+/// Returns the reply to a request above the size limit. Salt's clients read `error`, and Brine's minions read `msg`.
 pub(crate) fn too_long(length: u64, max: usize) -> Bytes {
     let message = format!(
         "The request has {length} bytes, the master takes {max}. Large content belongs into file_roots, from where minions fetch it; \
@@ -143,7 +145,7 @@ pub(crate) fn too_long(length: u64, max: usize) -> Bytes {
 
 async fn refuse(error: &EnvelopeError, reply: Reply) {
     tracing::debug!("a request from {} was refused: {error}", sender(&reply));
-    // A peer that has gone needs no answer.
+    // Ignored: the peer may have gone.
     let _ = reply.send(clear_reply(&error.reply()).into()).await;
 }
 
@@ -152,7 +154,7 @@ async fn encrypted(handlers: Arc<Handlers>, place: Place, payload: Bytes, reply:
     let mut turn = if large { handlers.lanes.large().await } else { Turn::default() };
     let work = async move {
         let handled = async {
-            // Its envelope has a handful of values, and the load is one of them.
+            // An encrypted envelope has a handful of values. The load is one of them, and is still encrypted.
             let envelope = Envelope::decode(&payload, &msgpack::Limits { max_bytes: usize::MAX, ..SMALL });
             drop(payload);
             match envelope {
@@ -171,7 +173,7 @@ async fn encrypted(handlers: Arc<Handlers>, place: Place, payload: Bytes, reply:
     on_its_thread(large, work).await;
 }
 
-/// Decrypting and decoding megabytes takes long enough to hold up a thread that others need.
+/// Runs large requests on a blocking thread, because decrypting and decoding megabytes would delay other tasks.
 async fn on_its_thread(large: bool, work: impl Future<Output = ()> + Send + 'static) {
     if large {
         let runtime = tokio::runtime::Handle::current();
@@ -181,7 +183,8 @@ async fn on_its_thread(large: bool, work: impl Future<Output = ()> + Send + 'sta
     }
 }
 
-/// An answer, whatever happens: nothing that a request makes go wrong may leave its sender waiting (CVE-2023-20897).
+/// Runs `work` with a time limit and returns an error reply if it fails, so that no failure leaves the sender without
+/// an answer (CVE-2023-20897).
 async fn guarded<T>(
     refusals: &Refusals,
     reply: &Reply,
@@ -194,7 +197,7 @@ async fn guarded<T>(
         Ok(Err(_panic)) => Fault::new("its handler panicked: this is a bug in salt-master, please report it"),
         Err(_) => Fault::new(format!("its handler took longer than {} s", DEADLINE.as_secs())),
     };
-    // Strangers can cause this as fast as the network goes.
+    // Rate-limited, because strangers can cause failures at network speed.
     let said = format!("a request from {} failed: {fault}", sender(reply));
     refusals.log(Who::Stranger(Stranger::Request), &said);
     Err(clear_reply(&Value::from("Some exception handling minion payload")).into())

@@ -1,5 +1,5 @@
-//! `_pillar` (§6.4): an empty pillar for now, in the signed and private reply that it needs; and the minion's grains, for targeting
-//! and for Python's tools, in the data cache.
+//! `_pillar` (§6.4): answers with an empty pillar, signed and encrypted for the minion, and writes the minion's grains
+//! to the data cache, for targeting and for Python's tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::quotas::Kind;
 use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
-/// Bytes of a minion's grains that are kept.
+/// Largest size in bytes of a minion's grains in the data cache.
 const GRAINS_BYTES_MAX: usize = 4 << 20;
 
-/// Answers minions that ask for their pillar.
+/// Answers requests for pillar.
 pub(crate) struct Pillars {
     pub(crate) opts: MinionDataOpts,
     pub(crate) cachedir: PathBuf,
@@ -64,7 +64,7 @@ impl Pillars {
         if grains.len() > GRAINS_BYTES_MAX {
             return refuse(format!("they have {} bytes", grains.len()));
         }
-        // The pillar is answered in any case: an empty one would be taken for the minion's.
+        // A refusal does not change the answer, because the minion would take an empty answer for its pillar.
         if !self.throttle.admit_now(id, "grains", Kind::Other, (1, grains.len() as u64)) {
             return;
         }

@@ -1,5 +1,5 @@
-//! Events of states that failed (§8.2): of a `state.sls` or `state.highstate` whose return code is not zero, one for each chunk with a
-//! false `result`, and Salt's older one `<state>.<function>` beside it.
+//! Events of failed states (§8.2): for each chunk with a false `result` in a `state.sls` or `state.highstate` with a
+//! non-zero return code, one event, and Salt's older `<state>.<function>` beside it.
 
 use brine_protocol::ids::{Jid, MinionId};
 use brine_protocol::job::ReturnLoad;
@@ -12,17 +12,17 @@ use crate::quotas::Kind;
 
 /// The functions that return chunks.
 const STATES: [&str; 2] = ["state.highstate", "state.sls"];
-/// Stands between the parts of a chunk's name.
+/// The separator in a chunk's name.
 const PARTS: &str = "_|-";
-/// Chunks of one return that have events.
+/// Bound on the chunks of one return that get events.
 const CHUNKS_MAX: usize = 1_024;
 
 impl Returns {
-    /// Fires them. They are made of the minion's words, so their tags are checked as any other tag of the minion's.
+    /// Fires the events. Their tags contain the minion's own text, so they are checked like all tags of the minion.
     pub(super) fn tell_failed_states(&self, by: &Principal, events: Vec<(String, Value)>) {
         let Principal::Minion(id) = by else { return };
         for (tag, data) in events {
-            // The return itself is on the bus already: these may be left out.
+            // Without these events nothing is lost, because the return itself is on the bus already.
             if !self.throttle.admit_now(id, "an event of a failed state", Kind::Event, (1, 0)) {
                 return;
             }
@@ -34,14 +34,14 @@ impl Returns {
     }
 }
 
-/// The events of a return; mostly none.
+/// Returns the events of a return. Most returns have none.
 pub(super) fn events(id: &MinionId, jid: &Jid, ret: &ReturnLoad) -> Vec<(String, Value)> {
     let mut events = Vec::new();
     let funs = ret.get("fun").map(|fun| fun.list().unwrap_or(std::slice::from_ref(fun))).unwrap_or_default();
     let several = ret.get("fun").and_then(ValueExt::list).is_some();
     for (at, fun) in funs.iter().enumerate() {
         let Some(fun) = fun.text().filter(|fun| STATES.contains(fun)) else { continue };
-        // Of several functions, a list or a map has what each of them returned.
+        // A return of several functions has a list or a map with the results of each function.
         let of_fun = |name: &str| match ret.get(name)? {
             Value::Array(all) if several => all.get(at),
             all @ Value::Map(_) if several => all.get(fun),

@@ -1,7 +1,8 @@
-//! The one way of a return into the master (§6.2): stored once for each (jid, minion), then an event; on disk before it is acknowledged.
+//! The one way of a return into the master (§6.2): stored once for each (jid, minion), announced by an event, and
+//! acknowledged when it is on disk.
 //!
-//! [`Returns::accept`] goes through the stages: validate, standing, encode, quota, store, announce, acknowledge. What the master itself ran
-//! joins at the store ([`Returns::keep_run`]).
+//! [`Returns::accept`] has these stages: validate, find its job, encode, check the quota, store, announce, acknowledge.
+//! Returns of runners enter at the store ([`Returns::keep_run`]).
 
 mod failed_states;
 mod signature;
@@ -27,18 +28,18 @@ use crate::refusals::{Refusals, Who};
 use crate::throttle::Throttle;
 
 options! {
-    /// Which returns are taken.
+    /// Which returns are accepted.
     #[derive(Debug, Clone, Copy)]
     pub(crate) struct ReturnRules from c {
         bytes_max: usize = c.get(settings::MAX_RETURN_SIZE)?,
         /// `require_minion_sign_messages`: returns without a signature are refused.
         must_be_signed: bool = c.get(settings::REQUIRE_MINION_SIGN_MESSAGES)?,
-        /// `drop_messages_signature_fail`: returns with a wrong signature are refused. Unlike Salt's, it is on unless turned off.
+        /// `drop_messages_signature_fail`: returns with a wrong signature are refused. On by default, unlike in Salt.
         refuses_bad_signatures: bool = c.get(settings::DROP_MESSAGES_SIGNATURE_FAIL)?,
     }
 }
 
-/// Takes returns in.
+/// Accepts returns.
 pub(crate) struct Returns {
     pub(crate) jobs: Arc<JobCache>,
     pub(crate) throttle: Arc<Throttle>,
@@ -47,16 +48,17 @@ pub(crate) struct Returns {
     pub(crate) rules: ReturnRules,
 }
 
-/// What is done with a return that may be taken.
+/// What is done with a valid return.
 enum Course {
-    /// It is stored; and `makes_job`, if it is of no job that was published.
+    /// Store the return, and with `makes_job` also a new job, because no published job belongs to it.
     Store { jid: Jid, kind: Kind, makes_job: bool },
-    /// Listeners hear of it, and it is not kept.
+    /// Fire the event without storing the return.
     Tell,
 }
 
 impl Returns {
-    /// Takes a return of the minion that the channel proved. Every answer but a fault lets the minion forget the return.
+    /// Accepts a return of the minion that the channel proved. Every answer except a fault lets the minion forget the
+    /// return.
     pub(crate) async fn accept(
         &self,
         request: Request,
@@ -88,7 +90,7 @@ impl Returns {
         }
     }
 
-    /// Decides by its job what is done with it, or why it is refused.
+    /// Decides by the return's job how it is handled, or returns the reason of a refusal.
     async fn course(&self, id: &MinionId, ret: &mut ReturnLoad) -> Result<Result<Course, &'static str>, StoreError> {
         let jid = match ret.jid() {
             Ok(ReturnJid::Job(jid)) => jid.clone(),
@@ -108,7 +110,7 @@ impl Returns {
         Ok(Ok(Course::Store { jid, kind, makes_job: false }))
     }
 
-    /// Encodes it, counts it, stores it and tells of it.
+    /// Encodes a return, checks the quota, stores it and fires its event.
     async fn take(
         &self,
         id: &MinionId,
@@ -117,7 +119,7 @@ impl Returns {
         (kind, makes_job): (Kind, bool),
         turn: &mut Turn,
     ) -> Result<Value, Fault> {
-        // A job of nobody's asked for nothing, as far as it is known.
+        // A job made for this return names no returners, as far as the master knows.
         let returners = if ret.wants_returners() && !(makes_job && self.jobs.keeps()) {
             self.returners(id, &jid).await?
         } else {
@@ -137,13 +139,14 @@ impl Returns {
         let new = NewReturn { jid, minion: id.clone(), fun, at_ms: now_ms(), retcode, success, load: packed };
         let stored = self.store(job, new, &returners, (event, failed)).await;
         if !matches!(stored, Ok(Some(Added::New))) {
-            // There was one already, or it comes again.
+            // The store had the return already, or failed and the minion sends it again.
             self.throttle.give_back(id, &admitted);
         }
         Ok(stored.map(|_| Value::Nil)?)
     }
 
-    /// As it is stored. In the place of one that is too large comes what tells those who wait for this job, instead of leaving them waiting.
+    /// Encodes a return as it is stored. Replaces the result of one that is too large by a text, so that clients of the
+    /// job still get an answer.
     fn encode(&self, id: &MinionId, jid: &Jid, ret: &mut ReturnLoad) -> Vec<u8> {
         let (packed, most) = (ret.encode(), self.rules.bytes_max);
         if packed.len() <= most {
@@ -158,7 +161,7 @@ impl Returns {
         ret.replace_result(id, jid, &why, most)
     }
 
-    /// Stores a return, tells of it, and waits for the disk.
+    /// Stores a return, fires its events, and waits for the disk.
     async fn store(
         &self,
         job: Option<Job>,
@@ -181,12 +184,12 @@ impl Returns {
             Some(Added::Duplicate) => tracing::debug!("a minion returned again: {}", event.event.tag),
             None => {}
         }
-        // The minion keeps it until then.
+        // The minion keeps the return until the acknowledgement.
         adding.synced().await?;
         Ok(added)
     }
 
-    /// The returners that this job was published with, of which a minion may not name others.
+    /// Returns the returners that the job was published with. A minion cannot name others.
     async fn returners(&self, id: &MinionId, jid: &Jid) -> Result<Vec<ReturnerName>, StoreError> {
         let returners = self.jobs.returners_of(jid).await?;
         for why in &returners.refused {
@@ -196,7 +199,7 @@ impl Returns {
         Ok(returners.known.clone())
     }
 
-    /// No refusal without a trace: the operator sees it in the log and on the bus.
+    /// Reports a refused return in the log and on the bus.
     fn refuse(&self, id: &MinionId, ret: &ReturnLoad, why: &str) {
         let short = |key: &str| {
             let text = ret.get(key).map(ValueExt::python_str).unwrap_or_default();
@@ -208,7 +211,8 @@ impl Returns {
         self.refusals.tell(Who::Minion(id), &said, format!("brine/refused/return/{id}"), data);
     }
 
-    /// Keeps what a runner of the master `id` returned (`runner_returns`): a job of the master's own, to be looked up by its jid as any other.
+    /// Stores the return of a runner of the master `id` (`runner_returns`) as a job of the master, so that it can be
+    /// looked up by its jid.
     pub(crate) async fn keep_run(&self, id: &MinionId, jid: &Jid, user: &str, data: &Value) -> Result<(), StoreError> {
         let fun = data.get_text("fun").unwrap_or_default();
         let load = map([
@@ -243,8 +247,9 @@ impl Returns {
     }
 }
 
-/// The answer to a return that is not taken: no acknowledgement. A minion that keeps its returns shows the text and sends it again later; one that
-/// does not can read it, and so does not authenticate anew.
+/// Returns the answer to a return that is refused for now. It is not an acknowledgement: a minion that keeps its
+/// returns logs the text and sends the return again later. The answer is readable, so other minions do not authenticate
+/// again because of it.
 fn not_now(met: Met) -> Value {
     Value::from(format!("the return was not taken: {met}"))
 }

@@ -9,7 +9,7 @@ use crate::keys::MinionKey;
 use crate::refusals::Who;
 
 impl Returns {
-    /// A return that carries a signature must carry its own minion's, and one without may be refused.
+    /// Checks a return's signature. A signature must be the sender's own, and a return without one may be refused.
     pub(super) fn check_signature(&self, request: &Request, key: &MinionKey) -> Result<(), &'static str> {
         let id = &request.id;
         if !request.load.has("sig") {
@@ -26,7 +26,7 @@ impl Returns {
         };
         match key.public.as_ref().and_then(|key| verify_load_signature(&request.load, key, alg)) {
             Some(true) => Ok(()),
-            // Its sender is proved by the channel all the same.
+            // The channel has proved the sender in any case.
             _ if !self.rules.refuses_bad_signatures => {
                 let said = format!("the signature of a return of {id} is not the minion's, and it is taken");
                 self.refusals.log(Who::Minion(id), &said);

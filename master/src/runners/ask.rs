@@ -1,4 +1,4 @@
-//! Jobs that a runner publishes and waits for, as Salt's `LocalClient` in its runners does.
+//! Jobs that a runner publishes and whose returns it collects, like Salt's `LocalClient` in runners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::access::Principal;
 use crate::bus::{Next, Subscription};
 use crate::dispatch::Published;
 
-/// The longest wait for minions that a runner's caller can ask for.
+/// The longest wait for minions that a runner's caller can request.
 pub(super) const TIMEOUT_MAX_SECONDS: f64 = 3_600.0;
-/// Bytes of all returns together that a runner holds.
+/// Bound on the bytes of all returns that a runner holds.
 const RETURNS_BYTES_MAX: usize = 256 << 20;
 
-/// What to ask whom.
+/// A job for minions.
 #[derive(Debug, Clone)]
 pub(super) struct Question {
     pub(super) tgt: Value,
@@ -33,7 +33,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// A function without arguments, for all.
+    /// Makes a job without arguments for all minions.
     pub(super) fn all(fun: &str) -> Self {
         Self {
             tgt: Value::from("*"),
@@ -47,24 +47,24 @@ impl Question {
     }
 }
 
-/// What minions said.
+/// The returns of a job.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// Who was asked.
+    /// The ids of the expected minions.
     pub(super) minions: BTreeSet<String>,
-    /// By id, the data of each return.
+    /// The data of each return, by id.
     pub(super) returns: BTreeMap<String, Value>,
 }
 
 impl Answers {
-    /// `{id: return}`.
+    /// Iterates over `{id: return}`.
     pub(super) fn results(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.returns.iter().map(|(id, data)| (id.as_str(), data.get("return").unwrap_or(&Value::Nil)))
     }
 }
 
-/// Publishes and waits: until all have answered, or the timeout has passed and nobody says any more that it still works on it. Where
-/// the target means nobody, nobody answers.
+/// Publishes a job and collects its returns, until all minions have returned, or the timeout has passed and no minion
+/// reports that it still runs the job. Without minions the result is empty.
 pub(super) async fn minions(parts: &Arc<Parts>, question: Question) -> Result<Answers, Failure> {
     let events = parts.bus.subscribe().ok_or("the event bus has as many subscribers as it may")?;
     let timeout = question.timeout.unwrap_or(parts.opts.timeout);
@@ -87,7 +87,7 @@ pub(super) async fn minions(parts: &Arc<Parts>, question: Question) -> Result<An
     Ok(wait.answers)
 }
 
-/// Publishes a job of the master's own; none if it is for nobody.
+/// Publishes a job of the master itself. Returns `None` if it was not published.
 async fn publish(
     parts: &Parts,
     fun: &str,
@@ -99,7 +99,7 @@ async fn publish(
     Ok(parts.dispatcher.publish(&request, &Principal::Master).await.map_err(|fault| fault.to_string())?)
 }
 
-/// Node groups are the master's: minions get a compound target without them.
+/// Expands node groups into a compound target, because only the master knows them.
 fn without_groups(parts: &Parts, question: &Question) -> Result<(Value, String), Failure> {
     let words: Vec<String> = match question.tgt_type.as_str() {
         "nodegroup" => vec![format!("N@{}", question.tgt.python_str())],
@@ -123,7 +123,7 @@ fn prefix(jid: &Jid) -> String {
     format!("salt/job/{jid}/ret/")
 }
 
-/// Whether one of these says that it still runs the job.
+/// Asks whether one of these minions still runs the job.
 async fn still_working(
     parts: &Arc<Parts>,
     jid: &Jid,
@@ -174,7 +174,7 @@ impl Wait {
                     }
                     self.answers.returns.insert(id.to_owned(), event.event.data.clone());
                 }
-                // Who is missing now is found by `saltutil.find_job`, or in the store.
+                // `saltutil.find_job` or the store finds the lost returns.
                 Some(Next::Lost(_)) => {}
                 None => return Err("the master is stopping".into()),
             }
@@ -183,7 +183,7 @@ impl Wait {
     }
 }
 
-/// A return that was too large for the bus is in the store.
+/// Completes the returns from the store: those that were lost, or too large for the bus.
 async fn whole(parts: &Arc<Parts>, jid: &Jid, answers: &mut Answers) -> Result<(), Failure> {
     let cut = |data: &Value| data.get("return").is_some_and(is_cut);
     let missing = answers.returns.len() < answers.minions.len();

@@ -1,12 +1,12 @@
-//! The arguments of a runner or wheel function, as its caller sent them.
+//! The arguments of a runner or wheel function, as the caller sent them.
 
 use brine_protocol::value::{Value, ValueExt, map};
 
-/// What stands in a flat request besides the function's own arguments.
+/// Fields of a flat request that are not arguments of the function.
 const NOT_ARGUMENTS: [&str; 12] =
     ["cmd", "fun", "arg", "kwarg", "key", "token", "eauth", "username", "password", "user", "client", "print_event"];
 
-/// The arguments of a call, by position or by name.
+/// The arguments of a call, by position and by name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Call {
     args: Vec<Value>,
@@ -14,15 +14,15 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// From a request (§7.3).
+    /// Reads the arguments of a request (§7.3).
     pub(super) fn from_load(load: &Value) -> Self {
-        // `arg` and `kwarg` of the load; Python's RunnerClient packs both once more into `kwarg`
+        // `arg` and `kwarg` of the load. Python's RunnerClient packs both into another `kwarg`,
         let packed = load.get("kwarg").filter(|kwarg| {
             kwarg.entries().is_some_and(|entries| entries.len() == 2)
                 && kwarg.get_list("arg").is_some()
                 && kwarg.get("kwarg").is_some_and(|inner| inner.entries().is_some())
         });
-        // and its WheelClient sends each of them beside `cmd` and `fun`, as salt-api's callers write them.
+        // and its WheelClient sends each argument beside `cmd` and `fun`, like callers of salt-api.
         let flat = !load.has("arg") && !load.has("kwarg");
         let load = packed.unwrap_or(load);
         let args = load.get_list("arg").unwrap_or_default();
@@ -37,12 +37,12 @@ impl Call {
         Self { args, kwargs }
     }
 
-    /// The arguments by position.
+    /// Returns the arguments by position.
     pub(super) fn args(&self) -> &[Value] {
         &self.args
     }
 
-    /// The arguments by name.
+    /// Returns the arguments by name.
     pub(super) fn kwargs(&self) -> &[(String, Value)] {
         &self.kwargs
     }

@@ -1,4 +1,4 @@
-//! `config.get`: what the master is configured to do.
+//! `config.get`: the master's configuration.
 
 use brine_protocol::value::{Value, ValueExt as _};
 

@@ -1,4 +1,4 @@
-//! `doc.*`: what there is to call.
+//! `doc.*`: documentation of functions.
 
 use brine_protocol::value::{ValueExt as _, empty_map};
 

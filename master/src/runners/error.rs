@@ -1,4 +1,4 @@
-//! `error.error`: fails as it is told to.
+//! `error.error`: fails as its arguments say.
 
 use brine_protocol::value::empty_map;
 
@@ -12,7 +12,7 @@ pub(super) const FUNCTIONS: [Function; 1] = [Function {
     run: |run| Box::pin(async move { raise(&run, "runner") }),
 }];
 
-/// Python's own exceptions that somebody may try; those of Salt follow.
+/// Python's built-in exceptions that can be tried; Salt's own follow.
 const BUILT_IN: [&str; 18] = [
     "ArithmeticError",
     "AssertionError",
@@ -53,18 +53,18 @@ const SALTS: [&str; 17] = [
     "TokenAuthenticationError",
 ];
 
-/// What Salt says of an exception, without the lines of its program.
+/// Returns Salt's text for an exception, without a traceback.
 pub(super) fn raise(run: &Run, kind: &str) -> Outcome {
     let Some(name) = run.text("name") else { return Ok(empty_map()) };
     let message = run.text("message").unwrap_or_default();
-    // Salt's `raise_error`: a name that nobody knows is a SaltException's.
+    // As in Salt's `raise_error`, an unknown name becomes a SaltException.
     let name = match name.as_str() {
         "" => "Exception".to_owned(),
         name if BUILT_IN.contains(&name) => name.to_owned(),
         name if SALTS.contains(&name) => format!("salt.exceptions.{name}"),
         _ => "salt.exceptions.SaltException".to_owned(),
     };
-    // A TypeError, and what Salt derives from it, is shown as wrong arguments.
+    // A TypeError, and its subclass in Salt, is shown as wrong arguments.
     if matches!(name.as_str(), "TypeError" | "salt.exceptions.SaltInvocationError") {
         return Err(run.wrong(&message));
     }

@@ -1,4 +1,4 @@
-//! `event.send`: an event on the master's bus.
+//! `event.send`: fires an event on the master's bus.
 
 use brine_protocol::ids::EventTag;
 use brine_protocol::value::{Value, empty_map};
@@ -6,7 +6,7 @@ use brine_protocol::value::{Value, empty_map};
 use super::function::{Function, Outcome, Run};
 use crate::access::Principal;
 
-/// First words of tags that the master, its tools or its clients act on. Who may send events may not speak for them.
+/// First parts of tags that the master, its tools or its clients act on. A user with this runner must not imitate them.
 const RESERVED: [&str; 6] = ["salt", "key", "minion", "resource", "syndic", "brine"];
 
 /// The functions of this module.

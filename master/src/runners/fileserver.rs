@@ -1,5 +1,6 @@
-//! `fileserver.*`: what the file server offers. Its one backend is `roots`, which reads the folders anew for each question: there is
-//! nothing to update, to clear or to lock, and the answers are those of a Salt master that has this backend only.
+//! `fileserver.*`: the content of the file server. Its only backend is `roots`, which reads the folders for each
+//! request. There is nothing to update, clear or lock, and the answers are those of a Salt master with only this
+//! backend.
 
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
 
@@ -75,7 +76,8 @@ pub(super) const FUNCTIONS: [Function; 10] = [
     },
 ];
 
-/// Whether `backend` means `roots`: a list or text with commas of backends, or of backends to leave out (`-roots`).
+/// Returns whether `backend` selects `roots`: a list or comma-separated text of backends, or of backends to exclude
+/// (`-roots`).
 fn meant(backend: Option<&Value>) -> bool {
     let names: Vec<String> = match backend.filter(|backend| backend.truthy()) {
         None => return true,
@@ -88,7 +90,7 @@ fn meant(backend: Option<&Value>) -> bool {
     names.iter().any(|name| name == BACKEND)
 }
 
-/// Answers as a minion would be answered.
+/// Answers like a request of a minion.
 async fn ask(run: Run, what: FileRequest) -> Outcome {
     if !meant(run.get("backend")) {
         return Ok(if what == FileRequest::Symlinks { empty_map() } else { Value::Array(Vec::new()) });
@@ -115,7 +117,7 @@ async fn envs(run: Run) -> Outcome {
     if !meant(run.get("backend")) {
         return Ok(Value::Array(Vec::new()));
     }
-    // Salt sorts the map of backends, which leaves their names.
+    // Salt sorts a map of backends, which leaves only their names.
     if run.is("sources") {
         return Ok(list([BACKEND]));
     }

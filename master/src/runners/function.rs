@@ -1,4 +1,4 @@
-//! One function of a runner or of the wheel: its name, its parameters, what it does.
+//! A function of a runner or of the wheel, and a call of it.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::signature::{Given, Signature};
 use super::{Call, Parts};
 use crate::access::Principal;
 
-/// What a function returns, or what it says instead when it failed.
+/// A function's result, or what it returns when it fails.
 pub(crate) type Outcome = Result<Value, Failure>;
 
-/// What is said in place of a result.
+/// The value that a failed function returns instead of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Failure(pub(crate) Value);
 
@@ -29,21 +29,21 @@ impl From<&str> for Failure {
     }
 }
 
-/// A function that can be called by name.
+/// A function that callers can run by its name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function {
     /// `module.function`.
     pub(super) name: &'static str,
-    /// See [`Signature`].
+    /// The parameters; see [`Signature`].
     pub(super) parameters: &'static [&'static str],
-    /// What it does, in one sentence.
+    /// The documentation, in one sentence.
     pub(super) doc: &'static str,
-    /// Does it.
+    /// The implementation.
     pub(super) run: fn(Run) -> BoxFuture<'static, Outcome>,
 }
 
 impl Function {
-    /// Its documentation, laid out as Salt's is.
+    /// Returns its documentation in Salt's layout.
     pub(super) fn documentation(&self, command: &str) -> String {
         let words: Vec<String> = self
             .parameters
@@ -64,25 +64,25 @@ impl Function {
         (self.run)(Run { parts: Arc::clone(parts), job: Arc::clone(job), given, function: *self }).await
     }
 
-    /// As Salt answers a Python `TypeError`.
+    /// Returns Salt's text for a Python `TypeError`.
     fn misused(&self, why: &str) -> String {
         format!("\nPassed invalid arguments: {why}\n\nUsage:\n{}", self.documentation(""))
     }
 }
 
-/// Which run it is, for its events.
+/// The jid, tag and user of a run.
 #[derive(Debug)]
 pub(super) struct RunJob {
     /// Its jid.
     pub(super) jid: Jid,
-    /// Where its events are: `salt/run/<jid>`, `salt/wheel/<jid>`.
+    /// The prefix of its events' tags: `salt/run/<jid>`, `salt/wheel/<jid>`.
     pub(super) tag: String,
-    /// Who asked.
+    /// The caller's name.
     pub(super) user: String,
 }
 
 impl RunJob {
-    /// A new one.
+    /// Makes one with a new jid.
     pub(super) fn new(tag: &str, by: &Principal) -> Arc<Self> {
         let jid = Jid::now();
         Arc::new(Self { tag: format!("salt/{tag}/{jid}"), jid, user: by.to_string() })
@@ -98,22 +98,22 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// An argument; none if it was left out, or is `None`.
+    /// Returns an argument; `None` if it is missing or None.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.given.get(name)
     }
 
-    /// Whether an argument counts as true.
+    /// Returns whether an argument is true in Python's sense.
     pub(super) fn is(&self, name: &str) -> bool {
         self.get(name).is_some_and(Value::truthy)
     }
 
-    /// An argument as text; numbers that a command line made of words are words again.
+    /// Returns an argument as text. Numbers that the command line parsed become text again.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).map(Value::python_str)
     }
 
-    /// An argument in seconds.
+    /// Returns an argument in seconds, up to `most`.
     pub(super) fn seconds(&self, name: &str, most: f64) -> Result<Option<std::time::Duration>, Failure> {
         let Some(given) = self.get(name).filter(|given| given.truthy()) else { return Ok(None) };
         let seconds = match given.as_f64().or_else(|| given.text()?.parse().ok()) {
@@ -123,17 +123,17 @@ impl Run {
         Ok(Some(std::time::Duration::from_secs_f64(seconds)))
     }
 
-    /// What is said of an argument that is not what it must be.
+    /// Makes the failure for a wrong argument.
     pub(super) fn wrong(&self, why: &str) -> Failure {
         Failure::from(self.function.misused(why))
     }
 
-    /// Tells whoever follows this run how far it is.
+    /// Fires an event with the run's progress.
     pub(super) fn progress(&self, message: impl Into<String>) {
         self.event("progress", map([("message", message.into())]));
     }
 
-    /// Lines for the one who called: Salt's runners print them, in the process of the command.
+    /// Fires an event with text to print. Salt's runners print it in the process of the command.
     pub(super) fn print(&self, text: impl Into<String>) {
         self.event("print", map([("data", text.into())]));
     }

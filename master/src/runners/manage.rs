@@ -1,4 +1,4 @@
-//! `manage.*`: who answers now, who is connected, which versions run.
+//! `manage.*`: minions that respond, connected minions, and versions of minions.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ pub(super) const FUNCTIONS: [Function; 16] = [
 
 const CONNECTED: &[&str] = &["subset=None", "show_ip=False"];
 
-/// Who answers a `test.ping`, and who does not.
+/// Returns the minions that return from a `test.ping`, and the others.
 async fn status(run: &Run) -> Result<(Vec<String>, Vec<String>), Failure> {
     let question = Question {
         tgt: run.get("tgt").cloned().unwrap_or_else(|| Value::from("*")),
@@ -146,7 +146,7 @@ fn list(ids: Vec<String>) -> Value {
     Value::Array(ids.into_iter().map(Value::from).collect())
 }
 
-/// The ids that `subset` names; none: all.
+/// Returns the ids in `subset`; `None` for all.
 fn subset(run: &Run) -> Option<BTreeSet<String>> {
     let given = run.get("subset").filter(|subset| subset.truthy())?;
     Some(match given.list() {
@@ -173,7 +173,7 @@ async fn not_there(run: Run) -> Outcome {
     Ok(Value::Array(not.iter().map(Value::from).collect()))
 }
 
-/// Who is connected, for the wheel.
+/// Returns the connected minions, for the wheel.
 pub(super) async fn connected(parts: &Arc<Parts>) -> Outcome {
     let (there, _) = parts.presence.partition().await.map_err(|error| error.to_string())?;
     Ok(Value::Array(there.iter().map(Value::from).collect()))
@@ -209,7 +209,7 @@ async fn versions(run: Run) -> Outcome {
     Ok(shown)
 }
 
-/// By their numbers; what is behind these (`rc1`, `+12.gabc`) is older or newer as with Salt.
+/// Compares versions by their numbers. A suffix (`rc1`, `+12.gabc`) makes a version older or newer, as in Salt.
 fn compare(a: &str, b: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

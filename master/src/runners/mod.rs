@@ -1,12 +1,12 @@
 //! Runners and the wheel (§7.3): functions that run in the master, for local callers.
 //!
-//! - `function.rs`  a function: name, parameters, documentation, what it does
-//! - `signature.rs` how the arguments of a call fit
+//! - `function.rs`  a function: name, parameters, documentation, implementation
+//! - `signature.rs` binds the arguments of a call to parameters
 //! - `call.rs`      the arguments as callers send them
-//! - `service.rs`   the requests, and a run from its first event to its last
-//! - `running.rs`   what runs now
-//! - `ask.rs`       jobs that runners publish and wait for
-//! - one file for each module of functions, `wheel/` for the wheel's
+//! - `service.rs`   the requests, and each run from its first event to its last
+//! - `running.rs`   the current runs
+//! - `ask.rs`       jobs that runners publish and whose returns they collect
+//! - one file for each module of functions, and `wheel/` for those of the wheel
 
 mod ask;
 mod cache;
@@ -50,10 +50,10 @@ pub(crate) use opts::RunnerOpts;
 pub(crate) use running::Runs;
 pub(crate) use service::{Runners, refusal};
 
-/// What the functions work with.
+/// The parts of the master that the functions use.
 pub(crate) struct Parts {
     pub(crate) opts: RunnerOpts,
-    /// Whether a master can start with a configuration.
+    /// Checks that a master can start with a configuration.
     pub(crate) check_config: fn(&Config) -> Result<(), ConfigError>,
     pub(crate) live: SharedSettings,
     pub(crate) dispatcher: Arc<Dispatcher>,
@@ -65,11 +65,11 @@ pub(crate) struct Parts {
     pub(crate) mine: Arc<Mine>,
     pub(crate) private: PrivatePool,
     pub(crate) bus: Bus,
-    /// The runners that run now.
+    /// The current runs of runners.
     pub(crate) runs: Runs,
 }
 
-/// Every runner there is, by module.
+/// All runners, by module.
 const RUNNERS: &[&[Function]] = &[
     &cache::FUNCTIONS,
     &cache::banks::FUNCTIONS,
@@ -86,7 +86,8 @@ const RUNNERS: &[&[Function]] = &[
     &test::FUNCTIONS,
 ];
 
-/// The documentation of the functions whose names begin so; `command` is what they are called with.
+/// Returns the documentation of the functions whose names start with `begins`; `command` is the command that calls
+/// them.
 fn documentation(functions: &[&[Function]], command: &str, begins: &str) -> Value {
     let mut all: Vec<&Function> = functions.iter().copied().flatten().collect();
     all.sort_by_key(|function| function.name);
@@ -94,7 +95,8 @@ fn documentation(functions: &[&[Function]], command: &str, begins: &str) -> Valu
     map(wanted.map(|function| (function.name, function.documentation(command))))
 }
 
-/// The function of this name; or as Salt says that there is none: the documentation of those whose names begin like it, if any do.
+/// Finds a function by name. If there is none, returns the documentation of functions whose names start with the text,
+/// or Salt's error.
 fn find(functions: &'static [&'static [Function]], fun: &str) -> Result<&'static Function, Failure> {
     if let Some(function) = functions.iter().copied().flatten().find(|function| function.name == fun) {
         return Ok(function);

@@ -1,4 +1,4 @@
-//! `network.*`: wakes hosts by Wake-on-LAN, a datagram that a sleeping network card knows.
+//! `network.*`: wakes hosts by Wake-on-LAN, a datagram that the network card of a sleeping host recognises.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use super::cache;
 use super::function::{Failure, Function, Outcome, Run};
 use crate::files;
 
-/// Bytes of a list of addresses, a line each: some fifty thousand.
+/// Largest size in bytes of a list of addresses, one in each line; enough for some fifty thousand.
 const LIST_MAX: u64 = 1 << 20;
-/// Addresses in one call: each is a datagram to a whole network.
+/// Bound on the addresses in one call, because each is a datagram to a whole network.
 const HOSTS_MAX: usize = 10_000;
 
 /// The functions of this module.
@@ -39,12 +39,12 @@ pub(super) const FUNCTIONS: [Function; 3] = [
 /// A MAC address.
 type Mac = [u8; 6];
 
-/// None if it is not one.
+/// Parses a MAC address; `None` if it is invalid.
 fn mac(text: &str) -> Option<Mac> {
     let plain = |text: &str| text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let digits = match plain(text) {
         true => text.to_owned(),
-        // One divider between all pairs.
+        // The same separator between all pairs.
         false => {
             let divider = text.chars().nth(2).filter(|divider| matches!(divider, ':' | '-' | '.'))?;
             let pairs: Vec<&str> = text.split(divider).collect();
@@ -57,7 +57,7 @@ fn mac(text: &str) -> Option<Mac> {
     Some(mac)
 }
 
-/// Where the datagrams go.
+/// Returns the destination of the datagrams.
 fn target(run: &Run) -> Result<(Ipv4Addr, u16), Failure> {
     let bcast = run.text("bcast").unwrap_or_else(|| "255.255.255.255".to_owned());
     let bcast = bcast.parse().map_err(|_| run.wrong("bcast must be an IPv4 address"))?;
@@ -66,7 +66,7 @@ fn target(run: &Run) -> Result<(Ipv4Addr, u16), Failure> {
     Ok((bcast, port))
 }
 
-/// What such a card waits for: six bytes of ones, and its address sixteen times.
+/// Makes a magic packet: six bytes 0xff, and the card's address sixteen times.
 fn packet(mac: Mac) -> Vec<u8> {
     [[0xff; 6].as_slice(), &mac.repeat(16)].concat()
 }
@@ -93,7 +93,8 @@ async fn wollist(run: Run) -> Outcome {
     let path = PathBuf::from(run.text("maclist").unwrap_or_default());
     let shown = path.display().to_string();
     let read = tokio::task::spawn_blocking(move || files::read_regular(&path, LIST_MAX)).await;
-    // Whatever else the file holds is not told: who may run this may not read all of the master's files.
+    // The error does not contain the file's content, because callers of this runner may have no right to read the
+    // master's files.
     let unread = || Failure::from(format!("{shown} is no readable file with a MAC address in each line"));
     let (content, _) = read.map_err(|_| unread())?.map_err(|_| unread())?.ok_or_else(unread)?;
     let text = String::from_utf8(content).map_err(|_| unread())?;
@@ -109,7 +110,7 @@ async fn wolmatch(run: Run) -> Outcome {
     for (_, grains) in known.entries().unwrap_or_default() {
         for (interface, address) in grains.get("hwaddr_interfaces").and_then(Value::entries).unwrap_or_default() {
             let address = address.python_str().trim().to_owned();
-            // A minion says them of itself.
+            // The data is from the minion, so it may be invalid.
             if interface.text() != Some("lo")
                 && let Some(mac) = mac(&address)
             {
@@ -121,7 +122,7 @@ async fn wolmatch(run: Run) -> Outcome {
     wake(&run, &macs, &shown, target).await
 }
 
-/// Wakes them and returns them, as they were written.
+/// Wakes hosts. Returns their addresses as they were written.
 async fn wake(run: &Run, macs: &[Mac], shown: &[&str], target: (Ipv4Addr, u16)) -> Outcome {
     if macs.len() > HOSTS_MAX {
         return Err(run.wrong(&format!("{} hosts are more than the {HOSTS_MAX} of one call", macs.len())));

@@ -1,4 +1,4 @@
-//! The runners that run now, which `jobs.master` lists.
+//! The current runs of runners, for `jobs.master`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt as _};
 
-/// Runners at a time, those of operators, programs and minions together. Each may wait for minions for long.
+/// Bound on concurrent runners of operators, programs and minions. Each may wait long for minions.
 const RUNS_MAX: usize = 512;
 
-/// By jid, what their first event said.
+/// The data of each run's first event, by jid.
 #[derive(Debug, Default)]
 pub(crate) struct Runs(Arc<Mutex<BTreeMap<String, Value>>>);
 
 impl Runs {
-    /// Counts a run in until its guard goes; none if there are too many.
+    /// Adds a run, which stays until its guard is dropped. Returns `None` if there are too many runs.
     pub(super) fn begin(&self, jid: &Jid, data: &Value) -> Option<RunGuard> {
         let mut runs = lock(&self.0);
         if runs.len() >= RUNS_MAX {
@@ -27,13 +27,13 @@ impl Runs {
         Some(RunGuard { runs: Arc::clone(&self.0), jid: jid.as_str().to_owned() })
     }
 
-    /// What runs, the oldest first.
+    /// Returns the current runs, the oldest first.
     pub(super) fn list(&self) -> Vec<Value> {
         lock(&self.0).values().cloned().collect()
     }
 }
 
-/// A run that is counted in.
+/// Removes its run when dropped.
 #[derive(Debug)]
 pub(super) struct RunGuard {
     runs: Arc<Mutex<BTreeMap<String, Value>>>,

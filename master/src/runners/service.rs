@@ -1,4 +1,4 @@
-//! Requests to run something in the master (§7.3), and each run from its first event to its last.
+//! Requests to run a function in the master (§7.3), and each run from its first event to its last.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -23,23 +23,23 @@ pub(crate) struct Runners {
     pub(crate) refusals: Arc<Refusals>,
 }
 
-/// A call that its caller may make, and that is written down.
+/// A permitted call with its line in the audit log.
 struct Admitted {
     fun: String,
     call: Call,
     job: Arc<RunJob>,
-    /// For the audit log, when it is over.
+    /// The audit line for a successful call.
     succeeded: AuditLine,
     failed: AuditLine,
 }
 
-/// The answer to whoever is not served.
+/// Returns the answer to a refused caller.
 pub(crate) fn refusal(denied: &Denied) -> Value {
     map([("error", denied.value())])
 }
 
 impl Runners {
-    /// Starts a runner and answers at once; the result comes as `salt/run/<jid>/ret`.
+    /// Starts a runner and returns at once. The result comes as the event `salt/run/<jid>/ret`.
     pub(crate) fn answer_runner(&self, load: &Value, caller: &Principal) -> Value {
         let Admitted { fun, call, job, succeeded, failed } = match self.admit("runner", "run", load, caller) {
             Ok(admitted) => admitted,
@@ -55,12 +55,12 @@ impl Runners {
         started
     }
 
-    /// Runs a runner for somebody who was found to be allowed to, with the events of a run; `load` has its `arg`.
+    /// Runs a runner for a caller that is permitted to, with the events of a run; `load` has its `arg`.
     pub(crate) async fn run_for(&self, by: &Principal, fun: &str, load: &Value) -> Outcome {
         self.run(fun, &Call::from_load(load), &RunJob::new("run", by)).await
     }
 
-    /// Runs a wheel function and answers with its result.
+    /// Runs a wheel function. Returns its result.
     pub(crate) async fn answer_wheel(&self, load: &Value, caller: &Principal) -> Value {
         let Admitted { fun, call, job, succeeded, failed } = match self.admit("wheel", "wheel", load, caller) {
             Ok(admitted) => admitted,
@@ -85,7 +85,8 @@ impl Runners {
         map([("tag", Value::from(job.tag.as_str())), ("data", data)])
     }
 
-    /// What a caller asks for, if it may. It is written down before it begins: what has to be and cannot be is not done.
+    /// Checks that the caller may make a call, and writes the audit line before the call starts. Refuses the call if a
+    /// required line cannot be written.
     fn admit(
         &self,
         form: &'static str,
@@ -109,7 +110,7 @@ impl Runners {
         Ok(Admitted { fun, call, job, succeeded, failed })
     }
 
-    /// Runs a runner, with its events; what it returned is kept with the jobs.
+    /// Runs a runner, with its events. Stores its return if `runner_returns` is set.
     async fn run(&self, fun: &str, call: &Call, job: &Arc<RunJob>) -> Outcome {
         let parts = &self.parts;
         let mut data = announcement("runner", fun, job, call);
@@ -118,7 +119,7 @@ impl Runners {
             let _running = parts.runs.begin(&job.jid, &data).ok_or("too many runners are running: try again later")?;
             find(RUNNERS, fun)?.call(parts, job, call).await
         };
-        // Whoever waits for the result waits without an end, so there is one whatever happens.
+        // Clients wait for the result without a limit, so a panic becomes a result too.
         let outcome = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| {
             Err(format!("{fun} failed: this is a bug in salt-master, please report it").into())
         });
@@ -128,7 +129,7 @@ impl Runners {
         outcome
     }
 
-    /// `runner_returns`.
+    /// Stores the return of a run, if `runner_returns` is set.
     async fn keep(&self, job: &RunJob, data: &Value) {
         let Parts { opts, jobs, .. } = &*self.parts;
         if !(opts.keeps_returns && jobs.keeps()) {
@@ -141,7 +142,7 @@ impl Runners {
     }
 }
 
-/// The first event of a run, to which its result is added.
+/// Returns the data of a run's first event. The result is added to it later.
 fn announcement(form: &str, fun: &str, job: &RunJob, call: &Call) -> Value {
     map([
         ("fun", Value::from(format!("{form}.{fun}"))),

@@ -1,35 +1,35 @@
-//! What arguments a function takes, and how those of a call fit: by Python's rules and in Python's words, which is how Salt says it.
+//! Binds arguments to a function's parameters by Python's rules. Errors have Python's texts, because Salt shows them.
 
 use brine_protocol::value::Value;
 
 use super::Call;
 
-/// Parameters as Python writes them: `jid`, `missing=False`, `*args`, `**kwargs`.
+/// Parameters in Python's notation: `jid`, `missing=False`, `*args`, `**kwargs`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Signature(pub(super) &'static [&'static str]);
 
-/// The arguments of one call, each where it belongs.
+/// The bound arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Given {
     named: Vec<(&'static str, Value)>,
-    /// What `*args` took.
+    /// The arguments in `*args`.
     pub(super) args: Vec<Value>,
-    /// What `**kwargs` took.
+    /// The arguments in `**kwargs`.
     pub(super) kwargs: Vec<(String, Value)>,
 }
 
 impl Given {
-    /// An argument; none if it was left out, or is `None`.
+    /// Returns an argument; `None` if it is missing or None.
     pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.named.iter().find(|(known, _)| *known == name).map(|(_, value)| value).filter(|value| !value.is_nil())
     }
 }
 
 impl Signature {
-    /// Puts a call's arguments where they belong. `function` is the name behind the dot.
+    /// Binds a call's arguments. `function` is the name after the dot.
     ///
     /// # Errors
-    /// What Python's `TypeError` would say.
+    /// The text of Python's `TypeError`.
     pub(super) fn bind(self, function: &str, call: &Call) -> Result<Given, String> {
         let plain = || self.0.iter().copied().filter(|parameter| !parameter.starts_with('*'));
         let names: Vec<&'static str> = plain().map(name_of).collect();

@@ -1,4 +1,4 @@
-//! `survey.*`: minions sorted by what they return.
+//! `survey.*`: groups minions by their returns.
 
 use std::collections::BTreeMap;
 
@@ -25,13 +25,13 @@ pub(super) const FUNCTIONS: [Function; 2] = [
     },
 ];
 
-/// Minions with one result.
+/// Minions with the same result.
 struct Pool {
     minions: Vec<String>,
     result: String,
 }
 
-/// The groups, sorted as asked for.
+/// Returns the groups, sorted by size as requested.
 async fn pools(run: &Run) -> Result<Vec<Pool>, Failure> {
     let [tgt, fun, args @ ..] = run.given.args.as_slice() else {
         return Err(run.wrong("a target and a function are needed, such as '*' test.version"));
@@ -67,7 +67,7 @@ fn sorted(results: impl Iterator<Item = (String, String)>, up: bool) -> Vec<Pool
         });
         pools[place].minions.push(id);
     }
-    // Groups of one size stay in the order of their first minions, both ways, as in Python.
+    // The sort is stable in both directions, as in Python: groups of one size stay in the order of their first minions.
     pools
         .sort_by(|a, b| if up { a.minions.len().cmp(&b.minions.len()) } else { b.minions.len().cmp(&a.minions.len()) });
     pools
@@ -93,7 +93,7 @@ async fn diff(run: Run) -> Outcome {
     Ok(shown(&pools))
 }
 
-/// What Salt prints of a group.
+/// Formats a group as Salt prints it.
 fn part(first: &Pool, pool: &Pool, is_first: bool) -> String {
     let ids = Value::Array(pool.minions.iter().map(|id| Value::from(id.as_str())).collect());
     let mut text = format!(
@@ -112,7 +112,7 @@ fn part(first: &Pool, pool: &Pool, is_first: bool) -> String {
     text
 }
 
-/// Python's `difflib.unified_diff` with `n=0`.
+/// Formats a diff like Python's `difflib.unified_diff` with `n=0`.
 fn unified(from: &Pool, to: &Pool) -> String {
     let lines = |text: &str| text.lines().map(|line| format!("{line}\n")).collect::<String>();
     let (a, b) = (lines(&from.result), lines(&to.result));

@@ -1,4 +1,4 @@
-//! `test.*`: functions to try runners with.
+//! `test.*`: functions for testing runners.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use brine_protocol::value::{Value, ValueExt, list, map};
 
 use super::function::{Function, Outcome, Run};
 
-/// The longest sleep that a caller can ask for.
+/// The longest sleep that a caller can request.
 const SLEEP_MAX_SECONDS: f64 = 3_600.0;
 
 /// The functions of this module.

@@ -1,4 +1,4 @@
-//! Making a master's parts and putting them together, in the order in which a failure costs least.
+//! Makes a master's parts and connects them; cheap checks come first.
 
 use std::sync::Arc;
 
@@ -40,10 +40,10 @@ use crate::sessions::Sessions;
 use crate::targets::Targets;
 use crate::throttle::Throttle;
 
-/// The events that each returner of `event_return` is to keep.
+/// The subscriptions of the returners of `event_return`.
 type KeptEvents = Vec<(ReturnerName, Subscription)>;
 
-/// What only reads settings: their mistakes come before anything is made.
+/// The parts that only read settings. Made first, so that wrong settings fail before anything else is made.
 pub(super) struct Configured {
     files: FileServer,
     mine: Mine,
@@ -59,7 +59,7 @@ impl Configured {
     }
 }
 
-/// What opens or makes files.
+/// The parts that open or make files.
 pub(super) struct Opened {
     /// The key that signs the master's key (`master_sign_pubkey`).
     sign_key: Option<MasterKey>,
@@ -112,7 +112,7 @@ impl Opened {
         })
     }
 
-    /// Opens the event bus to programs, when those who keep its events listen already.
+    /// Opens the bus's sockets, after the returners of `event_return` have subscribed.
     pub(super) fn listen(&self, opts: &MasterOpts) -> Result<KeptEvents, StartError> {
         let kept = event_return::subscribe(&opts.event_return, &self.bus);
         self.bus.listen(&opts.bus.sock_dir)?;
@@ -120,7 +120,7 @@ impl Opened {
     }
 }
 
-/// What several of a master's parts share.
+/// The parts that several others need.
 struct Shared<'a> {
     opts: &'a MasterOpts,
     opened: &'a Opened,
@@ -134,7 +134,7 @@ struct Shared<'a> {
     mine: Arc<Mine>,
 }
 
-/// Puts a master together whose minions listen to `port`.
+/// Makes a master whose publish port is `port`.
 pub(super) fn assemble(
     opts: MasterOpts,
     configured: Configured,
@@ -319,7 +319,7 @@ impl Shared<'_> {
     }
 }
 
-/// What goes on besides answering, until `stop`.
+/// Runs the tasks of a master besides answering requests, until `stop`.
 pub(super) fn maintain(
     master: &Master,
     kept_events: KeptEvents,

@@ -1,4 +1,4 @@
-//! What the master is at, for the log (SIGUSR1) and for a file (SIGUSR2).
+//! Reports the master's state to the log (SIGUSR1), and writes a profile (SIGUSR2).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use brine_daemon::profile;
 use super::Server;
 
 impl Server {
-    /// Writes tasks and queues to the log, at a level that is seen: somebody asked.
+    /// Logs tasks and queues, as warnings, so that the usual log level shows them.
     pub fn dump(&self) {
         for line in self.lines() {
             tracing::warn!("{line}");
@@ -40,7 +40,7 @@ impl Server {
         ]
     }
 
-    /// Writes a profile of the next seconds into `cachedir/profiles/`; the log says when it is there.
+    /// Writes a profile of the next seconds into `cachedir/profiles/`, and logs when it is complete.
     pub fn profile(&self) {
         let handlers = Arc::clone(&self.master.handlers);
         let dir = self.master.opts.cachedir.join("profiles");
@@ -49,7 +49,7 @@ impl Server {
             return;
         };
         tracing::warn!("making a profile of the next {} s", profile::WINDOW.as_secs());
-        // Owned by nobody: it ends by itself, or with the process.
+        // No task awaits it: it ends by itself, or with the process.
         tokio::spawn(async move {
             match profile::write("salt-master", &dir, profile::WINDOW, &handlers.timings).await {
                 Ok(path) => tracing::warn!("the profile is in {}", path.display()),

@@ -1,4 +1,4 @@
-//! The parts of a running master, put together.
+//! The parts of a running master.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::presence::Presence;
 use crate::private_ops::PrivatePool;
 use crate::requests::Handlers;
 
-/// What a master works with, and what starts and ends with it.
+/// The parts of a running master.
 pub(super) struct Master {
-    /// As they were at the start; what can change is in the parts that keep it.
+    /// The settings of the start. The parts themselves keep the live ones.
     pub(super) opts: MasterOpts,
     pub(super) handlers: Arc<Handlers>,
     pub(super) maintenance: Arc<Maintenance>,
@@ -28,10 +28,10 @@ pub(super) struct Master {
 }
 
 impl Master {
-    /// Takes up new settings, all of them or none.
+    /// Applies new settings, all of them or none.
     pub(super) fn reload(&self, opts: &MasterOpts) -> Result<(), String> {
         let Handlers { admission, auths, live, mine, peer, .. } = &*self.handlers;
-        // Python's files of the job cache lie where their hash says.
+        // The folders of Python's job cache files depend on `hash_type`, so it does not change.
         let files = FileOpts { hash_type: self.opts.files.hash_type, ..opts.files.clone() };
         let files = FileServer::new(&files, &self.opts.cachedir)?;
         let mine_rules = MineRules::read(&opts.mine)?;

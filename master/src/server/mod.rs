@@ -1,4 +1,5 @@
-//! Starting a master, and ending it: checks, folders, keys, sockets, tasks, in the order in which a failure costs least.
+//! Starts and ends a master. The start makes folders, ports, keys and tasks in the order in which a failure costs
+//! least.
 
 mod assemble;
 mod dump;
@@ -25,63 +26,63 @@ use crate::requests;
 use assemble::{Configured, Opened};
 use master::Master;
 
-/// What is in work when the master is told to stop has so long to finish.
+/// Time that requests in work get to finish when the master stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// Salt's exit code for a port that is in use.
+/// Salt's exit code for a port in use.
 const EXIT_PORT: i32 = 4;
 
-/// Why the master does not start.
+/// The reason why the master does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A folder cannot be made or used, or another master of this configuration runs.
+    /// A folder is unusable, or another master with this configuration runs.
     #[error("{0}")]
     Process(#[from] ProcessError),
-    /// The master's key.
+    /// The master's key is unusable.
     #[error("{0}")]
     MasterKey(#[from] MasterKeyError),
-    /// The minions' keys.
+    /// The minions' keys are unusable.
     #[error("{0}")]
     Keys(#[from] MinionKeyError),
-    /// A small file in `cachedir`.
+    /// A file in `cachedir`, or the audit log, is unusable.
     #[error("cannot prepare {what} in {path}: {why}", path = path.display())]
     Cache {
-        /// What it is for.
+        /// The purpose of the file.
         what: &'static str,
-        /// `cachedir`.
+        /// `cachedir`, or the audit log's path.
         path: std::path::PathBuf,
-        /// What the system said.
+        /// The error of the system.
         why: std::io::Error,
     },
     /// A port cannot be bound.
     #[error("{source}. {hint}")]
     Bind {
-        /// Which, and what the system said.
+        /// The port and the error of the system.
         source: BindError,
         /// What to do.
         hint: String,
     },
-    /// The system has no more threads.
+    /// The system cannot start another thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// The event bus.
+    /// A socket of the event bus cannot be made.
     #[error("{0}")]
     Bus(#[from] SocketError),
-    /// The job store.
+    /// The job store cannot be opened.
     #[error("{0}")]
     Jobs(#[from] StoreError),
-    /// A setting of the file server, the mine or peers, which the text names.
+    /// A setting of the file server, the mine or peers is wrong; the text names it.
     #[error("{0}")]
     Settings(String),
-    /// The task that reads or makes the master's key.
+    /// The task that reads or makes the master's key failed.
     #[error("the master's key was neither read nor made: {0}")]
     KeyTask(tokio::task::JoinError),
-    /// The master's key does not do its work.
+    /// The master's key cannot sign.
     #[error("the master's key cannot be used: {0}")]
     Private(#[from] brine_protocol::keys::KeyError),
 }
 
 impl StartError {
-    /// The process's exit code.
+    /// Returns the process's exit code.
     pub const fn exit_code(&self) -> i32 {
         match self {
             Self::Bind { .. } => EXIT_PORT,
@@ -107,17 +108,17 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a master; when this returns it answers.
+    /// Starts a master, which then answers requests.
     ///
     /// # Errors
-    /// When anything it needs is missing or taken. What was started until then is gone with the runtime.
+    /// If anything that the master needs is missing or in use. Parts made until then end with the runtime.
     pub async fn start(opts: MasterOpts) -> Result<Self, StartError> {
         let configured = Configured::read(&opts)?;
         for folder in folders(&opts) {
             folder.prepare("salt-master")?;
         }
         let pid = PidFile::take("salt-master", &opts.pidfile)?;
-        // The ports before anything that a running master of the same configuration would notice.
+        // The ports come before anything that another running master with the same configuration would notice.
         let (router, publisher) = bind(&opts.ports).await?;
         let (requests, publish) = (router.endpoint().clone(), publisher.endpoint().clone());
         let opened = Opened::open(&opts).await?;
@@ -134,48 +135,48 @@ impl Server {
         Ok(server)
     }
 
-    /// Where requests are answered, with the real port.
+    /// Returns the endpoint for requests, with the bound port.
     pub const fn request_endpoint(&self) -> &Endpoint {
         &self.requests
     }
 
-    /// Where publications are sent, with the real port.
+    /// Returns the endpoint for publications, with the bound port.
     pub const fn publish_endpoint(&self) -> &Endpoint {
         &self.publish
     }
 
-    /// The event bus.
+    /// Returns the event bus.
     pub fn bus(&self) -> &Bus {
         &self.master.bus
     }
 
-    /// Opens the audit log's file again under its name, for who has moved the old one away (at SIGHUP). Nothing to do without one.
+    /// Opens the audit log's file again by its name, after log rotation (at SIGHUP). Does nothing without an audit log.
     ///
     /// # Errors
-    /// When it cannot be opened; the old file is written on then.
+    /// If the file cannot be opened; the master then continues with the old file.
     pub fn reopen_audit_log(&self) -> std::io::Result<()> {
         self.master.audit.reopen()
     }
 
-    /// Resolves when at least `count` minions listen for publications.
+    /// Waits until at least `count` minions are subscribed to publications.
     pub async fn wait_for_subscribers(&self, count: usize) {
         self.publisher.wait_for_subscribers(count).await;
     }
 
-    /// What it does, in one line.
+    /// Describes the master in one line.
     pub fn status(&self) -> String {
         format!("answers on {} and publishes on {}", self.requests, self.publish)
     }
 
-    /// Takes up those of the settings that can change while it runs.
+    /// Applies the settings that can change while the master runs.
     ///
     /// # Errors
-    /// When one cannot be used: nothing has changed then.
+    /// If a setting is unusable; nothing has changed then.
     pub fn reload(&self, opts: &MasterOpts) -> Result<(), String> {
         self.master.reload(opts)
     }
 
-    /// Stops taking requests, finishes what is in work within a few seconds, and ends. Everything acknowledged is on disk.
+    /// Stops accepting requests, gives those in work a few seconds, and ends. Everything acknowledged is on disk.
     pub async fn stop(self) {
         self.stop.cancel();
         let _ = self.serving.await;
@@ -187,7 +188,7 @@ impl Server {
     }
 }
 
-/// The folders a master works in. Those that are there keep the mode their owner gave them, but that of the keys.
+/// Returns the folders of a master. Existing ones keep their mode, except the folder of the keys.
 pub fn folders(opts: &MasterOpts) -> Vec<Folder> {
     vec![
         Folder { private: !opts.gate.permissive_pki_access, ..Folder::private("pki_dir", &opts.keys.pki_dir) },

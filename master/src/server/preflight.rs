@@ -1,4 +1,4 @@
-//! What is odd about the settings, said before the first minion finds out: one line each that says what to do.
+//! Checks for settings that are probably mistakes, at the start: one log line each, with advice.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use brine_protocol::config::Config;
 
 use crate::config::MasterOpts;
 
-/// Looks at what a master can run without, but hardly should.
+/// Logs settings that a master can run with but that are probably wrong.
 pub fn look(config: &Config, opts: &MasterOpts) {
     for line in roots(config, opts) {
         tracing::warn!("{line}");
     }
 }
 
-/// `file_roots` that lead nowhere. Salt's defaults, which nobody wrote down, may.
+/// Finds `file_roots` that do not exist. Salt's defaults are exempt, because nobody wrote them.
 fn roots(config: &Config, opts: &MasterOpts) -> Vec<String> {
     let defaults = Config::from_yaml("", Path::new("/etc/salt/master"), config.role());
     if defaults.is_ok_and(|defaults| defaults.value("file_roots") == config.value("file_roots")) {

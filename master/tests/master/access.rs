@@ -1,5 +1,5 @@
-//! Every client times every endpoint: who may, may; who may not, does nothing by trying, and learns no secret (CVE-2020-25592,
-//! CVE-2021-25281, CVE-2024-38822).
+//! All clients against all endpoints: a permitted call works, a refused call changes nothing and reveals no secret
+//! (CVE-2020-25592, CVE-2021-25281, CVE-2024-38822).
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ const OPS: &str = "password-of-ops";
 const FRONT_END: &str = "password-of-the-front-end";
 const STATIC: &str = "token-of-the-configuration-0123456789abcdef";
 
-/// A local user that every host has.
+/// A local user that exists on every host.
 const LOCAL_USER: &str = "nobody";
 
 fn config(users: &str) -> String {
@@ -39,7 +39,7 @@ external_auth:
     )
 }
 
-/// What is asked for.
+/// The calls that every client tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ask {
     /// `test.ping` on web1.
@@ -48,7 +48,7 @@ enum Ask {
     PingAll,
     /// `cmd.run` on web1.
     Run,
-    /// `test.sleep`, which nobody may.
+    /// `test.sleep`, which the blacklist forbids to all.
     Blocked,
     /// The runner `jobs.list_jobs`.
     ListJobs,
@@ -97,7 +97,7 @@ impl Ask {
         }
     }
 
-    /// The load with what proves who asks, where this command has it.
+    /// Returns the load with a caller's proof, in the place that this command has for it.
     fn with(self, proof: &Value) -> Value {
         let mut load = self.load();
         let is_publish = load.get_text("cmd") == Some("publish");
@@ -112,7 +112,7 @@ impl Ask {
         load
     }
 
-    /// Whether the answer says that it was done; else the name of the error.
+    /// Returns whether the answer is a success; the error is the error's name.
     fn judge(self, reply: &Value) -> Result<(), String> {
         if let Some(error) = reply.get("error") {
             return Err(error.get_text("name").unwrap_or_default().to_owned());
@@ -132,7 +132,7 @@ struct Client {
     name: &'static str,
     proof: Value,
     may: &'static [Ask],
-    /// Whether it is somebody: what it may not do is a matter of permission then.
+    /// Whether the caller is known. A refused call of a known caller is an authorization error.
     known: bool,
 }
 
@@ -154,7 +154,7 @@ fn with_cmd(proof: &Value, cmd: &str) -> Value {
     load
 }
 
-/// What has been done on this master by now, as far as there is a trace of it on disk.
+/// Returns the effects that calls had on the master's files.
 fn traces(master: &TestMaster) -> (bool, usize) {
     let tokens = std::fs::read_dir(master.path("cache/tokens")).map_or(0, Iterator::count);
     (master.key_in("minions", "waiting"), tokens)
@@ -176,7 +176,7 @@ async fn every_client_times_every_endpoint() {
         master.clear(load).await.get_text("token").unwrap_or_default().to_owned()
     };
     let (fred, ops) = (mint("fred", FRED).await, mint("ops", OPS).await);
-    // Removed as salt-api's /logout does it.
+    // Removed like salt-api's /logout does it.
     let ended = mint("fred", FRED).await;
     std::fs::remove_file(master.path("cache/tokens").join(&ended)).unwrap();
     let root_key = master.local_key();
@@ -209,7 +209,7 @@ async fn every_client_times_every_endpoint() {
         client("a token, much", token(&ops), &[Ping, PingAll, ListJobs, Alived, Accept]),
         client("a token of the configuration", token(STATIC), &[Ping]),
         client("a token of the configuration as a password", login("statictoken", "ci", STATIC), &[Ping]),
-        // What else a request has does not help, and does no harm.
+        // A further wrong or right proof in the same request changes nothing.
         client(
             "a right token and a wrong password",
             both(token(&fred), login("file", "fred", "x")),
@@ -277,19 +277,19 @@ async fn every_client_times_every_endpoint() {
         let known_by_token = client.proof.has("token");
         let reply = master.clear(with_cmd(&client.proof, "get_token")).await;
         assert_eq!(reply.get_text("name").is_some(), known_by_token, "{}: get_token: {reply}", client.name);
-        // Who may log in may also have a token.
+        // A caller that can log in can also get a token.
         if client.proof.has("eauth") && !known_by_token {
             let reply = master.clear(with_cmd(&client.proof, "mk_token")).await;
             assert!(reply.get_text("token").is_some(), "{}: mk_token: {reply}", client.name);
         }
     }
-    // Those who are refused, all at once: each wrong password takes its second.
+    // The refused callers run concurrently, because each wrong password takes a second.
     waiting();
     let _ = std::fs::remove_file(master.path("pki/minions/waiting"));
     let before = traces(&master);
     let tries = clients.iter().flat_map(|client| {
         let asks = [Ping, ListJobs, Accept].map(|ask| (Some(ask), ask.with(&client.proof)));
-        // A log-in is by name and password, whatever token is beside them.
+        // `mk_token` reads only name and password, whatever token the request has.
         let is_right = client.name == "a wrong token and a right password";
         let tokens = ["get_token", "mk_token"].map(|cmd| (None, with_cmd(&client.proof, cmd)));
         let tokens = tokens.into_iter().take(if is_right { 1 } else { 2 });
@@ -306,7 +306,7 @@ async fn every_client_times_every_endpoint() {
         said.push_str(&reply.to_string());
         match ask {
             Some(ask) => assert_eq!(ask.judge(&reply).unwrap_err(), error_of(client, ask), "{}: {ask:?}", client.name),
-            // No token made, none known, none given.
+            // No token is made or shown.
             None => assert!(
                 [text(""), empty_map(), Value::from(false)].contains(&reply),
                 "{}: a token: {reply}",
@@ -317,7 +317,7 @@ async fn every_client_times_every_endpoint() {
     assert_eq!(traces(&master), before, "nothing was done");
     assert_eq!(allowed.len(), clients.iter().map(|client| client.may.len()).sum::<usize>());
 
-    // The bus saw each thing that was allowed, and nothing else that was done.
+    // The bus has an event for each allowed call, and none for other calls.
     let end = master.clear(Ask::Ping.with(&local(&root_key))).await;
     let end = end.get("load").and_then(|load| load.get_text("jid")).unwrap().to_owned();
     let (mut jobs, mut runs, mut wheels, mut refused) = (0, 0, 0, 0);
@@ -366,7 +366,7 @@ async fn every_client_times_every_endpoint() {
     }
 }
 
-/// Every encrypted command there is (§6).
+/// All encrypted commands (§6).
 const OF_MINIONS: [&str; 25] = [
     "_return",
     "_minion_event",
@@ -395,7 +395,7 @@ const OF_MINIONS: [&str; 25] = [
     "verify_minion",
 ];
 
-/// A load by which each of these commands would do something.
+/// Returns a load with which the command has an effect.
 fn of_minion(cmd: &str, id: &str) -> Value {
     let mut load = map([
         ("cmd", text(cmd)),
@@ -492,7 +492,8 @@ async fn every_stranger_times_every_command_of_minions() {
         assert!(tag.starts_with("brine/refused/") || tag.starts_with("salt/run/"), "{tag}");
         assert!(!to_json(&event.data).to_string().contains("stolen"), "{tag}");
     }
-    // The same loads do something when they are the minion's own, so it is not they that were refused above.
+    // The minion's own requests with the same loads succeed, so the loads themselves were not the reason of the
+    // refusals.
     let answer = web.ask(&master, of_minion("_serve_file", "web1")).await;
     assert_eq!(answer.get_text("dest"), Some("ok"));
     assert_eq!(web.ask(&master, of_minion("_mine", "web1")).await, Value::from(true));
@@ -500,7 +501,7 @@ async fn every_stranger_times_every_command_of_minions() {
     assert_eq!(events.wait("deploy/done").await.data.get_text("id"), Some("web1"));
 }
 
-/// What operators ask for is not to be had by a minion's session either.
+/// A minion's session gives no access to the commands of operators.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_is_no_operator() {
     let master = TestMaster::start("").await;
@@ -515,15 +516,15 @@ async fn a_minion_is_no_operator() {
     }
 }
 
-/// What cannot be written down is not done, where the operator wants that; and else it is, and is told.
+/// With `audit_log_required`, a call without an audit line is refused; otherwise it runs, and the loss is reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_under_the_audit_log() {
-    // `audit_log` is put below root_dir, so a folder that is one already.
+    // `audit_log` is relative to root_dir, so it names an existing folder.
     for required in [true, false] {
         let master = TestMaster::start(&format!("audit_log: /audit/log\naudit_log_required: {required}")).await;
         std::fs::write(master.path("pki/minions").join("web1"), key(1).public().clean_pem()).unwrap();
         std::fs::write(master.path("pki/minions_pre/waiting"), key(2).public().clean_pem()).unwrap();
-        // What is opened next is a device that is always full.
+        // The file at the path is replaced by a device that is always full.
         std::fs::remove_file(master.path("audit/log")).unwrap();
         rustix::fs::symlink("/dev/full", master.path("audit/log")).unwrap();
         let root = map([("key", master.local_key())]);
@@ -531,7 +532,7 @@ async fn a_full_disk_under_the_audit_log() {
         assert!(master.server().reopen_audit_log().is_err(), "a link is not followed");
         std::fs::remove_file(master.path("audit/log")).unwrap();
         std::fs::create_dir(master.path("audit/log")).unwrap();
-        // It looks for its file at least every second, and finds that it cannot be opened.
+        // The master checks its file at least every second, and then finds that it cannot be opened.
         tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
         for ask in [Ping, ListJobs, Accept] {
             let reply = master.clear(ask.with(&root)).await;
@@ -551,8 +552,8 @@ async fn a_full_disk_under_the_audit_log() {
     }
 }
 
-/// A PAM service of the test's own, from the request to the permission of the user's group. Where there cannot be one, the test fails,
-/// unless `BRINE_TEST_WITHOUT_PAM` is set.
+/// Uses a PAM service of the test, from the request to the permission of the user's group. Without the rights to make
+/// one the test fails, unless `BRINE_TEST_WITHOUT_PAM` is set.
 #[tokio::test(flavor = "multi_thread")]
 async fn users_of_the_system_by_pam() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -596,7 +597,8 @@ async fn users_of_the_system_by_pam() {
     assert!(token.get_list("groups").is_some_and(|groups| groups.contains(&text("daemon"))), "{token}");
 }
 
-/// Keys change in four ways: by the wheel, by `salt-key`, by a setting, by the minion itself. And who only says so changes nothing.
+/// Keys are changed by the wheel, by `salt-key`, by a setting and by the minion itself. A mere event about a key
+/// changes nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn key_changes_are_in_the_audit_log() {
     let master = TestMaster::start("audit_log: /audit\nauto_accept: True").await;

@@ -1,5 +1,5 @@
-//! CVE-2022-22941 as a property: whatever the target, whatever the permissions, the minions that a job goes to are among those that the
-//! permissions allow. What counts is what the published load makes minions do, also of those that the master does not know.
+//! CVE-2022-22941 as a property: for every target and all permissions, a job goes only to minions that the permissions
+//! allow. The test applies the published load to all hosts, also to those unknown to the master.
 
 use std::cell::Cell;
 
@@ -13,14 +13,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::harness::*;
 
-/// Users, each with permissions of its own.
+/// Users, each with different permissions.
 const USERS: usize = 16;
 const CASES: u32 = 160;
 
-/// A host that listens: what the master knows of it, if anything, and what it is by now.
+/// A host: the data that the master has of it, and its real grains.
 struct Host {
     id: MinionId,
-    /// None: its key is not accepted.
+    /// `None`: its key is not accepted.
     known: Option<Option<Value>>,
     grains: Value,
 }
@@ -30,27 +30,27 @@ fn hosts() -> Vec<Host> {
     let host = |name: &str, known: Option<Option<Value>>, now: &str| Host { id: id(name), known, grains: role(now) };
     vec![
         host("web1", Some(Some(role("web"))), "web"),
-        // Its role is another one since the master heard of it.
+        // Its role changed after the master got the grains.
         host("web2", Some(Some(role("web"))), "db"),
         host("db1", Some(Some(role("db"))), "db"),
         host("db2", Some(Some(role("db"))), "web"),
-        // Accepted, and the master knows no grains of it.
+        // Accepted, but the master has no grains of it.
         host("app1", Some(None), "web"),
-        // Strangers to the master.
+        // Hosts unknown to the master.
         host("web9", None, "web"),
         host("db9", None, "db"),
         host("other", None, "web"),
     ]
 }
 
-/// A permission of a user: functions, and the compound target that they are for; none is everywhere.
+/// A permission of a user: functions, and their compound target; `None`: all minions.
 #[derive(Debug, Clone)]
 struct Permission {
     target: Option<&'static str>,
     functions: &'static str,
 }
 
-/// Globs, which are expressions too where they stand for functions (`test.*`).
+/// Globs that also work as regular expressions (`test.*`).
 const FUNCTIONS: [&str; 4] = ["test.ping", "test.*", "grains.*", "cmd.run"];
 const CALLED: [&str; 4] = ["test.ping", "test.version", "grains.items", "cmd.run"];
 const COMPOUND: [&str; 15] = [
@@ -88,7 +88,7 @@ fn permissions() -> impl Strategy<Value = Vec<Permission>> {
     proptest::collection::vec(one.prop_map(|(target, functions)| Permission { target, functions }), 1..4)
 }
 
-/// Target and its type.
+/// Generates a target and its type.
 fn target() -> impl Strategy<Value = (&'static str, &'static str)> {
     let compound = proptest::sample::select(&COMPOUND[..]).prop_map(|tgt| (tgt, "compound"));
     let glob = proptest::sample::select(&COMPOUND[..6]).prop_map(|tgt| (tgt, "glob"));
@@ -99,12 +99,12 @@ fn parse(tgt: &Value, tgt_type: &str) -> Option<Target> {
     Target::parse(tgt_type.parse::<TargetType>().ok()?, tgt, ":").ok()
 }
 
-/// What `N@group` is.
+/// Expands `N@group`.
 fn expanded(target: &str) -> String {
     target.replace("N@group", "L@web1,web2")
 }
 
-/// Whether these permissions allow a function on a host, by what the master knows of it.
+/// Returns whether these permissions allow a function on a host, by the master's data of it.
 fn allows(permissions: &[Permission], fun: &str, host: &Host) -> bool {
     permissions.iter().filter(|permission| fnmatch(permission.functions, fun)).any(|permission| {
         let Some(target) = permission.target.filter(|target| *target != "*") else { return true };
@@ -208,6 +208,6 @@ async fn cve_2022_22941_a_job_goes_to_no_minion_that_the_permissions_do_not_allo
     });
     println!("{} jobs, {} of them narrowed; {} refused", allowed.get(), narrowed.get(), refused.get());
     ran.unwrap_or_else(|error| panic!("{error}\nusers: {users:#?}"));
-    // It is no property of nothing.
+    // Both outcomes occurred, so the property was tested.
     assert!(allowed.get() > 10 && refused.get() > 10, "{} {}", allowed.get(), refused.get());
 }

@@ -34,11 +34,11 @@ async fn a_key_is_pending_accepted_denied_and_rejected() {
     let session_key = credentials.session_key.clone();
     assert_eq!(Some(credentials.publish_port), master.server().publish_endpoint().port());
     minion.take(*credentials);
-    // With the master's key known, the token is checked both ways; the session stays.
+    // With the master's key known, both sides check the token; the session stays.
     let AuthOutcome::Accepted(again) = minion.authenticate(&master).await else { panic!() };
     assert_eq!(again.session_key, session_key);
 
-    // A reinstalled host has a new key, and a session that the old one cannot read.
+    // A reinstalled host has a new key, and a new session key unknown to the holder of the old key.
     let old = std::fs::read(master.path("pki/minions/web1")).unwrap();
     std::fs::remove_file(master.path("pki/minions/web1")).unwrap();
     let reinstalled = master.minion("web1", 2).await;
@@ -89,7 +89,7 @@ fn auth_load(pairs: &[(&str, Value)]) -> Value {
     load
 }
 
-/// Every malformed request has its reply, and none leaves a trace in the key folders.
+/// Every malformed request gets a reply, and none leaves a file in the key folders.
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_requests_are_answered_and_leave_nothing() {
     let master = TestMaster::start("").await;
@@ -125,7 +125,7 @@ async fn malformed_requests_are_answered_and_leave_nothing() {
         let reply = master.clear(auth_load(&[("pub", Value::from(pem))])).await;
         assert_eq!(decode(reply.get_bytes("load").unwrap()).get_bool("ret"), Some(false), "{pem:?}");
     }
-    // A token that decrypts to nothing is not worth a refusal, nor a different answer.
+    // A token that cannot be decrypted does not change the answer.
     for token in [vec![], vec![0; 256], vec![7; 10_000]] {
         let reply = master.clear(auth_load(&[("token", Value::Binary(token))])).await;
         assert!(reply.has("load") || reply == fault);
@@ -137,7 +137,7 @@ async fn malformed_requests_are_answered_and_leave_nothing() {
     assert_eq!(std::fs::read_dir(master.path("cache/sessions")).unwrap().count(), 0);
 }
 
-/// The accept reply proves that the master made it, for this request (CVE-2022-22935).
+/// The master signs the accept reply for this request (CVE-2022-22935).
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_are_signed_and_bound_to_their_request() {
     let master = TestMaster::start("auto_accept: True").await;
@@ -160,7 +160,7 @@ async fn a_signed_master_key_is_offered_when_configured() {
     assert_eq!(mode(&master.path("pki/master_sign.pem")), 0o400);
 }
 
-/// Old protocol versions, in which a payload could name its sender freely, are refused by default (CVE-2025-62349).
+/// Old protocol versions, in which a payload could name any sender, are refused by default (CVE-2025-62349).
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_62349_downgrade() {
     let master = TestMaster::start("auto_accept: True").await;
@@ -186,7 +186,7 @@ async fn auth_events_tell_autosign_grains_of_the_acts_that_the_setting_names() {
         let event = events.wait("salt/auth").await;
         assert_eq!(event.data.get_text("act"), Some("pend"));
         assert_eq!(event.data.get("autosign_grains"), told.then(nested).as_ref(), "{setting}");
-        // A minion that sends none, or nothing that is a dict.
+        // Minions that send no autosign grains, or no map.
         for odd in [Value::Nil, Value::from("x"), map::<&str, Value>([])] {
             master.clear(auth_load(&[("autosign_grains", odd)])).await;
             assert!(!events.wait("salt/auth").await.data.has("autosign_grains"));

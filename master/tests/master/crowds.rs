@@ -1,4 +1,4 @@
-//! Crowds of strangers: whatever they send, and however many they are, others are served.
+//! Crowds of strangers: their requests do not block other peers.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 
 use super::harness::*;
 
-/// Before, each of what follows took from ten seconds to a minute; now some milliseconds, and this on a busy machine.
+/// These requests once took from ten seconds to a minute. Now they take some milliseconds; the bound allows for a busy
+/// machine.
 const QUICK: Duration = Duration::from_secs(5);
 
 const LOG_INS: &str = "sharedsecret: right
@@ -25,7 +26,7 @@ fn log_in(cmd: &str, user: &str, password: &str) -> Value {
     ])
 }
 
-/// Sends all of these at once, each over a connection of its own; resolves when they are sent.
+/// Sends each load over its own connection, and waits until the master has answered the first one.
 async fn crowd(master: &TestMaster, loads: impl IntoIterator<Item = Value>) -> JoinSet<()> {
     let mut crowd = JoinSet::new();
     for load in loads {
@@ -33,7 +34,6 @@ async fn crowd(master: &TestMaster, loads: impl IntoIterator<Item = Value>) -> J
         let payload = Envelope::clear(load).encode();
         crowd.spawn(async move { drop(requester.request(payload.into(), 4 * SOON).await) });
     }
-    // Until the master has the first of them.
     while crowd.len() > 1 && crowd.try_join_next().is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -48,7 +48,8 @@ async fn timed<T>(what: &str, work: impl Future<Output = T>) -> T {
     done
 }
 
-/// Each of them has thousands of values, and no right password: turns for such requests were kept while log-ins waited, four a second.
+/// Log-ins with thousands of values and a wrong password. They must not hold turns for such requests while they wait,
+/// because only four a second fail.
 #[tokio::test(flavor = "multi_thread")]
 async fn log_ins_with_many_values_hold_up_nobody() {
     let master = TestMaster::start(LOG_INS).await;
@@ -93,7 +94,7 @@ async fn large_log_ins_hold_up_no_large_request() {
     drop(crowd);
 }
 
-/// In many names, or in one: those who come next are let in, the one whose name it is too.
+/// After wrong log-ins in many names or in one name, right log-ins still work, even in the same name.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_log_ins_of_this_host_lock_nobody_out() {
     for name in [|n: usize| format!("user{n}"), |_| "ann".to_owned()] {
@@ -107,7 +108,7 @@ async fn wrong_log_ins_of_this_host_lock_nobody_out() {
     }
 }
 
-/// What a front end says of whom it asks for counts if it has the master's key, and then for that address alone.
+/// The address in a front end's request counts if the request has the master's key, and then only for that address.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_behind_a_front_end_is_counted_for_itself() {
     let master = TestMaster::start(LOG_INS).await;
@@ -126,19 +127,19 @@ async fn an_address_behind_a_front_end_is_counted_for_itself() {
     assert_eq!(master.clear(ask("192.0.2.7", "right")).await, text(""), "it has to wait");
     assert!(master.clear(ask("192.0.2.8", "right")).await.has("token"));
     assert!(master.clear(log_in("mk_token", "ann", "right")).await.has("token"));
-    // Whoever says so without the key is this host.
+    // Without the key, the address is ignored.
     let mut unproved = ask("192.0.2.7", "right");
     unproved.insert("front_end", map([("key", "x"), ("address", "192.0.2.7")]));
     assert!(master.clear(unproved).await.has("token"));
 }
 
-/// Of a stranger's request nothing is decoded but who it says it is.
+/// Only the proof in a stranger's request is decoded.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_large_is_read_for_callers_only() {
     let master = TestMaster::start(LOG_INS).await;
     let mut large = master.publish_load("*", "glob", "test.ping", vec![Value::Array(vec![Value::Nil; 200_000])]);
     assert!(master.clear(large.clone()).await.has("load"), "root's is read");
-    // Within what may be skipped, and more than what is ever decoded at once of a small one.
+    // Within the limits for skipped values, and above those for decoding a small request.
     large.insert("key", "x");
     let refused = master.clear(large).await;
     assert_eq!(refused.get("error").and_then(|error| error.get_text("name")), Some("AuthenticationError"));
@@ -149,7 +150,7 @@ async fn what_is_large_is_read_for_callers_only() {
     }
 }
 
-/// One line of the log, and one error for whoever sent it, over the connection that it came over.
+/// A job that is too large is an error reply over the same connection, and one line in the log.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_too_large_is_an_error_and_not_a_lost_connection() {
     let master = TestMaster::start("max_return_size: 2000000").await;

@@ -1,4 +1,4 @@
-//! Regressions of Salt's CVE classes that concern a master, by number.
+//! Regression tests for classes of Salt's CVEs that concern a master, named by number.
 
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use super::harness::*;
 
-/// Noise that is the same each time.
+/// Reproducible noise.
 mod rand_bytes {
     pub(crate) struct Noise(pub(crate) u64);
 
@@ -44,7 +44,7 @@ async fn cve_2020_11651_methods_by_name() {
         let reply = master.clear(map([("cmd", cmd), ("fun", "test.ping"), ("key", key.as_str())])).await;
         assert_eq!(reply, empty_map(), "{cmd}");
     }
-    // The one that gave the root key away.
+    // The command that revealed the root key.
     let reply = master.clear(map([("cmd", "_prep_auth_info")])).await;
     assert!(!format!("{reply}").contains(&key));
 }
@@ -88,7 +88,7 @@ async fn cve_2020_11652_and_2024_22231_22232_traversal() {
     assert!(!master.path("x").exists() && !master.path("cache/x").exists());
 }
 
-/// Pillar replies are signed by the master and answer one request only; so is every encrypted reply bound to its request.
+/// Pillar replies are signed by the master and valid for one request; every encrypted reply is bound to its request.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22934_pillar_is_signed_and_bound() {
     let master = TestMaster::start("").await;
@@ -99,7 +99,7 @@ async fn cve_2022_22934_pillar_is_signed_and_bound() {
     let reply = master.raw(first.payload).await;
     assert_eq!(session.open_pillar_reply(&reply, &first.nonce).unwrap(), empty_map());
     assert!(session.open_pillar_reply(&reply, &second.nonce).is_err());
-    // Another master's signature does not do.
+    // Another master's signature is refused.
     let mut fooled = minion.credentials.clone().unwrap();
     fooled.master = key(2).public().clone();
     let alg = (brine_protocol::keys::EncAlg::OaepSha1, brine_protocol::keys::SignAlg::Pkcs1v15Sha1);
@@ -111,7 +111,7 @@ async fn cve_2022_22934_pillar_is_signed_and_bound() {
     assert_eq!(reply, map([("error", "Nonce not included in request")]));
 }
 
-/// Publications are signed and counted: one that was seen, or changed, is dropped by the minion.
+/// Publications are signed and numbered; a minion drops repeated and changed ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22936_publications_are_not_replayed() {
     let master = TestMaster::start("").await;
@@ -131,7 +131,7 @@ async fn cve_2022_22936_publications_are_not_replayed() {
     }
 }
 
-/// The same request twice, or one from before, moves nothing.
+/// A repeated request or an old one has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22936_and_2024_38823_requests_are_not_replayed() {
     let master = TestMaster::start("").await;
@@ -143,14 +143,14 @@ async fn cve_2022_22936_and_2024_38823_requests_are_not_replayed() {
     events.wait("my/tag").await;
     assert_eq!(decode(&master.raw(sealed.payload.clone()).await), Value::from("bad load"));
     assert_eq!(events.next().await.tag, "brine/refused/replay/web1");
-    // Also not after the session was used for something else, nor over another connection.
+    // Also after other requests in the session, and over another connection.
     minion.ask(&master, map([("cmd", "_file_envs")])).await;
     assert_eq!(decode(&master.raw(sealed.payload).await), Value::from("bad load"));
     assert_eq!(events.next().await.tag, "brine/refused/replay/web1");
 }
 
-/// What lacks its nonce or its time, or has one that is none, could be sent again: no Salt minion sends such, and none is taken, for any
-/// command.
+/// Requests without a valid nonce and time could be replayed. No Salt minion sends such requests, and every command
+/// refuses them.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22936_requests_that_cannot_be_told_from_replays_are_refused() {
     let master = TestMaster::start("").await;
@@ -194,7 +194,7 @@ async fn cve_2022_22936_requests_that_cannot_be_told_from_replays_are_refused() 
     assert_eq!(decode(&master.raw(whole).await), Value::from("bad load"));
 }
 
-/// A minion whose clock went back is not locked out: it authenticates again and has a new session.
+/// A minion whose clock was set back authenticates again and gets a new session.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_set_back_costs_one_authentication() {
     let master = TestMaster::start("").await;
@@ -218,21 +218,21 @@ async fn a_clock_set_back_costs_one_authentication() {
     assert_eq!(decode(&master.raw(before).await), Value::from("bad load"), "what was captured under the old session");
 }
 
-/// Malformed requests of the soak in all; `make soak` sends a million.
+/// Number of malformed requests in the soak; `make soak` sends a million.
 fn soak_requests() -> usize {
     let asked = std::env::var("BRINE_SOAK_REQUESTS").ok();
     asked.map_or(3_200, |number| number.parse().expect("BRINE_SOAK_REQUESTS is a number"))
 }
 
-/// Bytes of this process that are in memory, of which the master is a part.
+/// Returns the resident memory of this process in bytes. The master is part of it.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// N bad packets kill no worker: the master answers after a soak of malformed requests as before, over the same connections, and has not
-/// kept anything of them.
+/// Malformed requests block no worker: after a soak the master answers over the same connections, and its memory has
+/// not grown.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2023_20897_malformed_requests_soak() {
     let master = TestMaster::start("").await;
@@ -248,7 +248,7 @@ async fn cve_2023_20897_malformed_requests_soak() {
                 let payload = match round % 4 {
                     0 => noise.bytes(round % 64),
                     1 => {
-                        // A good request with some of its bytes changed.
+                        // A valid request with changed bytes.
                         let mut bytes = good.clone();
                         for _ in 0..=round % 5 {
                             let at = usize::from(noise.byte()) * 7 % bytes.len();
@@ -276,11 +276,11 @@ async fn cve_2023_20897_malformed_requests_soak() {
     assert_eq!(minion.ask(&master, map([("cmd", "_file_envs")])).await, Value::Array(vec!["base".into()]));
     let grown = resident().saturating_sub(before) >> 20;
     println!("{} malformed requests, {grown} MiB more in memory", rounds * 8);
-    // Buffers and the allocator's arenas; what a million requests left behind would be more.
+    // Buffers and the allocator's arenas. A leak in a million requests would be larger.
     assert!(grown < 64, "{grown} MiB were kept");
 }
 
-/// Bytes that are no ZMTP, connections that say nothing, and frames that lie about their length disturb nobody.
+/// Bytes that are no ZMTP, silent connections and frames with a wrong length do not affect other peers.
 #[tokio::test(flavor = "multi_thread")]
 async fn strangers_on_the_ports_disturb_nobody() {
     let master = TestMaster::start("").await;
@@ -303,7 +303,7 @@ async fn strangers_on_the_ports_disturb_nobody() {
     }
 }
 
-/// Whatever the payload says, a request counts for the minion whose channel it came over (also CVE-2013-4439).
+/// A request counts for the minion of its channel, whatever its payload says (also CVE-2013-4439).
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2024_38822_identity_is_the_channels() {
     let master = TestMaster::start("").await;
@@ -324,7 +324,7 @@ async fn cve_2024_38822_identity_is_the_channels() {
         assert_eq!(decode(&master.raw(minion.envelope(load, "web1", 3)).await), Value::from("bad load"), "{cmd}");
     }
     assert!(master.key_in("minions", "web2"));
-    // 3008's resources may replace an id; here nothing does.
+    // 3008's resources may replace an id; a Brine master ignores `resource_id`.
     let mut load = minion.return_load("20261120134740245008", true);
     load.insert("resource_id", "web2");
     minion.ask(&master, load).await;
@@ -384,7 +384,7 @@ async fn cve_2025_22239_tags_belong_to_their_senders() {
             assert_eq!(event.tag, "brine/refused/event/web1", "{tag}");
         }
     }
-    // a prefix is no way around, in either part
+    // A `pretag` does not bypass the check, neither in the prefix nor in the tag.
     let one = map([("tag", Value::from("job/20261120134740245008/new")), ("data", empty_map())]);
     let batch =
         map([("cmd", Value::from("_minion_event")), ("pretag", "salt".into()), ("events", Value::Array(vec![one]))]);
@@ -406,7 +406,7 @@ async fn cve_2025_22239_tags_belong_to_their_senders() {
             "a batch cannot lie about its sender"
         );
     }
-    // Nor can it make a client wait for others: a job's minions are the master's to say.
+    // A minion cannot make a client wait for further minions: only the master sets a job's minions.
     let tag = "salt/job/20261120134740245008/prog/web1/1";
     let data = map([("minions", Value::Array(vec!["web2".into()])), ("x", 1.into())]);
     let one = map([("tag", Value::from(tag)), ("data", data)]);
@@ -415,7 +415,7 @@ async fn cve_2025_22239_tags_belong_to_their_senders() {
     assert_eq!((event.tag.as_str(), event.data.has("minions"), event.data.has("x")), (tag, false, true));
 }
 
-/// A jid from outside is never a path, nor anything else but a jid.
+/// A jid from outside is never used as a path.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2025_22242_jids_are_jids() {
     let master = TestMaster::start("").await;

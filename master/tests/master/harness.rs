@@ -1,4 +1,4 @@
-//! The master under test and its peers.
+//! The master under test, and simulated minions and clients.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -20,10 +20,10 @@ use bytes::Bytes;
 use tempfile::TempDir;
 use tokio::time::timeout;
 
-/// Nothing here takes this long unless it is broken.
+/// A wait that takes this long has failed.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-/// Keys are slow to make and carry no state.
+/// Generated once, because generating keys is slow and they carry no state.
 static KEYS: LazyLock<Vec<Arc<PrivateKey>>> = LazyLock::new(|| {
     let threads: Vec<_> =
         (0..3).map(|_| std::thread::spawn(|| Arc::new(PrivateKey::generate(2048).unwrap()))).collect();
@@ -34,7 +34,7 @@ pub(crate) fn key(n: usize) -> Arc<PrivateKey> {
     Arc::clone(&KEYS[n])
 }
 
-/// A minion's clock.
+/// Returns a minion's time.
 pub(crate) fn now() -> i64 {
     i64::try_from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap()
 }
@@ -50,11 +50,11 @@ pub(crate) struct TestMaster {
 }
 
 impl TestMaster {
-    /// With these lines in its configuration besides folders and ports.
+    /// Starts a master with these further lines in its configuration.
     pub(crate) async fn start(extra: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("pki")).unwrap();
-        // Kept between tests for the same reason as the minions' keys.
+        // Shared between tests, like the minions' keys.
         key(0).write_private(&dir.path().join("pki/master.pem")).unwrap();
         std::fs::create_dir_all(dir.path().join("files")).unwrap();
         let mut master = Self { dir, server: None, extra: extra.to_owned() };
@@ -102,7 +102,7 @@ impl TestMaster {
 
     pub(crate) async fn events(&self) -> Events {
         let bus = EventSubscriber::connect(&self.path("sock/master_event_pub.ipc")).await.unwrap();
-        // Only what asks for a job does this by itself.
+        // Otherwise only jobs settle the bus.
         self.server().bus().settle();
         Events { bus }
     }
@@ -111,23 +111,23 @@ impl TestMaster {
         Requester::new(self.server().request_endpoint().clone(), ReqConfig::default())
     }
 
-    /// One request over a connection of its own, and the reply as it came.
+    /// Sends a request over a new connection. Returns the raw reply.
     pub(crate) async fn raw(&self, payload: impl Into<Bytes>) -> Vec<u8> {
         self.requester().request(payload.into(), SOON).await.unwrap().to_vec()
     }
 
-    /// One clear request among many at once, of which some have to wait for their turn.
+    /// Sends a clear request that may have to wait for its turn among many others.
     pub(crate) async fn clear_in_turn(&self, load: Value) -> Value {
         let payload = Envelope::clear(load).encode();
         decode(&self.requester().request(payload.into(), 4 * SOON).await.unwrap())
     }
 
-    /// One clear request.
+    /// Sends a clear request.
     pub(crate) async fn clear(&self, load: Value) -> Value {
         decode(&self.raw(Envelope::clear(load).encode()).await)
     }
 
-    /// What the `salt` command sends.
+    /// Publishes a job like the `salt` command.
     pub(crate) async fn publish(&self, tgt: &str, tgt_type: &str, fun: &str, arg: Vec<Value>) -> Value {
         let load = self.publish_load(tgt, tgt_type, fun, arg);
         self.clear(load).await
@@ -148,7 +148,7 @@ impl TestMaster {
         ])
     }
 
-    /// A minion with an accepted key that has authenticated.
+    /// Makes a minion with an accepted key that has authenticated.
     pub(crate) async fn minion(&self, name: &str, key_no: usize) -> TestMinion {
         let pem = key(key_no).public().clean_pem().to_owned();
         std::fs::write(self.path("pki/minions").join(name), pem).unwrap();
@@ -163,7 +163,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Value {
     msgpack::decode(bytes, &msgpack::Limits::REQUEST).unwrap()
 }
 
-/// The event bus as a client sees it.
+/// The event bus from a client's view.
 pub(crate) struct Events {
     bus: EventSubscriber,
 }
@@ -173,7 +173,7 @@ impl Events {
         timeout(SOON, self.bus.recv()).await.expect("no event came").unwrap().unwrap()
     }
 
-    /// The next event whose tag starts so.
+    /// Waits for the next event whose tag has this prefix.
     pub(crate) async fn wait(&mut self, tag: &str) -> Event {
         loop {
             let event = self.next().await;
@@ -190,7 +190,7 @@ pub(crate) struct TestMinion {
     pub(crate) master: Option<PublicKey>,
     pub(crate) credentials: Option<Credentials>,
     pub(crate) session: Option<Session>,
-    /// Of the last envelope.
+    /// The nonce of the last envelope.
     nonce: std::sync::Mutex<String>,
 }
 
@@ -225,14 +225,15 @@ impl TestMinion {
         self.session.as_ref().unwrap()
     }
 
-    /// A request whose reply is what it should be: encrypted, with the nonce.
+    /// Sends a request, and checks that the reply is encrypted and has the nonce.
     pub(crate) async fn ask(&self, master: &TestMaster, load: Value) -> Value {
         let sealed = self.session().seal_request(load).unwrap();
         let reply = master.raw(sealed.payload).await;
         self.session().open_reply(&reply, &sealed.nonce).unwrap()
     }
 
-    /// A request of this load, with `tok`, if it says so, and with nonce and time, if it has none, in an envelope of `outer`.
+    /// Makes an envelope for `outer` from a load. Adds a nonce and a time if they are missing, and a valid `tok` if the
+    /// load says so.
     pub(crate) fn envelope(&self, mut load: Value, outer: &str, version: u64) -> Vec<u8> {
         if !load.has("nonce") {
             load.insert("nonce", format!("{:032x}", rand::random::<u128>()));
@@ -244,7 +245,7 @@ impl TestMinion {
         self.envelope_as_is(load, outer, version)
     }
 
-    /// A request whose load is exactly this (and `tok`, if it says so), in an envelope of `outer`.
+    /// Makes an envelope for `outer` from exactly this load (with a valid `tok`, if the load says so).
     pub(crate) fn envelope_as_is(&self, mut load: Value, outer: &str, version: u64) -> Vec<u8> {
         if load.get_text("tok") == Some("good") {
             load.insert("tok", Value::Binary(self.key.x931_sign(b"salt").unwrap()));
@@ -260,7 +261,7 @@ impl TestMinion {
         Envelope::Aes(aes).encode()
     }
 
-    /// What a reply to the last envelope of [`TestMinion::envelope`] says.
+    /// Decrypts the reply to the last envelope of [`TestMinion::envelope`].
     pub(crate) fn opened(&self, reply: &[u8]) -> Value {
         let crypticle = brine_protocol::crypticle::Crypticle::new(&self.credentials.as_ref().unwrap().session_key);
         let sealed = decode(reply);
@@ -280,7 +281,7 @@ impl TestMinion {
         self.session().open_pillar_reply(&reply, &sealed.nonce).unwrap()
     }
 
-    /// Listens for publications; resolves once the master knows.
+    /// Subscribes to publications, and waits until the master knows the subscription.
     pub(crate) async fn subscribe(&self, master: &TestMaster, topics: &[&str]) -> Publications {
         let config = SubConfig {
             subscriptions: topics.iter().map(|topic| Bytes::copy_from_slice(topic.as_bytes())).collect(),
@@ -298,7 +299,7 @@ impl TestMinion {
         Publications { subscriber, receiver }
     }
 
-    /// The load of a `_return`.
+    /// Makes the load of a `_return`.
     pub(crate) fn return_load(&self, jid: &str, value: impl Into<Value>) -> Value {
         map([
             ("cmd", Value::from("_return")),
@@ -320,7 +321,7 @@ pub(crate) struct Publications {
 }
 
 impl Publications {
-    /// Topic (if any) and payload.
+    /// Receives the frames of a publication: the topic, if there is one, and the payload.
     pub(crate) async fn frames(&mut self) -> Vec<Bytes> {
         loop {
             if let SubEvent::Message(frames) =
@@ -337,7 +338,7 @@ impl Publications {
     }
 }
 
-/// A connection that speaks ZMTP by hand, for what no client would send.
+/// Connects without a ZMTP client, for bytes that no client would send.
 pub(crate) async fn dial(endpoint: &Endpoint) -> tokio::net::TcpStream {
     let Endpoint::Tcp { host, port, .. } = endpoint else { panic!() };
     tokio::net::TcpStream::connect((host.as_str(), *port)).await.unwrap()

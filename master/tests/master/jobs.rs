@@ -1,4 +1,4 @@
-//! A job's way through the master: published, returned, stored, looked up.
+//! The way of a job through the master: published, returned, stored, looked up.
 
 use brine_protocol::ids::Jid;
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map};
@@ -43,18 +43,18 @@ async fn a_job_goes_out_and_its_return_comes_back() {
         (Some("hi"), Some("_return"), Some(0))
     );
     assert!(!ret.data.has("tok") && !ret.data.has("nonce"));
-    // The second return for one job is acknowledged and nothing else.
+    // A second return for the same job is acknowledged but not stored.
     assert_eq!(minion.ask(&master, minion.return_load(jid, "other")).await, Value::Nil);
     assert_eq!(run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await, map([("web1", "hi")]));
 }
 
-/// Starts a runner; the tag of its events.
+/// Starts a runner. Returns the tag of its events.
 async fn start(master: &TestMaster, fun: &str) -> String {
     let load = map([("cmd", Value::from("runner")), ("fun", fun.into()), ("key", master.local_key().into())]);
     master.clear(load).await.get_text("tag").unwrap().to_owned()
 }
 
-/// What the runner with these events returned.
+/// Waits for a runner's result.
 async fn ended(tag: &str, events: &mut Events) -> Value {
     events.wait(&format!("{tag}/ret")).await.data.get("return").cloned().unwrap()
 }
@@ -77,7 +77,7 @@ async fn run(master: &TestMaster, fun: &str, arg: Vec<Value>, events: &mut Event
     ret.data.get("return").cloned().unwrap()
 }
 
-/// The key that a caller proves itself with is in nothing that is kept or sent.
+/// The key of a caller is neither stored nor sent to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_published_job_holds_no_key() {
     let master = TestMaster::start("").await;
@@ -107,7 +107,7 @@ async fn a_published_job_holds_no_key() {
     assert!(has("test.ping") && !has(&key) && !has("hunter2"));
 }
 
-/// A return that is signed must be signed by its minion.
+/// A signed return must be signed by its minion.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_with_a_wrong_signature_is_refused() {
     let master = TestMaster::start("").await;
@@ -189,7 +189,7 @@ async fn returns_outlive_the_master() {
     master.start_again().await;
     let mut events = master.events().await;
     assert_eq!(run(&master, "jobs.lookup_jid", vec![jid.as_str().into()], &mut events).await, map([("web1", true)]));
-    // The session survived too; the publish key did not.
+    // The session survived the restart too, but the publish key did not.
     assert_eq!(minion.ask(&master, minion.return_load(&jid, false)).await, Value::Nil);
     assert_eq!(
         run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await,
@@ -229,7 +229,7 @@ async fn a_return_that_is_too_large_is_told_of_instead_of_lost() {
     let event = events.wait(&format!("salt/job/{jid}/ret/web1")).await;
     assert_eq!((event.data.get_i64("retcode"), event.data.get_bool("success")), (Some(1), Some(false)));
     assert!(event.data.get_text("return").unwrap().contains("max_return_size"));
-    // Also where it is large in fields that no minion sends.
+    // Also if the size is in unknown fields.
     let mut load = minion.return_load("req", true);
     load.insert("more", "x".repeat(20_000));
     assert_eq!(minion.ask(&master, load).await, Value::Nil);
@@ -237,7 +237,7 @@ async fn a_return_that_is_too_large_is_told_of_instead_of_lost() {
     assert_eq!((event.data.has("more"), event.data.get_text("fun")), (false, Some("test.ping")));
 }
 
-/// Ten megabytes come through, and the event of it says that it was cut.
+/// A return of ten megabytes is stored, and its event says that it was trimmed.
 #[tokio::test(flavor = "multi_thread")]
 async fn large_returns_are_stored_whole_and_trimmed_on_the_bus() {
     let master = TestMaster::start("").await;
@@ -245,13 +245,13 @@ async fn large_returns_are_stored_whole_and_trimmed_on_the_bus() {
     let mut events = master.events().await;
     let big = "x".repeat(10 << 20);
     let jid = "20261120134740245008";
-    // First thing over a new connection, as after the master was away.
+    // The first request over a new connection, as after the master was away.
     assert_eq!(minion.ask(&master, minion.return_load(jid, big.as_str())).await, Value::Nil);
     let event = events.wait(&format!("salt/job/{jid}/ret/web1")).await;
     assert_eq!(event.data.get_text("return"), Some("VALUE_TRIMMED"));
     let found = run(&master, "jobs.lookup_jid", vec![jid.into()], &mut events).await;
     assert_eq!(found.get_text("web1"), Some(big.as_str()));
-    // Of one minion, as `salt` fetches it.
+    // The return of one minion, as `salt` fetches it.
     let other = master.minion("web2", 2).await;
     other.ask(&master, other.return_load(jid, "small")).await;
     let mut events = master.events().await;
@@ -264,15 +264,15 @@ async fn large_returns_are_stored_whole_and_trimmed_on_the_bus() {
     }
 }
 
-/// A return that cannot be stored is not acknowledged, so its minion keeps it; a job that cannot be is not published, and the
-/// caller learns why. When there is room again, both work again, and the return is one like any other.
+/// A return that cannot be stored is not acknowledged, so its minion keeps it. A job that cannot be stored is not
+/// published, and the caller gets the error. Both work again when there is space.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_full() {
     let master = TestMaster::start("").await;
     let minion = master.minion("web1", 1).await;
     let mut events = master.events().await;
     let database = rusqlite::Connection::open(master.path("cache/jobs.db")).unwrap();
-    // SQLite's own behaviour on a full disk: the transaction is undone and over.
+    // As SQLite does on a full disk: the transaction is rolled back and ended.
     for table in ["jobs", "returns"] {
         let sql = format!(
             "create trigger full_{table} before insert on {table} begin select raise(rollback, 'database or disk is full'); end"
@@ -369,7 +369,7 @@ async fn runners_and_the_key_wheel() {
     assert_eq!(unknown.get_bool("success"), Some(false));
 }
 
-/// Two thousand returns at once from one minion over eight connections: all acknowledged, all stored.
+/// One minion sends two thousand returns over eight connections: all are acknowledged and stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_returns_at_once() {
     let master = TestMaster::start("").await;
@@ -398,7 +398,7 @@ async fn many_returns_at_once() {
     }
 }
 
-/// `cache.*` by banks: what minions say of themselves is not written there, and no bank leads out of the folder of banks.
+/// `cache.*` by banks: banks with data of minions are read-only, and no bank is outside of the folder of banks.
 #[tokio::test(flavor = "multi_thread")]
 async fn banks_of_the_cache_are_bounded() {
     let master = TestMaster::start("minion_data_cache_events: False").await;
@@ -417,7 +417,7 @@ async fn banks_of_the_cache_are_bounded() {
         assert!(said.text().is_some_and(|text| text.contains("key must be a name")), "{key}: {said}");
     }
     assert_eq!(run(&master, "cache.fetch", words(&["grains", "web1"]), &mut events).await, grains);
-    // Folders of the master's own are banks of nobody: the names are free.
+    // The master's own folders are no banks, so their names are free.
     assert_eq!(run(&master, "cache.store", words(&["tokens", "k", "mine"]), &mut events).await, Value::Nil);
     assert!(master.path("cache/banks/tokens/k.p").exists() && !master.path("cache/tokens/k.p").exists());
     assert_eq!(mode(&master.path("cache/banks/tokens/k.p")), 0o600);
@@ -430,7 +430,8 @@ async fn banks_of_the_cache_are_bounded() {
     assert!(!master.path("cache/grains/web1.p").exists());
 }
 
-/// CVE-2021-25282 and CVE-2021-3197 of another function: a file that the wheel writes stays where it belongs, and says nothing on the bus.
+/// CVE-2021-25282 and CVE-2021-3197 for another function: the wheel writes a file only in its folder, and the event
+/// does not contain the content.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_wheel_writes_settings_by_a_plain_name_only() {
     let master = TestMaster::start("").await;

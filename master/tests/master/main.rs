@@ -1,4 +1,5 @@
-//! A whole master on loopback, and minions and local callers built from `brine-protocol` that speak to it, well and badly.
+//! A whole master on loopback, with minions and local callers made from `brine-protocol` that send valid and invalid
+//! requests.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! What a master forgets by itself, as soon as it starts and every minute from then on.
+//! Expired data that a master removes, at the start and every minute.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use brine_protocol::value::{Value, map};
 
 use super::harness::{SOON, TestMaster};
 
-/// Looks until it is so; nothing tells when maintenance has been there.
+/// Polls until `is_so`, because no event reports the end of the maintenance.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + SOON;
     while !is_so() {
@@ -21,7 +21,7 @@ async fn what_is_over_is_forgotten() {
     let mut master = TestMaster::start("").await;
     let _minion = master.minion("web1", 1).await;
     master.stop().await;
-    // Tokens as Python's salt-api and this master leave them.
+    // Tokens as Python's salt-api and this master write them.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     std::fs::create_dir_all(master.path("cache/tokens")).unwrap();
     let token = |name: &str, expire: f64| {
@@ -34,7 +34,7 @@ async fn what_is_over_is_forgotten() {
         move |master: &TestMaster, suffix: &str| master.path(&format!("cache/tokens/{text}{suffix}")).exists()
     };
     let (over, good) = (token("a", now - 1.0), token("b", now + 3_600.0));
-    // A minion whose key was deleted while the master was down.
+    // The session of a minion whose key was deleted while the master was down.
     std::fs::copy(master.path("cache/sessions/web1"), master.path("cache/sessions/gone")).unwrap();
     master.start_again().await;
     until("expired tokens go", || !over(&master, "") && !over(&master, ".p")).await;

@@ -1,4 +1,4 @@
-//! Numbers, not tests: `cargo test --release -p brine-master --test master -- --ignored --nocapture measure`.
+//! Measurements, not tests: `cargo test --release -p brine-master --test master -- --ignored --nocapture measure`.
 
 use std::time::Instant;
 
@@ -83,7 +83,8 @@ async fn measure() {
     rate("1 MiB file chunks", 64, began);
 }
 
-/// A master as a process of its own, so that its memory can be read: this build's, or the one that `BRINE_MEASURE_MASTER` names.
+/// A master in its own process, so that its memory can be measured: this build, or the program in
+/// `BRINE_MEASURE_MASTER`.
 struct Process {
     child: std::process::Child,
     dir: tempfile::TempDir,
@@ -130,7 +131,7 @@ impl Process {
         )
     }
 
-    /// What a minion's requests take while `beside` goes on.
+    /// Measures a minion's requests while `beside` runs.
     async fn minion_beside(&self, beside: impl Future<Output = ()>) -> Vec<std::time::Duration> {
         let mut minion = TestMinion::new("web1", 1);
         let auth = MinionAuth::new(&minion.id, &minion.key);
@@ -145,7 +146,7 @@ impl Process {
             loop {
                 let began = Instant::now();
                 let sealed = minion.session.as_ref().unwrap().seal_request(map([("cmd", "_file_envs")])).unwrap();
-                // Over a new connection each, as 3006's minions do it, and longer than any of theirs waits.
+                // Each request has a new connection, like those of 3006's minions, and a longer time limit than theirs.
                 let _ = self.requester().request(sealed.payload.into(), 4 * SOON).await;
                 took.push(began.elapsed());
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
@@ -165,7 +166,8 @@ impl Drop for Process {
     }
 }
 
-/// Through the handshake, from one of 200 addresses if this host has them (`ip addr add 10.77.0.N dev lo`).
+/// Connects and completes the handshake, from one of 200 addresses if this host has them (`ip addr add 10.77.0.N dev
+/// lo`).
 async fn raw(n: usize, port: u16, kind: &str) -> Option<tokio::net::TcpStream> {
     use brine_zmtp::frame::{Command, ReadyProperties, encode_command};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -186,7 +188,8 @@ async fn raw(n: usize, port: u16, kind: &str) -> Option<tokio::net::TcpStream> {
     Some(stream)
 }
 
-/// What strangers can do to others, and to the master's memory: `… -- --ignored --nocapture crowds_of_strangers`.
+/// Measures the effect of strangers on others and on the master's memory: `… -- --ignored --nocapture
+/// crowds_of_strangers`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "it measures; see the head of this file"]
 async fn crowds_of_strangers() {

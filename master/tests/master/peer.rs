@@ -1,4 +1,4 @@
-//! What minions ask of each other and of runners (§6.1), as far as `peer` and `peer_run` let them.
+//! Jobs and runners that minions start (§6.1), as `peer` and `peer_run` permit.
 
 use brine_protocol::value::{Value, ValueExt, empty_map, list, map, text};
 
@@ -28,7 +28,7 @@ fn pub_load(fun: &str, arg: &[&str], tgt: &str, tgt_type: &str) -> Value {
     ])
 }
 
-/// Says what this minion's grains are.
+/// Sends this minion's grains to the master.
 async fn tell_role(minion: &TestMinion, master: &TestMaster, role: &str) {
     let session = minion.session.as_ref().unwrap();
     let load = map([("cmd", text("_pillar")), ("grains", map([("role", role)])), ("ver", text("2"))]);
@@ -56,7 +56,7 @@ async fn a_minion_publishes_and_asks_for_the_returns() {
     assert_eq!(web.ask(&master, ask.clone()).await, empty_map(), "at once, and nothing is there yet");
     other.ask(&master, other.return_load(&jid(&reply), "hi")).await;
     assert_eq!(web.ask(&master, ask.clone()).await, map([("db1", map([("ret", "hi")]))]));
-    // Whoever did not start it hears nothing, not even whether there is such a job.
+    // Only the minion that started the job gets its returns; others do not even learn whether it exists.
     let mut events = master.events().await;
     assert_eq!(other.ask(&master, ask).await, empty_map());
     assert_eq!(events.next().await.tag, "brine/refused/peer/db1");
@@ -78,14 +78,15 @@ async fn nothing_is_published_that_peer_does_not_permit() {
     for (fun, arg, tgt, tgt_type) in [
         ("cmd.run", &["id"][..], "*", "glob"),
         ("publish.publish", &[], "*", "glob"),
-        // Salt lets these two through: one of several is permitted; only the whole text is compared with `publish.`.
+        // Salt permits these two: it requires only one function of several, and compares only the whole text with
+        // `publish.`.
         ("test.ping,cmd.run", &["", "id"], "*", "glob"),
         ("test.ping,publish.publish", &["", "x"], "*", "glob"),
         ("pkg.version", &["x"], "*", "glob"),
         ("pkg.version", &["x"], "web1", "glob"),
         ("file.read", &["/etc/shadow"], "db1", "glob"),
         ("file.read", &[], "db1", "glob"),
-        // A keyword in front moves no argument to another place.
+        // A keyword argument before them does not change the place of the checked arguments.
         ("file.read", &["binary=1", "/etc/shadow"], "db1", "glob"),
         ("file.read", &["'x=/etc/motd'", "/etc/shadow"], "db1", "glob"),
         ("grains.get", &["os"], "db1", "glob"),
@@ -112,7 +113,7 @@ async fn nothing_is_published_that_peer_does_not_permit() {
         let reply = web.ask(&master, pub_load(fun, arg, tgt, tgt_type)).await;
         let published = publications.load().await;
         assert_eq!(published.get_text("jid"), Some(jid(&reply).as_str()), "{fun}");
-        // What grains decided goes to who was found, by name.
+        // A target by grains is published to the resolved minions, by name.
         if tgt_type == "grain" {
             assert_eq!((published.get("tgt"), published.get_text("tgt_type")), (Some(&list(["db1"])), Some("list")));
         }
@@ -159,14 +160,14 @@ async fn runners_run_for_who_may_run_them() {
         assert_eq!(minion.ask(&master, load(fun)).await, empty_map(), "{fun}");
         assert_eq!(events.next().await.tag, format!("brine/refused/peer/{}", minion.id));
     }
-    // Without the setting nobody may anything.
+    // Without the settings nothing is permitted.
     let master = TestMaster::start("").await;
     let web = master.minion("web1", 1).await;
     assert_eq!(web.ask(&master, load("manage.up")).await, empty_map());
     assert_eq!(web.ask(&master, pub_load("test.ping", &[], "*", "glob")).await, empty_map());
 }
 
-/// Without the data a target by grains would mean everyone, and so would a permission for one.
+/// Without data of minions, a target by grains would match all minions, and so would the target of a permission.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_known_permits_nothing() {
     let master =
@@ -177,11 +178,11 @@ async fn what_is_not_known_permits_nothing() {
     assert!(web.ask(&master, pub_load("test.ping", &[], "db1", "glob")).await.has("jid"));
 }
 
-/// A runner that waits keeps nobody else waiting, and one minion has only so many of them.
+/// A waiting runner delays no other requests, and the runners of one minion are bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn runners_that_wait_hold_up_nobody() {
     let master = TestMaster::start("peer_run: {.*: [manage.status]}\ntimeout: 3\ngather_job_timeout: 1").await;
-    // Who is accepted and never answers: the runner waits for it.
+    // An accepted minion that never responds, so that the runner waits for it.
     let (web, other) = (master.minion("web1", 1).await, master.minion("silent", 2).await);
     let status =
         map([("cmd", text("minion_runner")), ("fun", text("manage.status")), ("arg", Value::Array(Vec::new()))]);

@@ -1,4 +1,4 @@
-//! The program: its flags, its errors, its exit codes, its signals.
+//! The program: flags, errors, exit codes and signals.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -60,7 +60,7 @@ fn it_starts_and_stops_at_a_signal() {
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().contains("answers on tcp://127.0.0.1:")));
         assert_eq!(std::fs::read_to_string(dir.path().join("pid")).unwrap(), child.id().to_string());
-        // A second one of the same configuration is told so.
+        // A second master with the same configuration fails with a message.
         let (code, said) = fails(dir.path(), &[]);
         assert_eq!(code, Some(1));
         assert!(said.contains(&format!("already running (pid {}", child.id())), "{said}");
@@ -85,7 +85,7 @@ async fn it_goes_to_the_background_when_it_answers() {
         assert!(Instant::now() < deadline, "it does not end");
         tokio::task::yield_now().await;
     }
-    // What goes wrong before that is said by the one in front.
+    // The foreground process prints errors from before that point.
     config(dir.path(), "keysize: 7");
     let (code, said) = fails(dir.path(), &["-d"]);
     assert_eq!(code, Some(64));

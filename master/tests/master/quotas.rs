@@ -1,4 +1,4 @@
-//! What one accepted minion can make the master keep, and what becomes of what is too much.
+//! Bounds on the data that one accepted minion can make the master store, and the handling of requests beyond them.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ async fn publish(master: &TestMaster) -> String {
     reply.get("load").unwrap().get_text("jid").unwrap().to_owned()
 }
 
-/// Returns under a jid that it makes up, or none, fill no disk; those that it was asked for get through.
+/// Returns under invented jids or none cannot fill the disk, and returns of the master's own jobs are still accepted.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_has_a_quota_of_returns() {
     for setting in ["minion_return_quota: 1000000", "minion_return_quota_count: 10"] {
@@ -33,7 +33,8 @@ async fn a_minion_has_a_quota_of_returns() {
             if reply.is_nil() {
                 taken += 1;
             } else {
-                // No acknowledgement: who keeps its returns sends it again. And it says why.
+                // Not an acknowledgement, so a minion that keeps its returns sends it again. The text names the
+                // setting.
                 let setting = setting.split_once(':').unwrap().0;
                 assert!(reply.text().unwrap().contains(setting), "{reply}");
                 let event = events.wait("brine/refused/quota/web1").await;
@@ -42,17 +43,17 @@ async fn a_minion_has_a_quota_of_returns() {
         }
         assert!((4..=6).contains(&taken), "{taken} with {setting}");
         assert_eq!(stored(&master), taken);
-        // What an operator asks for has the other half.
+        // The other half is for jobs of this master.
         let jid = publish(&master).await;
         assert_eq!(minion.ask(&master, minion.return_load(&jid, text.as_str())).await, Value::Nil);
         assert_eq!(stored(&master), taken + 1);
-        // Another minion has its own.
+        // Another minion has its own quota.
         let other = master.minion("web2", 2).await;
         assert_eq!(other.ask(&master, other.return_load("req", text.as_str())).await, Value::Nil);
     }
 }
 
-/// A master that sends many jobs gets their returns as fast as they come: the jobs bound their number.
+/// A master that sends many jobs gets their returns at full rate, because the jobs bound their number.
 #[tokio::test(flavor = "multi_thread")]
 async fn returns_that_were_asked_for_are_not_counted() {
     let master = TestMaster::start("minion_rate: 1\nminion_return_quota_count: 2").await;
@@ -64,7 +65,7 @@ async fn returns_that_were_asked_for_are_not_counted() {
     assert_eq!(stored(&master), 40);
 }
 
-/// One that was acknowledged and comes again is no second one.
+/// A repeated return is not charged again.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_return_again_costs_no_quota() {
     let master = TestMaster::start("minion_return_quota_count: 10").await;
@@ -76,7 +77,7 @@ async fn the_same_return_again_costs_no_quota() {
     assert_eq!(stored(&master), 1);
 }
 
-/// An honest minion that has much to tell is slowed down and loses nothing.
+/// An honest minion with many returns is slowed down and loses nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_that_meets_the_rate_waits_and_is_kept() {
     let master = TestMaster::start("minion_rate: 1").await;
@@ -90,7 +91,8 @@ async fn a_return_that_meets_the_rate_waits_and_is_kept() {
         let reply = session.request(sealed.payload.into(), SOON).await.unwrap();
         assert_eq!(minion.session.as_ref().unwrap().open_reply(&reply, &sealed.nonce).unwrap(), Value::Nil);
     }
-    // Eight at once, half of what sixteen seconds allow, and the others one by one, however slow this machine is.
+    // The first eight returns use the half of the bucket that they may. The other three wait a second each, even on a
+    // slow machine.
     assert!(began.elapsed() > Duration::from_secs(1), "{:?}", began.elapsed());
     assert_eq!(stored(&master), 11);
     let slowed = events.wait("brine/slowed/web1").await;
@@ -101,7 +103,7 @@ async fn a_return_that_meets_the_rate_waits_and_is_kept() {
     events.wait("my/tag").await;
 }
 
-/// Many at once are not all in memory: who sends more than can wait is told so.
+/// The waiting requests are bounded; further ones are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_wait_is_refused_and_gets_through_later() {
     let master = TestMaster::start("minion_rate: 16").await;
@@ -110,7 +112,7 @@ async fn what_cannot_wait_is_refused_and_gets_through_later() {
     let mut events = master.events().await;
     let mut left: Vec<String> = (0..200).map(|n| format!("{JID}{n:06}")).collect();
     let (deadline, mut was_refused) = (Instant::now() + 2 * SOON, false);
-    // As a minion sends again what was not acknowledged.
+    // Sends again what was not acknowledged, like a minion.
     while !left.is_empty() {
         assert!(Instant::now() < deadline, "{left:?}");
         let mut tasks = tokio::task::JoinSet::new();
@@ -137,7 +139,7 @@ async fn what_cannot_wait_is_refused_and_gets_through_later() {
     }
 }
 
-/// One file is bounded, and so are all of them together.
+/// The size of one file is bounded, and so is that of all files together.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_that_a_minion_pushes_have_a_quota() {
     let master = TestMaster::start("file_recv: True\nfile_recv_quota: 1\nfile_recv_quota_count: 20").await;
@@ -167,7 +169,7 @@ async fn files_that_a_minion_pushes_have_a_quota() {
     assert!(!master.path("cache/minions/web1/files/a5").exists(), "nothing is left of what was refused");
 }
 
-/// Events go to whoever listens, and into databases.
+/// Events go to subscribers and into databases.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_of_one_minion_have_a_rate() {
     let master = TestMaster::start("minion_rate: 1").await;
@@ -180,6 +182,6 @@ async fn events_of_one_minion_have_a_rate() {
     assert_eq!(minion.ask(&master, batch(200)).await, Value::Nil);
     assert_eq!(minion.ask(&master, batch(1)).await, Value::from(false));
     assert_eq!(events.wait("brine/refused/quota/web1").await.data.get_text("cmd"), Some("_minion_event"));
-    // What it returns has a rate of its own.
+    // Returns have a rate of their own.
     assert_eq!(minion.ask(&master, minion.return_load("req", true)).await, Value::Nil);
 }

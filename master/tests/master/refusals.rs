@@ -1,4 +1,4 @@
-//! What is answered to a request that is not as it should be (PROTOCOL.md §4.2, §6.1, §7).
+//! The answers to invalid requests (PROTOCOL.md §4.2, §6.1, §7).
 
 use brine_protocol::msgpack::encode_network;
 use brine_protocol::value::{Value, ValueExt, empty_map, map};
@@ -46,7 +46,7 @@ async fn envelopes() {
     }
 }
 
-/// A decoder that multiplies what it reads is held back: many small values in a request of a stranger.
+/// Many small values in a stranger's request, which decoding would multiply, are refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bomb_of_small_values_is_refused() {
     let master = TestMaster::start("").await;
@@ -99,7 +99,7 @@ async fn encrypted_loads() {
         let reply = decode(&master.raw(minion.envelope(load, "web1", 3)).await);
         assert_eq!(reply, expected, "{what}");
     }
-    // An accepted key alone is no session either: that comes with authentication.
+    // An accepted key alone gives no session; sessions start with authentication.
     std::fs::copy(master.path("pki/minions/web1"), master.path("pki/minions/web3")).unwrap();
     for outer in ["web2", "web3", "unknown", "..", "a/b", ""] {
         let reply = decode(&master.raw(minion.envelope(with("id", text(outer)), outer, 3)).await);
@@ -129,7 +129,7 @@ async fn old_requests_with_a_ttl() {
     }
 }
 
-/// Who writes is who the channel proved, whatever the load says.
+/// A minion writes only its own data, whatever the load says.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_mine_is_each_minions_own() {
     let master = TestMaster::start("").await;
@@ -152,7 +152,7 @@ async fn the_mine_is_each_minions_own() {
     assert_eq!(events.next().await.tag, "brine/refused/mine/web1");
 }
 
-/// Each command of the table is answered, with the fields it needs and without any.
+/// Each command of the table is answered, with its fields and without any.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_is_answered() {
     let master = TestMaster::start("").await;

@@ -1,4 +1,4 @@
-//! What changes while a master runs (SIGHUP): all of it or nothing, and it counts for those who are there already.
+//! Reload (SIGHUP): all new settings take effect or none, also for minions and users who are already there.
 
 use brine_master::MasterOpts;
 use brine_protocol::auth::AuthOutcome;
@@ -36,7 +36,7 @@ async fn permissions_end_for_who_has_a_token_and_a_broken_setting_changes_nothin
         master.clear(load).await.get_text("tag").is_some()
     };
     assert!(list().await);
-    // One of the new settings cannot be used: the good ones beside it do not count either.
+    // If one of the new settings is unusable, the valid ones take no effect either.
     let broken = format!("{}\nfile_ignore_regex: ['(']", access("test.ping"));
     let error = reload(&master, &access("'@runner'"), &broken).unwrap_err();
     assert!(error.contains("file_ignore_regex"), "{error}");
@@ -49,14 +49,14 @@ async fn permissions_end_for_who_has_a_token_and_a_broken_setting_changes_nothin
     assert!(!list().await, "nobody logs in any more");
 }
 
-/// What minions may ask of each other, and who is let in.
+/// Reloads the permissions of peers and the rules for accepting keys.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_minions_may_is_taken_up_and_a_mistake_loosens_nothing() {
     let loose = "peer: {web1: [test.ping]}";
     let master = TestMaster::start(loose).await;
     let (web, db) = (master.minion("web1", 1).await, master.minion("db1", 2).await);
     db.ask(&master, map([("cmd", text("_mine")), ("data", map([("ip", 1)]))])).await;
-    // Whether web1 may publish, whether it may ask the mine.
+    // Returns whether web1 may publish, and whether it may read the mine.
     let may = async || {
         let publish = map([
             ("cmd", text("minion_pub")),
@@ -71,7 +71,7 @@ async fn what_minions_may_is_taken_up_and_a_mistake_loosens_nothing() {
         let ask = map([("cmd", "_mine_get"), ("tgt", "*"), ("fun", "ip")]);
         (web.ask(&master, publish).await.has("jid"), web.ask(&master, ask).await == map([("db1", 1)]))
     };
-    // Whether somebody new is let in.
+    // Returns whether a new minion is accepted.
     let comes = async |name: &str, key: usize| {
         matches!(TestMinion::new(name, key).authenticate(&master).await, AuthOutcome::Accepted(_))
     };
@@ -86,7 +86,7 @@ async fn what_minions_may_is_taken_up_and_a_mistake_loosens_nothing() {
     assert_eq!(may().await, (false, false));
     assert!(comes("auto1", 2).await && !comes("other", 1).await);
 
-    // One that is wrong: those beside it that would allow more do not count either.
+    // With a wrong setting, the more permissive ones beside it take no effect.
     let wide = "open_mode: True\nauto_accept: True";
     for wrong in [
         "peer: {'(': [test.*]}\nmine_get: {'.*': ['.*']}",

@@ -1,4 +1,4 @@
-//! Returns that are not taken, and what settings make of signatures (§6.3).
+//! Refused returns, and the settings for signatures (§6.3).
 
 use brine_protocol::keys::{PrivateOps, SignAlg};
 use brine_protocol::msgpack;
@@ -6,7 +6,7 @@ use brine_protocol::value::{Value, ValueExt, map};
 
 use super::harness::*;
 
-/// A return as `minion_sign_messages` makes it, changed after it was signed.
+/// Makes a signed return like `minion_sign_messages`, and changes a field after signing.
 fn signed(minion: &TestMinion, jid: &str, alg: SignAlg, change: Option<(&str, Value)>) -> Value {
     let mut load = minion.return_load(jid, "signed");
     load.insert("ts", now());
@@ -19,7 +19,7 @@ fn signed(minion: &TestMinion, jid: &str, alg: SignAlg, change: Option<(&str, Va
     load
 }
 
-/// What becomes of a return: the tag of its event.
+/// Sends a return. Returns the tag of its event.
 async fn sent(master: &TestMaster, minion: &TestMinion, load: Value, events: &mut Events) -> String {
     assert_eq!(minion.opened(&master.raw(minion.envelope(load, minion.id.as_str(), 3)).await), Value::Nil);
     events.next().await.tag
@@ -34,7 +34,7 @@ async fn signatures_are_required_where_the_operator_says_so() {
         ("", &kept, &refused),
         ("require_minion_sign_messages: True", &refused, &refused),
         ("require_minion_sign_messages: True\ndrop_messages_signature_fail: True", &refused, &refused),
-        // As Salt does it: a signature has to be there, and need not be right.
+        // As in Salt: a signature must be there, but may be wrong.
         ("require_minion_sign_messages: True\ndrop_messages_signature_fail: False", &refused, &kept),
     ] {
         let other_value = ("return", Value::from("altered"));
@@ -55,7 +55,7 @@ async fn signatures_are_required_where_the_operator_says_so() {
     }
 }
 
-/// Nobody puts a return beside those of the minions that a job was for.
+/// A minion cannot add a return to a job that was sent to others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_return_for_a_job_of_others_is_refused() {
     let master = TestMaster::start("").await;
@@ -72,7 +72,7 @@ async fn a_return_for_a_job_of_others_is_refused() {
         two.ask(&master, two.return_load(&jid, true)).await;
         assert_eq!(events.next().await.tag, "brine/refused/return/web2", "{kind}: also when the job is remembered");
     }
-    // A batch of 3008 publishes one jid again, to others.
+    // A batch of 3008 publishes one jid again, to other minions.
     let reply = master.publish("web1", "list", "test.ping", vec![]).await;
     let jid = reply.get("load").unwrap().get_text("jid").unwrap().to_owned();
     one.ask(&master, one.return_load(&jid, true)).await;
@@ -83,7 +83,7 @@ async fn a_return_for_a_job_of_others_is_refused() {
     events.wait(&format!("salt/job/{jid}/ret/web2")).await;
 }
 
-/// A schedule's return that is not to be kept: listeners hear of it, the job store does not.
+/// A schedule's return that is not to be stored: subscribers get its event, the job store does not have it.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_to_be_cached_is_not() {
     let master = TestMaster::start("").await;
@@ -98,7 +98,8 @@ async fn what_is_not_to_be_cached_is_not() {
     assert_eq!(events.wait("salt/run/").await.data.get("return"), Some(&brine_protocol::value::empty_map()));
 }
 
-/// What a state is called is the minion's word, and so is the tag that Salt makes of it: it gets no further than the minion's own tags.
+/// A state's name is the minion's text, and so is the tag that Salt makes from it. The tag is restricted like all tags
+/// of the minion.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_of_failed_states_are_bound_to_their_minion() {
     let master = TestMaster::start("").await;
@@ -138,10 +139,10 @@ async fn events_of_failed_states_are_bound_to_their_minion() {
     assert_eq!((first.get_text("id"), first.get_text("jid")), (Some("web1"), Some(jid)), "whatever the chunk says");
 }
 
-/// What `--return` named is written by the master, and a minion cannot name anything else.
+/// The master writes to the returners in `--return`. A minion cannot name others.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_names_no_returner_that_its_job_did_not() {
-    // Nothing answers there: what is for it waits in the outbox.
+    // No server is there, so records for it stay in the outbox.
     let master = TestMaster::start("returner.postgres.host: 127.0.0.1\nreturner.postgres.port: 1").await;
     let minion = master.minion("web1", 1).await;
     let waiting = || {
@@ -162,7 +163,7 @@ async fn a_minion_names_no_returner_that_its_job_did_not() {
         let mut load = minion.return_load(jid, true);
         load.insert("ret", "postgres");
         assert_eq!(minion.ask(&master, load).await, Value::Nil);
-        // That a job was published is told as soon as it is signed, which may be now.
+        // Skips the events of the publication, which may arrive late.
         let event = loop {
             let event = events.wait("salt/job/").await;
             if event.tag.contains("/ret/") {
@@ -172,7 +173,7 @@ async fn a_minion_names_no_returner_that_its_job_did_not() {
         assert!(!event.data.has("ret"), "{jid}: it is no field of Salt's");
     }
     assert_eq!(waiting(), [(asked.clone(), "postgres".to_owned())]);
-    // With options that the caller chose the master would send its password wherever that likes.
+    // With the caller's options the master would send its password to a server of the caller's choice.
     let mut load = master.publish_load("web1", "glob", "test.ping", vec![]);
     load.insert("ret", "postgres");
     load.insert("kwargs", map([("ret_kwargs", map([("host", "elsewhere")]))]));
@@ -183,7 +184,7 @@ async fn a_minion_names_no_returner_that_its_job_did_not() {
     minion.ask(&master, load).await;
     events.wait("salt/job/").await;
     assert_eq!(waiting().len(), 1, "return_kwargs are not taken");
-    // A Python minion, which sends no such field, has written there itself.
+    // A Python minion sends no such field, because it writes to the returner itself.
     let asked_of_python = publish("postgres").await;
     minion.ask(&master, minion.return_load(&asked_of_python, true)).await;
     events.wait("salt/job/").await;

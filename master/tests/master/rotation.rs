@@ -1,4 +1,4 @@
-//! The publish key changes when a key is deleted (PROTOCOL.md §3.5).
+//! The publish key is replaced when a key is deleted (PROTOCOL.md §3.5).
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -17,7 +17,7 @@ async fn a_dropfile_replaces_the_publish_key() {
     let mut events = master.events().await;
     let path = master.path("cache/.dfn");
     std::fs::remove_file(master.path("pki/minions/gone")).unwrap();
-    // as salt-key leaves it, and tells
+    // As salt-key writes it, with its event.
     std::fs::write(&path, "test_master").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
     let told = Event::new("salt/key", map([("act", "delete"), ("id", "gone")]));
@@ -27,13 +27,14 @@ async fn a_dropfile_replaces_the_publish_key() {
     assert!(!path.exists());
     assert!(!master.path("cache/sessions/gone").exists(), "the session went with its key");
     assert!(master.path("cache/sessions/web1").exists());
-    // as salt-key of 3006 leaves it
+    // As salt-key of 3006 writes it.
     std::fs::write(&path, "").unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
     events.wait("key").await;
     assert!(!path.exists());
 
-    // What is published now cannot be read with the old key; after authenticating again it can, and its serial begins anew.
+    // New publications cannot be decrypted with the old key. After another authentication they can, and the serial
+    // restarts.
     master.publish("*", "glob", "test.ping", vec![]).await;
     let frame = publications.frames().await.pop().unwrap();
     assert!(publications.receiver.open(&frame).unwrap_err().wants_reauth());
@@ -73,7 +74,7 @@ async fn only_the_exact_dropfile_counts_and_no_minion_can_ask() {
     assert!(path.exists());
 }
 
-/// A key deleted behind the master's back counts from the next request on.
+/// A key deleted by another program is invalid from the next request on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_key_is_no_key_at_once() {
     let master = TestMaster::start("").await;
@@ -86,11 +87,11 @@ async fn a_deleted_key_is_no_key_at_once() {
     assert_eq!(reply.get("load").unwrap().get("jid"), Some(&Value::Nil));
 }
 
-/// With `ping_on_rotate` there is a job at once that only the new key opens.
+/// With `ping_on_rotate` a job follows at once that only the new key decrypts.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_there_is_told_of_the_new_key() {
     for ping in [false, true] {
-        // Without data of minions it is not known who is connected: it is for all.
+        // Without data of minions the master does not know the connected ones, so the job is for all.
         let master = TestMaster::start(&format!("ping_on_rotate: {ping}\nminion_data_cache: False")).await;
         let mut minion = master.minion("web1", 1).await;
         let mut publications = minion.subscribe(&master, &[""]).await;
@@ -100,7 +101,7 @@ async fn who_is_there_is_told_of_the_new_key() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o400)).unwrap();
         events.wait("key").await;
         if !ping {
-            // What comes next is what is published next.
+            // Without a ping, the next publication is the one that is published now.
             master.publish("*", "glob", "test.version", vec![]).await;
         }
         let frame = publications.frames().await.pop().unwrap();

@@ -1,7 +1,8 @@
-//! `file`: names and passwords in a file, with Salt's options (`^filename`, `^filetype`, `^hashtype`, `^field_separator`,
-//! `^username_field`, `^password_field`, `^realm`). `^groupfile` is Brine's: lines of `group: user user`, as Apache's `AuthGroupFile`.
+//! `file`: names and passwords in a file, with Salt's options (`^filename`, `^filetype`, `^hashtype`,
+//! `^field_separator`, `^username_field`, `^password_field`, `^realm`). `^groupfile` is Brine's own: lines of `group:
+//! user user`, as in Apache's `AuthGroupFile`.
 //!
-//! The file is read at each log-in, so that a change holds at once.
+//! The file is read at each log-in, so changes take effect at once.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use subtle::ConstantTimeEq;
 
 use super::{Backend, htpasswd};
 
-/// Bytes of a file with passwords or groups; some ten thousand users.
+/// Largest size in bytes of a file with passwords or groups; enough for some ten thousand users.
 const FILE_MAX: u64 = 4 << 20;
 
 pub(super) struct File {
@@ -96,7 +97,7 @@ impl File {
                 let start = format!("{username}:{realm}:");
                 let stored = text.lines().find_map(|line| line.trim().strip_prefix(&start));
                 let digest = hex::encode(Md5::digest(format!("{start}{password}")));
-                // A name with a colon could reach into the realm.
+                // With a colon in the name, `name:realm:` could be another user's prefix.
                 !username.contains(':') && stored.is_some_and(|stored| same(&digest, &stored.to_lowercase()))
             }
         })
@@ -163,7 +164,7 @@ mod tests {
         ] {
             assert_eq!(users.accepts(name, password), Ok(yes), "{name} {password}");
         }
-        // As in the documentation of Salt's module.
+        // The example in the documentation of Salt's module.
         let legacy = [("hashtype", "md5"), ("username_field", "2"), ("password_field", "3"), ("field_separator", "|")];
         let (_dir, users) = file("46|trey|098f6bcd4621d373cade4e832627b4f6\n", &legacy);
         assert_eq!((users.accepts("trey", "test"), users.accepts("trey", "Test")), (Ok(true), Ok(false)));
@@ -173,7 +174,7 @@ mod tests {
 
     #[test]
     fn digest_files() {
-        // htdigest of ("cory", "Realm", "pw")
+        // As htdigest makes it for ("cory", "Realm", "pw").
         let line = format!("cory:Realm:{}\n", hex::encode(Md5::digest("cory:Realm:pw")));
         let (_dir, users) = file(&line, &[("filetype", "htdigest"), ("realm", "Realm")]);
         assert_eq!((users.accepts("cory", "pw"), users.accepts("cory", "pW")), (Ok(true), Ok(false)));

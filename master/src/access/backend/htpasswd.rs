@@ -1,6 +1,7 @@
-//! The password hashes of htpasswd files: bcrypt, SHA-crypt, Apache's MD5 (`htpasswd`'s default for long) and `{SHA}`.
+//! The password hashes of htpasswd files: bcrypt, SHA-crypt, Apache's MD5 (long the default of `htpasswd`) and `{SHA}`.
 //!
-//! Not taken: DES crypt, which reads eight characters, and text that is no hash, which some readers take for the password itself.
+//! DES crypt is refused because it reads only eight characters. Other text is refused because some readers take it for
+//! a plain password.
 
 use base64::Engine as _;
 use md5::{Digest, Md5};
@@ -8,10 +9,10 @@ use sha_crypt::{PasswordVerifier as _, ShaCrypt};
 use sha1::Sha1;
 use subtle::ConstantTimeEq;
 
-/// bcrypt takes twice as long for each step; this much takes some seconds.
+/// Each step doubles the time of bcrypt; this cost takes some seconds.
 const BCRYPT_COST_MAX: u32 = 16;
 
-/// Whether `stored` is a hash of the password; or why it is none that is taken.
+/// Checks the password against the hash `stored`. The error says that the hash is not supported.
 pub(super) fn verify(password: &str, stored: &str) -> Result<bool, String> {
     if let Some(rest) = ["$2y$", "$2b$", "$2a$"].iter().find_map(|kind| stored.strip_prefix(kind)) {
         let cost = rest.split('$').next().and_then(|cost| cost.parse::<u32>().ok());
@@ -37,7 +38,7 @@ fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }
 
-/// Apache's MD5 hash: a thousand rounds over password and salt, as `openssl passwd -apr1` makes it.
+/// Computes Apache's MD5 hash with its thousand rounds, as `openssl passwd -apr1` does.
 fn apr1(password: &[u8], salt: &str) -> String {
     let salt = &salt.as_bytes()[..salt.len().min(8)];
     let inner = Md5::new().chain_update(password).chain_update(salt).chain_update(password).finalize();
@@ -73,7 +74,7 @@ fn apr1(password: &[u8], salt: &str) -> String {
         }
     };
     for at in 0..5 {
-        // The last of the five takes byte 5 where the order would say 16.
+        // The last of the five groups ends with byte 5 instead of 16.
         let last = if at == 4 { 5 } else { at + 12 };
         push([digest[at], digest[at + 6], digest[last]], 4);
     }
@@ -85,7 +86,7 @@ fn apr1(password: &[u8], salt: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Made by `openssl passwd`, `htpasswd -s` and the bcrypt of Apache's documentation.
+    /// Hashes made by `openssl passwd` and `htpasswd -s`, and the bcrypt hash of Apache's documentation.
     #[test]
     fn hashes_of_other_programs() {
         for (password, stored) in [

@@ -1,7 +1,7 @@
-//! `pam`: the system's own users, by the PAM service of `auth.pam.service`; their groups are the system's.
+//! `pam`: the users and groups of this system, through the PAM service named by `auth.pam.service`.
 //!
-//! PAM runs in a program of its own, `brine-pam` (`master/pam`), once for each log-in: a module that hangs is ended with its process, one
-//! that crashes or leaks takes nothing with it, and a master without `pam` needs no libpam.
+//! Each log-in runs PAM in its own process, `brine-pam` (`master/pam`). A PAM module that hangs, crashes or leaks
+//! affects only that process, and a master without `pam` needs no libpam.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use zeroize::Zeroizing;
 use super::Backend;
 
 const PROGRAM: &str = "brine-pam";
-/// Names the package's folder, before any other place, as for the minion's programs.
+/// Variable with the package's folder; overrides the default places, as for the minion's programs.
 const BRINE_LIB: &str = "BRINE_LIB";
-/// What PAM may take: directory servers and second factors are slow, and whoever asked waits less than a minute.
+/// Time limit for PAM. Directory servers and second factors are slow, and clients wait less than a minute.
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// Bytes of the names of a user's groups.
+/// Bound on the bytes of the names of a user's groups.
 const GROUPS_MAX: u64 = 1 << 20;
-/// Bytes of what the log gets to know of a refusal.
+/// Bound on the bytes of a refusal's reason in the log.
 const WHY_MAX: u64 = 1_024;
-/// Where services are described.
+/// The folders with the descriptions of services.
 const SERVICES: [&str; 2] = ["/etc/pam.d", "/usr/lib/pam.d"];
 
 pub(super) struct Pam {
@@ -48,7 +48,7 @@ impl Pam {
         let beside = std::env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_owned));
         let mut places: Vec<PathBuf> = match (named, beside) {
             (Some(dir), _) => vec![dir],
-            // The last is where tests are built.
+            // The last folder is the place of the program in test builds.
             (None, Some(dir)) => vec![dir.join("../lib/brine"), dir.clone(), dir.join("..")],
             (None, None) => Vec::new(),
         };
@@ -72,7 +72,7 @@ impl Pam {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir("/");
         command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LANG", "C.UTF-8");
-        // A group of its own: what PAM's modules start ends with it.
+        // A process group of its own, so that processes started by PAM modules are killed with it.
         command.as_std_mut().process_group(0);
         let mut child = command.kill_on_drop(true).spawn().map_err(failed("started"))?;
         let mut group = Group(child.id());
@@ -82,17 +82,17 @@ impl Pam {
             return Err(format!("{PROGRAM} has no pipes"));
         };
         let input = Zeroizing::new([self.service.as_str(), username, password].join("\0"));
-        // One that has ended already says why.
+        // Ignored: a program that has ended early reports the reason on stderr.
         let _ = stdin.write_all(input.as_bytes()).await;
         drop(stdin);
         let (mut told, mut why) = (Vec::new(), Vec::new());
         let (mut stdout, mut stderr) = (stdout.take(GROUPS_MAX), stderr.take(WHY_MAX));
         let (out, err) = tokio::join!(stdout.read_to_end(&mut told), stderr.read_to_end(&mut why));
         out.and(err).map_err(failed("read"))?;
-        // What is left in a pipe would keep it from ending.
+        // Closed, because unread output would keep the program from ending.
         drop((stdout, stderr));
         let status = child.wait().await.map_err(failed("waited for"))?;
-        // Its number is free for another from now on.
+        // The kernel may reuse the process id from now on.
         group.0 = None;
         let why = brine_protocol::text::joined(
             &String::from_utf8_lossy(&why),
@@ -111,7 +111,8 @@ impl Pam {
         }
     }
 
-    /// `unix_chkpwd` tells one user nothing about another.
+    /// Returns a hint if the master cannot read `/etc/shadow`: `unix_chkpwd` checks only the password of the user that
+    /// runs it.
     fn hint(&self) -> &'static str {
         let shadow = rustix::fs::access("/etc/shadow", rustix::fs::Access::READ_OK).is_ok();
         if shadow {
@@ -123,7 +124,7 @@ impl Pam {
     }
 }
 
-/// Ends a process group when it is dropped: the program and whatever it started, when it takes too long.
+/// Kills a process group when dropped: the program and all that it started.
 struct Group(Option<u32>);
 
 impl Drop for Group {
@@ -161,7 +162,7 @@ mod tests {
     }
 
     async fn check(pam: Pam, name: &'static str, password: &'static str) -> Result<Option<Vec<String>>, String> {
-        // A script that another thread's fork still holds open for writing cannot be started for a moment.
+        // Starting a script fails for a moment if a fork of another thread still has it open for writing.
         loop {
             let pam = Pam { program: pam.program.clone(), service: pam.service.clone(), time_max: pam.time_max };
             match tokio::task::spawn_blocking(move || pam.check(name, password)).await.unwrap() {

@@ -1,4 +1,4 @@
-//! `sharedsecret`: one password for whoever says a name, for a front end that has checked the name itself.
+//! `sharedsecret`: one password for every user name, for a front end that has authenticated the user itself.
 
 use brine_protocol::secret::Secret;
 use subtle::ConstantTimeEq;

@@ -1,4 +1,4 @@
-//! `statictoken`: tokens that the configuration knows by their SHA-256, for programs that cannot log in again and again.
+//! `statictoken`: tokens that the configuration lists by their SHA-256, for programs that cannot log in repeatedly.
 //!
 //! ```yaml
 //! external_auth:
@@ -7,8 +7,9 @@
 //!     ci: [test.ping]
 //! ```
 //!
-//! A token is taken where a minted one is (`token`), and as the password of its user. The hash has no salt and costs nothing, which is
-//! right for what is random (`openssl rand -hex 32`) and wrong for what a person thought of; so short tokens are never taken.
+//! A token is accepted like a minted one (`token`), and as the password of its user. The hash has no salt and is cheap,
+//! which is safe for random tokens (`openssl rand -hex 32`) and unsafe for texts that people choose; short tokens are
+//! therefore refused.
 
 use brine_protocol::value::{Value, ValueExt};
 use sha2::{Digest as _, Sha256};
@@ -18,20 +19,20 @@ use super::Backend;
 
 /// The system's name in `external_auth`.
 pub(super) const NAME: &str = "statictoken";
-/// Characters of a token at least: 128 bits in hexadecimal.
+/// Shortest token in characters: 128 bits in hexadecimal.
 const TOKEN_MIN: usize = 32;
-/// Characters of a token at most.
+/// Longest token in characters.
 const TOKEN_MAX: usize = 1_024;
 
-/// The users that have one.
+/// The users with their tokens' hashes.
 #[derive(Debug)]
 pub(in crate::access) struct StaticTokens(Vec<(String, [u8; 32])>);
 
 impl StaticTokens {
-    /// The system of these tokens in `external_auth`.
+    /// The name of this system in `external_auth`.
     pub(in crate::access) const SYSTEM: &str = NAME;
 
-    /// From `^tokens`.
+    /// Reads `^tokens`.
     pub(in crate::access) fn new(options: &[(String, Value)]) -> Result<Self, String> {
         let tokens = options.iter().find(|(name, _)| name == "tokens").map(|(_, value)| value);
         let tokens = tokens.and_then(ValueExt::entries).ok_or("^tokens must be a map of users to SHA-256 sums")?;
@@ -48,7 +49,7 @@ impl StaticTokens {
         Ok(Self(known))
     }
 
-    /// Whose token this is.
+    /// Returns the user of a token.
     pub(in crate::access) fn user_of(&self, token: &str) -> Option<&str> {
         if !(TOKEN_MIN..=TOKEN_MAX).contains(&token.len()) {
             return None;

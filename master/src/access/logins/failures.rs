@@ -1,4 +1,4 @@
-//! Who failed lately, and who came in: what is thought of a log-in before its password is looked at.
+//! Records failed and successful log-ins, and rates a log-in before its password is checked.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -8,40 +8,40 @@ use tokio::time::Instant;
 
 use super::Address;
 
-/// Failures of an address until it is refused, and how long one of them counts.
+/// Failed log-ins from an address until it is refused, and the time that one of them counts.
 pub(super) const ADDRESS: Allowance = Allowance { failures: 10, most: 10, each: Duration::from_secs(10) };
-/// Failures in a user's name until that user is suspect.
+/// Failed log-ins in a user's name until the user is suspect.
 pub(super) const USER: Allowance = Allowance { failures: 20, most: 20, each: Duration::from_secs(1) };
-/// Failures of all together until each of them takes its time. They are forgotten as fast as they come then, so that it stays so for as long
-/// as they come.
+/// Failed log-ins of one side until each further failure keeps its place for the delay. At that point failures are
+/// forgotten as fast as they can occur, so the state lasts as long as the failures do.
 pub(super) const TOGETHER: Allowance = Allowance { failures: 64, most: 128, each: Duration::from_millis(250) };
-/// How long a user who came in is known, and an address from which it did.
+/// How long a user who logged in is known, together with the address.
 const KNOWN_FOR: Duration = Duration::from_secs(86_400);
-/// Users, addresses and known pairs that are remembered; some 40 bytes each.
+/// Bound on the entries for users, addresses and known pairs; each takes some 40 bytes.
 pub(super) const REMEMBERED_MAX: usize = 8_192;
 
-/// So many failures are nothing, and each of them is forgotten after so long.
+/// A number of tolerated failures, and the time after which one failure is forgotten.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowance {
     pub(super) failures: u32,
-    /// So many are counted: who stops is forgotten soon.
+    /// Bound on the counted failures, so that the state ends soon after the last failure.
     pub(super) most: u32,
     pub(super) each: Duration,
 }
 
-/// What is thought of a log-in before its password is looked at.
+/// The rating of a log-in before its password is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoginStanding {
-    /// Of a user who came in from there lately.
+    /// The user has logged in from this address lately.
     Known,
     Good,
-    /// Of a user whose name is tried again and again.
+    /// The user's name has too many failures.
     Suspect,
-    /// From an address that tries again and again.
+    /// The address has too many failures.
     Refused,
 }
 
-/// Who failed lately, and who did not. Each entry is the moment until which it is of use: a bucket that leaks by the clock.
+/// Failed and successful log-ins. Each entry is the time at which it expires, which makes it a leaky bucket.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     hasher: RandomState,
@@ -54,7 +54,7 @@ impl Failures {
             return LoginStanding::Refused;
         }
         let known = !self.left(self.known(from, user), now).is_zero();
-        // Of this host nobody knows from where: who has the name may be anybody there.
+        // For this host there is no address, so anybody on the host may be using the name.
         let settled = known && from.origin().is_some();
         match (!settled && self.is_over(self.user(from, user), USER, now), known) {
             (true, _) => LoginStanding::Suspect,
@@ -65,7 +65,7 @@ impl Failures {
 
     pub(super) fn ended(&mut self, from: Address, user: (&str, &str), right: bool, now: Instant) {
         if right {
-            // A name under attack stays so: the right one coming in does not mean that the others have gone.
+            // A suspect name stays suspect: the attack may go on after the right user has logged in.
             let known = self.known(from, user);
             self.put(known, now + KNOWN_FOR, now);
             return;
@@ -78,7 +78,7 @@ impl Failures {
         }
     }
 
-    /// Whether so many fail that each of them has to take its time.
+    /// Returns whether failures are so many that each keeps its place for the delay.
     pub(super) fn are_many(&self, from: Address, now: Instant) -> bool {
         self.is_over(self.together(from), TOGETHER, now)
     }
@@ -94,7 +94,8 @@ impl Failures {
     fn put(&mut self, key: u64, until: Instant, now: Instant) {
         if self.until.len() >= REMEMBERED_MAX && !self.until.contains_key(&key) {
             self.until.retain(|_, until| *until > now);
-            // What would be forgotten first; who is known last. A look at all of them, at most at the rate of log-ins.
+            // Removes the entry that expires first; known pairs expire last. The search takes linear time, at most once
+            // for each log-in.
             if self.until.len() >= REMEMBERED_MAX
                 && let Some(first) = self.until.iter().min_by_key(|(_, until)| **until).map(|(key, _)| *key)
             {
@@ -108,7 +109,7 @@ impl Failures {
         self.hasher.hash_one(("address", from.side(), origin))
     }
 
-    /// What stands for a user's name, as it is used from one side.
+    /// Returns the key of a user's name on one side.
     pub(super) fn user(&self, from: Address, user: (&str, &str)) -> u64 {
         self.hasher.hash_one(("user", from.side(), user))
     }
@@ -134,7 +135,7 @@ mod tests {
         Address::Network(IpAddr::from([192, 0, 2, last]))
     }
 
-    /// As fast as it can, for an hour: nobody else has to wait in fred's name.
+    /// One address tries as fast as it can for an hour, and other addresses can still log in as fred.
     #[test]
     fn one_address_locks_nobody_out() {
         for at in [Address::Network, Address::Behind] {

@@ -1,7 +1,7 @@
-//! A line of log-ins: so many are looked at together, and so many wait.
+//! A queue of log-ins with a bounded number of places and of waiting log-ins.
 //!
-//! Who came last is next: who has waited long is the flood, or has gone. When the line is full who has waited longest is told so, and not
-//! who comes.
+//! The newest log-in is next: in a flood, the old ones belong to the flood, or their clients have gone. A full queue
+//! refuses the oldest log-in, and not the new one.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-/// A log-in waits no longer: a handler has 55 s, a client 60 s.
+/// The longest wait of a log-in. A handler has 55 s, a client 60 s.
 const WAIT_MAX: Duration = Duration::from_secs(40);
-/// Bytes of requests that wait in one line; a log-in has some 200, a job for a long list of minions some 100 KB.
+/// Bound on the bytes of waiting requests in one queue. A log-in has some 200 bytes, a job for a long list of minions
+/// some 100 KB.
 const WAITING_BYTES: usize = 4 << 20;
 
-/// The line.
+/// The queue.
 #[derive(Debug)]
 pub(super) struct Lane {
     line: Mutex<Line>,
@@ -24,7 +25,7 @@ pub(super) struct Lane {
 #[derive(Debug)]
 struct Line {
     free: usize,
-    /// The newest last.
+    /// In order of arrival.
     waiting: VecDeque<Waiting>,
     bytes: usize,
 }
@@ -35,7 +36,7 @@ struct Waiting {
     bytes: usize,
 }
 
-/// A place among those that are looked at. Dropped, it is the next one's.
+/// A place among the log-ins that are being checked. Dropping it gives it to the next one.
 #[derive(Debug)]
 pub(super) struct LoginPlace {
     lane: Option<Arc<Lane>>,
@@ -47,8 +48,8 @@ impl Lane {
         Arc::new(Self { line: Mutex::new(line), waiting_max })
     }
 
-    /// A place for a request of `bytes` when its turn comes; none if others came after it and it had to give way, or if nobody waits for
-    /// it any more.
+    /// Waits for a place for a request of `bytes`. Returns `None` if newer log-ins displaced it, or if its client has
+    /// gone.
     pub(super) async fn place(
         self: &Arc<Self>,
         bytes: usize,
@@ -68,7 +69,7 @@ impl Lane {
         (!is_gone()).then_some(place)
     }
 
-    /// How many wait.
+    /// Returns the number of waiting log-ins.
     pub(super) fn waiting(&self) -> usize {
         self.lock().waiting.len()
     }
@@ -84,7 +85,7 @@ impl Line {
         self.waiting.push_back(new);
         while self.waiting.len() > max || self.bytes > WAITING_BYTES {
             let Some(oldest) = self.waiting.pop_front() else { return };
-            // Its place in line is gone, which it is told by this.
+            // Dropping its sender tells the log-in that it was displaced.
             self.bytes -= oldest.bytes;
         }
     }
@@ -98,7 +99,7 @@ impl Drop for LoginPlace {
                 let mut line = lane.lock();
                 let Some(next) = line.waiting.pop_back() else {
                     line.free += 1;
-                    // A storm leaves no room behind that it took.
+                    // A new queue frees the memory that a flood took.
                     line.waiting = VecDeque::new();
                     return;
                 };
@@ -107,7 +108,7 @@ impl Drop for LoginPlace {
             };
             match next.turn.send(Self { lane: Some(Arc::clone(&lane)) }) {
                 Ok(()) => return,
-                // It waits no more.
+                // The log-in no longer waits.
                 Err(mut place) => drop(place.lane.take()),
             }
         }
@@ -122,7 +123,7 @@ mod tests {
         false
     }
 
-    /// Places that are free, and bytes that wait.
+    /// Returns the free places and the bytes that wait.
     fn free(lane: &Lane) -> (usize, usize) {
         let line = lane.lock();
         (line.free, line.bytes)

@@ -1,23 +1,25 @@
-//! How fast passwords can be tried, and that right ones come through all the same.
+//! Bounds the rate of password guesses, while right passwords still come through.
 //!
-//! A wrong one is answered a second later, as in Salt. Of a host's side and the network's 64 may be wrong at once; beyond them each keeps its
-//! place for that second: four a second are wrong then, however many connections try. Callers of this host (salt-api among them) have places
-//! of their own: strangers cannot keep them waiting.
+//! A wrong password is answered after a second, as in Salt. For the log-ins of this host, and likewise for those of the
+//! network, 64 may fail at once. Beyond that, each failed log-in keeps its place for that second, so at most four a
+//! second fail, however many connections try. Callers of this host (salt-api among them) have places of their own, so
+//! strangers cannot delay them.
 //!
-//! What failed is counted, by address and by user, and forgotten at a steady rate ([`Failures`]):
+//! Failures are counted by address and by user, and forgotten at a steady rate ([`Failures`]):
 //!
-//! - An *address* that failed too often is refused at once, unheard, right password or wrong: it is its own doing. Ten attempts, then one
-//!   each ten seconds. This host has no address, for everybody who comes through salt-api would have the same, unless a front end says for
-//!   whom it asks ([`Address::Behind`]).
-//! - A *user* that failed too often is not refused, for then any stranger could lock anybody out. What is said in that user's name waits in
-//!   a lane with one place: all names under attack get one wrong answer a second together. So does what is said in a name of which
-//!   [`OF_USER_MAX`] are being looked at already: a crowd in one name fills no other lane.
-//! - A user who came in lately (over the network: from that address) has places that strangers' names cannot fill, and an address from which
-//!   it came in is not sent to the lane of those under attack.
-//! - In each lane who came last is next ([`Lane`]), so that a right password is looked at within a second of the end of any crowd.
+//! - An *address* with too many failures is refused at once, without a check of the password: after ten failures, one
+//!   attempt each ten seconds. This host has no address, because all users of salt-api would share it, unless a front
+//!   end sends the client's address ([`Address::Behind`]).
+//! - A *user* with too many failures is not refused, because then any stranger could lock users out. Log-ins in such a
+//!   name wait in a lane with one place, so all names under attack together get one wrong answer a second. Log-ins in a
+//!   name that already has [`OF_USER_MAX`] of them use the same lane, so that a crowd in one name fills no other lane.
+//! - A user who has logged in lately (over the network: from the same address) has places that strangers' names cannot
+//!   fill. Log-ins from such an address do not use the lane for names under attack.
+//! - In each lane the newest log-in is next ([`Lane`]), so that a right password is checked within a second after a
+//!   crowd ends.
 //!
-//! What is remembered are keyed hashes of a fixed size, in a table of fixed length. Whether a password is right is never asked out of turn:
-//! a faster answer to a right one would be a way to guess without end.
+//! The records are keyed hashes of a fixed size in a table of bounded length. A password is never checked out of turn:
+//! a faster answer to a right one would allow unlimited guessing.
 
 mod failures;
 mod lane;
@@ -33,23 +35,23 @@ pub(super) use super::address::Address;
 use failures::{Failures, LoginStanding};
 use lane::Lane;
 
-/// A wrong password is answered so late.
+/// Delay of the answer to a wrong password.
 const WRONG_TAKES: Duration = Duration::from_secs(1);
-/// Log-ins that are looked at together, in each lane.
+/// Log-ins that are checked concurrently, in each lane.
 const PLACES: usize = 4;
-/// Log-ins that wait for a place in each lane; when one more comes the oldest is refused.
+/// Bound on the waiting log-ins in each lane; a further one displaces the oldest.
 const WAITING_MAX: usize = 64;
-/// Log-ins in one user's name that are looked at or wait, beyond which it is treated as one under attack.
+/// Bound on the log-ins in one user's name, checked or waiting. Further ones are treated as under attack.
 const OF_USER_MAX: usize = 8;
 
 /// One log-in.
 pub(super) struct Attempt<'a> {
     pub(super) from: Address,
-    /// The system, and the name in it.
+    /// The system, and the user's name in it.
     pub(super) user: (&'a str, &'a str),
-    /// Bytes of the request that waits for it.
+    /// Bytes of the request that waits for the log-in.
     pub(super) bytes: usize,
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the client has gone.
     pub(super) is_gone: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -62,7 +64,7 @@ pub(super) struct Logins {
     known_network: Arc<Lane>,
     suspects: Arc<Lane>,
     failures: Mutex<Failures>,
-    /// How many of a user's name are in any lane but the suspects'.
+    /// Number of log-ins in each user's name, except in the lane for suspects.
     of_users: Mutex<HashMap<u64, usize>>,
 }
 
@@ -87,7 +89,7 @@ impl Logins {
         }
     }
 
-    /// How many wait, for the log.
+    /// Returns the number of waiting log-ins, for the log.
     pub(super) fn waiting(&self) -> usize {
         [&self.here, &self.network, &self.known_here, &self.known_network, &self.suspects]
             .into_iter()
@@ -95,7 +97,8 @@ impl Logins {
             .sum()
     }
 
-    /// What `check` says of a user, in its turn; an error without asking it when there are too many.
+    /// Runs `check` when the log-in's turn comes and returns its result. The error is the reason for a refusal without
+    /// a check.
     pub(super) async fn attempt(
         &self,
         attempt: Attempt<'_>,
@@ -114,7 +117,7 @@ impl Logins {
             (LoginStanding::Good, of_user, _) => (&self.here, of_user),
         };
         let place = lane.place(bytes, is_gone).await.ok_or("too many log-ins wait already")?;
-        // It may have failed elsewhere while it waited here.
+        // The address may have failed in another lane during the wait.
         if self.failures().standing(from, user, Instant::now()) == LoginStanding::Refused {
             return Err(REFUSED);
         }
@@ -134,7 +137,7 @@ impl Logins {
         Ok(right)
     }
 
-    /// Counts one in this user's name; none if there are too many.
+    /// Counts a log-in in this user's name. Returns `None` if there are too many.
     fn begin(&self, from: Address, user: (&str, &str)) -> Option<OfUser<'_>> {
         let key = self.failures().user(from, user);
         let mut of_users = self.of_users();
@@ -155,7 +158,7 @@ impl Logins {
     }
 }
 
-/// One in a user's name, while it is looked at or waits.
+/// A counted log-in in a user's name, checked or waiting.
 struct OfUser<'a> {
     logins: &'a Logins,
     key: u64,

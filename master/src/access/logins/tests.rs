@@ -18,7 +18,7 @@ async fn attempt(logins: &Logins, from: Address, user: (&str, &str), right: bool
     logins.attempt(attempt, async move { right }).await
 }
 
-/// So many wrong ones at once, which are waited for; names and origins by number.
+/// Starts `size` wrong log-ins at once; `who` maps a number to address and name.
 fn crowd(
     logins: &Arc<Logins>,
     size: u32,
@@ -50,7 +50,7 @@ async fn wrong_passwords_are_slow_however_many_try() {
     assert!(began.elapsed() >= WRONG_TAKES * 5, "four at a time: {:?}", began.elapsed());
 }
 
-/// The crowd: 90 wrong ones of this host, in many names or in the one that then comes in itself.
+/// 90 wrong log-ins of this host, in many names or in the name of the user that then logs in.
 #[tokio::test(start_paused = true)]
 async fn wrong_log_ins_of_this_host_lock_no_right_one_out() {
     for name in [|n: u32| format!("user{n}"), |_| "fred".to_owned(), |n| format!("user{}", n % 3)] {
@@ -68,7 +68,7 @@ async fn wrong_log_ins_of_this_host_lock_no_right_one_out() {
     }
 }
 
-/// Whoever came in lately has places that a crowd of other names does not fill, however long it goes on.
+/// A user who logged in lately has places that a crowd in other names does not fill.
 #[tokio::test(start_paused = true)]
 async fn who_came_in_lately_passes_a_crowd_that_never_ends() {
     for from in [Address::Here, net(1)] {
@@ -81,7 +81,7 @@ async fn who_came_in_lately_passes_a_crowd_that_never_ends() {
             let began = Instant::now();
             assert_eq!(attempt(&logins, from, FRED, true).await, Ok(true));
             assert!(began.elapsed() < WRONG_TAKES / 10, "{:?} in round {round}", began.elapsed());
-            // They are replaced by others before they have been answered.
+            // The next round displaces them before they are answered.
             crowd.detach_all();
         }
     }

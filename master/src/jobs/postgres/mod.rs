@@ -1,5 +1,6 @@
-//! PostgreSQL with the tables of Salt's returners `postgres` and `pgjsonb`: what is written here Python's returners read, and the other way
-//! round. A build without the feature `postgres` reads the settings too, and refuses them.
+//! PostgreSQL with the tables of Salt's returners `postgres` and `pgjsonb`. Python's returners can read what the master
+//! writes, and the master can read what they write. A build without the feature `postgres` reads the settings too, and
+//! refuses them.
 
 mod options;
 #[cfg(feature = "postgres")]
@@ -16,7 +17,7 @@ pub use options::PostgresOpts;
 
 use super::returner::{Returner, ReturnerName};
 
-/// The returners of these servers. Each connects when it is used.
+/// Makes the returners of these servers. Each connects at its first use.
 #[cfg(feature = "postgres")]
 pub(super) fn returners(servers: &HashMap<ReturnerName, PostgresOpts>) -> HashMap<ReturnerName, Arc<dyn Returner>> {
     let each = servers.iter().map(|(name, opts)| {
@@ -26,7 +27,7 @@ pub(super) fn returners(servers: &HashMap<ReturnerName, PostgresOpts>) -> HashMa
     each.collect()
 }
 
-/// None: [`PostgresOpts::all`] has refused every server.
+/// Returns none, because [`PostgresOpts::all`] has refused every server.
 #[cfg(not(feature = "postgres"))]
 pub(super) fn returners(_: &HashMap<ReturnerName, PostgresOpts>) -> HashMap<ReturnerName, Arc<dyn Returner>> {
     HashMap::new()

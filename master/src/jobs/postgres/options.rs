@@ -1,5 +1,5 @@
-//! `returner.postgres.*` and `returner.pgjsonb.*`: where a server is and who the master is there, with the names and defaults of Salt's
-//! returners.
+//! `returner.postgres.*` and `returner.pgjsonb.*`: the address of a server and the master's credentials, with the names
+//! and defaults of Salt's returners.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use brine_protocol::value::ValueExt;
 
 use crate::jobs::returner::{ReturnerKind, ReturnerName};
 
-/// One server and database.
+/// The settings of one server and database.
 #[derive(Debug, Clone)]
 pub struct PostgresOpts {
     /// `host`: a name, an address, or the folder of a unix socket.
@@ -21,7 +21,7 @@ pub struct PostgresOpts {
     pub port: u16,
     /// `user`.
     pub user: String,
-    /// `passwd`, of pgjsonb `pass`.
+    /// `passwd`; for pgjsonb `pass`.
     pub password: Secret<String>,
     /// `db`.
     pub db: String,
@@ -29,37 +29,37 @@ pub struct PostgresOpts {
     pub connect_timeout: Duration,
     /// `sslmode`.
     pub ssl: SslMode,
-    /// `sslrootcert`: who may have signed the server's certificate.
+    /// `sslrootcert`: the certificates that may sign the server's.
     pub ssl_root: Option<PathBuf>,
-    /// `sslcert` and `sslkey`: the master's own certificate.
+    /// `sslcert` and `sslkey`: the master's own certificate and key.
     pub ssl_own: Option<(PathBuf, PathBuf)>,
 }
 
 /// libpq's `sslmode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SslMode {
-    /// Never.
+    /// Without TLS.
     Disable,
-    /// If the server offers it; nobody's certificate is checked. libpq's default.
+    /// With TLS if the server offers it, without checking its certificate. libpq's default.
     Prefer,
-    /// Always; nobody's certificate is checked, unless there is `sslrootcert`.
+    /// With TLS, without checking the certificate unless `sslrootcert` is set.
     Require,
-    /// Always, and somebody known signed the certificate.
+    /// With TLS, and the certificate must have a known signer.
     VerifyCa,
-    /// Also, the certificate is for this host.
+    /// As `VerifyCa`, and the certificate must be for this host.
     VerifyFull,
 }
 
 impl PostgresOpts {
-    /// Every server that the configuration has settings for, and the ones of the returners `named`, whose settings may all be Salt's
-    /// defaults.
+    /// Reads the settings of every server that the configuration mentions, and of the returners `named`, whose settings
+    /// may all be defaults.
     ///
     /// # Errors
-    /// When a setting has a wrong type or value, or when there is a server and this build has no PostgreSQL.
+    /// If a setting has a wrong type or value, or if the configuration names a server and this build has no PostgreSQL.
     pub(crate) fn all(c: &Config, named: &[ReturnerName]) -> Result<HashMap<ReturnerName, Self>, ConfigError> {
         let mut names = named.to_vec();
         for key in c.keys() {
-            // `returner.postgres.host`, `returner.postgres: {host: …}`, `NAME.returner.postgres.host`
+            // The forms `returner.postgres.host`, `returner.postgres: {host: …}` and `NAME.returner.postgres.host`.
             let parts: Vec<&str> = key.split('.').collect();
             let (config, kind) = match parts.as_slice() {
                 ["returner", kind] | ["returner", kind, _] => (None, kind),
@@ -68,7 +68,7 @@ impl PostgresOpts {
             };
             let Some(kind) = ReturnerKind::parse(kind) else { continue };
             let name = ReturnerName { kind, config: config.map(str::to_owned) };
-            // Through its text, which is how the outbox knows it.
+            // Parsed from its text, which is its name in the outbox.
             match ReturnerName::parse(&name.to_string()) {
                 Some(name) if !names.contains(&name) => names.push(name),
                 Some(_) => {}
@@ -89,13 +89,13 @@ impl PostgresOpts {
             None => vec![plain],
         };
         let wrong = |key: &str, expected: String| Err(c.wrong(&format!("{}.{key}", places[0]), expected));
-        // An empty setting counts as none, as in Salt.
+        // An empty setting counts as unset, as in Salt.
         let find = |key: &str| {
             let found = places.iter().find_map(|place| {
                 let own = c.value(place).and_then(|all| all.get(key)).filter(|value| value.truthy());
                 own.or_else(|| c.value(&format!("{place}.{key}")).filter(|value| value.truthy()))
             });
-            // None is text where YAML is written as Salt's documentation has it.
+            // The YAML in Salt's documentation writes None, which YAML reads as text.
             found.map(ValueExt::python_str).filter(|text| text != "None")
         };
         let or_default = |found: Option<String>, row: Row| {

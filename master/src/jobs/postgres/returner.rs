@@ -1,4 +1,4 @@
-//! What is asked of a server, in SQL.
+//! The queries and statements, in SQL.
 
 use brine_protocol::ids::{Jid, MinionId};
 use futures_util::future::{BoxFuture, try_join_all};
@@ -14,19 +14,19 @@ use crate::jobs::query::{FIND_MAX, Job, JobFilter, JobReturn};
 use crate::jobs::record::{Added, Record, Saved};
 use crate::jobs::returner::{KeptEvent, Returner, ReturnerError, ReturnerKind, ReturnerName};
 
-/// Returns of one job that are read at most: a fleet larger than any, times a few that returned twice.
+/// Bound on the returns of one job that are read: more minions than any fleet has, and some duplicates.
 const RETURNS_MAX: i64 = 200_000;
-/// Jobs that are read at once when some are looked for.
+/// Jobs that one query reads during a search.
 const FIND_PAGE: i64 = 1_000;
-/// Jobs that are looked at in all, for a filter that lets few through.
+/// Bound on the jobs that a search reads in all, for filters that match few.
 const FIND_LOOKED_AT_MAX: u32 = 1_000_000;
-/// Rows that one statement of a clean-up deletes, so that none holds locks for long.
+/// Rows that one statement of a clean-up deletes, so that no statement holds locks for long.
 const CLEAN_ROWS: i64 = 5_000;
 
 /// One server's tables.
 pub(super) struct Postgres {
     name: ReturnerName,
-    /// Apart, so that a lookup does not wait for a batch.
+    /// Two connections, so that a lookup does not wait for a batch.
     writing: PgSession,
     reading: PgSession,
 }
@@ -34,8 +34,8 @@ pub(super) struct Postgres {
 impl Postgres {
     /// Connects when it is used.
     pub(super) fn new(name: ReturnerName, opts: PostgresOpts) -> Self {
-        // At the level debug the client would log every statement with its values: what jobs returned, secrets among it. Nothing else
-        // here logs by that crate.
+        // At level debug the crate would log every statement with its values, such as results of jobs, which may
+        // contain secrets. Nothing else here logs through the `log` crate.
         log::set_max_level(log::LevelFilter::Warn);
         Self { name, writing: PgSession::new(opts.clone()), reading: PgSession::new(opts) }
     }
@@ -45,7 +45,7 @@ impl Postgres {
         StoreError::Returner(ReturnerError { name: self.name.to_string(), why })
     }
 
-    /// How a parameter of JSON text gets into a column.
+    /// Returns the SQL type that casts a parameter of JSON text for its column.
     const fn json(&self) -> &'static str {
         match self.name.kind {
             ReturnerKind::Postgres => "text",
@@ -58,7 +58,7 @@ impl Postgres {
             .with(async |client| {
                 let insert = Insert::prepare(client, self.json()).await?;
                 let transaction = client.transaction().await?;
-                // All are on their way before the first is answered.
+                // All statements are sent before the first reply is awaited.
                 let saved = try_join_all(rows.iter().map(|row| insert.one(&transaction, row))).await?;
                 transaction.commit().await?;
                 Ok(saved)
@@ -66,7 +66,7 @@ impl Postgres {
             .await
     }
 
-    /// Each in a transaction of its own: what will never be taken is told from the rest.
+    /// Saves each row in its own transaction, to separate rows that are refused for ever from the others.
     async fn save_each(&self, rows: &[rows::Row]) -> Result<Vec<Saved>, PgFailure> {
         let mut saved = Vec::with_capacity(rows.len());
         for row in rows {
@@ -87,7 +87,7 @@ impl Postgres {
         let limit = filter.limit.unwrap_or(FIND_MAX).min(FIND_MAX) as usize;
         let since = filter.since_ms.map_or_else(String::new, rows::jid_at);
         let minion = filter.minion.as_ref().map(MinionId::as_str).unwrap_or_default();
-        // `~`: greater than every digit.
+        // `~` sorts after every digit.
         let mut before = filter.until_ms.map_or_else(|| "~".to_owned(), rows::jid_at);
         let (mut found, mut looked_at) = (Vec::new(), 0);
         while found.len() < limit && looked_at < FIND_LOOKED_AT_MAX {
@@ -130,7 +130,7 @@ impl Postgres {
             .await
     }
 
-    /// As Salt's pgjsonb does it, a part at a time: a job goes when its last return is old.
+    /// Deletes like Salt's pgjsonb, in parts: a job is deleted when its last return is old.
     async fn delete_before(&self, before_ms: i64) -> Result<u64, PgFailure> {
         let jobs = "delete from jids where jid in (select r.jid from salt_returns r where r.alter_time < to_timestamp($1) and exists \
                     (select 1 from jids j where j.jid = r.jid) and not exists (select 1 from salt_returns n where n.jid = r.jid and \
@@ -154,12 +154,12 @@ impl Postgres {
     }
 }
 
-/// A row that is no job's or return's of Salt.
+/// Makes the error for a row that is no job or return of Salt.
 fn unreadable(error: &Error) -> PgFailure {
     PgFailure::Now(format!("its tables are not those of Salt's returner: {error}"))
 }
 
-/// The statements that write.
+/// The prepared statements for writing.
 struct Insert {
     job: Statement,
     ret: Statement,
@@ -167,11 +167,12 @@ struct Insert {
 
 impl Insert {
     async fn prepare(client: &Client, json: &str) -> Result<Self, Error> {
-        // A jid that is published again (a batch of 3008) has more minions then.
+        // A jid that is published again (a batch of 3008) has more minions.
         let job = format!(
             "insert into jids (jid, load) values ($1::text, $2::{json}) on conflict (jid) do update set load = excluded.load"
         );
-        // Salt's tables would take a return twice: when the connection was lost after the commit, or when a minion wrote it itself.
+        // Salt's tables accept duplicates: after a connection that was lost after the commit, or of a minion that wrote
+        // the return itself.
         let ret = format!(
             "insert into salt_returns (fun, jid, return, id, success, full_ret, alter_time) select $1::text, $2::text, $3::{json}, \
              $4::text, $5::text, $6::{json}, to_timestamp($7) where not exists (select 1 from salt_returns where jid = $2::text and id = $4::text)"
@@ -222,7 +223,7 @@ impl Returner for Postgres {
                 let values: [&(dyn ToSql + Sync); 2] = [&jid.as_str(), &RETURNS_MAX];
                 let rows = client.query_raw(sql, values).await?;
                 pin_mut!(rows);
-                // By minion, and of several the last one, as Salt's returner reads them.
+                // By minion, and the last one of several, as Salt's returner reads them.
                 let mut found = std::collections::BTreeMap::new();
                 while let Some(row) = rows.try_next().await? {
                     if let Some(ret) = rows::ret(&row, jid)? {
@@ -241,7 +242,7 @@ impl Returner for Postgres {
 
     fn clean(&self, before_ms: i64) -> BoxFuture<'_, Result<usize, StoreError>> {
         Box::pin(async move {
-            // Salt's `postgres` keeps everything for ever.
+            // Salt's `postgres` keeps all records for ever.
             if self.name.kind == ReturnerKind::Postgres {
                 return Ok(0);
             }
@@ -263,7 +264,7 @@ impl Returner for Postgres {
                 Err(PgFailure::Refused(_)) => {}
                 Err(now) => return Err(self.failed(now)),
             }
-            // Each alone: what will never be taken is told from the rest.
+            // Each event alone, to separate events that are refused for ever from the others.
             let mut refused = Vec::new();
             for row in rows.chunks(1) {
                 match self.save_event_rows(master, row).await {

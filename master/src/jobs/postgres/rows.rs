@@ -9,12 +9,12 @@ use crate::jobs::query::{Job, JobReturn};
 use crate::jobs::record::{NewReturn, Record};
 use crate::jobs::returner::{KeptEvent, ReturnerKind};
 
-/// Characters of `salt_returns.fun`. The whole is in `full_ret`.
+/// Longest `salt_returns.fun` in characters. `full_ret` has the whole text.
 const FUN_MAX: usize = 50;
-/// Characters of `salt_events.tag`.
+/// Longest `salt_events.tag` in characters.
 const TAG_MAX: usize = 255;
 
-/// What is written.
+/// A row to write.
 pub(super) enum Row {
     Job { jid: String, load: String },
     Return { fun: String, jid: String, ret: String, id: String, success: &'static str, full: String, at: f64 },
@@ -34,7 +34,7 @@ impl Row {
                     jid: new.jid.as_str().to_owned(),
                     ret: json(full.get("return").unwrap_or(&Value::Nil), kind),
                     id: new.minion.as_str().to_owned(),
-                    // What psycopg2 makes of True and False.
+                    // The texts that psycopg2 writes for True and False.
                     success: if new.success { "true" } else { "false" },
                     full: json(&full, kind),
                     at: new.at_ms as f64 / 1_000.0,
@@ -44,7 +44,7 @@ impl Row {
     }
 }
 
-/// An event.
+/// A row for an event.
 pub(super) struct EventRow {
     pub(super) tag: String,
     pub(super) data: String,
@@ -58,7 +58,7 @@ impl EventRow {
     }
 }
 
-/// JSON as Salt's returner writes it: bytes are text there. JSONB has no NUL; it becomes the sign for what cannot be shown.
+/// Encodes JSON like Salt's returner, which writes bytes as text. JSONB has no NUL, so it becomes U+FFFD.
 fn json(value: &Value, kind: ReturnerKind) -> String {
     let text = to_json(value).to_string();
     if kind == ReturnerKind::Postgres || !text.contains("\\u0000") {
@@ -78,12 +78,12 @@ fn without_nul(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// The jid that a job published then would have at least.
+/// Returns the lowest jid that a job published at this time would have.
 pub(super) fn jid_at(unix_ms: i64) -> String {
     Jid::at(unix_ms).map_or_else(String::new, |jid| jid.as_str().to_owned())
 }
 
-/// A job; none where the row is no job that this master could have published.
+/// Reads a job; `None` if no master could have published it.
 pub(super) fn job(row: &Sql) -> Result<Option<Job>, Error> {
     let (jid, load): (String, String) = (row.try_get(0)?, row.try_get(1)?);
     let (Ok(jid), Some(load)) = (Jid::try_from(jid.as_str()), parsed(&load)) else { return Ok(None) };
@@ -91,7 +91,7 @@ pub(super) fn job(row: &Sql) -> Result<Option<Job>, Error> {
     Ok(Some(Job::from_load(jid, started_ms, load)))
 }
 
-/// A return; none where its minion's id is not one.
+/// Reads a return; `None` if its minion's id is invalid.
 pub(super) fn ret(row: &Sql, jid: &Jid) -> Result<Option<JobReturn>, Error> {
     let (id, full, ret): (String, String, String) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
     let (success, at_ms): (String, Option<i64>) = (row.try_get(3)?, row.try_get(4)?);
@@ -103,12 +103,12 @@ pub(super) fn ret(row: &Sql, jid: &Jid) -> Result<Option<JobReturn>, Error> {
     Ok(Some(NewReturn::from_load(jid.clone(), minion, at_ms.unwrap_or(0), &load).into()))
 }
 
-/// A map in JSON.
+/// Parses a JSON map.
 fn parsed(text: &str) -> Option<Value> {
     parsed_any(text).filter(|value| value.entries().is_some())
 }
 
-/// Python's JSON, which may hold NaN and infinities; then it is not to be had.
+/// Parses Python's JSON. NaN and infinities, which Python writes, make it unreadable.
 fn parsed_any(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().as_ref().map(from_json)
 }
@@ -122,7 +122,7 @@ mod tests {
         let value = map([("a\0", map([("b", "c\0d")]))]);
         assert_eq!(json(&value, ReturnerKind::Pgjsonb), "{\"a\u{fffd}\":{\"b\":\"c\u{fffd}d\"}}");
         assert_eq!(json(&value, ReturnerKind::Postgres), r#"{"a\u0000":{"b":"c\u0000d"}}"#);
-        // A backslash before it is text.
+        // After a backslash it is plain text.
         let written = map([("a", r"\u0000")]);
         assert_eq!(json(&written, ReturnerKind::Pgjsonb), r#"{"a":"\\u0000"}"#);
     }

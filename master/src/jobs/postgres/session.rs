@@ -1,4 +1,4 @@
-//! A connection to a server: made when it is needed, kept while it works, never waited for without a bound.
+//! A connection to a server: made on demand, kept while it works, and every wait for it is bounded.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::options::{PostgresOpts, SslMode};
 
-/// A server that takes longer for a batch or a query is as good as away.
+/// Time limit of a batch or a query. A slower server counts as away.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why it failed.
+/// The reason of a failure.
 #[derive(Debug)]
 pub(super) enum PgFailure {
-    /// What was sent will never be taken, whatever becomes of the server.
+    /// The server will never accept these values.
     Refused(String),
-    /// Anything else: it may work later.
+    /// Anything else; a later attempt may succeed.
     Now(String),
 }
 
-/// The connection, if there is one; one that uses it at a time.
+/// The connection, if it is open. Only one caller uses it at a time.
 pub(super) struct PgSession {
     opts: PostgresOpts,
     open: Mutex<Option<Open>>,
 }
 
-/// Dropping it ends the connection.
+/// An open connection. Dropping it closes the connection.
 pub(super) struct Open {
     pub(super) client: Client,
     _driver: AbortOnDropHandle<()>,
@@ -39,14 +39,15 @@ impl PgSession {
         Self { opts, open: Mutex::new(None) }
     }
 
-    /// Lets `work` use the connection. Nothing is left of a connection that failed, nor of one whose user went away in the middle.
+    /// Runs `work` with the connection. The connection is dropped after a failure other than a refusal, and if this
+    /// future is dropped during `work`.
     pub(super) async fn with<T>(
         &self,
         work: impl AsyncFnOnce(&mut Client) -> Result<T, Error>,
     ) -> Result<T, PgFailure> {
         let attempt = async {
             let mut place = self.open.lock().await;
-            // Taken out: it goes back only when it is known to be in order.
+            // Taken out, and put back only if it still works.
             let mut open = match place.take().filter(|open| !open.client.is_closed()) {
                 Some(open) => open,
                 None => self.connect().await?,
@@ -82,7 +83,7 @@ impl PgSession {
                 SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => tokio_postgres::config::SslMode::Require,
             });
         let failed = |error: Error| failure(opts, &error);
-        // No TLS on a unix socket, as with libpq.
+        // No TLS on a unix socket, as in libpq.
         if opts.ssl == SslMode::Disable || opts.host.starts_with('/') {
             config.ssl_mode(tokio_postgres::config::SslMode::Disable);
             let (client, connection) = config.connect(NoTls).await.map_err(failed)?;
@@ -118,7 +119,7 @@ fn connector(opts: &PostgresOpts) -> Result<postgres_openssl::MakeTlsConnector, 
         builder.set_certificate_chain_file(cert)?;
         builder.set_private_key_file(key, SslFiletype::PEM)?;
     }
-    // As libpq: `require` with a root certificate is verify-ca.
+    // As in libpq, `require` with a root certificate means verify-ca.
     let verify = match opts.ssl {
         SslMode::Disable | SslMode::Prefer => false,
         SslMode::Require => opts.ssl_root.is_some(),
@@ -144,7 +145,7 @@ fn failure(opts: &PostgresOpts, error: &Error) -> PgFailure {
         return PgFailure::Now(format!("{}: {error}{cause}", place(opts)));
     };
     let code = said.code();
-    // Data exceptions, constraints, program limits (PostgreSQL, appendix A): the same values will fail again.
+    // Data exceptions, constraints and program limits (PostgreSQL, appendix A): the same values would fail again.
     if ["22", "23", "54"].into_iter().any(|class| code.code().starts_with(class)) {
         return PgFailure::Refused(said.message().to_owned());
     }

@@ -1,4 +1,4 @@
-//! A large store, measured:
+//! Measures a large store:
 //! `cargo test --release -p brine-master --lib -- --ignored --nocapture a_million_returns`.
 
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::*;
 const DAY_MS: i64 = 86_400_000;
 /// Minions of a large job.
 const FLEET: i64 = 1_000;
-/// Days that the jobs are spread over.
+/// Days over which the jobs are spread.
 const DAYS: i64 = 10;
 
 struct Filled {
@@ -27,7 +27,7 @@ struct Filled {
     small: i64,
 }
 
-/// Four fifths of the returns are of jobs for the whole fleet, one fifth of jobs for one minion.
+/// Fills the store: four fifths of the returns are for jobs of the whole fleet, one fifth for jobs of one minion.
 async fn fill(path: &Path, returns: i64) -> Filled {
     let store = JobStore::open(path).unwrap();
     let now_ms = crate::jobs::now_ms();
@@ -36,7 +36,7 @@ async fn fill(path: &Path, returns: i64) -> Filled {
         (0..FLEET).map(|n| MinionId::try_from(format!("web{n:04}.example").as_str()).unwrap()).collect();
     let (mut jids, mut batch) = (Vec::new(), Vec::new());
     for n in 0..large + small {
-        // Large ones evenly among the small ones.
+        // Large jobs are spread evenly among the small ones.
         let is_large = large > 0 && n % ((large + small) / large) == 0 && n / ((large + small) / large) < large;
         let at_ms = now_ms - DAYS * DAY_MS + n * DAYS * DAY_MS / (large + small);
         let jid = Jid::at(at_ms).unwrap();
@@ -94,7 +94,7 @@ struct Measured {
 
 async fn measure(filled: &Filled, lookups: usize) -> Measured {
     let Filled { store, jids, now_ms, .. } = filled;
-    // Others write meanwhile, as a fleet does.
+    // Other returns are written meanwhile, as by a fleet.
     let writing = {
         let (store, now_ms) = (store.clone(), *now_ms);
         tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
@@ -125,7 +125,7 @@ async fn measure(filled: &Filled, lookups: usize) -> Measured {
     let list_day = start.elapsed();
     assert_eq!(loads, listed.len());
 
-    // Nine of the ten days go; somebody returns all the while.
+    // Deletes nine of the ten days while other returns arrive.
     let start = Instant::now();
     let cleaning = {
         let (store, before) = (store.clone(), now_ms - DAY_MS);
@@ -163,7 +163,7 @@ async fn a_store_of_ten_thousand() {
     let dir = tempfile::tempdir().unwrap();
     let filled = fill(&dir.path().join("jobs.db"), 10_000).await;
     let measured = measure(&filled, 100).await;
-    // A tenth of the jobs, give or take the ends.
+    // A tenth of the jobs, up to rounding at the ends.
     let expect = usize::try_from((filled.large + filled.small) / DAYS).unwrap();
     assert!(measured.listed.abs_diff(expect) <= 2, "{} of {expect}", measured.listed);
     let left = filled.store.find(JobFilter::default()).await.unwrap().len();

@@ -1,4 +1,4 @@
-//! The embedded store: one SQLite file, its writer's queue and its readers.
+//! The embedded store: one SQLite file, the queue of its writer, and its readers.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,9 +16,9 @@ use super::returner::{Destination, KeptEvent, Returner, ReturnerName};
 use super::schema;
 use super::writer::{Command, ReturnReply, Writer};
 
-/// Writes waiting for the disk. A writer behind by more makes its callers wait.
+/// Bound on queued writes. With a full queue, callers wait.
 const QUEUE: usize = 4_096;
-/// Queries at once. A long list of jobs then holds up nobody who looks for one of them.
+/// Concurrent queries. A long list of jobs then does not delay the lookup of one job.
 const READERS: usize = 4;
 
 /// A return that is being written.
@@ -29,21 +29,24 @@ pub struct Adding {
 }
 
 impl Adding {
-    /// Nothing has to be written.
+    /// Makes one for a return that is stored nowhere.
     pub(super) fn nothing() -> Self {
         let ((stored, is_stored), (synced, is_synced)) = (oneshot::channel(), oneshot::channel());
-        // Their other ends are here.
+        // The receivers exist, so sending cannot fail.
         let _ = (stored.send(Added::New), synced.send(Ok(Added::New)));
         Self { stored: is_stored, synced: is_synced }
     }
 
-    /// Resolves when it is committed: whoever looks finds it, and the end of this process does not lose it, that of the machine may.
-    /// None where that fails.
+    /// Waits for the commit: the return can then be looked up, and survives the end of this process, but maybe not a
+    /// crash of the machine. Returns `None` if the commit failed.
     pub async fn stored(&mut self) -> Option<Added> {
         (&mut self.stored).await.ok()
     }
 
-    /// Resolves when it is on disk.
+    /// Waits until the return is on disk.
+    ///
+    /// # Errors
+    /// If the return could not be written or synced, or the store is closed.
     pub async fn synced(self) -> Result<Added, StoreError> {
         self.synced.await.map_err(|_| StoreError::Closed)?
     }
@@ -58,14 +61,17 @@ pub struct JobStore {
     path: Arc<Path>,
 }
 
-/// Connections that are not in use; as many as the semaphore has permits.
+/// The idle connections, and a semaphore with one permit for each connection.
 struct Readers {
     free: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
 }
 
 impl JobStore {
-    /// Opens or makes the database and starts its writer.
+    /// Opens or makes the database, and starts its writer.
+    ///
+    /// # Errors
+    /// If the database cannot be opened, or the system cannot start another thread.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let writer = schema::open_writer(path)?;
         Self::with(path.into(), writer, Counts::default())
@@ -85,27 +91,43 @@ impl JobStore {
         Ok(Self { queue, readers: Arc::new(readers), counts, path })
     }
 
-    /// Records a job. For a jid that is there already (3008's batch publishes one jid several times) the minions are added.
+    /// Stores a job. For a jid that exists already (3008's batch publishes one jid several times) it adds the minions.
+    ///
+    /// # Errors
+    /// If the job could not be written or synced, or the store is closed.
     pub async fn add_job(&self, job: Job) -> Result<(), StoreError> {
         self.put_job(job, Destination::default()).await
     }
 
-    /// As [`JobStore::add_job`], for other returners too; resolves when it is on disk.
+    /// Stores a job like [`JobStore::add_job`], also for other returners, and waits until it is on disk.
+    ///
+    /// # Errors
+    /// If the job could not be written or synced, or the store is closed.
     pub async fn put_job(&self, job: Job, to: Destination) -> Result<(), StoreError> {
         self.ask(|reply| Command::Job(Box::new(job), to, reply)).await
     }
 
-    /// Records a return, once for each (jid, minion); resolves when it is on disk.
+    /// Stores a return, once for each (jid, minion), and waits until it is on disk.
+    ///
+    /// # Errors
+    /// If the return could not be written or synced, or the store is closed.
     pub async fn add_return(&self, new: NewReturn) -> Result<Added, StoreError> {
         self.put_return(new, Destination::default()).await
     }
 
-    /// As [`JobStore::add_return`], for other returners too. Without a place in the embedded store nothing is a duplicate.
+    /// Stores a return like [`JobStore::add_return`], also for other returners. If the embedded store does not keep it,
+    /// it never counts as a duplicate.
+    ///
+    /// # Errors
+    /// If the return could not be written or synced, or the store is closed.
     pub async fn put_return(&self, new: NewReturn, to: Destination) -> Result<Added, StoreError> {
         self.begin_return(new, to).await?.synced().await
     }
 
-    /// As [`JobStore::put_return`], for who wants to know before the disk has it.
+    /// Queues a return like [`JobStore::put_return`], for callers that need to know of the commit before the sync.
+    ///
+    /// # Errors
+    /// If the store is closed.
     pub async fn begin_return(&self, new: NewReturn, to: Destination) -> Result<Adding, StoreError> {
         let ((stored, is_stored), (synced, is_synced)) = (oneshot::channel(), oneshot::channel());
         let command = Command::Return(Box::new(new), to, ReturnReply { stored, synced });
@@ -113,51 +135,64 @@ impl JobStore {
         Ok(Adding { stored: is_stored, synced: is_synced })
     }
 
-    /// Forgets jobs and returns from before `before_ms`, a bounded part at a time between what others write; answers how many jobs went.
+    /// Deletes jobs and returns from before `before_ms`, in bounded steps between other writes. Returns the number of
+    /// deleted jobs.
+    ///
+    /// # Errors
+    /// If a step failed, or the store is closed.
     pub async fn clean(&self, before_ms: i64) -> Result<usize, StoreError> {
         self.ask(|reply| Command::Clean { before_ms, reply }).await
     }
 
-    /// The job `jid`, if it was published here.
+    /// Returns the job `jid`, if it was published here.
+    ///
+    /// # Errors
+    /// If the lookup failed, or the store is closed.
     pub async fn job(&self, jid: &Jid) -> Result<Option<Job>, StoreError> {
         let jid = jid.clone();
         self.read(move |connection| query::job(connection, &jid)).await
     }
 
-    /// Every return of the job `jid`, by minion.
+    /// Returns every return of the job `jid`, by minion.
+    ///
+    /// # Errors
+    /// If the lookup failed, or the store is closed.
     pub async fn returns(&self, jid: &Jid) -> Result<Vec<JobReturn>, StoreError> {
         let jid = jid.clone();
         self.read(move |connection| query::returns(connection, &jid)).await
     }
 
-    /// Jobs that `filter` lets through, newest first.
+    /// Returns the jobs that match `filter`, newest first.
+    ///
+    /// # Errors
+    /// If the lookup failed, or the store is closed.
     pub async fn find(&self, filter: JobFilter) -> Result<Vec<Job>, StoreError> {
         self.read(move |connection| query::find(connection, &filter)).await
     }
 
-    /// What waits longest for a returner, a bounded part of it.
+    /// Returns the oldest records that wait for a returner, a bounded number of them.
     pub(super) async fn waiting(&self, returner: &ReturnerName) -> Result<Vec<Waiting>, StoreError> {
         let returner = returner.to_string();
         self.read(move |connection| outbox::next(connection, &returner)).await
     }
 
-    /// Takes out of the outbox what a returner has, or will never take.
+    /// Removes records from the outbox that a returner has, or refused for ever.
     pub(super) async fn settled(&self, returner: &ReturnerName, ids: Vec<i64>) -> Result<(), StoreError> {
         let returner = returner.to_string();
         self.ask(|reply| Command::Settled { returner, ids, reply }).await
     }
 
-    /// How much waits for each returner, and what was lost.
+    /// Returns the numbers of waiting and lost records of each returner.
     pub(super) fn counts(&self) -> &Arc<Counts> {
         &self.counts
     }
 
-    /// Resolves when something was put into the outbox since the last call.
+    /// Returns the notification of new records in the outbox.
     pub(super) fn outbox_filled(&self, returner: &ReturnerName) -> Arc<Notify> {
         self.counts.notify(&returner.to_string())
     }
 
-    /// Writes what has queued up and ends the writer.
+    /// Writes all queued records and ends the writer.
     pub async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.queue.send(Command::Close(reply)).await.is_ok() {
@@ -194,7 +229,7 @@ impl JobStore {
 
 impl Returner for JobStore {
     fn save<'a>(&'a self, batch: Vec<Record>) -> BoxFuture<'a, Result<Vec<Saved>, StoreError>> {
-        // All at once: they share commits.
+        // Stored concurrently, so that they share commits.
         let each = batch.into_iter().map(|record| async move {
             Ok(Saved::Kept(match record {
                 Record::Job(job) => self.add_job(job).await.map(|()| Added::New)?,
@@ -225,7 +260,7 @@ impl Returner for JobStore {
         _master: &'a str,
         events: &'a [KeptEvent],
     ) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
-        // It has no table of events, and the configuration names it nowhere where one would be needed.
+        // The embedded store has no table of events, and the configuration cannot name it for events.
         Box::pin(async { Ok(events.iter().map(|_| "the embedded store keeps no events".to_owned()).collect()) })
     }
 }

@@ -96,7 +96,7 @@ async fn many_writers_share_commits() {
     assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 500);
 }
 
-/// A store with room for 40 pages.
+/// Opens a store with room for 40 pages.
 fn small(path: &std::path::Path) -> JobStore {
     let writer = schema::open_writer(path).unwrap();
     let pages: i64 = writer.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
@@ -104,7 +104,8 @@ fn small(path: &std::path::Path) -> JobStore {
     JobStore::with(path.into(), writer, Counts::default()).unwrap()
 }
 
-/// What cannot be stored is an error that names the file, nothing of it stays, and the store goes on when there is room again.
+/// A record that does not fit is an error that names the file, leaves nothing behind, and the store works again when
+/// there is space.
 #[tokio::test]
 async fn a_full_disk() {
     let dir = tempfile::tempdir().unwrap();
@@ -112,7 +113,7 @@ async fn a_full_disk() {
     store.add_job(job(A, 1_000, &["old"])).await.unwrap();
     store.add_return(NewReturn { load: vec![0xc3; 100_000], ..ret(A, "old", 1_000) }).await.unwrap();
 
-    // Large ones that do not fit and small ones that might, in whatever batches come of it.
+    // Large returns that do not fit, and small ones that may fit, in arbitrary batches.
     let mut tasks = tokio::task::JoinSet::new();
     for n in 0..64_i64 {
         let store = store.clone();
@@ -148,7 +149,7 @@ async fn a_full_disk() {
     assert!(store.add_return(ret(B, "m01", 9_901)).await.is_ok());
 }
 
-/// Who waits for a job may look its return up when it hears of it, which is before the disk has it; of what fails nobody hears.
+/// A client can look a return up when it gets the event, which is before the sync. A failed return has no event.
 #[tokio::test]
 async fn a_return_is_told_of_when_it_can_be_looked_up() {
     let dir = tempfile::tempdir().unwrap();
@@ -175,7 +176,7 @@ fn another_programs_database_is_left_alone() {
     assert!(error.contains("another program"), "{error}");
 }
 
-/// A store of an older version gets what it lacks, and keeps what it has.
+/// A store of an older version gets the missing tables and keeps its records.
 #[tokio::test]
 async fn version_1_is_brought_up_to_date() {
     let dir = tempfile::tempdir().unwrap();
@@ -197,7 +198,8 @@ fn postgres() -> ReturnerName {
     ReturnerName::parse("postgres").unwrap()
 }
 
-/// What others have to be told yet is on the same disk by the same commit, in order, once, bounded, and gone when they have it.
+/// Records for other returners are on the same disk by the same commit, in order, once, bounded, and removed when
+/// delivered.
 #[tokio::test]
 async fn the_outbox() {
     let dir = tempfile::tempdir().unwrap();
@@ -214,7 +216,7 @@ async fn the_outbox() {
     let unkept = Destination { not_kept: true, also: vec![postgres()] };
     store.put_return(ret(A, "c", 1_800), unkept).await.unwrap();
     assert_eq!(store.returns(&jid(A)).await.unwrap().len(), 2, "c is for the other one only");
-    // The fourth is one too many for postgres, not for this store.
+    // The fourth is one too many for postgres, but not for this store.
     store.put_return(ret(A, "d", 1_900), to(&[&postgres(), &other])).await.unwrap();
     store.close().await;
 
@@ -233,7 +235,7 @@ async fn the_outbox() {
     assert_eq!(store.waiting(&postgres()).await.unwrap().len(), 1);
     assert_eq!(store.waiting(&other).await.unwrap().len(), 2);
 
-    // What waits for longer than jobs are kept is lost, and counted.
+    // A record that waits longer than jobs are kept is lost, and counted.
     store.clean(1_850).await.unwrap();
     let of = |name: &str| store.counts().of(name);
     assert_eq!((of("postgres").rows, of("postgres").lost, of("postgres").bytes), (0, 1, 0));
@@ -257,13 +259,14 @@ async fn a_full_outbox_counts_what_it_loses() {
     assert_eq!(store.waiting(&postgres()).await.unwrap().len(), 5);
 }
 
-/// A clean-up of many steps: what is old goes, others write and read meanwhile, and the file gets small.
+/// A clean-up of many steps: old records are deleted, others write and read meanwhile, and the file shrinks.
 #[tokio::test]
 async fn a_large_clean_up_holds_up_nobody() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("jobs.db");
     let store = JobStore::open(&path).unwrap();
-    // One old job of more returns than a step takes, many small ones, returns without a job, and two that stay.
+    // One old job with more returns than a step deletes, many small ones, returns without a job, and two returns that
+    // stay.
     let mut old = vec![job(A, 1_000, &[])];
     let mut returns: Vec<NewReturn> = (0..1_700).map(|n| ret(A, &format!("m{n}"), 1_000 + n)).collect();
     for n in 0..900 {
@@ -282,7 +285,7 @@ async fn a_large_clean_up_holds_up_nobody() {
         let store = store.clone();
         tokio::spawn(async move { store.clean(10_000).await })
     };
-    // Written between its steps: the clean-up is not over when they are.
+    // Written between the steps of the clean-up.
     let mut between = 0;
     while !cleaning.is_finished() {
         store.add_return(ret(B, &format!("x{between}"), 60_000 + between)).await.unwrap();
@@ -298,14 +301,15 @@ async fn a_large_clean_up_holds_up_nobody() {
     assert!(size() < 6 << 20, "{} bytes are left", size());
 }
 
-/// A log that ends in the middle, or in what nobody wrote: what was acknowledged before is there, and the file is in order.
+/// With a log that is cut or ends in garbage, all returns acknowledged before that point are there, and the file is
+/// intact.
 #[tokio::test]
 async fn a_torn_log() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("jobs.db");
     let store = JobStore::open(&path).unwrap();
     let log = dir.path().join("jobs.db-wal");
-    // How long the log was when each return was acknowledged.
+    // The length of the log at each acknowledgement.
     let mut acknowledged = Vec::new();
     for n in 0..40 {
         store.add_return(NewReturn { load: vec![0xc3; 700 * n], ..ret(A, &format!("m{n:02}"), 1_000) }).await.unwrap();
@@ -332,7 +336,7 @@ async fn a_torn_log() {
         let bytes = log.len() * part / 24 + part * 37 % 4_096;
         let bytes = bytes.min(log.len());
         check(format!("cut at {bytes}"), &log[..bytes], before(bytes)).await;
-        // As after a crash of the machine: the length is there, the content is not.
+        // As after a crash of the machine: the length is right, the content is zeros.
         let mut torn = log.clone();
         torn[bytes..].fill(0);
         check(format!("zeros from {bytes}"), &torn, before(bytes)).await;
@@ -342,19 +346,19 @@ async fn a_torn_log() {
     check("garbage behind it".to_owned(), &[log.as_slice(), &garbage].concat(), 40).await;
 }
 
-/// What an acknowledgement rests on, together with [`super::super::log`].
+/// The settings on which acknowledgements depend, together with [`super::super::log`].
 #[test]
 fn a_commit_is_whole_or_not_there() {
     let dir = tempfile::tempdir().unwrap();
     let writer = schema::open_writer(&dir.path().join("jobs.db")).unwrap();
     let of =
         |pragma: &str| writer.pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0)).unwrap();
-    // NORMAL; the rest is the log's.
+    // NORMAL; the log does the syncs.
     assert_eq!(of("synchronous"), rusqlite::types::Value::Integer(1));
     assert_eq!(of("journal_mode"), rusqlite::types::Value::Text("wal".to_owned()));
 }
 
-/// Each query finds its rows by an index, whatever is in the store.
+/// Every query uses an index.
 #[tokio::test]
 async fn nothing_is_searched_from_end_to_end() {
     let dir = tempfile::tempdir().unwrap();

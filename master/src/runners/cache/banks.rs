@@ -1,5 +1,6 @@
-//! `cache.list`, `fetch`, `store`, `flush`: the cache bank by bank. `grains`, `pillar` and `mine` are what minions say of themselves: they
-//! are read and forgotten here, and not written. All others are whoever's they are, below `cachedir/banks`.
+//! `cache.list`, `fetch`, `store`, `flush`: the banks of the cache. `grains`, `pillar` and `mine` contain data of
+//! minions, which callers can read and delete but not write. All other banks belong to the callers, below
+//! `cachedir/banks`.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,15 +13,15 @@ use super::{Failure, Function, Outcome, Run, known_banks, read, remove};
 use crate::files;
 use crate::mine::MineRequest;
 
-/// Where the banks are that are nobody's but the callers'.
+/// The folder of the callers' own banks.
 const FOLDER: &str = "banks";
-/// Banks within each other.
+/// Bound on the nesting of banks.
 const DEPTH_MAX: usize = 8;
-/// Characters of the name of a bank or a key.
+/// Longest name of a bank or a key in characters.
 const NAME_MAX: usize = 128;
-/// Bytes of what one key holds.
+/// Bound on the bytes of one key's data.
 const DATA_MAX: usize = 1 << 20;
-/// Keys and banks in one bank.
+/// Bound on the keys and banks in one bank.
 const KEYS_MAX: usize = 10_000;
 
 /// The functions of this module.
@@ -51,11 +52,11 @@ pub(in crate::runners) const FUNCTIONS: [Function; 4] = [
     },
 ];
 
-/// A bank.
+/// A bank of the cache.
 enum Bank {
-    /// What minions say of themselves, by id.
+    /// Data of minions, by id.
     Minions(&'static str),
-    /// A folder of ours.
+    /// The folder of a caller's bank.
     Own(PathBuf),
 }
 
@@ -79,7 +80,7 @@ impl Bank {
         Ok(Self::Own(parts.iter().fold(folder, |folder, part| folder.join(part))))
     }
 
-    /// The file of a key.
+    /// Returns the path of a key's file.
     fn file(&self, run: &Run) -> Result<PathBuf, Failure> {
         let key = run.text("key").unwrap_or_default();
         match self {
@@ -100,7 +101,7 @@ impl Bank {
     }
 }
 
-/// What can be a file's name and nothing else.
+/// Returns whether a text is safe as a file name.
 fn is_name(text: &str) -> bool {
     let fine = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | ':' | '@' | '+' | '=' | ' ');
     !text.is_empty() && !text.starts_with('.') && text.chars().count() <= NAME_MAX && text.chars().all(fine)
@@ -117,7 +118,7 @@ async fn list(run: Run) -> Outcome {
     Ok(Value::Array(names.into_iter().map(Value::from).collect()))
 }
 
-/// Keys and banks, sorted.
+/// Lists keys and banks, sorted.
 fn names(folder: &Path) -> Result<Vec<String>, String> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -125,7 +126,7 @@ fn names(folder: &Path) -> Result<Vec<String>, String> {
         Err(error) => return Err(format!("{} cannot be read: {error}", folder.display())),
     };
     let name = |entry: std::io::Result<std::fs::DirEntry>| entry.ok()?.file_name().into_string().ok();
-    // What begins with a dot is being written.
+    // Files with a leading dot are being written.
     let names = entries.filter_map(name).filter(|name| !name.starts_with('.'));
     let mut names: Vec<String> = names.map(|name| name.strip_suffix(".p").unwrap_or(&name).to_owned()).collect();
     names.sort();
@@ -188,7 +189,7 @@ async fn flush(run: Run) -> Outcome {
     Ok(Value::from(there))
 }
 
-/// Every file of such a bank.
+/// Lists the files of a bank with data of minions.
 async fn of_minions(run: &Run, bank: &'static str) -> Result<Vec<PathBuf>, Failure> {
     let folder = run.parts.opts.cachedir.join(bank);
     let listed = blocking({
@@ -199,7 +200,7 @@ async fn of_minions(run: &Run, bank: &'static str) -> Result<Vec<PathBuf>, Failu
     Ok(ids.map(|id| folder.join(format!("{id}.p"))).collect())
 }
 
-/// The mine has its files under a lock of its own.
+/// Deletes a file. A file of the mine is deleted by the mine itself, under its lock.
 async fn forget(run: &Run, bank: &str, file: &Path) -> Result<(), Failure> {
     if bank != "mine" {
         return remove(file).map_err(|error| format!("{} cannot be removed: {error}", file.display()).into());

@@ -1,4 +1,4 @@
-//! `cache.*`: what the master remembers of its minions, and how to make it forget.
+//! `cache.*`: shows and deletes the master's data of its minions.
 
 pub(super) mod banks;
 
@@ -13,7 +13,7 @@ use crate::files;
 use crate::keys::KeyState;
 use crate::mine::MineRequest;
 
-/// Bytes of one minion's file that are read; what is written has a bound of its own.
+/// Bound on the bytes read from one minion's file. Writers have their own bounds.
 const FILE_MAX: u64 = 16 << 20;
 
 const TARGET: &[&str] = &["tgt=None", "tgt_type='glob'"];
@@ -70,12 +70,12 @@ pub(super) const FUNCTIONS: [Function; 8] = [
     },
 ];
 
-/// The banks that are of minions.
+/// The banks with data of minions.
 const fn known_banks() -> [&'static str; 3] {
     ["grains", "pillar", "mine"]
 }
 
-/// The minions that `tgt` of `tgt_type` names; none without one.
+/// Resolves `tgt` of `tgt_type` to minions; `None` without a target.
 async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
     let Some(tgt) = run.get("tgt").filter(|tgt| tgt.truthy()) else { return Ok(None) };
     let kind = run.text("tgt_type").unwrap_or_else(|| "glob".to_owned());
@@ -83,13 +83,13 @@ async fn meant(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
     Ok(Some(found.map_err(|fault| fault.to_string())?))
 }
 
-/// `{id: data}`. `bank` is the folder.
+/// Returns `{id: data}` from `bank`, which is the folder.
 pub(super) async fn show(run: &Run, bank: &'static str) -> Outcome {
     let meant = meant(run).await?;
     if meant.is_none() && bank == "grains" {
         return Ok(empty_map());
     }
-    // Salt: without a target, those of which there are grains; of these, with a pillar only who has one.
+    // As in Salt: without a target, the minions with grains; for pillar, only those of them with pillar.
     let accepted = run.parts.keys.list(KeyState::Accepted).map_err(|e| e.to_string())?;
     let all = meant.is_none();
     let ids = meant.unwrap_or_else(|| accepted.to_vec());
@@ -125,7 +125,7 @@ async fn clear(run: Run, banks: &'static [&'static str]) -> Outcome {
     Ok(Value::from(true))
 }
 
-/// Those of the minions meant of which there are grains: Salt goes by these.
+/// Returns the targeted minions that have grains, because Salt requires them.
 async fn known(run: &Run) -> Result<Option<Vec<MinionId>>, Failure> {
     let Some(mut ids) = meant(run).await? else { return Ok(None) };
     ids.retain(|id| path(&run.parts.opts.cachedir, "grains", id).exists());

@@ -1,4 +1,4 @@
-//! `jobs.*`: what the job store knows, and what runs now.
+//! `jobs.*`: jobs in the store, and running jobs.
 
 mod search;
 
@@ -13,11 +13,11 @@ use super::function::{Failure, Function, Outcome, Run};
 use crate::jobs::{Job, JobFilter};
 use search::Search;
 
-/// The name of the job store where Salt names a returner.
+/// The job store's name where Salt has the name of a returner.
 const STORE: &str = "brine";
-/// Characters of what is looked up as a jid.
+/// Longest text in characters that is looked up as a jid.
 const JID_TEXT_MAX: usize = 64;
-/// What is said of a jid that is not known.
+/// The text for an unknown jid.
 const UNKNOWN: &str = "Cannot contact returner or no job with this jid";
 
 /// The functions of this module.
@@ -104,7 +104,7 @@ pub(super) const FUNCTIONS: [Function; 9] = [
     },
 ];
 
-/// The jid that was asked for; as it was written where it is none, which is the jid of no job.
+/// The requested jid; or the original value if it is invalid, so that no job matches.
 enum Asked {
     Jid(Jid),
     Other(Value),
@@ -113,7 +113,7 @@ enum Asked {
 impl Asked {
     fn of(run: &Run) -> Result<Self, Failure> {
         let given = run.get("jid").ok_or_else(|| run.wrong("jid must be the id of a job"))?;
-        // A jid has only digits; a command line may have made a number of them.
+        // A jid has only digits, so the command line may have parsed it as a number.
         let text = given.python_str();
         if text.chars().count() > JID_TEXT_MAX {
             return Err(run.wrong("jid must be the id of a job"));
@@ -129,7 +129,7 @@ impl Asked {
     }
 }
 
-/// Returns are in the master's own store, whatever Salt calls it.
+/// Checks that `ext_source`, if given, names the master's own store.
 fn source(run: &Run) -> Result<(), Failure> {
     match run.text("ext_source") {
         None => Ok(()),
@@ -138,12 +138,12 @@ fn source(run: &Run) -> Result<(), Failure> {
     }
 }
 
-/// `Function` and so on, `StartTime`, `Result`.
+/// A job as it is shown: `Function` and the like, `StartTime`, `Result`.
 struct Shown {
     entries: Vec<(Value, Value)>,
     minions: Vec<String>,
     results: Vec<(String, Value)>,
-    /// With `job_cache_store_endtime`: when the last return came.
+    /// With `job_cache_store_endtime`: the time of the last return.
     ended: Option<String>,
 }
 
@@ -169,7 +169,7 @@ async fn show(parts: &Arc<Parts>, asked: &Asked) -> Result<Shown, Failure> {
     if job.is_some() {
         shown.insert("Minions", Value::Array(minions.iter().map(|id| Value::from(id.as_str())).collect()));
     }
-    // Salt has it last.
+    // Moved to the end, as in Salt.
     shown.remove("StartTime");
     let mut results = Vec::new();
     let mut last_ms = None;
@@ -218,7 +218,7 @@ async fn lookup_jid(run: Run) -> Outcome {
     source(&run)?;
     querying(&run);
     let Shown { minions, results, .. } = show(&run.parts, &Asked::of(&run)?).await?;
-    // For who wants one large return and not all of them.
+    // For callers that want one large return and not all of them.
     let only = run.text("minion");
     let mut found = empty_map();
     let returned = run.get("returned").is_none_or(Value::truthy);
@@ -238,7 +238,7 @@ async fn lookup_jid(run: Run) -> Outcome {
             found.insert(id, "Minion did not return");
         }
     }
-    // As Salt: the first return says how all of them are shown.
+    // As in Salt, the first return decides the outputter.
     let out = results.first().and_then(|(_, result)| result.get("out")).filter(|out| out.truthy());
     Ok(outputter(out.cloned(), found))
 }
@@ -336,9 +336,9 @@ async fn list_jobs_filter(run: Run) -> Outcome {
     Ok(outputter(run.get("outputter").cloned(), Value::Array(listed.collect())))
 }
 
-/// The jobs that fit, the oldest first.
+/// Returns the matching jobs, the oldest first.
 async fn found(parts: &Arc<Parts>, mut filter: JobFilter, search: &Search) -> Result<Vec<Job>, Failure> {
-    // What the store can find by itself, it need not bring.
+    // The store searches by function, if there is only one.
     filter.fun = search.one_function();
     let limit = filter.limit.take_if(|_| !search.is_empty());
     let mut jobs = parts.jobs.find(filter).await.map_err(|e| e.to_string())?;
@@ -391,7 +391,7 @@ fn summary(job: &Job) -> Value {
     shown
 }
 
-/// Salt's `format_job_instance`.
+/// Formats a job like Salt's `format_job_instance`.
 fn format_job(load: &Value) -> Value {
     let field = |name: &str, default: &str| load.get(name).cloned().unwrap_or_else(|| Value::from(default));
     let args = load.get_list("arg").unwrap_or_default();
@@ -402,7 +402,7 @@ fn format_job(load: &Value) -> Value {
         ("Target-type", field("tgt_type", "list")),
         ("User", field("user", "root")),
     ]);
-    // A command line has it among the arguments.
+    // A command line sends it among the arguments.
     let marked =
         || args.iter().filter(|arg| arg.get_bool("__kwarg__") == Some(true)).find_map(|arg| arg.get("metadata"));
     let metadata = load.get("metadata").or_else(|| load.get("kwargs")?.get("metadata")).or_else(marked);

@@ -1,22 +1,22 @@
-//! Which jobs `jobs.list_jobs` lists.
+//! The filters of `jobs.list_jobs`.
 
 use brine_protocol::target::fnmatch;
 use brine_protocol::value::{Value, ValueExt};
 
 use crate::jobs::Job;
 
-/// All that is set must fit.
+/// A search; all of its filters must match.
 #[derive(Debug, Default)]
 pub(super) struct Search {
-    /// One of these entries must be in the job's metadata. What is no map fits nothing.
+    /// One of these entries must be in the job's metadata. A value that is no map matches nothing.
     pub(super) metadata: Option<Value>,
-    /// Globs; one must fit. None is all.
+    /// Globs, one of which must match; empty: all functions.
     pub(super) functions: Vec<String>,
-    /// Globs; one must fit one of the job's targets. None is all.
+    /// Globs, one of which must match one of the job's targets; empty: all targets.
     pub(super) targets: Vec<String>,
-    /// As [`time`] reads it.
+    /// The earliest start, in the form of [`time`].
     pub(super) from: Option<String>,
-    /// As [`time`] reads it.
+    /// The latest start, in the form of [`time`].
     pub(super) to: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Search {
             && self.to.is_none()
     }
 
-    /// The one function that is searched for, if it is no glob.
+    /// Returns the function to search for, if there is exactly one and it is no glob.
     pub(super) fn one_function(&self) -> Option<String> {
         match self.functions.as_slice() {
             [one] if !one.contains(['*', '?', '[']) => Some(one.clone()),
@@ -37,7 +37,7 @@ impl Search {
         }
     }
 
-    /// Whether a job fits; `shown` is what is shown of it.
+    /// Returns whether a job matches; `shown` is its formatted form.
     pub(super) fn fits(&self, job: &Job, shown: &Value) -> bool {
         let any = |globs: &[String], texts: &[String]| {
             globs.is_empty() || globs.iter().any(|glob| texts.iter().any(|text| fnmatch(glob, text)))
@@ -55,13 +55,13 @@ impl Search {
         self.metadata.as_ref().is_none_or(metadata)
             && any(&self.targets, &texts("Target"))
             && any(&self.functions, &texts("Function"))
-            // The digits of a jid are a time, from the year down.
+            // A jid starts with the digits of its time, the year first, so texts can be compared.
             && self.from.as_deref().is_none_or(|from| job.jid.as_str() >= from)
             && self.to.as_deref().is_none_or(|to| job.jid.as_str().get(..to.len()).unwrap_or_default() <= to)
     }
 }
 
-/// A list, or text with commas.
+/// Splits a list, or a comma-separated text.
 pub(super) fn words(given: Option<&Value>) -> Vec<String> {
     match given {
         None => Vec::new(),
@@ -74,8 +74,8 @@ pub(super) fn words(given: Option<&Value>) -> Vec<String> {
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// A time as the first digits of a jid of then; none if it cannot be read. `2026-11-20`, `2026-11-20 13:05:09.5`, `2026-11-20T13:05`,
-/// `20261120`, `20261120130509`, `2026, Nov 20 13:05`, `Nov 20 2026`.
+/// Parses a time into the first digits of a jid of that time. Returns `None` if it is invalid. Forms: `2026-11-20`,
+/// `2026-11-20 13:05:09.5`, `2026-11-20T13:05`, `20261120`, `20261120130509`, `2026, Nov 20 13:05`, `Nov 20 2026`.
 pub(super) fn time(text: &str) -> Option<String> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let text = text.trim().to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! `salt.*`: functions of modules, from a runner: on minions, or on the master's own host.
+//! `salt.*`: runs functions of modules on minions or on the master's own host.
 
 mod on_master;
 

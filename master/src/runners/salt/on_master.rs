@@ -1,7 +1,7 @@
-//! `salt.cmd`: a function of a standard module on the master's own host.
+//! `salt.cmd`: runs a function of a standard module on the master's own host.
 //!
-//! The master runs no modules itself. It starts `salt-call --local`, which does, in its sandbox; with a configuration of its own that grants
-//! nothing, so that who may call runners does not get at the master's host.
+//! The master runs no modules itself. It starts `salt-call --local`, which runs the function in its sandbox, with a
+//! configuration that grants nothing, so that callers of runners get no access to the master's host.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,15 +16,15 @@ use crate::files;
 use crate::runners::Parts;
 use crate::runners::function::{Failure, Outcome, Run};
 
-/// At a time; each has an executor of its own.
+/// Concurrent calls. Each has its own executor.
 static TURNS: Semaphore = Semaphore::const_new(2);
-/// The first time, the standard modules are compiled.
+/// Time limit, long enough to compile the standard modules at the first call.
 const TIME: Duration = Duration::from_secs(300);
-/// Bytes of a result.
+/// Bound on the bytes of a result.
 const OUTPUT_MAX: u64 = 16 << 20;
-/// Characters of the arguments together; a command line has a bound.
+/// Bound on the length of all arguments, because command lines are bounded.
 const ARGUMENTS_MAX: usize = 64 << 10;
-/// `salt-call` has no such function.
+/// Exit code of `salt-call` for an unknown function.
 const NO_FUNCTION: i32 = 255;
 
 pub(super) async fn cmd(run: Run) -> Outcome {
@@ -60,7 +60,7 @@ pub(super) async fn cmd(run: Run) -> Outcome {
     }
 }
 
-/// The program's exit code, output and complaints.
+/// Returns the program's exit code, stdout and stderr.
 async fn output(mut child: Child) -> Result<(Option<i32>, Vec<u8>, Vec<u8>), Failure> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let failed = |error: std::io::Error| format!("salt-call cannot be read: {error}");
@@ -74,13 +74,13 @@ async fn output(mut child: Child) -> Result<(Option<i32>, Vec<u8>, Vec<u8>), Fai
     Ok((child.wait().await.map_err(failed)?.code(), stdout, stderr))
 }
 
-/// `salt-call` is installed where this program is.
+/// Finds `salt-call` in the folder of this program.
 fn program() -> Result<PathBuf, Failure> {
     let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("salt-call")));
     beside.filter(|path| path.exists()).ok_or_else(|| "salt.cmd needs salt-call beside salt-master".into())
 }
 
-/// A folder with a configuration that grants nothing.
+/// Makes a folder with a configuration that grants nothing.
 async fn prepare(parts: &Parts) -> Result<PathBuf, Failure> {
     let dir = parts.opts.cachedir.join("salt_cmd");
     let (id, of) = (parts.opts.id.clone(), dir.clone());
@@ -105,7 +105,7 @@ fn configure(dir: &Path, id: &str) -> std::io::Result<()> {
     files::write_atomic(&dir.join("conf/minion"), text.as_bytes(), 0o600)
 }
 
-/// `module.function`, which is no option.
+/// Returns whether `fun` has the form `module.function`, and so cannot be an option.
 fn is_function(fun: &str) -> bool {
     let is_name = |name: &str| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -114,7 +114,8 @@ fn is_function(fun: &str) -> bool {
     fun.len() <= 128 && fun.split_once('.').is_some_and(|(module, name)| is_name(module) && is_name(name))
 }
 
-/// The arguments as words of a command line, each in JSON, which is read as it is meant; none if they are too long.
+/// Returns the arguments as words of a command line, each encoded as JSON to keep its type; `None` if they are too
+/// long.
 fn words(run: &Run) -> Option<Vec<String>> {
     let args = run.given.args.iter().map(word);
     let kwargs = run.given.kwargs.iter().map(|(name, value)| format!("{name}={}", word(value)));
@@ -122,7 +123,7 @@ fn words(run: &Run) -> Option<Vec<String>> {
     (words.iter().map(String::len).sum::<usize>() <= ARGUMENTS_MAX).then_some(words)
 }
 
-/// A `#` would begin a comment somewhere on the way.
+/// Encodes a value as JSON with `#` escaped, because YAML would start a comment there.
 fn word(value: &Value) -> String {
     to_json(value).to_string().replace('#', "\\u0023")
 }

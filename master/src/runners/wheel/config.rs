@@ -1,5 +1,5 @@
-//! `config.update_config`: a file of settings beside the master's own, for programs that set it up. The name is a name and no path, and
-//! what is written is a map in YAML with which the master can start.
+//! `config.update_config`: writes a file of settings beside the master's configuration, for programs. The file's name
+//! cannot be a path, and the content must be a YAML map with which the master can start.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use super::roots;
 use crate::runners::RunnerOpts;
 use crate::runners::function::{Failure, Function, Outcome, Run};
 
-/// Bytes of a file that is written. The largest configurations, with all their nodegroups, have some hundred kilobytes.
+/// Bound on the bytes of a written file. The largest configurations, with all nodegroups, have some hundred kilobytes.
 const FILE_MAX: usize = 1 << 20;
-/// Characters of a file's name.
+/// Longest name of a file in characters.
 const NAME_MAX: usize = 64;
-/// Settings may be secrets.
+/// Readable only by the owner, because settings may be secrets.
 const MODE: u32 = 0o600;
 
-/// Whether a master can start with a configuration.
+/// Checks that a master can start with a configuration.
 type Check = fn(&Config) -> Result<(), ConfigError>;
 
-/// The functions of this module that write.
+/// The functions of this module.
 pub(super) const FUNCTIONS: [Function; 1] = [Function {
     name: "config.update_config",
     parameters: &["file_name", "yaml_contents"],
@@ -32,7 +32,7 @@ pub(super) const FUNCTIONS: [Function; 1] = [Function {
     run: |run| Box::pin(update_config(run)),
 }];
 
-/// What cannot be done is told as Salt tells it, in place of a result.
+/// Writes the settings. An error is returned as the result, as in Salt.
 async fn update_config(run: Run) -> Outcome {
     let parts = Arc::clone(&run.parts);
     let name = run.text("file_name").unwrap_or_default();
@@ -72,7 +72,7 @@ fn update(
     Ok(format!("Wrote {name}.conf"))
 }
 
-/// The folder that is there and belongs to the owner, and the path below it.
+/// Returns the existing folder, which belongs to the operator, and the path below it.
 fn place(conf_file: &Path, default_include: &str, name: &str) -> Result<(PathBuf, SafePath), String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
     let invalid = || "Invalid path".to_owned();
@@ -93,7 +93,7 @@ fn place(conf_file: &Path, default_include: &str, name: &str) -> Result<(PathBuf
     Ok((root.to_owned(), SafePath::try_from(path).map_err(|_| invalid())?))
 }
 
-/// A map, or the text of one.
+/// Reads a map, or the YAML text of one.
 fn settings(contents: &Value) -> Result<Value, String> {
     let settings = match contents.text() {
         Some(text) if text.len() > FILE_MAX => {
@@ -108,7 +108,7 @@ fn settings(contents: &Value) -> Result<Value, String> {
     }
 }
 
-/// Its maps in one order, to compare.
+/// Sorts maps recursively, for comparing values.
 fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
@@ -121,10 +121,10 @@ fn sorted(value: Value) -> Value {
     }
 }
 
-/// Whether the master can start with them.
+/// Checks that the master can start with the settings.
 fn try_out(conf_file: &Path, settings: &Value, check: Check) -> Result<(), String> {
     let failed = |error: ConfigError| format!("The master could not start with it: {error}");
-    // What is there now may be what this is to mend.
+    // If the current configuration is broken, the settings may be meant to repair it.
     let mut config = match Config::load(conf_file, Role::Master) {
         Ok(config) => config,
         Err(_) => Config::from_yaml("", conf_file, Role::Master).map_err(failed)?,
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&written).unwrap(), "timeout: 9\n");
         assert_eq!(std::fs::metadata(&written).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(Config::load(&file, Role::Master).unwrap().value("timeout"), Some(&Value::from(9)));
-        // As text, in place of what is there; and what others could read before, they cannot now.
+        // As text, replacing the existing file. Its mode becomes private.
         std::fs::set_permissions(&written, std::fs::Permissions::from_mode(0o644)).unwrap();
         update(&file, INCLUDE, "gui", &text("timeout: 11\nnodegroups: {a: 'L@x,y'}")).unwrap();
         assert_eq!(Config::load(&file, Role::Master).unwrap().value("timeout"), Some(&Value::from(11)));
@@ -187,7 +187,7 @@ mod tests {
         }
         assert!(update(&file, "master.d/*.yml", "x", &win).unwrap_err().contains("would not be read"));
         assert!(update(&file, "*/x*.conf", "x", &win).is_err());
-        // Neither a folder nor a file of that name leads elsewhere.
+        // Neither the folder nor the file can be a symlink to another place.
         let outside = dir.path().join("outside");
         std::fs::create_dir(&outside).unwrap();
         std::fs::write(outside.join("kept"), "kept").unwrap();

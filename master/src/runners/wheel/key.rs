@@ -1,4 +1,4 @@
-//! `key.*`: what `salt-key` does, for programs.
+//! `key.*`: the functions of `salt-key`, for programs.
 
 use brine_protocol::ids::MinionId;
 use brine_protocol::keys::{PrivateKey, PublicKey, clean_pem};
@@ -9,9 +9,9 @@ use crate::hash_type::HashType;
 use crate::keys::{KeyState, MinionKeyError};
 use crate::runners::function::{Failure, Function, Outcome, Run};
 
-/// Globs and ids in one request.
+/// Bound on the globs and ids in one request.
 const WORDS_MAX: usize = 65_536;
-/// Bits of a key that is made on request: more take minutes.
+/// Largest size in bits of a generated key, because larger ones take minutes.
 const BITS_MAX: u64 = 8_192;
 
 const INTO_ACCEPTED: &[&str] = &["match", "include_rejected=False", "include_denied=False"];
@@ -123,13 +123,13 @@ pub(super) const FUNCTIONS: [Function; 17] = [
     },
 ];
 
-/// Which keys are meant.
+/// A selection of keys.
 enum Meant {
     Globs(Vec<String>),
     Ids(Vec<(KeyState, Vec<MinionId>)>),
 }
 
-/// A glob, several with commas, or a list of them.
+/// Reads a glob, several comma-separated ones, or a list of them.
 fn globs(run: &Run) -> Result<Meant, Failure> {
     let given = run.get("match").ok_or_else(|| run.wrong("match must be a glob of minion ids"))?;
     let globs: Vec<String> = match given.list() {
@@ -142,7 +142,7 @@ fn globs(run: &Run) -> Result<Meant, Failure> {
     Ok(Meant::Globs(globs))
 }
 
-/// Ids by state. What is no id, or no state, is nobody's key.
+/// Reads ids by state. Invalid ids and states select no keys.
 fn listed(run: &Run) -> Meant {
     let state = |name: &str| KeyState::ALL.into_iter().find(|state| state.dir() == name);
     let ids = |value: &Value| -> Vec<MinionId> {
@@ -155,10 +155,10 @@ fn listed(run: &Run) -> Meant {
 
 type Found = Vec<(KeyState, Vec<MinionId>)>;
 
-/// In the order in which Salt lists the states.
+/// Salt's order of the states.
 const ORDER: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
 
-/// The keys that are meant and there are, by state.
+/// Returns the existing keys of a selection, by state.
 fn matching(run: &Run, meant: &Meant) -> Result<Found, Failure> {
     let mut found = Vec::new();
     for state in ORDER {
@@ -194,7 +194,7 @@ fn list_all(run: &Run) -> Outcome {
 
 fn list(run: &Run) -> Outcome {
     let which = run.text("match").unwrap_or_default();
-    // By their first letters, as Salt does.
+    // By prefix, as in Salt.
     let begins = |word: &str| which.starts_with(word);
     let state = if begins("acc") {
         KeyState::Accepted
@@ -212,7 +212,7 @@ fn list(run: &Run) -> Outcome {
     Ok(map([(state.dir(), ids_of(&run.parts.keys.list(state).map_err(text)?))]))
 }
 
-/// Where the keys that are meant are now, which is what Salt returns of a change.
+/// Returns the current states of the selected keys, which is Salt's result of a change.
 fn now(run: &Run, meant: &Meant) -> Outcome {
     let anywhere = match meant {
         Meant::Globs(globs) => Meant::Globs(globs.clone()),
@@ -224,7 +224,7 @@ fn now(run: &Run, meant: &Meant) -> Outcome {
     Ok(shown(&matching(run, &anywhere)?))
 }
 
-/// Moves keys. As in Salt, only pending ones, unless the call includes others too.
+/// Moves keys. As in Salt, only pending ones, unless the call includes other states.
 fn change(run: &Run, to: KeyState, meant: &Meant) -> Outcome {
     let act = if to == KeyState::Accepted { "accepted" } else { "rejected" };
     for (from, ids) in matching(run, meant)? {
@@ -259,13 +259,13 @@ fn delete(run: &Run, meant: &Meant) -> Outcome {
     now(run, meant)
 }
 
-/// `{state: {id: …}}` of the keys that are meant.
+/// Returns `{state: {id: …}}` for the selected keys.
 fn each(run: &Run, of: impl Fn(&str) -> String) -> Result<Value, Failure> {
     let mut shown = empty_map();
     for (state, ids) in matching(run, &globs(run)?)? {
         let mut keys = empty_map();
         for id in &ids {
-            // One that has gone since it was listed is left out.
+            // A key that was removed since the listing is left out.
             if let Some(key) = run.parts.keys.find(state, id).map_err(text)? {
                 keys.insert(id.as_str(), of(&key.pem));
             }
@@ -290,7 +290,7 @@ fn hash_type(run: &Run) -> Result<HashType, Failure> {
 fn finger(run: &Run) -> Outcome {
     let kind = hash_type(run)?;
     let mut shown = each(run, |pem| fingerprint(pem, kind))?;
-    // Salt counts the master's own keys in. Its private one is no key of a minion, and nothing of it is shown.
+    // As in Salt, the master's public key matches too. Nothing of its private key is shown.
     let Meant::Globs(globs) = globs(run)? else { return Ok(shown) };
     if globs.iter().any(|glob| fnmatch(glob, "master.pub")) {
         shown.insert("local", map([("master.pub", fingerprint(&master_pem(run), kind))]));
@@ -303,7 +303,7 @@ fn finger_master(run: &Run) -> Outcome {
     Ok(map([("local", map([("master.pub", finger)]))]))
 }
 
-/// As `salt-call --local key.finger` shows it: over the text between the first and the last line.
+/// Computes a fingerprint like `salt-call --local key.finger`: over the text between the first and the last line.
 fn fingerprint(pem: &str, kind: HashType) -> String {
     let pem = clean_pem(pem);
     let lines: Vec<&str> = pem.lines().collect();
@@ -317,7 +317,7 @@ fn master_pem(run: &Run) -> String {
     run.parts.private.public().clean_pem().to_owned()
 }
 
-/// A new key pair; its private half does not print.
+/// A new key pair. Not `Debug`, so that the private key is never printed.
 struct Pair {
     key: PrivateKey,
     public: PublicKey,
@@ -332,7 +332,7 @@ impl Pair {
 async fn pair(run: &Run) -> Result<Pair, Failure> {
     let bits = match run.get("keysize") {
         None => 2_048,
-        // Salt: fewer than 2048 are 2048.
+        // As in Salt, the minimum is 2048.
         Some(bits) => match bits.as_u64() {
             Some(bits) if bits <= BITS_MAX => bits.max(2_048),
             _ => return Err(run.wrong("keysize must be a number of bits up to 8192")),
@@ -373,7 +373,7 @@ fn text(error: MinionKeyError) -> Failure {
     error.to_string().into()
 }
 
-/// What of a result may stand in an event: no private key, which the caller gets and nobody else.
+/// Returns a result without its private key, for events. Only the caller gets the key.
 pub(in crate::runners) fn without_private_key(result: &Value) -> Value {
     let mut told = result.clone();
     if told.has("priv") && told.has("pub") {

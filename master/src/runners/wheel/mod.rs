@@ -1,4 +1,4 @@
-//! The wheel: the key folders for callers that do not edit them themselves, files under the roots, the configuration, who is connected.
+//! The wheel: management of keys, files under the roots, the configuration, and the connected minions.
 
 mod config;
 mod key;
@@ -9,7 +9,7 @@ use brine_protocol::value::Value;
 use super::function::Function;
 use super::{error, manage};
 
-/// Every wheel function there is, by module.
+/// All wheel functions, by module.
 pub(super) const FUNCTIONS: &[&[Function]] = &[&OTHERS, &config::FUNCTIONS, &key::FUNCTIONS, &roots::FUNCTIONS];
 
 const OTHERS: [Function; 3] = [
@@ -33,13 +33,13 @@ const OTHERS: [Function; 3] = [
     },
 ];
 
-/// Whether a function's arguments are for the caller and the audit log alone: settings may be secrets.
+/// Returns whether a function's arguments are left out of its events, because settings may be secrets.
 pub(super) fn hides_arguments(fun: &str) -> bool {
     fun == "config.update_config"
 }
 
-/// What of a function's result its event tells. The files of the roots and new private keys are for the caller alone: who may read the bus
-/// is not who may read these.
+/// Returns the part of a function's result that its event contains. Content of files in the roots and new private keys
+/// are only for the caller, because readers of the bus may have no right to them.
 pub(super) fn told(fun: &str, result: &Value) -> Value {
     match fun {
         "key.gen" | "key.gen_accept" => key::without_private_key(result),

@@ -1,5 +1,5 @@
-//! `file_roots.*` and `pillar_roots.*`: files under the roots, for programs that edit them. Nothing here leads out of a root: paths are
-//! checked, and the kernel holds every step below the root.
+//! `file_roots.*` and `pillar_roots.*`: files under the roots, for programs that edit them. No path leads out of a
+//! root: paths are checked, and the kernel enforces every step below the root.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -15,13 +15,13 @@ use rustix::io::Errno;
 use crate::fileserver::{Root, Roots};
 use crate::runners::function::{Function, Outcome, Run};
 
-/// Entries that a list of an environment has at most.
+/// Bound on the entries in a list of an environment.
 const ENTRIES_MAX: usize = 100_000;
-/// Folders in folders.
+/// Bound on the nesting of folders.
 const DEPTH_MAX: usize = 64;
-/// Bytes of a file that is read.
+/// Bound on the bytes of a file that is read.
 const FILE_MAX: u64 = 16 << 20;
-/// Bytes of its beginning by which a file is told to be text.
+/// Bytes at the start of a file that decide whether it is text.
 const BLOCK: usize = 512;
 
 const OF_PATH: &[&str] = &["path", "saltenv='base'"];
@@ -91,14 +91,14 @@ pub(super) const FUNCTIONS: [Function; 10] = [
     },
 ];
 
-/// Which roots.
+/// The kind of roots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Files,
     Pillar,
 }
 
-/// Does something with files, on a thread that may wait for them.
+/// Runs a function with the roots, on a thread that is allowed to block.
 async fn work(run: Run, kind: Kind, act: fn(&Run, &Roots, Kind) -> Outcome) -> Outcome {
     let settings = Arc::clone(&run.parts.live);
     let work = move || {
@@ -120,7 +120,7 @@ fn of<'a>(roots: &'a Roots, saltenv: &str) -> Option<&'a [PathBuf]> {
     roots.iter().find(|(name, _)| name.as_str() == saltenv).map(|(_, paths)| paths.as_slice())
 }
 
-/// A path below a root; none for one that leads elsewhere.
+/// Checks a path below a root; `None` if it leads elsewhere.
 fn below(path: &str) -> Option<SafePath> {
     if path.starts_with('/') {
         return None;
@@ -129,7 +129,7 @@ fn below(path: &str) -> Option<SafePath> {
     SafePath::try_from(parts.join("/")).ok()
 }
 
-/// The files that a path names, each with its root's path and its own.
+/// Opens the files with a path, in each root that has one. Returns their full paths.
 fn found(run: &Run, roots: &Roots) -> Vec<(String, File)> {
     let path = run.text("path").unwrap_or_default();
     let Some(safe) = below(&path) else { return Vec::new() };
@@ -166,7 +166,7 @@ fn read(run: &Run, roots: &Roots, _: Kind) -> Outcome {
     Ok(Value::Array(shown))
 }
 
-/// Salt's guess by the first block: no NUL, and at most 30 % of it other than plain text.
+/// Guesses like Salt, from the first block: text has no NUL and at most 30 % of other unusual bytes.
 fn is_text(file: &File) -> bool {
     use std::os::unix::fs::FileExt as _;
     let mut block = [0; BLOCK];
@@ -202,7 +202,7 @@ fn tree(roots: &[PathBuf]) -> Outcome {
     Ok(shown)
 }
 
-/// `{folder: {…}, file: "f"}`, sorted by name; none if there are too many. Links are not followed.
+/// Returns `{folder: {…}, file: "f"}`, sorted by name; `None` if there are too many entries. Does not follow links.
 fn list(dir: &OwnedFd, depth: usize, left: &mut usize) -> Option<Value> {
     let Ok(entries) = Dir::read_from(dir) else { return Some(empty_map()) };
     let mut names: Vec<String> =
@@ -222,7 +222,7 @@ fn list(dir: &OwnedFd, depth: usize, left: &mut usize) -> Option<Value> {
                 }
             }
             FileType::Directory => empty_map(),
-            // A link to a folder is shown as one; what is in it is not.
+            // A link to a folder is shown as an empty folder.
             FileType::Symlink if is_folder(dir, &name) => empty_map(),
             _ => Value::from("f"),
         };
@@ -236,7 +236,7 @@ fn is_folder(dir: &OwnedFd, name: &str) -> bool {
     stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// What cannot be done is told as Salt tells it, in place of a result.
+/// Writes a file. An error is returned as the result, as in Salt.
 fn write(run: &Run, roots: &Roots, kind: Kind) -> Outcome {
     let (path, saltenv) = (run.text("path").unwrap_or_default(), saltenv(run));
     let Some(roots) = of(roots, &saltenv) else {
@@ -267,12 +267,12 @@ fn write(run: &Run, roots: &Roots, kind: Kind) -> Outcome {
     Ok(Value::from(format!("Wrote data to file {}", dest.display())))
 }
 
-/// Puts a file into the place of what is there, whole; folders are made. No step goes through a link.
+/// Replaces a file atomically and makes missing folders. Does not follow links.
 fn put(root: &Path, path: &SafePath, data: &[u8]) -> std::io::Result<()> {
     put_with(root, path, data, None)
 }
 
-/// The same with a mode; without one the file keeps that of what was there.
+/// Like [`put`], with a mode. Without one, the file keeps the mode of the former one.
 pub(super) fn put_with(root: &Path, path: &SafePath, data: &[u8], mode: Option<u32>) -> std::io::Result<()> {
     std::fs::create_dir_all(root)?;
     let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
