@@ -85,8 +85,8 @@ impl Link {
             }
             let (began, heard) = (Instant::now(), self.heard.load(Ordering::Relaxed));
             tokio::time::sleep(beat).await;
-            // Loading has a timeout of its own. An executor that keeps sending is alive, even if this program is too slow
-            // to read its messages.
+            // Loading has a timeout of its own. An executor that keeps sending is alive, even if this program is too
+            // slow to read its messages.
             let says = heard != self.heard.load(Ordering::Relaxed) || self.inbox.has_some();
             if began.elapsed() > beat + LATE || self.loads() || (says && !self.has_answered()) {
                 (missed, since) = (0, Instant::now());
