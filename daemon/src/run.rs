@@ -36,16 +36,16 @@ pub trait Daemon: Sized {
     /// When the configuration cannot be used.
     fn load(args: &DaemonArgs) -> Result<Self, ProcessError>;
 
-    /// The configuration.
+    /// Returns the configuration.
     fn config(&self) -> &Config;
 
-    /// The user to run as.
+    /// Returns the user to run as.
     fn user(&self) -> &str;
 
-    /// The daemon's folders.
+    /// Returns the daemon's folders.
     fn folders(&self) -> Vec<Folder>;
 
-    /// Single files, besides the log, that the daemon's user must be able to write.
+    /// Returns the single files, besides the log, that the daemon's user must be able to write.
     fn files(&self) -> Vec<PathBuf>;
 
     /// Warns of features that do not work on this host. Runs as the daemon's user, after logging has started and before
@@ -54,21 +54,21 @@ pub trait Daemon: Sized {
         let _ = open_files;
     }
 
-    /// The runtime's settings.
+    /// Returns the runtime's settings.
     fn runtime() -> Builder {
         Builder::new_multi_thread()
     }
 
-    /// Starts. When this resolves, the daemon has all that it needs of this host.
+    /// Starts the daemon. When this resolves, the daemon has everything that it needs from this host.
     fn start(self) -> impl Future<Output = Result<impl RunningDaemon, ProcessError>>;
 }
 
 /// A daemon that runs.
 pub trait RunningDaemon {
-    /// What it does, in one line for the service manager.
+    /// Returns the present activity in one line, for the service manager.
     fn status(&self) -> String;
 
-    /// Completes when the daemon ends by itself. Called once.
+    /// Returns a future that completes when the daemon ends by itself. Called once.
     fn ended(&mut self) -> Ended {
         Box::pin(std::future::pending())
     }
@@ -83,7 +83,7 @@ pub trait RunningDaemon {
     /// Starts a profile of the next seconds.
     fn profile(&self);
 
-    /// Finishes the work under way and ends.
+    /// Finishes the work under way and ends the daemon.
     fn stop(self, ended: Ended) -> impl Future<Output = Result<(), ProcessError>>;
 }
 

@@ -96,7 +96,8 @@ struct RunningMinion {
 }
 
 impl run::RunningDaemon for RunningMinion {
-    /// It may wait for its key to be accepted for days; what it needs of this host it has.
+    /// The minion is ready even if it waits days for its key to be accepted: it has everything that it needs from this
+    /// host.
     fn status(&self) -> String {
         format!("{} of {}", self.opts.id, self.opts.master.request_endpoint())
     }
@@ -106,7 +107,7 @@ impl run::RunningDaemon for RunningMinion {
         Box::pin(async {
             match task.await {
                 Ok(result) => result.map_err(|error| failed(&error)),
-                // A panic of the task continues here.
+                // Continues a panic of the task.
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
                     Err(_cancelled) => Ok(()),
@@ -135,8 +136,8 @@ impl run::RunningDaemon for RunningMinion {
     }
 }
 
-/// Reads the configuration again and applies the settings that may change at run time. Returns none if the
-/// configuration is invalid; the present one stays in use.
+/// Reads the configuration again and applies the settings that may change at run time. Returns None if the
+/// configuration is invalid; the present one then stays in use.
 async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl) -> Option<MinionOpts> {
     let read = || -> Result<_, String> {
         let opts = load(args).map_err(|e| e.to_string())?;
@@ -151,7 +152,7 @@ async fn take_up(args: &DaemonArgs, before: &MinionOpts, control: &MinionControl
             return None;
         }
     };
-    // Files of keys may have changed even if the configuration has not.
+    // Key files may have changed even if the configuration has not.
     let modules = control.reload(settings).await;
     reload::report(&before.config, &opts.config);
     let names = |names: &[brine_sandbox::ModuleName]| {

@@ -1,10 +1,10 @@
-//! Who runs, who waits and who is refused: turns of the minion and of single modules, memory, and calls within calls.
+//! Decides which calls run, wait or are refused: turns of the minion and of single modules, memory, and nested calls.
 //!
-//! A job waits for its turn. A call that a running job makes of another function must not: it could wait for what its own
-//! job holds. So it gets what is free at that moment, or is refused.
+//! A job waits for its turn. A nested call must not wait: it could wait for something that its own job holds. So it
+//! gets what is free at that moment, or is refused.
 //!
-//! - `places.rs`  the rules by which a call that waits may start
-//! - `queue.rs`   who is next; `memory.rs` who has how much of the memory for all; `history.rs` what a function was like before
+//! - `places.rs`  the rules by which a waiting call may start
+//! - `queue.rs`   the order of waiting jobs; `memory.rs` the shared memory; `history.rs` a function's past calls
 
 mod history;
 mod memory;
@@ -29,25 +29,27 @@ use places::{Lane, Live};
 use queue::{Look, Queue};
 pub(crate) use waits::PULSE;
 
-/// Turns kept for the standard modules `sys` and `saltutil`: who cannot ask what runs, or end it, cannot help a minion
-/// whose turns are all taken.
+/// Turns reserved for the standard modules `sys` and `saltutil`, so that jobs can be listed and killed on a minion
+/// whose other turns are all taken.
 pub(crate) const RESERVED: usize = 4;
-/// Calls within calls, for each turn; a job that waits beside them may have one.
+/// Nested calls for each turn. A job that waits beside the turns may have one.
 const NESTED_PER_TURN: usize = 4;
-/// Calls of all kinds that one executor is told to expect: as many as it takes.
+/// Upper bound on the calls of all kinds in one executor.
 pub(crate) const MAX_CALLS: usize = 4_096;
-/// Beyond `max_queued`, and as many again at most, one job of each module and asker that has none waiting …
+/// Places beyond `max_queued` (at most `max_queued` more) for one job of each module and requester that has no other
+/// job waiting …
 const KEPT: usize = 32;
-/// … and beyond these, jobs that are expected to be short; of one module that the same one asked for, at most so many.
+/// … and further places for jobs that are expected to be short. The next constant bounds them for each module and
+/// requester.
 const KEPT_SHORT: usize = 64;
 const SHORT_OF_ONE: usize = 16;
 
-/// The bounds.
+/// The limits of admission.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Jobs that compute.
+    /// Jobs that compute at the same time.
     pub(crate) max_running: usize,
-    /// Jobs beside them that have begun and wait for something.
+    /// Jobs that have begun and wait for something, in addition to `max_running`.
     pub(crate) max_waiting: usize,
     /// Jobs that have not begun.
     pub(crate) max_queued: usize,
@@ -55,60 +57,60 @@ pub(crate) struct Bounds {
     pub(crate) memory: u64,
 }
 
-/// How many of a module's jobs there may be; none: as many as of all together.
+/// Limits on one module's jobs. None: only the common limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Concurrency {
-    /// At once.
+    /// Limit on jobs that run.
     pub max_running: Option<usize>,
-    /// Waiting.
+    /// Limit on jobs that wait.
     pub max_queued: Option<usize>,
 }
 
-/// What is asked for a call.
+/// A request to admit a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) job: &'a Arc<JobContext>,
     pub(crate) module: &'a ModuleName,
-    /// What is known of the module's functions, and which of them it is.
+    /// Statistics of the module's functions, and the index of the called function.
     pub(crate) history: &'a Arc<History>,
     pub(crate) function: usize,
     pub(crate) concurrency: Concurrency,
-    /// Whether the reserved turns are for it.
+    /// Whether the call may use the reserved turns.
     pub(crate) reserved: bool,
-    /// Bytes that its instance may have.
+    /// Upper bound on the bytes of its instance.
     pub(crate) memory: u64,
 }
 
-/// Who runs and who waits.
+/// The calls that run and wait.
 pub(crate) struct Jobs {
     bounds: Bounds,
     max_nested: usize,
     table: Mutex<Table>,
-    /// Whether anybody waits.
+    /// Whether any call waits.
     contended: watch::Sender<bool>,
 }
 
 struct Table {
-    /// All that were admitted, waiting ones too.
+    /// All admitted calls, waiting ones included.
     calls: HashMap<u64, Call>,
     next: u64,
-    /// Those of them that are calls of other calls.
+    /// How many of the calls are nested.
     nested: usize,
-    /// Jobs that have begun and not ended.
+    /// Number of jobs that have begun and not ended.
     live: usize,
-    /// Turns, quick and reserved places that are held.
+    /// Number of turns, quick places and reserved places in use.
     turns: usize,
     quick: usize,
     reserved: usize,
-    /// Jobs that hold none, for they only wait.
+    /// Number of jobs that hold no turn because they only wait.
     parked: usize,
     memory: Memory,
-    /// Jobs that wait for their turn: those that are expected to be short, and all others.
+    /// Jobs that wait to begin: those expected to be short, and all others.
     short: Queue,
     queue: Queue,
-    /// Calls that have begun and wait for more memory.
+    /// Running calls that wait for more memory.
     growing: VecDeque<(u64, oneshot::Sender<()>)>,
-    /// Of modules that have bounds of their own, while they have jobs.
+    /// The modules with limits of their own, while they have jobs.
     modules: HashMap<ModuleName, ModuleJobs>,
 }
 
@@ -117,18 +119,18 @@ struct Call {
     name: ModuleName,
     history: Arc<History>,
     function: usize,
-    /// Whether it was expected to be short when it came: in which queue it waits.
+    /// Whether it was expected to be short when it arrived. Selects its queue.
     short: bool,
-    /// The call that the job began with: this one, or one that led to it.
+    /// The first call of the job: this one or one of its callers.
     root: u64,
-    /// The module's own bounds, if it has any.
+    /// The module's own limit, if any.
     max_running: Option<usize>,
     reserved: bool,
     memory: u64,
     state: State,
-    /// What the calls that it made have used.
+    /// Resources used by its nested calls.
     spent: Option<Usage>,
-    /// Why it is to end, once it is.
+    /// Why the call is to end, once that is decided.
     end: watch::Sender<Option<Arc<str>>>,
 }
 
@@ -143,7 +145,7 @@ struct ModuleJobs {
     running: usize,
 }
 
-/// An admitted call's place; given back when dropped, with all that it holds.
+/// The place of an admitted call. Dropping it frees everything that the call holds.
 pub(crate) struct Place<'a> {
     jobs: &'a Jobs,
     pub(crate) number: u64,
@@ -153,12 +155,12 @@ pub(crate) struct Place<'a> {
 
 /// Whether a call may begin.
 enum Turn {
-    /// With so many bytes of memory until it asks for more; none: with all of its limit.
+    /// The call may begin with this much memory until it asks for more. None: with all of its limit.
     Has(Option<u64>),
     Waits(oneshot::Receiver<Option<u64>>),
 }
 
-/// Why a call is to end, once it is.
+/// The request to end a call, with its reason.
 #[derive(Clone)]
 pub(crate) struct End(watch::Receiver<Option<Arc<str>>>);
 
@@ -173,7 +175,7 @@ impl Table {
         if short { &mut self.short } else { &mut self.queue }
     }
 
-    /// Jobs that have not begun, and calls that need more memory.
+    /// Returns the number of jobs that have not begun and of calls that wait for more memory.
     fn waiting(&self) -> usize {
         self.short.len() + self.queue.len() + self.growing.len()
     }
@@ -208,17 +210,17 @@ impl Jobs {
         }
     }
 
-    /// Bytes of memory for all instances together.
+    /// Returns the bytes of memory for all instances together.
     pub(crate) fn memory(&self) -> u64 {
         self.bounds.memory
     }
 
-    /// Calls that compute at once when all turns are taken, with what they call.
+    /// Returns the largest number of calls that compute at once, nested ones included.
     pub(crate) fn max_running(&self) -> usize {
         self.bounds.max_running + RESERVED + self.bounds.max_running * NESTED_PER_TURN
     }
 
-    /// Calls that an executor may have to run at once.
+    /// Returns the largest number of calls that one executor may have at once.
     pub(crate) fn max_calls(&self) -> usize {
         self.bounds.max_running + self.bounds.max_waiting + places::BEYOND + RESERVED + self.max_nested
     }
@@ -227,7 +229,7 @@ impl Jobs {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a job in, to run or to wait; an error says how busy the minion is.
+    /// Admits a job, to run or to wait. The error says how busy the minion is.
     pub(crate) fn admit(&self, request: &Request<'_>) -> Result<Place<'_>, String> {
         let expect = request.history.expect(request.function);
         let mut table = self.table();
@@ -255,12 +257,12 @@ impl Jobs {
         Ok(Place { jobs: self, number, turn: Turn::Waits(granted), end })
     }
 
-    /// Whether one more job may wait.
+    /// Checks whether one more job may wait.
     fn may_wait(&self, table: &Table, request: &Request<'_>, short: bool) -> Result<(), String> {
         let Request { job, module, .. } = request;
         let waiting = table.short.len() + table.queue.len();
         let most = self.bounds.max_queued;
-        // Where nobody is to wait, nobody waits.
+        // With `max_queued` 0 no job waits.
         let (kept, kept_short) = if most == 0 { (0, 0) } else { (KEPT.min(most), KEPT_SHORT) };
         let (beyond, far_beyond) = (most.saturating_add(kept), most.saturating_add(kept + kept_short));
         let may = waiting < most
@@ -276,7 +278,8 @@ impl Jobs {
         ))
     }
 
-    /// Counts a call of a module that has bounds of its own; gives how many may run. One within another does not wait.
+    /// Counts a call for a module with limits of its own. Returns the limit on running jobs. A nested call does not
+    /// wait.
     fn admit_to_module(&self, table: &mut Table, request: &Request<'_>, nested: bool) -> Result<Option<usize>, String> {
         let Some((max_running, max_queued)) = self.bounds_of(request.concurrency) else { return Ok(None) };
         let module = table.modules.entry(request.module.clone()).or_default();
@@ -312,7 +315,7 @@ impl Jobs {
         Some((max_running, max_queued.unwrap_or(self.bounds.max_queued)))
     }
 
-    /// Lets a call in that the call `parent` makes: at once or not at all.
+    /// Admits a nested call of `parent`, at once or not at all.
     pub(crate) fn admit_nested(&self, parent: u64, request: &Request<'_>) -> Result<Place<'_>, String> {
         let mut table = self.table();
         let Some(root) = table.calls.get(&parent).map(|parent| parent.root) else {
@@ -339,7 +342,7 @@ impl Jobs {
             return Err(self.no_memory());
         };
         let lease = start(&mut table, number, Lane::Within, lease);
-        // Its job computes again, or waits for this one.
+        // The job computes again, or waits for this call.
         unpark(&mut table, root);
         Ok(Place { jobs: self, number, turn: Turn::Has(lease), end })
     }
@@ -352,7 +355,7 @@ impl Jobs {
         )
     }
 
-    /// Lets calls begin for which there is room now.
+    /// Starts waiting calls for which there is room now.
     fn dispatch(&self, table: &mut Table) {
         self.lend(table);
         let mut seen = places::Seen::behind(!table.growing.is_empty());
@@ -370,7 +373,7 @@ impl Jobs {
                     _ => None,
                 };
                 let lease = start(table, number, lane, lease);
-                // Who does not wait for it any more is about to leave.
+                // Sending fails if the caller is leaving; its place is then freed.
                 let _ = granted.map(|granted| granted.send(lease));
             }
             *table.queue_of(short) = queue;
@@ -378,24 +381,24 @@ impl Jobs {
         self.tell(table);
     }
 
-    /// Tells whether anybody waits.
+    /// Publishes whether any call waits.
     fn tell(&self, table: &Table) {
         let waits = table.waiting() > 0;
         self.contended.send_if_modified(|contended| std::mem::replace(contended, waits) != waits);
     }
 
-    /// Adds to a call what one that it made has used.
+    /// Adds a nested call's usage to its caller.
     pub(crate) fn spend(&self, parent: u64, usage: &Usage) {
         if let Some(parent) = self.table().calls.get_mut(&parent) {
             let spent = parent.spent.get_or_insert_default();
             let peak = spent.memory_peak.max(usage.memory_peak);
             *spent = sum(spent, usage);
-            // They were called one after the other.
+            // Nested calls run one after the other, so their peaks do not add up.
             spent.memory_peak = peak;
         }
     }
 
-    /// Tells the jobs, and what they called, to end; says how many jobs were told.
+    /// Requests the end of the matching jobs and their nested calls. Returns the number of jobs.
     pub(crate) fn end(&self, which: impl Fn(&str) -> bool, why: &str) -> usize {
         let why: Arc<str> = why.into();
         let table = self.table();
@@ -404,7 +407,7 @@ impl Jobs {
         told.filter(|(number, call)| !call.is_nested(**number)).count()
     }
 
-    /// Tells the calls of a module to end; says how many were told.
+    /// Requests the end of a module's calls. Returns their number.
     pub(crate) fn end_module(&self, name: &ModuleName, why: &str) -> usize {
         let why: Arc<str> = why.into();
         let table = self.table();
@@ -412,7 +415,7 @@ impl Jobs {
         chosen.inspect(|call| drop(call.end.send_replace(Some(Arc::clone(&why))))).count()
     }
 
-    /// How many are running or waiting.
+    /// Returns the number of calls that run or wait.
     pub(crate) fn count(&self) -> usize {
         self.table().calls.len()
     }
@@ -427,7 +430,7 @@ impl Jobs {
     }
 }
 
-/// Writes a call down, which runs when it is started.
+/// Adds a call to the table; `start` lets it run.
 fn enter(
     table: &mut Table,
     request: &Request<'_>,
@@ -457,7 +460,7 @@ fn enter(
     (number, End(end))
 }
 
-/// Has it run as what it was let in; says what it has of its memory until it asks for more.
+/// Marks a call as running in this lane. Returns the memory it has until it asks for more.
 fn start(table: &mut Table, number: u64, lane: Lane, lease: Lease) -> Option<u64> {
     match lane {
         Lane::Turn => table.turns += 1,
@@ -477,7 +480,7 @@ fn start(table: &mut Table, number: u64, lane: Lane, lease: Lease) -> Option<u64
     lease.small.then(|| lease.bytes())
 }
 
-/// Forgets a call; what it held is free.
+/// Removes a call and frees everything it held.
 fn take_out(table: &mut Table, number: u64) -> Option<Call> {
     let left = table.calls.remove(&number)?;
     table.nested -= usize::from(left.is_nested(number));
@@ -512,7 +515,7 @@ fn take_out(table: &mut Table, number: u64) -> Option<Call> {
     Some(left)
 }
 
-/// The job computes again.
+/// Marks the job as computing again.
 fn unpark(table: &mut Table, root: u64) {
     if let Some(State::Live(live)) = table.calls.get_mut(&root).map(|call| &mut call.state) {
         live.waits = false;
@@ -530,21 +533,22 @@ impl Drop for Place<'_> {
 }
 
 impl End {
-    /// Whether it is.
+    /// Checks whether the end was requested.
     pub(crate) fn is_told(&self) -> bool {
         self.0.borrow().is_some()
     }
 
-    /// Waits until the call is told to end; says why.
+    /// Waits until the end is requested; returns the reason.
     pub(crate) async fn told(&mut self) -> Arc<str> {
-        // The sender is in the table for as long as the place is.
+        // The table holds the sender for as long as the place exists.
         let why = self.0.wait_for(Option::is_some).await.map(|why| why.clone());
         why.ok().flatten().unwrap_or_else(|| "it was ended".into())
     }
 }
 
 impl Place<'_> {
-    /// With how many bytes of memory it may begin until it asks for more, or with all of its limit; none: it has to wait.
+    /// Returns the memory with which the call may begin until it asks for more (inner None: all of its limit). Outer
+    /// None: the call has to wait.
     pub(crate) fn lease(&self) -> Option<Option<u64>> {
         match self.turn {
             Turn::Has(lease) => Some(lease),
@@ -564,7 +568,7 @@ impl Place<'_> {
         }
     }
 
-    /// The end of a call that used so much itself: with what it called.
+    /// Removes a call that has used `own` itself. Returns its total usage with its nested calls.
     pub(crate) fn leave(self, own: Usage) -> Usage {
         match self.jobs.leave(self.number) {
             Some(spent) => sum(&own, &spent),
@@ -573,7 +577,7 @@ impl Place<'_> {
     }
 }
 
-/// Of a call and what it called while it ran, and so within its time.
+/// Returns the usage of a call with its nested calls, which ran within its wall-clock time.
 fn sum(own: &Usage, called: &Usage) -> Usage {
     Usage {
         wall_us: own.wall_us,

@@ -1,9 +1,9 @@
-//! Compiled code by content: what this host's compiler made of a component, kept under the component's hash and the
+//! Compiled code by content: what this host's compiler made of a component, stored under the component's hash and the
 //! engine's key.
 //!
 //! Compiled code is native code, and the engine does not check it (of 150 files with flipped bits 31 killed the
-//! process). So: the folder is this user's alone, nothing in it is ever written in place, and each file's hash stands in a
-//! description beside it and is checked on the very file that is handed over.
+//! process). So the folder belongs to this user alone, nothing in it is written in place, and each file's hash is in a
+//! description beside it. The hash is checked on the very file descriptor that is passed on.
 
 use std::collections::HashSet;
 use std::fs::{self, DirBuilder, File};
@@ -17,54 +17,54 @@ use brine_sandbox_wire::Sha256Hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Bytes of an entry's description beside what the component says about itself, which has its own bound.
+/// Bytes of an entry's description beside the component's own description, which has its own bound.
 const AROUND: u64 = 4 << 10;
-/// What nobody wrote to for so long was left behind: far beyond the minutes that a compiler has.
+/// Age after which a compiler's stage counts as abandoned: far more than the minutes that a compiler may take.
 const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_secs(3_600);
-/// Entries of modules that are not installed (any more) and are kept, for a module that comes back.
+/// Entries kept for modules that are not installed (any more), in case such a module comes back.
 const KEPT_UNUSED: usize = 16;
-/// Refusals remembered.
+/// Upper bound on remembered refusals.
 const KEPT_REFUSALS: usize = 256;
 
-/// Folder of compiled code for one engine.
+/// The folder of compiled code for one engine.
 #[derive(Debug)]
 pub(crate) struct Cache {
     dir: PathBuf,
     engine: String,
-    /// Whose everything in it has to be.
+    /// The user that must own every file in it.
     owner: u32,
 }
 
-/// Compiled code, checked, and open.
+/// Checked compiled code, as an open file.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) info: ModuleInfo,
     pub(crate) code: File,
 }
 
-/// Why there is nothing of it in the cache.
+/// Why the cache has no usable entry.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CacheError {
     #[error("is not in the cache")]
     Missing,
-    /// Somebody or something changed it. It must not be used.
+    /// Something changed the entry. It must not be used.
     #[error("its compiled code in the cache cannot be trusted: {0}")]
     Tampered(String),
     #[error("the cache cannot be read: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Why what a compiler run left cannot be taken in.
+/// Why the results of a compiler run cannot be stored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PutError {
-    /// The component's fault: it would happen again.
+    /// The component's fault: a second attempt would fail too.
     #[error("{0}")]
     Refused(#[from] ReadError),
     #[error("the cache cannot be written: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A folder for one compiler run; gone when dropped.
+/// A temporary folder for one compiler run, removed on drop.
 #[derive(Debug)]
 pub(crate) struct Stage {
     dir: tempfile::TempDir,
@@ -77,7 +77,8 @@ struct Description {
     info: ModuleInfo,
 }
 
-/// Makes a folder for this user alone, or checks that it is this user's and that others have none of these rights in it.
+/// Makes a folder with mode 0700, or checks that it belongs to this user and grants others none of the rights in
+/// `no_rights`.
 pub(crate) fn own_folder(dir: &Path, no_rights: u32) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
     let meta = fs::symlink_metadata(dir)?;
@@ -98,13 +99,13 @@ fn belongs_to(owner: u32, me: u32) -> Result<(), String> {
     if owner == me { Ok(()) } else { Err(format!("it belongs to user {owner}, not to {me}")) }
 }
 
-/// Hex sha256 of bytes.
+/// Returns the SHA-256 of bytes.
 pub(crate) fn sha256(bytes: &[u8]) -> Sha256Hex {
     Sha256Hex::from(<[u8; 32]>::from(Sha256::digest(bytes)))
 }
 
 impl Cache {
-    /// Opens the folder; makes it if need be.
+    /// Opens the folder, and makes it if necessary.
     pub(crate) fn open(dir: &Path, engine: String) -> io::Result<Self> {
         own_folder(dir, 0o077)?;
         Ok(Self { dir: dir.to_owned(), engine, owner: rustix::process::geteuid().as_raw() })
@@ -114,7 +115,7 @@ impl Cache {
         self.dir.join(format!("{sha256}-{}.{kind}", self.engine))
     }
 
-    /// The compiled code of a component, checked down to its last byte.
+    /// Returns the compiled code of a component, with every byte checked against its hash.
     pub(crate) fn get(&self, sha256: Sha256Hex) -> Result<Compiled, CacheError> {
         let mut description = Vec::new();
         let file = open_own(&self.path(sha256, "json"), self.owner)?;
@@ -133,12 +134,12 @@ impl Cache {
         Ok(Compiled { info: description.info, code })
     }
 
-    /// Whether something is there of this component, code or a refusal.
+    /// Checks whether there is an entry for this component, either code or a refusal.
     pub(crate) fn knows(&self, sha256: Sha256Hex, limits: &str) -> bool {
         self.path(sha256, "json").exists() || self.refusal(sha256, limits).is_some()
     }
 
-    /// Removes what cannot be trusted, whatever it is: a folder in its place would keep the module out for good.
+    /// Removes an untrusted entry of whatever file type: a folder in its place would block the module for good.
     pub(crate) fn discard(&self, sha256: Sha256Hex) {
         for kind in ["json", "cwasm"] {
             let path = self.path(sha256, kind);
@@ -146,26 +147,27 @@ impl Cache {
         }
     }
 
-    /// A place for the compiler to write to.
+    /// Makes a folder for one compiler run.
     pub(crate) fn stage(&self) -> io::Result<Stage> {
         Ok(Stage { dir: tempfile::Builder::new().prefix("compile-").tempdir_in(&self.dir)? })
     }
 
-    /// Takes in what a compiler run left in its stage. The description last: an entry is there when it is.
+    /// Stores the results of a compiler run. The description is written last: an entry exists when its description
+    /// exists.
     pub(crate) fn put(&self, sha256: Sha256Hex, stage: &Stage) -> Result<(), PutError> {
         let info = described(&stage.info())??;
         let mut code = open_own(&stage.code(), self.owner).map_err(io::Error::other)?;
         let description =
             Description { code_sha256: hash_file(&mut code)?.to_string(), code_size: code.metadata()?.len(), info };
         let text = serde_json::to_vec(&description).map_err(io::Error::from)?;
-        // By the same bound, however the compiler wrote it.
+        // Enforces the same bound, however the compiler wrote the description.
         description.info.write()?;
         code.sync_all()?;
         fs::rename(stage.code(), self.path(sha256, "cwasm"))?;
         Ok(write_whole(&self.path(sha256, "json"), &text)?)
     }
 
-    /// Why this component was refused before, under the same limits.
+    /// Returns why this component was refused before, under the same limits.
     pub(crate) fn refusal(&self, sha256: Sha256Hex, limits: &str) -> Option<String> {
         let mut text = String::new();
         open_own(&self.path(sha256, "refused"), self.owner).ok()?.take(4096).read_to_string(&mut text).ok()?;
@@ -173,12 +175,12 @@ impl Cache {
         (under == limits).then(|| reason.to_owned())
     }
 
-    /// Remembers a refusal, so that nobody can make this host compile the same bomb every minute.
+    /// Remembers a refusal, so that this host does not compile the same bomb every minute.
     pub(crate) fn refuse(&self, sha256: Sha256Hex, limits: &str, reason: &str) -> io::Result<()> {
         write_whole(&self.path(sha256, "refused"), format!("{limits}\n{reason}").as_bytes())
     }
 
-    /// Removes entries that are not in use, but for the newest, and what a compiler that was cut off left behind.
+    /// Removes entries that are not in use, except for the newest ones, and all but the newest refusals.
     pub(crate) fn prune(&self, in_use: &HashSet<Sha256Hex>) -> io::Result<()> {
         let mut unused: Vec<(SystemTime, PathBuf)> = Vec::new();
         let mut refusals: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -196,7 +198,8 @@ impl Cache {
                         unused.push((modified, path));
                     }
                 }
-                // Code without a description: a crash between two renames. It is overwritten or goes with the next.
+                // Code without a description: left by a crash between two renames. A later entry overwrites or removes
+                // it.
                 _ => {}
             }
         }
@@ -210,12 +213,12 @@ impl Cache {
         Ok(())
     }
 
-    /// At the start: stages of compilers that did not come to their end. Only old ones: a `salt-call` starts beside a minion whose
-    /// compiler may be at work.
+    /// Removes, at the start, the stages of interrupted compilers. Only old ones: a `salt-call` starts beside a minion
+    /// whose compiler may be at work.
     pub(crate) fn sweep(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.dir)? {
             let path = entry?.path();
-            // What is gone by now was somebody's who cleaned up.
+            // Another process removed it at the same moment.
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.modified()?.elapsed().is_ok_and(|age| age < LEFT_BEHIND) {
                 continue;
@@ -232,17 +235,17 @@ impl Cache {
 }
 
 impl Stage {
-    /// The file for compiled code.
+    /// Returns the path of the file for compiled code.
     pub(crate) fn code(&self) -> PathBuf {
         self.dir.path().join("code")
     }
 
-    /// The file for what the component says about itself.
+    /// Returns the path of the file for the component's description.
     pub(crate) fn info(&self) -> PathBuf {
         self.dir.path().join("info")
     }
 
-    /// The component as an open file, which is all that the compiler gets of it.
+    /// Returns the component as an open file, which is all that the compiler gets.
     pub(crate) async fn component(&self, wasm: bytes::Bytes) -> io::Result<File> {
         let mut file = tempfile::tempfile_in(self.dir.path())?;
         let written = tokio::task::spawn_blocking(move || {
@@ -254,14 +257,14 @@ impl Stage {
     }
 }
 
-/// What the compiler, which read hostile bytes, said about a component: as bounded as what is kept of it.
+/// Reads the description written by the compiler, which has read hostile bytes. The bound is that of the cache.
 pub(crate) fn described(file: &Path) -> io::Result<Result<ModuleInfo, ReadError>> {
     let mut text = Vec::new();
     brine_files::open_own(file)?.take(MAX_DESCRIPTION as u64 + 1).read_to_end(&mut text)?;
     Ok(ModuleInfo::parse(&text))
 }
 
-/// What another program on this host removed at the same moment is removed.
+/// Treats a file that another process has just removed as removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -269,7 +272,7 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Opens a file that has to be this user's, ordinary, and nobody else's to write.
+/// Opens a file that must be regular, owned by `owner`, and writable by no other user.
 fn open_own(path: &Path, owner: u32) -> Result<File, CacheError> {
     let tampered = |why: String| Err(CacheError::Tampered(why));
     let file = match brine_files::open_regular(path) {
@@ -302,7 +305,8 @@ fn hash_file(file: &mut File) -> io::Result<Sha256Hex> {
     Ok(Sha256Hex::from(<[u8; 32]>::from(hasher.finalize())))
 }
 
-/// Writes a file beside its place and renames it there: it is there whole or not at all, even if the power fails.
+/// Writes a file atomically: to a temporary file that is synced and renamed. A power failure leaves the old content or
+/// the new.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".tmp").tempfile_in(dir)?;
@@ -357,8 +361,8 @@ mod tests {
         assert!(matches!(other.get(hash), Err(CacheError::Missing)));
     }
 
-    /// The largest description that a compiler may hand over comes back, whatever stands around it in the cache; one byte more is
-    /// the component's fault, in the words that everybody has for it.
+    /// A description of the largest allowed size passes through the cache. One byte more is refused as the component's
+    /// fault, with the usual message.
     #[test]
     fn one_bound_for_descriptions() {
         let dir = tempfile::tempdir().unwrap();
@@ -384,12 +388,12 @@ mod tests {
             other => panic!("{other:?}"),
         }
         assert_eq!(largest(1).write().unwrap_err().to_string(), words);
-        // Nor is what is no description tried again.
+        // An invalid description is not tried again either.
         info.functions.clear();
         assert!(matches!(put(&info), Err(PutError::Refused(ReadError::NoFunctions))));
     }
 
-    /// Each way to change an entry is noticed.
+    /// Every way to change an entry is detected.
     #[test]
     fn tampering() {
         type Change = fn(&Path, &Path);
@@ -408,7 +412,7 @@ mod tests {
             ("it has another name", |_, description| {
                 fs::hard_link(description, description.with_extension("link")).unwrap();
             }),
-            // To open one that nobody writes to must not wait.
+            // Opening a FIFO without a writer must not block.
             ("it is not a regular file", |code, _| {
                 fs::remove_file(code).unwrap();
                 rustix::fs::mkfifoat(rustix::fs::CWD, code, rustix::fs::Mode::from_raw_mode(0o600)).unwrap();
@@ -437,7 +441,7 @@ mod tests {
         }
     }
 
-    /// Only root can give a file away, so here it is somebody else who looks.
+    /// Changes the expected owner, because only root can change a file's owner.
     #[test]
     fn what_belongs_to_others_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
@@ -455,7 +459,7 @@ mod tests {
         assert_eq!(belongs_to(5, 0).unwrap_err(), "it belongs to user 5, not to 0");
     }
 
-    /// What root's folder is to an ordinary user, where there is root to make it.
+    /// As root, gives the folder to another user; does nothing for other users.
     #[test]
     fn a_folder_of_others_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
@@ -514,7 +518,7 @@ mod tests {
         assert!(cache.get(hash).is_ok());
         assert_eq!(others.iter().filter(|other| cache.get(**other).is_ok()).count(), KEPT_UNUSED);
         assert!(stage.dir.path().exists());
-        // It may be another program's that is at work.
+        // A fresh stage may belong to another program at work.
         cache.sweep().unwrap();
         assert!(stage.dir.path().exists());
         let long_ago = SystemTime::now() - LEFT_BEHIND;

@@ -1,5 +1,6 @@
-//! Control groups (version 2): one for each executor, below the minion's own, where the host has given the minion that group to
-//! arrange. They bound what resource limits cannot: the memory of a process as a whole, and its share of the processor.
+//! Control groups (version 2): one for each executor, below the minion's own group, if the host has delegated that
+//! group to the minion. They bound what resource limits cannot: the memory of a whole process and its share of the
+//! processor.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,16 +9,17 @@ use std::path::{Path, PathBuf};
 
 use brine_sandbox_walls::Cgroup;
 
-/// The controllers that are of use.
+/// The controllers that executors' groups use.
 const CONTROLLERS: [&str; 3] = ["memory", "pids", "cpu"];
-/// Where the minion itself goes: a group with groups below it may have no processes of its own.
+/// The group to which the minion moves itself: a group that has child groups with controllers must not contain
+/// processes.
 const MINION: &str = "minion";
-/// How the groups of executors are called.
+/// Prefix of the names of executors' groups.
 const PREFIX: &str = "executor-";
-/// Half of what the minion and everything else has.
+/// Half the weight of the minion and everything else.
 const CPU_WEIGHT: u64 = 50;
 
-/// The minion's own group, ready to have others in it.
+/// The minion's own group, prepared for child groups.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {
     dir: PathBuf,
@@ -25,7 +27,7 @@ pub(crate) struct Groups {
     controllers: Vec<&'static str>,
 }
 
-/// What a group may use.
+/// The limits of a group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// Bytes.
@@ -34,7 +36,7 @@ pub(crate) struct Bounds {
     pub(crate) pids: u64,
 }
 
-/// One executor's group. Goes with this, when its process has ended.
+/// One executor's group. Dropping it removes the group, after the process has ended.
 #[derive(Debug)]
 pub(crate) struct Group {
     dir: PathBuf,
@@ -42,7 +44,7 @@ pub(crate) struct Group {
 }
 
 impl Groups {
-    /// Looks at this host, and arranges the minion's group if it may. The error is why there are none.
+    /// Finds the minion's group on this host and prepares it if the minion may. The error says why there are no groups.
     pub(crate) fn find() -> Result<Self, String> {
         let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         let (own, mounts) = (read("/proc/self/cgroup")?, read("/proc/self/mountinfo")?);
@@ -57,7 +59,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// The group at a folder, if its controllers are of use.
+    /// Returns the group in this folder if it offers a useful controller.
     fn at(dir: PathBuf, path: String) -> Result<Self, String> {
         let offered = fs::read_to_string(dir.join("cgroup.controllers")).unwrap_or_default();
         let offered: Vec<&str> = offered.split_whitespace().collect();
@@ -69,7 +71,7 @@ impl Groups {
         Ok(Self { dir, path, controllers })
     }
 
-    /// Hands the controllers down, if need be after moving the minion one down.
+    /// Enables the controllers for child groups. If necessary, first moves the minion to a child group.
     fn prepare(&self, pid: u32) -> Result<(), String> {
         let control = self.dir.join("cgroup.subtree_control");
         let text: Vec<String> = self.controllers.iter().map(|controller| format!("+{controller}")).collect();
@@ -93,7 +95,7 @@ impl Groups {
         }
     }
 
-    /// A group for a process, which is moved there.
+    /// Makes a group for a process and moves the process there.
     pub(crate) fn make(&self, pid: u32, bounds: Bounds) -> Result<Group, String> {
         self.sweep();
         let name = format!("{PREFIX}{pid}");
@@ -114,7 +116,7 @@ impl Groups {
             }
             match fs::write(group.dir.join(file), &value) {
                 Ok(()) => drop(set.insert(file.to_owned(), value)),
-                // A host without swap has no such file.
+                // A host without swap does not have this file.
                 Err(_) if file == "memory.swap.max" => {}
                 Err(error) => return Err(failed(file, &error)),
             }
@@ -124,7 +126,7 @@ impl Groups {
         Ok(group)
     }
 
-    /// Groups whose processes are gone; those that are in use stay, says the kernel.
+    /// Removes groups without processes. The kernel refuses to remove groups in use.
     fn sweep(&self) {
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(PREFIX) {
@@ -136,13 +138,16 @@ impl Groups {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Fails while the process is still ending; the next one sweeps.
+        // Fails while the process is still ending; the next `make` sweeps it.
         let _ = fs::remove_dir(&self.dir);
     }
 }
 
-/// Where the minion may make groups for programs: the folder of its own group, or of the one above where it was moved down itself.
-/// The error is why there is none.
+/// Returns the folder in which the minion may make groups for programs: its own group's folder, or the parent if the
+/// minion was moved to a child group.
+///
+/// # Errors
+/// Returns why there is none.
 pub fn program_groups() -> Result<PathBuf, String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
     let (mut dir, _) = locate(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?)?;
@@ -155,7 +160,7 @@ pub fn program_groups() -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// The folder of the group in which this process is, and its path, by the texts of `/proc/self/cgroup` and `mountinfo`.
+/// Returns the folder and the path of this process's group, from the texts of `/proc/self/cgroup` and `mountinfo`.
 fn locate(own: &str, mounts: &str) -> Result<(PathBuf, String), String> {
     let path =
         own.lines().find_map(|line| line.strip_prefix("0::")).ok_or("there are no control groups of version 2")?;
@@ -175,12 +180,12 @@ fn locate(own: &str, mounts: &str) -> Result<(PathBuf, String), String> {
     Ok((Path::new(point).join(below), path.to_owned()))
 }
 
-/// Whether this process is the only one of the group.
+/// Checks that this process is the only one in the group.
 fn alone(procs: &str, pid: u32) -> bool {
     procs.lines().all(|line| line.trim() == pid.to_string())
 }
 
-/// Whether systemd has given the group away.
+/// Checks whether systemd has delegated the group.
 fn delegated(dir: &Path) -> bool {
     let mut value = [0; 8];
     ["trusted.delegate", "user.delegate"].iter().any(
@@ -205,7 +210,7 @@ mod tests {
         let hybrid = MOUNTS.replace("/sys/fs/cgroup rw", "/sys/fs/cgroup/unified rw");
         let lines = format!("4:memory:/x\n1:cpu:/\n0::{unit}\n");
         assert_eq!(at(&lines, &hybrid), Ok((format!("/sys/fs/cgroup/unified{unit}"), unit.into())));
-        // A container: a part of the tree is mounted.
+        // A container, in which a part of the tree is mounted.
         let part = MOUNTS.replace("0:27 / ", "0:27 /docker/1 ");
         assert_eq!(at("0::/docker/1/a\n", &part), Ok(("/sys/fs/cgroup/a".into(), "/docker/1/a".into())));
         assert_eq!(at("0::/docker/2\n", &part), Err("the minion's control group is not among those mounted".into()));
@@ -244,7 +249,7 @@ mod tests {
         }
         let Cgroup::In(path, bounds) = &group.said else { panic!("{:?}", group.said) };
         assert_eq!((path.as_str(), bounds.get("pids.max").map(String::as_str)), ("/unit/executor-4711", Some("300")));
-        // As the kernel has it, the files go with the folder.
+        // In the kernel's file system the files go with the folder.
         for file in fs::read_dir(&group.dir).unwrap() {
             fs::remove_file(file.unwrap().path()).unwrap();
         }

@@ -1,4 +1,4 @@
-//! One run of the compiler in its cage, and what its end means.
+//! Runs the compiler in its cage and judges how it ended.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -20,16 +20,16 @@ use crate::CompileLimits;
 use crate::spawn::{Start, spawn};
 use crate::user::User;
 
-/// What of the compiler's words is kept: they are one line.
+/// Upper bound on the bytes kept of the compiler's error message, which is one line.
 const MAX_WORDS: usize = 4 * 1024;
 
-/// For the compiler to name its engine; it takes milliseconds.
+/// Time for the compiler to report its engine, which takes milliseconds.
 const ENGINE: Duration = Duration::from_secs(30);
 
 /// Why there is no compiled code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CompileError {
-    /// The module's fault: it would happen again, and so is not tried again.
+    /// The module's fault. A second attempt would fail too, so there is none.
     #[error("{0}")]
     Refused(String),
     /// The compiler or this host is at fault.
@@ -41,12 +41,13 @@ pub(crate) enum CompileError {
 pub(crate) struct Compiler {
     pub(crate) program: PathBuf,
     pub(crate) limits: CompileLimits,
-    /// None: the minion's own.
+    /// None: the minion's own user.
     pub(crate) user: Option<User>,
 }
 
 impl Compiler {
-    /// The key of what compiled code depends on beside the component, and the walls around the compiler.
+    /// Returns the engine's key, on which compiled code depends beside the component, and the walls around the
+    /// compiler.
     pub(crate) async fn engine(&self) -> Result<(String, Walls), CompileError> {
         let child = self.start(vec!["--engine".to_owned()], None, true).await?;
         let output = match tokio::time::timeout(ENGINE, child.wait_with_output()).await {
@@ -68,13 +69,13 @@ impl Compiler {
         Err(CompileError::Failed(format!("the compiler {} cannot be used: {words}", self.program.display())))
     }
 
-    /// Compiles what can be read from `wasm` into the file `output`, with what it says about itself in `info`.
-    /// Dropping the future ends the compiler.
+    /// Compiles the component in `wasm` to the file `output`, and writes its description to `info`. Dropping the future
+    /// ends the compiler.
     pub(crate) async fn compile(&self, wasm: File, output: &Path, info: &Path) -> Result<(), CompileError> {
         self.run(vec!["--socket".to_owned()], wasm, output, info).await
     }
 
-    /// The same without code: `output` stays empty.
+    /// Writes only the description; `output` stays empty.
     pub(crate) async fn describe(&self, wasm: File, output: &Path, info: &Path) -> Result<(), CompileError> {
         self.run(vec!["--socket".to_owned(), "--describe".to_owned()], wasm, output, info).await
     }
@@ -94,7 +95,7 @@ impl Compiler {
             let mut words = Vec::new();
             let mut stderr = stderr.take(MAX_WORDS as u64);
             stderr.read_to_end(&mut words).await?;
-            // What is said beyond the bound goes nowhere, but must not stop it.
+            // Bytes beyond the bound are discarded. They must be read, or the compiler would block.
             let mut rest = stderr.into_inner();
             tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
             io::Result::Ok((child.wait().await?, words))
@@ -103,12 +104,13 @@ impl Compiler {
             Ok(Ok((status, _))) if status.success() => Ok(()),
             Ok(Ok((status, words))) => Err(judge(status, &words, limits)),
             Ok(Err(error)) => Err(CompileError::Failed(format!("cannot wait for the compiler: {error}"))),
-            // The clock runs for other reasons too; CPU time and memory are what tells a bomb.
+            // A busy host can cause this timeout too, so it is no verdict on the module; the limits on CPU time and
+            // memory are.
             Err(_) => Err(CompileError::Failed(format!("it was not compiled within {} s", limits.wall.as_secs_f32()))),
         }
     }
 
-    /// What a verdict of the compiler depends on beside the component and the engine.
+    /// Returns the limits as text: a refusal by the compiler depends on them, beside the component and the engine.
     pub(crate) fn limits_text(&self) -> String {
         let CompileLimits { module: _, memory, cpu_s, file, wall: _ } = self.limits;
         format!("memory {memory}, cpu {cpu_s}, file {file}")
@@ -120,8 +122,8 @@ impl Compiler {
     }
 }
 
-/// A socket with the three open files in it that are all the compiler gets: the component, and where its results go. Its user could
-/// open none of them.
+/// Makes a socket that carries the compiler's three open files: the component and the two result files. The compiler's
+/// user could open none of them.
 fn hand_over(wasm: &File, output: &Path, info: &Path) -> io::Result<OwnedFd> {
     let create = |path: &Path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let (output, info) = (create(output)?, create(info)?);
@@ -135,7 +137,7 @@ fn hand_over(wasm: &File, output: &Path, info: &Path) -> io::Result<OwnedFd> {
     Ok(there.into())
 }
 
-/// What the end of a compiler says about the module.
+/// Maps the compiler's exit status to an error.
 fn judge(status: ExitStatus, words: &[u8], limits: &CompileLimits) -> CompileError {
     let memory = limits.memory >> 20;
     let out_of_memory = String::from_utf8_lossy(words).contains("memory allocation of");
@@ -146,7 +148,7 @@ fn judge(status: ExitStatus, words: &[u8], limits: &CompileLimits) -> CompileErr
             "the compiler ended with code {code}: {}",
             words.unwrap_or_else(|| "it did not say why".into())
         )),
-        // SIGABRT, which Rust raises where an allocation fails.
+        // SIGABRT: Rust raises it when an allocation fails.
         (None, Some(6)) if out_of_memory => {
             CompileError::Refused(format!("needs more than {memory} MiB of memory to compile"))
         }
@@ -154,7 +156,7 @@ fn judge(status: ExitStatus, words: &[u8], limits: &CompileLimits) -> CompileErr
         (None, Some(25)) => {
             CompileError::Refused(format!("becomes more than {} MiB of machine code", limits.file >> 20))
         }
-        // Only the compiler itself can do these; the component made it.
+        // Faults of the compiler itself, caused by the component.
         (None, Some(signal @ (4 | 6 | 7 | 8 | 11))) => {
             CompileError::Refused(format!("made the compiler fail (signal {signal})"))
         }
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn ends() {
         let limits = CompileLimits::default();
-        // Raw wait statuses: an exit code in the second byte, a signal in the first.
+        // Raw wait statuses: the exit code is in the second byte, the signal in the first.
         for (raw, words, expect) in [
             (65 << 8, "is no component\n", CompileError::Refused("is no component".into())),
             (70 << 8, "made it fail\n", CompileError::Refused("made it fail".into())),
@@ -190,7 +192,7 @@ mod tests {
             (11, "", CompileError::Refused("made the compiler fail (signal 11)".into())),
             (24, "", CompileError::Refused("takes more than 60 s of CPU to compile".into())),
             (25, "", CompileError::Refused("becomes more than 128 MiB of machine code".into())),
-            // Somebody else's doing: try again.
+            // Signals from outside: these can be tried again.
             (9, "", CompileError::Failed("the compiler was ended by signal 9".into())),
             (15, "", CompileError::Failed("the compiler was ended by signal 15".into())),
         ] {

@@ -1,6 +1,6 @@
-//! The directories that were granted, as this host has them at this moment: which are there, and whether they are still the same. The
-//! walls of an executor are bound to what its directories were when it started; where one came, went or was replaced, the next job gets
-//! another executor.
+//! Checks the granted directories on this host: which exist, and whether they are still the same. An executor's walls
+//! are bound to its directories as they were at its start; after a directory was added, removed or replaced, the next
+//! job gets another executor.
 
 use std::time::Duration;
 
@@ -10,30 +10,31 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
 
-/// For a directory to answer: one may be on a server that does not.
+/// Time for a directory to answer: it may be on a file server that does not respond.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Directories that are looked at at once. Threads that wait for one that does not answer are no more than these.
+/// Directories checked at the same time. This bounds the threads that block on unresponsive ones.
 static LOOKS: Semaphore = Semaphore::const_new(16);
 
-/// Why most are left out.
+/// The most frequent reason to leave out a directory.
 pub(crate) const NOT_THERE: &str = "is not there";
 
-/// `STATX_MNT_ID_UNIQUE` (Linux 6.8): a number that no other mount will have. An older kernel gives one that may be used again.
+/// `STATX_MNT_ID_UNIQUE` (Linux 6.8): a mount number that is never reused. Older kernels return one that may be reused.
 const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
 
-/// Direct grants and what their directories are.
+/// Direct grants and the identities of their directories.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Reach {
     pub(crate) direct: DirectGrants,
     directories: Vec<Option<Identity>>,
 }
 
-/// What tells a directory from another one of the same path, and from itself with other owners or modes on the way to it.
+/// Distinguishes a directory from another one at the same path, and from itself after a change of owner or mode on its
+/// path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Identity(Vec<u64>);
 
 impl Reach {
-    /// Looks.
+    /// Checks the directories of these grants now.
     pub(crate) async fn of(direct: &DirectGrants) -> Self {
         let looks = direct.directories.iter().map(|Directory { path, .. }| answered(path.clone(), identity));
         let directories = futures_util::future::join_all(looks).await.into_iter().map(Result::ok).collect();
@@ -41,12 +42,12 @@ impl Reach {
     }
 }
 
-/// Why a directory is left out, if it is: the rest of a sentence that begins with its path.
+/// Returns why a directory is left out, if it is. The text continues a sentence that begins with the path.
 pub(crate) async fn why_left_out(path: &str) -> Option<String> {
     answered(path.to_owned(), |path| open(path).map(drop)).await.err()
 }
 
-/// The same for who may block, on a thread of the runtime for that.
+/// The blocking version of [`why_left_out`], for a thread of the runtime that may block.
 pub(crate) fn why_left_out_now(path: &str) -> Option<String> {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => runtime.block_on(why_left_out(path)),
@@ -72,7 +73,8 @@ async fn answered<T: Send + 'static>(
     }
 }
 
-/// By its real name, as the executor will open it: who can replace a part of a path must not choose what is granted.
+/// Opens a directory by its real name, as the executor will. Symbolic links are refused: a user who can replace a part
+/// of the path must not choose what is granted.
 pub(crate) fn open(path: &str) -> Result<OwnedFd, String> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -94,7 +96,7 @@ fn identity(path: &str) -> Result<Identity, String> {
     let stat = rustix::fs::statx(&directory, "", AtFlags::EMPTY_PATH, wanted).map_err(failed)?;
     let mut identity =
         vec![u64::from(stat.stx_dev_major), u64::from(stat.stx_dev_minor), stat.stx_ino, stat.stx_mnt_id];
-    // Whether the executor's user may come here.
+    // The owners and modes on the path decide whether the executor's user can reach the directory.
     for end in path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]) {
         let stat = rustix::fs::statat(CWD, &path[..end], AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         identity.push(u64::from(stat.st_mode) << 32 | u64::from(stat.st_uid));

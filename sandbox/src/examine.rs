@@ -1,4 +1,5 @@
-//! What a module is, for who only wants to know: read, and compiled where asked, in the same cage as on a minion. Nothing is kept.
+//! Examines a module without installing it: reads it, and compiles it on request, in the same cage as on a minion.
+//! Nothing is kept.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,21 +12,24 @@ use crate::cache::described;
 use crate::compile::{CompileError, Compiler};
 use crate::{CompileLimits, user};
 
-/// What compiling a module took.
+/// The cost of compiling a module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
     /// Bytes of machine code.
     pub code: u64,
-    /// Time on the clock.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// Time of all cores.
+    /// CPU time of all cores.
     pub cpu: Duration,
-    /// Bytes of memory at its highest. Never less than this program's own, which the system counts in.
+    /// Peak memory in bytes. Never less than this program's own memory, which the system includes.
     pub memory: u64,
 }
 
-/// Has the compiler `brine-compiler` read a module in its cage, and compile it too where `compile` says so. The error is one line
-/// that follows the module's name: `is no component`.
+/// Runs the compiler `brine-compiler` in its cage to read a module, and to compile it if `compile` is true.
+///
+/// # Errors
+///
+/// Returns one line that follows the module's name, such as `is no component`.
 pub async fn examine(
     program: PathBuf,
     limits: CompileLimits,
@@ -61,7 +65,7 @@ pub async fn examine(
     Ok((info, compiled))
 }
 
-/// CPU time of all children that have ended, and the highest memory of one.
+/// Returns the CPU time of all ended children and the highest peak memory of one.
 fn children() -> (Duration, u64) {
     let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Default::default() };
     let duration = |time: nix::sys::time::TimeVal| {

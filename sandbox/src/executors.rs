@@ -1,8 +1,8 @@
-//! The executors there are, by what their processes may reach: the one that may reach nothing, which is always there, and
-//! those of direct grants, which come with the first job that needs them and go when none does.
+//! The set of executors, by what their processes may reach: the permanent one without direct grants, and those with
+//! direct grants, which start with the first job that needs them and end when idle.
 //!
-//! What one process may reach is what the functions that run in it were granted, and no more. Modules that ran when an executor died run
-//! in wards: the same once more, apart from those who are trusted.
+//! A process may reach what the functions that run in it were granted, and no more. Modules that ran when an executor
+//! died run in wards: separate executors with the same grants, apart from trusted modules.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,17 +17,19 @@ use crate::link::Link;
 use crate::supervisor::{Executor, Lease, NoExecutor, Parts};
 use crate::suspects::{Content, Standing};
 
-/// Processes with direct grants at once: each costs some MB and is a wall of its own. An idle one makes room.
+/// Processes with direct grants at once: each costs some MB and has walls of its own. A new one takes the place of an
+/// idle one.
 const MAX_UP: usize = 16;
-/// Wards, and processes of theirs at once. A suspect has one of its own while there are enough.
+/// Number of wards, and of their processes at once. Each suspect has its own ward while there are enough.
 const WARDS: usize = 4;
-/// Of the wards, at least one is for those who are not convicted.
+/// Wards that convicted modules may occupy: at least one stays for suspects.
 const WARDS_OF_CONVICTS: usize = WARDS - 1;
-/// For a ward's process that no job needs.
+/// Idle time after which a ward's process ends.
 const WARD_IDLE: Duration = Duration::from_secs(5);
-/// Those remembered, asleep ones too, for how often they died; the owner's configuration has as many as it has grants.
+/// Executors remembered, sleeping ones included, together with their death counts. The owner's configuration can name
+/// more.
 const MAX_KNOWN: usize = 256;
-/// While all places are taken and one is being given up: between two looks.
+/// Interval between two attempts to get a place while an idle process gives up its own.
 const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) struct ExecutorSet {
@@ -36,20 +38,20 @@ pub(crate) struct ExecutorSet {
     plain: Arc<Executor>,
     others: Group,
     wards: Group,
-    /// Who is in which ward now, by the number of calls; and whether it is convicted.
+    /// For each ward, the modules in it, their number of calls and their standing.
     patients: Mutex<[Ward; WARDS]>,
 }
 
 type Ward = HashMap<Content, (usize, Standing)>;
 
-/// Executors that come and go, of which so many may be up at once. In a ward they are of its number too.
+/// Executors that start and end, with a bound on running processes. The key's number is the ward's; 0 outside wards.
 struct Group {
     executors: Mutex<HashMap<(usize, Reach), Arc<Executor>>>,
     places: Arc<Semaphore>,
     busy: NoExecutor,
 }
 
-/// A call's use of an executor. It stays for as long as this is kept.
+/// A call's use of an executor. Keeps the executor up until it is dropped.
 pub(crate) struct Stay<'a> {
     _lease: Lease,
     _patient: Option<Patient<'a>>,
@@ -75,7 +77,7 @@ impl Drop for Patient<'_> {
 }
 
 impl ExecutorSet {
-    /// Starts the executor that may reach nothing.
+    /// Starts the executor without direct grants.
     pub(crate) async fn start(parts: Parts, idle: Duration) -> Result<Self, String> {
         let plain = Arc::new(Executor::start(parts.clone(), DirectGrants::default()).await?);
         let others = Group::new(MAX_UP, NoExecutor::Busy(MAX_UP));
@@ -87,7 +89,8 @@ impl ExecutorSet {
         self.patients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The executor with these grants for a call of this module, started if it is not there. It stays for as long as the first is kept.
+    /// Returns the executor with these grants for a call of this module, and starts it if necessary. The [`Stay`] keeps
+    /// it up.
     pub(crate) async fn up(
         &self,
         direct: &DirectGrants,
@@ -124,8 +127,8 @@ impl ExecutorSet {
         Ok((Stay { _lease: lease, _patient: Some(patient) }, link))
     }
 
-    /// A ward for one more call: the one where its module is, or the one with the fewest; never one where somebody is convicted, if it is
-    /// not, nor the other way round.
+    /// Chooses a ward for one more call: the one where its module already runs, or the one with the fewest modules.
+    /// Convicted modules and suspects never share a ward.
     fn admit(&self, content: Content, standing: Standing) -> Result<Patient<'_>, NoExecutor> {
         let mut wards = self.patients();
         let convicts = |ward: &Ward| ward.values().any(|(_, standing)| *standing == Standing::Convicted);
@@ -146,17 +149,17 @@ impl ExecutorSet {
         Ok(Patient { set: self, ward, content })
     }
 
-    /// The process that is always there, while it is.
+    /// Returns the process of the permanent executor, if it runs.
     pub(crate) fn plain(&self) -> Option<Arc<Link>> {
         self.plain.link()
     }
 
-    /// The processes there are now.
+    /// Returns all running processes.
     pub(crate) fn links(&self) -> Vec<Arc<Link>> {
         self.plain.link().into_iter().chain(self.others.links()).chain(self.wards.links()).collect()
     }
 
-    /// Ends all of them, for good.
+    /// Ends all executors for good.
     pub(crate) async fn stop(&self) {
         let mut all = self.others.close();
         all.extend(self.wards.close());
@@ -190,14 +193,14 @@ impl Group {
             return Err(self.busy.clone());
         }
         let executor = Arc::new(Executor::asleep(parts.clone(), reach.direct.clone(), idle));
-        // Its directories were others; who still runs there ends there.
+        // The executor of the same grants with older directories: it ends when its calls have ended.
         let is_before = |at: usize, other: &Reach| at == number && other.direct == reach.direct;
         executors.iter().filter(|((at, other), _)| is_before(*at, other)).for_each(|(_, before)| before.doze());
         executors.insert(key, Arc::clone(&executor));
         Ok(executor)
     }
 
-    /// A place for one more process; the one that has been idle for longest gives up its own.
+    /// Reserves a place for one more process. The process that has been idle longest gives up its own.
     async fn place(&self) -> Result<OwnedSemaphorePermit, NoExecutor> {
         loop {
             if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
@@ -210,7 +213,7 @@ impl Group {
                 .min_by_key(|it| it.0);
             let Some((_, idle)) = idle else { return Err(self.busy.clone()) };
             idle.doze();
-            // It may be needed again at this moment, and then another has to go.
+            // The idle process may be needed again at this moment. The next round then picks another.
             if let Ok(place) = tokio::time::timeout(LOOK, Arc::clone(&self.places).acquire_owned()).await {
                 return place.map_err(|_| NoExecutor::Stopped);
             }

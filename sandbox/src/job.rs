@@ -1,5 +1,5 @@
-//! One call from arguments to outcome: resolved, admitted, run, and ended in time whatever the executor does. A job is the
-//! call that a master or an operator asked for; calls that its function makes of others are calls within it.
+//! Runs one call from arguments to outcome: resolves it, admits it, runs it, and ends it in time whatever the executor
+//! does. A job is a call for a master or an operator; a function's calls of other functions are calls within that job.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,28 +18,28 @@ use crate::store::{Entry, Store};
 use crate::trim::Trim;
 use crate::value;
 
-/// Names in an error.
+/// Upper bound on the names in an error.
 const MAX_NAMES: usize = 40;
-/// Functions in a chain of calls: a job's own, what it calls, what that calls.
+/// Upper bound on the functions in a chain of calls, the job's own function included.
 const MAX_DEPTH: usize = 8;
 
-/// Executors that a call is given to; each had died before it read of the call.
+/// Upper bound on the executors tried for one call, if each of them dies before it has read the call.
 const ATTEMPTS: usize = 3;
 
-/// For an executor to say that it has ended what it was told to end. It ticks in milliseconds; one that does not answer is
-/// looked after by [`Ticket`].
+/// Time for an executor to confirm that it has ended a call. It reacts within milliseconds; [`Ticket`] deals with one
+/// that does not.
 const KILL: Duration = Duration::from_secs(1);
 
-/// How a job ended.
+/// The result of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobOutcome {
-    /// What the function returned, or one line that says why it did not.
+    /// The function's return value, or one line that says why there is none.
     pub value: Value,
-    /// 0, or what the function set, or 1.
+    /// 0, the code that the function set, or 1.
     pub retcode: i64,
-    /// Whether it returned.
+    /// Whether the function returned.
     pub success: bool,
-    /// What it used, with what it called; none where it never started.
+    /// The resources used, nested calls included. None if the call never started.
     pub usage: Option<Usage>,
     /// The module that ran.
     pub sha256: Option<Sha256Hex>,
@@ -51,7 +51,7 @@ impl JobOutcome {
     }
 }
 
-/// What a run needs of the sandbox.
+/// The parts of the sandbox that a run needs.
 pub(crate) struct Runner<'a> {
     pub(crate) store: &'a Arc<Store>,
     pub(crate) executors: &'a ExecutorSet,
@@ -60,10 +60,10 @@ pub(crate) struct Runner<'a> {
     pub(crate) trim: &'a Trim,
 }
 
-/// One call that was resolved and granted.
+/// A resolved call with its grants.
 struct Call<'a> {
     entry: Arc<Entry>,
-    /// Which of the module's functions.
+    /// Index of the function in the module.
     number: usize,
     /// `test.ping`
     fun: &'a str,
@@ -76,27 +76,27 @@ struct Call<'a> {
     chain: Arc<[String]>,
 }
 
-/// A call that runs: all that it holds.
+/// A running call with everything it holds.
 struct Running<'a> {
     ticket: Ticket,
     end: oneshot::Receiver<CallEnd>,
-    /// The wall clock that it was given.
+    /// Its limit of wall-clock time.
     wall: Duration,
     /// Bytes of its arguments.
     brought: u64,
-    /// They are needed again where the executor is gone before it has read them.
+    /// Kept for another attempt if the executor dies before it has read them.
     arguments: Arguments,
     _stay: Stay<'a>,
 }
 
-/// Positional ones and those with names, encoded.
+/// Encoded positional and keyword arguments.
 type Arguments = (Vec<u8>, Vec<u8>);
 
 /// Why a call did not start.
 enum NotStarted {
-    /// One line.
+    /// The error, in one line.
     Failed(String),
-    /// Its executor died; another one may do it.
+    /// The executor died; another one may run the call.
     Again(Arguments, String),
 }
 
@@ -131,7 +131,7 @@ impl Call<'_> {
 }
 
 impl Runner<'_> {
-    /// Runs a job.
+    /// Runs a job to its end.
     pub(crate) async fn run(
         &self,
         job: JobContext,
@@ -166,14 +166,14 @@ impl Runner<'_> {
         }
     }
 
-    /// Whether a job of this function is expected to be over after a moment.
+    /// Checks whether a job of this function is expected to be short.
     pub(crate) fn is_short(&self, fun: &str) -> bool {
         let Ok((entry, _, number)) = resolve(self.store, fun) else { return false };
         entry.history.expect(number).pace == Pace::Short
     }
 
-    /// Runs a function that a running call asks for: in an instance of its own, with its own module's grants, within what is
-    /// left of the caller's time.
+    /// Runs a function for a running call: in a separate instance, with the grants of its own module, within the
+    /// caller's remaining time.
     pub(crate) async fn nested(
         &self,
         caller: &Caller,
@@ -218,8 +218,8 @@ impl Runner<'_> {
                 let (end, lease) = (place.end.clone(), place.lease().flatten());
                 let outcome = self.execute(&call, place, lease, (args, kwargs)).await;
                 if end.is_told() {
-                    // With its job, which is being told the same and must not go on with this as an answer. When it has
-                    // ended, this is dropped.
+                    // The whole job is ending, so the caller must not continue with this outcome. The future is dropped
+                    // when the job has ended.
                     std::future::pending::<()>().await;
                 }
                 if let Some(usage) = &outcome.usage {
@@ -232,8 +232,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Finds the function, what it was granted and what it may use; never more time than `most_ms`. Or one line that says
-    /// why not, and of which content.
+    /// Resolves the function, its grants and its limits, with at most `most_ms` of time. The error has one line and the
+    /// content's hash, if it is known.
     fn call_of<'a>(
         &self,
         job: Arc<JobContext>,
@@ -247,14 +247,14 @@ impl Runner<'_> {
         let granted = granted.map_err(|text| (text, Some(entry.module.sha256)))?;
         let mut limits = self.store.policy().limits(&self.limits, &entry.name, entry.standard, function, master);
         limits.wall_ms = limits.wall_ms.min(most_ms);
-        // More than there is for all nobody gets.
+        // A single call cannot get more memory than all instances together have.
         limits.memory = limits.memory.min(self.jobs.memory());
         let concurrency = self.store.policy().concurrency(&entry.name);
         Ok(Call { entry, number, fun, function, job, granted, limits, concurrency, chain })
     }
 
-    /// Runs a call that has its turn, with so much memory until it asks for more. Where its executor dies and had not even read of it,
-    /// another one does it: nothing of it has run.
+    /// Runs an admitted call with this much memory until it asks for more. If the executor dies before it has read the
+    /// call, another executor runs it: nothing of the call has run.
     async fn execute(
         &self,
         call: &Call<'_>,
@@ -310,7 +310,7 @@ impl Runner<'_> {
         call.failed(format!("{fun} was lost by the sandbox."))
     }
 
-    /// Waits for the end of a call that runs: its own, or the one it is told.
+    /// Waits for the end of a running call: its own end, or the request to end it.
     async fn ended(
         &self,
         call: &Call<'_>,
@@ -319,7 +319,7 @@ impl Runner<'_> {
     ) -> Result<Result<CallEnd, oneshot::error::RecvError>, String> {
         let (Running { ticket, end, wall, .. }, began) = (running, Instant::now());
         let overdue = *wall + grace(*wall);
-        // The first time it rings, its executor is looked at.
+        // When the clock first fires, the executor is checked.
         let clock = tokio::time::sleep(PATIENCE.min(overdue));
         let mut clock = std::pin::pin!(clock);
         loop {
@@ -345,7 +345,8 @@ impl Runner<'_> {
         }
     }
 
-    /// Has the call's executor start it: that may have to come up, and to load the module, all within the call's time.
+    /// Sends the call to its executor. The executor may have to start and to load the module first, all within the
+    /// call's time.
     async fn start(
         &self,
         call: &Call<'_>,
@@ -367,10 +368,11 @@ impl Runner<'_> {
             let up = self.executors.up(&call.granted.grants.direct, &entry.name, entry.module.sha256);
             let (stay, link) = up.await.map_err(|error| (error.to_string(), false))?;
             if !link.has(entry.key) {
-                // A restart that is still at it, or code that was lost: both take their time, and other jobs do not wait.
+                // The executor is still starting, or compiled code was lost. Both take time, but other jobs do not wait
+                // for them.
                 loads = true;
                 let loaded = Box::pin(link.ensure(entry, self.store)).await;
-                // By itself, or the module that was loaded before it.
+                // If the executor died, the cause may be another module that it loaded before; a retry is possible.
                 loaded.map_err(|error| (error, link.is_dead()))?;
                 limits.wall_ms = limits.wall_ms.saturating_sub(milliseconds(began.elapsed())).max(1);
             }
@@ -413,7 +415,7 @@ fn ended_early(fun: &str, why: &str) -> String {
     format!("{fun} was stopped before it began: {why}")
 }
 
-/// The module and the function behind `module.function`, or Salt's words that there are none.
+/// Returns the module and the function behind `module.function`, or Salt's message that there is none.
 fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str, usize), String> {
     let (module, function) = fun.split_once('.').unwrap_or((fun, ""));
     let Some(entry) = store.get(module) else {
@@ -433,7 +435,7 @@ fn resolve<'a>(store: &Store, fun: &'a str) -> Result<(Arc<Entry>, &'a str, usiz
     Err(format!("{} is not available. Functions of {module}: {names}.", quoted(fun)))
 }
 
-/// A name from a job, for a line: of a bounded length, and nothing in it hidden.
+/// Quotes a name from a job for a message: bounded in length, with hidden characters made visible.
 fn quoted(name: &str) -> String {
     format!("'{}'", shown(name))
 }
@@ -450,7 +452,7 @@ fn few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// What the executor's word makes of the job.
+/// Makes the job's outcome from the executor's result.
 fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutcome {
     let Call { entry, fun, limits, .. } = call;
     let sha256 = Some(entry.module.sha256);
@@ -466,7 +468,7 @@ fn judge(call: &Call<'_>, outcome: Outcome, usage: Usage) -> JobOutcome {
             failed(format!("{fun} returned {} bytes; the limit is {}.", value.len(), limits.output), 1)
         }
         Outcome::Returned { value, retcode } => match value::decode(&value) {
-            // A function that returned did its work; the retcode it set is its own word on it.
+            // A function that returned is a success; the retcode is its own statement.
             Ok(value) => JobOutcome { value, retcode: i64::from(retcode), success: true, usage: Some(usage), sha256 },
             Err(error) => failed(format!("{fun} returned a value that cannot be read: {error}."), 1),
         },

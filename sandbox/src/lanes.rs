@@ -1,5 +1,6 @@
-//! Who waits for whom while modules are fetched and compiled: one of a name for another, large ones for large ones, small ones for few
-//! small ones. So a job that needs a small module does not wait for an interpreter of many megabytes.
+//! The queues for fetching and compiling modules: modules of one name wait for each other, large modules for large
+//! ones, small modules for a few small ones. So a job that needs a small module does not wait for an interpreter of
+//! many megabytes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,11 +9,11 @@ use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 
 use crate::ModuleName;
 
-/// Bytes of a component that is still small: far above what compilers to native code make of one module's source (the standard
-/// modules have 30 to 300 KB), far below an interpreter with a module in it (10 MB and more).
+/// Largest size of a small component in bytes: far above the output of native-code compilers for one module's source
+/// (the standard modules have 30 to 300 KB), far below an interpreter with a module in it (10 MB and more).
 pub const SMALL_MODULE: u64 = 1 << 20;
 
-/// Two ways that work can take, by the size of the module that it is for.
+/// Two queues for work, selected by the module's size.
 #[derive(Debug)]
 pub struct Lanes {
     small: Semaphore,
@@ -20,13 +21,13 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// So many small ones at once, and one large one.
+    /// Returns lanes for this many small modules at once, and one large module.
     #[must_use]
     pub const fn new(small: usize) -> Self {
         Self { small: Semaphore::const_new(small), large: Semaphore::const_new(1) }
     }
 
-    /// Waits for its turn, and has it until what this returns is dropped. The second part says whether it waited.
+    /// Waits for a place in the lane and holds it until the permit is dropped. The boolean says whether it had to wait.
     ///
     /// # Panics
     /// Never: nobody closes a lane.
@@ -39,16 +40,16 @@ impl Lanes {
     }
 }
 
-/// One at a time of each name.
+/// A lock for each name.
 #[derive(Debug, Default)]
 pub struct OneEach(Mutex<HashMap<ModuleName, Arc<tokio::sync::Mutex<()>>>>);
 
 impl OneEach {
-    /// Waits for those of this name that came before, and keeps others out until what this returns is dropped.
+    /// Waits for earlier users of this name, and excludes others until the guard is dropped.
     pub async fn enter(&self, name: &ModuleName) -> OwnedMutexGuard<()> {
         let turn = {
             let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Who holds a turn or waits for it has a count too.
+            // A holder or waiter has a reference of its own.
             names.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(names.entry(name.clone()).or_default())
         };
@@ -89,7 +90,7 @@ mod tests {
         assert!(enter(&b).is_some());
         drop(first);
         assert!(enter(&a).is_some());
-        // What nobody needs is forgotten.
+        // Unused locks are removed.
         drop(enter(&b));
         assert_eq!(each.0.lock().unwrap().len(), 1);
     }

@@ -1,24 +1,25 @@
 //! The minion's side of the sandbox: modules, policy, limits and the executors that run instances.
 //!
-//! A job goes [`Sandbox::run`] → admission → the executor process → back; a module goes [`Sandbox::install`] → the
-//! compiler's cage → the cache → the executor. Neither wasmtime nor a compiler is linked here: modules are opaque bytes
-//! and what runs them is another process without privileges.
+//! The way of a job: [`Sandbox::run`] → admission → the executor process → back. The way of a module:
+//! [`Sandbox::install`] → the compiler's cage → the cache → the executor. This crate links neither wasmtime nor a
+//! compiler: modules are opaque bytes, and another process without privileges runs them.
 //!
 //! - `name.rs`     checked names of modules
-//! - `policy/`     what a module may do: pure, the declarations of `brine_capabilities` and the owner's word; `settings/` reads it
-//! - `broker/`     the trait through which everything outside an instance happens, and the one check before it
-//! - `signature/`  who signed a module, and when; `report.rs` what owners are told of all that
-//! - `compile.rs`  one run of the compiler in its cage
-//!   `examine.rs` the same for who only wants to know
-//! - `cache.rs`    what it made, by content; `lanes.rs` who waits for whom meanwhile
-//! - `store.rs`    the modules there are, and how one is switched in
-//! - `spawn.rs`    how the two programs are started; `user.rs` as whom; `cgroup.rs` control groups, where there are any
-//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` its life after death;
-//!   `suspects.rs` modules that kill it; `executors.rs` which there are
-//! - `admission/` who runs, who waits, who is refused; `job.rs` one call from arguments to outcome
-//! - `memory.rs`   how much memory all instances may have; `trim.rs` gives back what they used
-//! - `value.rs`    MessagePack from an executor, bounded before it is built
-//! - `sentence.rs` names in a sentence
+//! - `policy/`     decides what a module may do: pure functions of the declarations in `brine_capabilities` and the
+//!   owner's settings, which `settings/` reads
+//! - `broker/`     the trait that performs everything outside an instance, and the one check before it
+//! - `signature/`  verifies module signatures; `report.rs` reports on modules, policy and walls
+//! - `compile.rs`  one run of the compiler in its cage; `examine.rs` the same for tools that only inspect a module
+//! - `cache.rs`    compiled code by content; `lanes.rs` the queues for fetching and compiling
+//! - `store.rs`    the installed modules, and how one is switched in
+//! - `spawn.rs`    starts the two programs; `user.rs` selects their user; `cgroup.rs` their control groups, if
+//!   available
+//! - `process.rs`  one executor process; `link.rs` the conversation with it; `supervisor.rs` restarts it; `suspects.rs`
+//!   tracks modules that kill it; `executors.rs` the set of executors
+//! - `admission/`  decides which job runs, waits or is refused; `job.rs` one call from arguments to outcome
+//! - `memory.rs`   the memory available to all instances; `trim.rs` returns freed memory to the host
+//! - `value.rs`    MessagePack from an executor, checked against bounds before it is built
+//! - `sentence.rs` lists of names in messages
 
 mod admission;
 mod broker;
@@ -78,54 +79,55 @@ pub use signature::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, SigningKe
 pub use store::{ApproveError, Held, InstallError, Installed, Module, RemoveError, RollbackError, Synced, SyncedFrom};
 pub use supervisor::Restarts;
 
-/// Where the sandbox finds its parts, and its bounds.
+/// The sandbox's programs, folders and limits.
 #[derive(Debug, Clone)]
 pub struct SandboxConfig {
     /// The program `brine-executor`.
     pub executor: PathBuf,
     /// The program `brine-compiler`.
     pub compiler: PathBuf,
-    /// Compiled code by content. Made with mode 0700; its owner and mode are checked.
+    /// Folder of compiled code by content. Made with mode 0700; its owner and mode are checked.
     pub cache_dir: PathBuf,
-    /// The modules of the package, `NAME.wasm`. Never written.
+    /// Folder of the package's modules, `NAME.wasm`. Never written.
     pub standard_dir: PathBuf,
-    /// Modules that were installed, `NAME.wasm`; read again at the next start.
+    /// Folder of installed modules, `NAME.wasm`, which the next start reads again.
     pub modules_dir: PathBuf,
-    /// What one job may use.
+    /// The limits of one job.
     pub limits: Limits,
     /// The owner's grants.
     pub policy: Policy,
-    /// Jobs that compute at the same time.
+    /// Upper bound on the jobs that compute at the same time.
     pub max_running: usize,
-    /// Jobs that have begun and wait for something (a sleep, a program, another server), beside those.
+    /// Upper bound on the jobs that have begun and wait for something (a sleep, a program, another server), in addition
+    /// to `max_running`.
     pub max_waiting: usize,
-    /// Jobs that wait for their turn; one more is refused at once.
+    /// Upper bound on the jobs that wait to begin. Further jobs are refused at once.
     pub max_queued: usize,
-    /// Bytes of memory that the instances of all jobs may have together: the sum of what is lent to them. Jobs wait for room.
+    /// Bytes of memory lent to the instances of all jobs together. Jobs wait for free memory.
     pub total_memory: u64,
-    /// For an executor with direct grants that no job needs, before it ends.
+    /// Idle time after which an executor with direct grants ends.
     pub executor_idle: Duration,
-    /// What compiling one module may use.
+    /// The limits of one compilation.
     pub compile: CompileLimits,
-    /// The user of executors and compiler where this process is root: a name or a number; none: the sandbox's own.
+    /// The user of executors and compiler if this process is root: a name or a number. None: the sandbox's own user.
     pub user: Option<String>,
-    /// Whether to refuse to start where something of the second wall is missing.
+    /// Whether to refuse to start if the second wall is incomplete.
     pub require_second_wall: bool,
 }
 
-/// What compiling one module may use; the engine itself bounds nothing there.
+/// The limits of one compilation. The engine itself has none there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompileLimits {
-    /// Bytes of a module before the compiler is even started.
+    /// Size of a module in bytes, checked before the compiler starts.
     pub module: u64,
     /// Bytes of address space. An interpreter of 18 MB needs 400 MB.
     pub memory: u64,
-    /// Seconds of CPU. An interpreter of 18 MB needs 11 to 15 of a fast processor that does nothing else; there is room here for one that
-    /// is four times as slow.
+    /// Seconds of CPU time. An interpreter of 18 MB needs 11 to 15 s on a fast, idle processor; the default suffices
+    /// for a processor four times as slow.
     pub cpu_s: u64,
     /// Bytes of compiled code.
     pub file: u64,
-    /// Time on the clock, for a machine that is busy: the compiler steps back behind everything else.
+    /// Wall-clock time. It allows for a busy host, because the compiler runs at low priority.
     pub wall: Duration,
 }
 

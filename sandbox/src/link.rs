@@ -1,8 +1,9 @@
-//! The conversation with one executor process: calls by number, modules that it has, answers of the broker.
+//! The conversation with one executor process: numbered calls, loaded modules, and the broker's answers.
 //!
-//! - `pulse.rs` whether it is still there; `waits.rs` which calls wait and need memory; `death.rs` what its end leaves
+//! - `pulse.rs` checks whether the executor responds; `waits.rs` calls that wait or need memory; `death.rs` cleans up
+//!   after its end
 //!
-//! Jobs write to the socket themselves, under a lock: a writer task would be one more switch in each job's way.
+//! Jobs write to the socket themselves, under a lock: a writer task would add a task switch to each job.
 
 mod death;
 mod pulse;
@@ -29,58 +30,59 @@ use crate::suspects::Suspects;
 use crate::value;
 pub(crate) use death::Remains;
 
-/// For a module to be loaded: mapping a file.
+/// Time to load a module, which is mapping a file.
 const LOAD: Duration = Duration::from_secs(10);
-/// For an executor to read a message. Its loop waits for no guest, so one that takes longer is stopped, or means harm.
+/// Time for an executor to read a message. Its loop waits for no guest, so an executor that takes longer is stopped or
+/// hostile.
 const TAKE: Duration = Duration::from_secs(10);
-/// How much later than told an executor may end a job: its clock ticks, its threads are busy, the machine swaps.
+/// Upper bound on an executor's delay in ending a job: its clock ticks, its threads are busy, the machine swaps.
 const GRACE: Duration = Duration::from_secs(5);
-/// The same for a job's own clock, which the executor sees to; a short one gets less.
+/// Returns the same delay for a job's wall-clock limit, which the executor enforces. A short job gets less.
 pub(crate) fn grace(wall: Duration) -> Duration {
     (wall / 5).clamp(Duration::from_secs(1), GRACE)
 }
-/// Calls to the broker that one call may have open. A guest waits for each answer, so one is all that is ever seen.
+/// Open broker requests of one call. A guest waits for each answer, so an honest executor has at most one.
 const MAX_OPEN_REQUESTS: u32 = 4;
-/// Bytes of a `LoadFailed` or of an outcome's message that are passed on.
+/// Upper bound on the bytes passed on of a `LoadFailed` or of an outcome's message.
 const MAX_MESSAGE: usize = 4_096;
 
-/// What [`Link::serve`] ends with where nothing was wrong.
+/// The result of [`Link::serve`] for an ordinary end of the connection.
 pub(crate) const CLOSED: &str = "closed its connection";
 
-/// After so long whoever waits for an executor has it looked at: an ordinary call takes a thousandth of it.
+/// Time after which a waiting caller has the executor checked. An ordinary call takes a thousandth of it.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(250);
 
 /// How a call ended.
 #[derive(Debug)]
 pub(crate) enum CallEnd {
-    /// The executor says so.
+    /// The executor reported the end.
     Done(Outcome, Usage),
-    /// The executor is gone; one line says how.
+    /// The executor died; one line says how.
     Died(Arc<str>),
-    /// The same, and it had not even read that there is this call.
+    /// The executor died before it had read the call.
     NotBegun(Arc<str>),
 }
 
-/// One executor while it lives.
+/// One executor during its life.
 pub(crate) struct Link {
     pub(crate) pid: u32,
     sender: tokio::sync::Mutex<Sender<ToExecutor>>,
     state: Mutex<State>,
     next: AtomicU64,
-    /// How many bytes were sent.
+    /// Number of bytes sent.
     written: Arc<AtomicU64>,
-    /// Modules whose loading ends executors; of all the executors there were.
+    /// Modules whose loading ends executors; shared by all executors.
     suspects: Arc<Suspects>,
     jobs: Arc<Jobs>,
-    /// Somebody waits for it longer than usual.
+    /// Notified when a caller has waited longer than usual.
     doubted: Notify,
-    /// The last question whether it is there, and the last answer.
+    /// Numbers of the last ping sent and the last pong received.
     asked: AtomicU64,
     answered: AtomicU64,
-    /// Messages that came from it, and those that nobody has read yet.
+    /// Number of messages received, and the messages not read yet.
     heard: AtomicU64,
     inbox: Inbox,
-    /// Why it has to be ended, once somebody found out.
+    /// Why the executor has to be ended, once that is decided.
     condemned: watch::Sender<Option<String>>,
 }
 
@@ -89,26 +91,27 @@ struct State {
     calls: HashMap<u64, Call>,
     modules: HashMap<Sha256Hex, Arc<OnceCell<()>>>,
     loading: HashMap<Sha256Hex, oneshot::Sender<Result<(), String>>>,
-    /// What was sent to be loaded and is not answered, whether or not somebody still waits. It is loaded one after the other.
+    /// Modules whose load was sent and not answered yet, whether or not a caller still waits. The executor loads them
+    /// in this order.
     sent: VecDeque<Sha256Hex>,
-    /// It is over, and how.
+    /// How the executor ended, once it has.
     died: Option<Arc<str>>,
 }
 
-/// What the minion knows of a running call; the executor's word is not asked.
+/// The minion's own record of a running call, independent of what the executor says.
 struct Call {
     caller: Arc<Caller>,
     done: oneshot::Sender<CallEnd>,
-    /// Which byte of all that is ever sent is the last of it. None: the executor never hears of it.
+    /// Position of its last byte in the stream of sent bytes. None: the call was not sent.
     last_byte: Option<u64>,
     requests: u32,
     open_requests: u32,
     max_requests: u32,
-    /// Bytes of one answer.
+    /// Upper bound on the bytes of one answer.
     host_bytes: u64,
     log_left: u64,
     lines_left: u32,
-    /// Its end ends the answers that are being worked out for it. Made with the first.
+    /// Cancels the pending answers for this call when it is dropped. Made with the first request.
     over: Option<watch::Sender<()>>,
 }
 
@@ -132,17 +135,18 @@ impl Link {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics between two changes that belong together.
+        // No code in this module panics between two related changes, so a poisoned lock is usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message. An error means that the executor is gone, which the reader of its socket sees too, or is to be.
+    /// Sends a message. An error means that the executor is gone, which the socket's reader also sees, or must be
+    /// ended.
     async fn send(&self, message: &ToExecutor) -> Result<(), WireError> {
         let sent = std::pin::pin!(async { self.sender.lock().await.send(message).await });
         self.taken(sent).await
     }
 
-    /// Ends an executor that does not read what is sent to it: whoever sends next would wait behind it for ever.
+    /// Condemns an executor that does not read its messages, because later senders would block behind it for ever.
     async fn taken(&self, sent: Pin<&mut impl Future<Output = Result<(), WireError>>>) -> Result<(), WireError> {
         match self.patiently(TAKE, sent).await {
             Some(sent) => sent,
@@ -153,7 +157,7 @@ impl Link {
         }
     }
 
-    /// Waits for the executor for so long at most, and has it looked at when that takes longer than usual.
+    /// Waits for the executor for at most `most`, and has it checked if it takes longer than usual.
     async fn patiently<T>(&self, most: Duration, mut what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let began = Instant::now();
         match tokio::time::timeout(PATIENCE.min(most), what.as_mut()).await {
@@ -165,17 +169,17 @@ impl Link {
         }
     }
 
-    /// Whether the module is there, without waiting.
+    /// Checks, without waiting, whether the module is loaded.
     pub(crate) fn has(&self, key: Sha256Hex) -> bool {
         self.state().modules.get(&key).is_some_and(|cell| cell.initialized())
     }
 
-    /// Has the module loaded if it is not, with its code from the cache or, where that was lost, compiled again.
+    /// Loads the module if necessary, with code from the cache or, if that was lost, compiled again.
     pub(crate) async fn ensure(&self, entry: &Entry, store: &Store) -> Result<(), String> {
         self.loaded(entry, store.code(entry)).await
     }
 
-    /// Has the module loaded with this code if it is not.
+    /// Loads the module with this code if necessary.
     pub(crate) async fn loaded(
         &self,
         entry: &Entry,
@@ -219,14 +223,14 @@ impl Link {
         }
     }
 
-    /// Has the executor forget a module. Calls that run go on.
+    /// Unloads a module. Its running calls continue.
     pub(crate) async fn unload(&self, module: Sha256Hex) {
         self.state().modules.remove(&module);
         let _ = self.send(&ToExecutor::Unload { module }).await;
     }
 
-    /// Writes a call down with who asks when it asks. What it ends with comes through the channel. It runs when [`Link::start`] has sent it; the ticket
-    /// sees to it that it does not run on when nobody waits for it any more.
+    /// Registers a call with its caller, for checks of its requests. The channel delivers its end. [`Link::start`]
+    /// sends it; dropping the ticket ends it.
     pub(crate) fn register(
         self: &Arc<Self>,
         caller: &Arc<Caller>,
@@ -255,8 +259,8 @@ impl Link {
         (Ticket { link: Arc::clone(self), call }, ended)
     }
 
-    /// Sends a call that was written down, which may hold so much memory until it asks for more. Gives the arguments back: they are
-    /// needed again where the executor is gone before it has read them.
+    /// Sends a registered call with this much memory until it asks for more. Returns the arguments, for another attempt
+    /// if the executor dies before it has read them.
     pub(crate) async fn start(
         &self,
         ticket: &Ticket,
@@ -284,7 +288,7 @@ impl Link {
         let sent = {
             let sending = std::pin::pin!(async {
                 let mut sender = self.sender.lock().await;
-                // A call that is dropped until here was never sent.
+                // A call dropped before this point was never sent.
                 let note = |last| {
                     if let Some(call) = self.state().calls.get_mut(&ticket.call) {
                         call.last_byte = Some(last);
@@ -294,7 +298,8 @@ impl Link {
             });
             self.taken(sending).await
         };
-        // Too large to send: the connection is as it was. Anything else is its end, and the reader tells how.
+        // A message that is too large leaves the connection intact. Any other error ends it, and the reader reports
+        // how.
         if let Err(error @ (WireError::TooLarge { .. } | WireError::Encode(_))) = sent {
             self.state().calls.remove(&ticket.call);
             return Err(error);
@@ -313,7 +318,7 @@ impl Link {
         self.state().calls.contains_key(&call)
     }
 
-    /// Whether the executor has to be told that nobody waits for the call any more. One that it never heard of is forgotten.
+    /// Returns whether the executor must be asked to end an abandoned call. Forgets a call that was never sent.
     fn abandon(&self, call: u64) -> bool {
         match self.state().calls.entry(call) {
             hash_map::Entry::Occupied(known) if known.get().last_byte.is_none() => {
@@ -325,26 +330,26 @@ impl Link {
         }
     }
 
-    /// Has this executor ended: it does not do what executors do. All its calls die with it.
+    /// Marks the executor to be ended for a breach of the protocol. All its calls end with it.
     fn condemn(&self, why: &str) {
         self.condemned.send_replace(Some(why.to_owned()));
     }
 
-    /// Waits until it is condemned; says why.
+    /// Waits until the executor is condemned; returns the reason.
     pub(crate) async fn condemned(&self) -> String {
         let mut condemned = self.condemned.subscribe();
-        // The sender is in this same link, so it is never gone.
+        // The sender is in this same struct, so it is never closed.
         let why = condemned.wait_for(Option::is_some).await.map(|why| why.clone());
         why.ok().flatten().unwrap_or_default()
     }
 
-    /// Reads what the executor says until it says no more, or something it must not. Returns why.
+    /// Reads the executor's messages until the connection ends or a message breaks the protocol. Returns the reason.
     pub(crate) async fn serve(
         self: &Arc<Self>,
         mut receiver: Receiver<FromExecutor>,
         broker: &Arc<dyn Broker>,
     ) -> String {
-        // Answers being worked out; they end with the executor.
+        // Pending answers; they end with the executor.
         let mut answers: JoinSet<()> = JoinSet::new();
         loop {
             let message = tokio::select! {
@@ -369,7 +374,7 @@ impl Link {
                         let (link, broker) = (Arc::clone(self), Arc::clone(broker));
                         let answer = async move { link.answer(&*broker, call, request, &caller, over, op).await };
                         let mut answer = Box::pin(answer);
-                        // Most are known at once; those need no task of their own, which another thread would be woken for.
+                        // Most answers are ready at once and need no task, which would wake another thread.
                         if futures_util::poll!(&mut answer).is_pending() {
                             answers.spawn(answer);
                         }
@@ -392,7 +397,7 @@ impl Link {
                         Some(Ok(None)) => self.grown(call, None).await,
                         Some(Err(busy)) => self.grown(call, Some(busy)).await,
                         Some(Ok(Some(granted))) => drop(answers.spawn(async move {
-                            // It goes when the call does.
+                            // The sender is dropped with the call.
                             if granted.await.is_ok() {
                                 link.grown(call, None).await;
                             }
@@ -404,12 +409,12 @@ impl Link {
         }
     }
 
-    /// The one place where a call from a guest meets its grant.
+    /// Checks a guest's request against its grants. This is the only place.
     fn admit(&self, call: u64, op: HostOp) -> Admitted {
         let (caller, over) = {
             let mut state = self.state();
             let Some(call) = state.calls.get_mut(&call) else {
-                // It may have ended a moment ago.
+                // The call may have just ended.
                 return Admitted::Refused(HostError::Denied("the job has ended".into()));
             };
             if call.open_requests >= MAX_OPEN_REQUESTS {
@@ -424,7 +429,7 @@ impl Link {
             let over = call.over.get_or_insert_with(|| watch::Sender::new(())).subscribe();
             (Arc::clone(&call.caller), over)
         };
-        // Other calls do not wait while this one is looked at.
+        // The lock is free during this check, so that other calls do not wait.
         match broker::check(&caller, op) {
             Ok(op) => Admitted::Asks { caller, over, op },
             Err(error) => {
@@ -450,12 +455,12 @@ impl Link {
         let shown = op.shown();
         let result = tokio::select! {
             result = broker.host_call(caller, op) => result.map(|answer| broker::cut_down(shown, &caller.grants, answer)),
-            // Nothing is ever sent: it closes when the call is forgotten.
+            // The channel carries no messages: it closes when the call is removed.
             _ = over.changed() => return,
         };
         let host_bytes = {
             let mut state = self.state();
-            // Over meanwhile: nobody waits for it.
+            // The call ended meanwhile, and nothing waits for the answer.
             let Some(call) = state.calls.get_mut(&call) else { return };
             call.open_requests = call.open_requests.saturating_sub(1);
             call.host_bytes
@@ -477,7 +482,7 @@ impl Link {
     }
 
     fn log(&self, broker: &dyn Broker, call: u64, level: LogLevel, message: &str) {
-        // What is written down counts: what nobody would see takes up to ten times its bytes.
+        // The bound applies to the escaped message: escaping can make it ten times as long.
         let message = brine_text::line(message);
         let caller = {
             let mut state = self.state();
@@ -508,20 +513,20 @@ impl Link {
     }
 }
 
-/// A call that somebody waits for. Dropped before its end, it ends the call; an executor that does not let go of it is
-/// ended.
+/// A call with a waiting caller. Dropping the ticket before the call's end ends the call, and ends an executor that
+/// does not comply.
 pub(crate) struct Ticket {
     link: Arc<Link>,
     call: u64,
 }
 
 impl Ticket {
-    /// It takes longer than usual: is its executor still there?
+    /// Reports that the call takes longer than usual, so that the executor is checked.
     pub(crate) fn doubt(&self) {
         self.link.doubt();
     }
 
-    /// Asks the executor to end the call; its end still comes through the channel.
+    /// Asks the executor to end the call. The end still arrives through the channel.
     pub(crate) async fn kill(&self, reason: &str) {
         self.link.kill(self.call, reason).await;
     }
@@ -534,7 +539,7 @@ impl Drop for Ticket {
             return;
         }
         let (link, call) = (Arc::clone(&self.link), self.call);
-        // Nobody awaits it, but it ends by itself within twice the grace.
+        // The task is not awaited, but it ends by itself within twice the grace time.
         runtime.spawn(async move {
             let killed = tokio::time::timeout(GRACE, link.kill(call, "its job is gone")).await;
             tokio::time::sleep(GRACE).await;

@@ -1,8 +1,8 @@
-//! How much memory this host has for instances.
+//! Determines how much memory instances may have on this host.
 
 use std::path::Path;
 
-/// Half of what this process may have: the other half is for the host's own work.
+/// Returns half of the memory available to this process. The other half is for the host's own work.
 pub(crate) fn half() -> u64 {
     let info = rustix::system::sysinfo();
     #[allow(clippy::useless_conversion, reason = "it is narrower on 32-bit hosts")]
@@ -12,7 +12,7 @@ pub(crate) fn half() -> u64 {
     allowed.map_or(installed, |allowed| allowed.min(installed)) / 2
 }
 
-/// The least that this process's group and those above it may have.
+/// Returns the smallest limit of this process's group and its ancestors.
 fn of_group(membership: &str, root: &Path) -> Option<u64> {
     let group = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let groups = Path::new(group).ancestors().map(|group| root.join(group).join("memory.max"));

@@ -1,4 +1,4 @@
-//! Checked names of modules: they become file names, keys of the policy and the first half of functions' names.
+//! Checked names of modules. They become file names, keys of the policy and the first part of function names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,16 +7,16 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleName(String);
 
-/// Longer than any that Salt has, short enough for every file system and log line.
+/// Longer than any name in Salt, short enough for every file system and log line.
 const MAX_LENGTH: usize = 64;
 
-/// Text that cannot name a module.
+/// An error: the text cannot name a module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} cannot be a module's name: lower-case letters, digits and _ only, a letter first, at most {MAX_LENGTH}")]
 pub struct BadName(String);
 
 impl ModuleName {
-    /// The name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! One executor process: started with one end of a socket pair as its standard input and nothing else, behind the walls that
-//! the direct grants of its modules leave.
+//! Starts one executor process: with one end of a socket pair as its standard input and nothing else, behind the walls
+//! that its modules' direct grants allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,47 +19,48 @@ use crate::cgroup::{Bounds, Group, Groups};
 use crate::spawn::{Start, spawn};
 use crate::user::{self, User};
 
-/// From start to `Ready`. It takes milliseconds; a machine that swaps takes longer.
+/// Time from the start to `Ready`. It takes milliseconds, longer on a machine that swaps.
 const READY: Duration = Duration::from_secs(10);
-/// Bytes of one line on the executor's standard error, and lines in one life: engine warnings and a panic fit.
+/// Bound on the bytes of one line on the executor's standard error, and on the lines in one life. Engine warnings and a
+/// panic fit.
 const MAX_LINE: u64 = 2_048;
 const MAX_LINES: usize = 200;
-/// Processes and threads of the sandbox's own user, all executors together.
+/// Processes and threads of the sandbox's own user, over all executors.
 const MAX_THREADS: u64 = 4_096;
 /// Threads of one executor.
 const THREADS: u64 = 512;
-/// What an executor needs beside its instances: the engine, modules, messages.
+/// Memory of an executor beside its instances: the engine, modules, messages.
 const MEMORY: u64 = 768 << 20;
-/// What a running call needs beside its instance's memory: a stack, and messages.
+/// Memory of a running call beside its instance's memory: a stack and messages.
 const MEMORY_PER_CALL: u64 = 8 << 20;
-/// And one that waits beside them: the same stack, of which little is touched.
+/// The same for a call that waits for something outside: an equal stack, of which it touches little.
 const MEMORY_PER_WAITING: u64 = 3 << 20;
 
-/// The executor's program and how it is started.
+/// The executor's program and how to start it.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
-    /// Calls that it may have to run at the same time; who waits, waits in the minion.
+    /// Calls that may have begun in it at the same time. Further calls wait in the minion.
     pub(crate) max_running: usize,
-    /// Those of them that may compute.
+    /// How many of these may compute at the same time.
     pub(crate) computing: usize,
-    /// Bytes of all instances together.
+    /// Bytes of memory of all instances together.
     pub(crate) memory: u64,
-    /// Who it is; none: who the minion is.
+    /// The process's user. None: the minion's own user.
     pub(crate) user: Option<User>,
-    /// Whether one is refused whose second wall is not whole.
+    /// Whether an executor with an incomplete second wall is refused.
     pub(crate) whole: bool,
     /// Control groups, or why there are none.
     pub(crate) groups: Result<Groups, String>,
-    /// Those that run.
+    /// The running executors.
     pub(crate) living: Living,
 }
 
-/// The executors that run, and the walls around each. The report is made from it.
+/// The running executors and the walls around each, for the report.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Living {
     processes: Arc<Mutex<BTreeMap<u32, (DirectGrants, Walls)>>>,
-    /// What was lacking and has been said.
+    /// The shortcomings that were already logged.
     said: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -68,7 +69,7 @@ impl Living {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Warns of what the second wall lacks, of each thing once.
+    /// Logs what the second wall lacks, once for each shortcoming.
     pub(crate) fn say(&self, lacking: &[String], of: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         for what in lacking {
@@ -78,29 +79,29 @@ impl Living {
         }
     }
 
-    /// Process id, grants and walls of each.
+    /// Returns process id, grants and walls of each executor.
     pub(crate) fn all(&self) -> Vec<(u32, DirectGrants, Walls)> {
         self.lock().iter().map(|(pid, (direct, walls))| (*pid, direct.clone(), walls.clone())).collect()
     }
 }
 
-/// A running executor that has said that it is ready.
+/// A running executor that has sent `Ready`.
 pub(crate) struct Process {
     pub(crate) child: Child,
     pub(crate) pid: u32,
     pub(crate) sender: Sender<ToExecutor>,
     pub(crate) receiver: Receiver<FromExecutor>,
-    /// Its end of the socket, where what it has not read yet waits.
+    /// The executor's end of the socket, which holds the bytes that it has not read yet.
     pub(crate) other_end: OtherEnd,
-    /// For as long as this is kept it counts among the living.
+    /// Keeps the process registered as running.
     pub(crate) life: Life,
 }
 
-/// The executor's end of the socket. While it is kept the connection does not end with the process.
+/// The minion's copy of the executor's end of the socket. While it is open, the connection outlives the process.
 pub(crate) struct OtherEnd(OwnedFd);
 
 impl OtherEnd {
-    /// Ends the connection: its process has gone. Says how many bytes of what was sent that had not read.
+    /// Ends the connection after the process has ended. Returns the number of sent bytes that the process had not read.
     pub(crate) fn close(&self) -> u64 {
         let unread = Connection::unread(&self.0).unwrap_or(0);
         Connection::hang_up(&self.0);
@@ -108,7 +109,7 @@ impl OtherEnd {
     }
 }
 
-/// What goes when a process has gone: its place among the living, and its control group.
+/// Registers a process as running. Dropping it removes the registration and the control group.
 pub(crate) struct Life {
     living: Living,
     pid: u32,
@@ -121,8 +122,9 @@ impl Drop for Life {
     }
 }
 
-/// Starts the program and waits until it is ready. An error is one line. Its second wall is built here (its user, its control
-/// group) and by itself before `Ready` (landlock, seccomp, limits), from the direct grants of its modules.
+/// Starts the program and waits until it is ready. An error is one line. The minion sets up the user and the control
+/// group; the executor sets up the rest (landlock, seccomp, limits) before `Ready`, from the direct grants of its
+/// modules.
 pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Process, String> {
     let path = &program.path;
     let user = match direct.user.as_deref() {
@@ -143,7 +145,7 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
         tokio::spawn(log_lines(pid, stderr));
     }
     let bounds = Bounds { memory: spec.memory.unwrap_or(program.memory), pids: THREADS };
-    // Before it has done anything: it still waits for the minion's first message.
+    // The process has done nothing yet: it waits for the minion's first message.
     let (group, cgroup) =
         match program.groups.as_ref().map_err(Clone::clone).and_then(|groups| groups.make(pid, bounds)) {
             Ok(group) => {
@@ -194,7 +196,8 @@ pub(crate) async fn start(program: &Program, direct: &DirectGrants) -> Result<Pr
     Ok(Process { child, pid, sender, receiver, other_end, life })
 }
 
-/// What the executor of these grants keeps; and of directories that it cannot have, why, one line each. The others count.
+/// Returns what the executor with these grants may keep, and one line for each directory that it cannot have. The other
+/// directories still count.
 async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> (Spec, Vec<String>) {
     let mut spec = Spec::executor();
     let mut left_out = Vec::new();
@@ -208,7 +211,7 @@ async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> 
     spec.connect = direct.network.iter().map(|rule| rule.ports).collect();
     spec.connect.sort_unstable();
     spec.connect.dedup();
-    // Where others are the same user, their number must not be its bound.
+    // If other processes have the same user, their number must not count against the executor's bound.
     spec.processes = user.is_some_and(|user| user.own).then_some(MAX_THREADS);
     let computing = program.computing.min(program.max_running) as u64;
     let waiting = program.max_running as u64 - computing;
@@ -217,7 +220,7 @@ async fn spec(program: &Program, direct: &DirectGrants, user: Option<&User>) -> 
     (spec, left_out)
 }
 
-/// What the kernel says of it counts more than what it says of itself.
+/// Overrides the executor's own report with what the kernel reports about it.
 fn observe(status: &str, user: Option<&User>, walls: &mut Walls) {
     let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
     let number = |name: &str| field(name).and_then(|value| value.parse::<u32>().ok());
@@ -227,12 +230,12 @@ fn observe(status: &str, user: Option<&User>, walls: &mut Walls) {
             walls.missing.push(format!("it runs as user {uid}, which is not the one it was given"));
         }
     }
-    // Some kernels are built to say less.
+    // Some kernels are built without these lines.
     walls.no_new_privs &= number("NoNewPrivs:") != Some(0);
     walls.seccomp &= number("Seccomp:").is_none_or(|mode| mode == 2);
 }
 
-/// How a process that is over, or should be, ended. Kills it if it does not end by itself.
+/// Returns how a process ended. Kills it if it does not end by itself within a grace period.
 pub(crate) async fn end(child: &mut Child) -> Option<ExitStatus> {
     const GRACE: Duration = Duration::from_millis(500);
     if let Ok(Ok(status)) = tokio::time::timeout(GRACE, child.wait()).await {
@@ -242,7 +245,7 @@ pub(crate) async fn end(child: &mut Child) -> Option<ExitStatus> {
     child.wait().await.ok()
 }
 
-/// In words.
+/// Describes an exit status in words.
 pub(crate) fn how(status: Option<ExitStatus>) -> String {
     match status.map(|status| (status.code(), status.signal())) {
         Some((Some(code), _)) => format!("ended with code {code}"),
@@ -251,7 +254,8 @@ pub(crate) fn how(status: Option<ExitStatus>) -> String {
     }
 }
 
-/// What an executor writes is an escaped guest's to choose: bounded lines, a bounded number, and nothing a terminal obeys.
+/// Logs the executor's standard error. An escaped guest may write there, so lines and their number are bounded and
+/// control characters are escaped.
 async fn log_lines(pid: u32, stderr: ChildStderr) {
     let mut stderr = BufReader::new(stderr);
     for _ in 0..MAX_LINES {
@@ -308,11 +312,11 @@ mod tests {
         assert_eq!(kept.directories, [Grant { path: path("real"), writable: true }]);
         assert_eq!(kept.connect, [(80, 90), (443, 443)]);
         assert_eq!((kept.processes, kept.memory), (Some(4_096), Some((1 << 30) + (110 << 20) + (768 << 20))));
-        // Others are the same user.
+        // Other processes have the same user.
         let deploy = User { own: false, ..own };
         assert_eq!(spec(&program(), &direct("real"), Some(&deploy)).await.0.processes, None);
         assert_eq!(spec(&program(), &direct("real"), None).await.0.processes, None);
-        // What cannot be had is left out, and what can be had is not.
+        // Directories that cannot be had are left out; the others are not.
         let (link, real, missing) = (path("link"), path("real"), path("missing"));
         let mut both = direct("link");
         both.directories.extend([direct("missing"), direct("real")].into_iter().flat_map(|it| it.directories));
@@ -329,7 +333,7 @@ mod tests {
         );
     }
 
-    /// An executor that says more of itself than is true.
+    /// A report in which an executor claims more than is true.
     #[test]
     fn the_kernel_knows_better() {
         let mut walls =

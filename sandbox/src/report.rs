@@ -1,5 +1,5 @@
-//! What `sandbox.list`, `sandbox.show` and `sandbox.check` answer: of each module what it asks, has and misses; of the host what
-//! the owner's grants name that is not there, and the walls in force.
+//! The results of `sandbox.list`, `sandbox.show` and `sandbox.check`: what each module asks for, has and lacks; which
+//! of the owner's grants name something that does not exist on this host; and the walls in force.
 
 mod diff;
 mod findings;
@@ -18,7 +18,7 @@ use crate::signature::KeyId;
 use crate::store::{Entry, LeftOut, Store, Synced};
 pub(crate) use updates::{approved, approved_in_advance, rolled_back};
 
-/// Answers one question.
+/// Answers one query.
 pub(crate) async fn answer(
     store: &Arc<Store>,
     base: &Limits,
@@ -33,7 +33,7 @@ pub(crate) async fn answer(
             let executors = executors.iter().map(|(pid, direct, walls)| executor(*pid, direct, walls)).collect();
             let last_syncs = updates::last_syncs(store.folder().path());
             let store = Arc::clone(store);
-            // It looks at the disk.
+            // Reads from the disk.
             let findings = tokio::task::spawn_blocking(move || findings::of(&store)).await.unwrap_or_default();
             map([("executors", Value::Array(executors)), ("findings", texts(findings)), ("last_syncs", last_syncs)])
         }
@@ -139,7 +139,7 @@ fn show(store: &Store, base: &Limits, name: &str) -> Value {
     shown
 }
 
-/// Why a module is not there, or an update of it, and the lines that would let it in.
+/// Returns why a module or an update is not there, and the configuration lines that would admit it.
 fn refused(left_out: &LeftOut) -> Value {
     let lines = left_out.refused.as_ref().and_then(|refused| refused.lines());
     map([("why", Value::from(left_out.why.as_str())), ("lines", optional(lines))])
@@ -150,7 +150,7 @@ fn signers(policy: &Policy, signers: &[KeyId]) -> Value {
     texts(named.map(|key| key.written.clone()))
 }
 
-/// Each import with what it is for.
+/// Returns each import with its purpose.
 fn asks(imports: &[String]) -> Value {
     let words = |import: &str| {
         let interface = import.split('@').next().unwrap_or_default();
@@ -163,7 +163,7 @@ fn asks(imports: &[String]) -> Value {
     Value::Map(imports.iter().map(|import| (Value::from(import.as_str()), Value::from(words(import)))).collect())
 }
 
-/// What it has: in general, and of functions and masters where that is something else.
+/// Returns a module's grants: the general ones, and those of functions and masters that differ.
 fn has(entry: &Entry) -> Value {
     let mut general = Value::Nil;
     let mut others: Vec<(Value, Value)> = Vec::new();
@@ -188,7 +188,7 @@ fn has(entry: &Entry) -> Value {
     Value::Map(all)
 }
 
-/// Grants as the owner would write them.
+/// Returns grants in the form of the configuration.
 fn granted(grants: &Grants) -> Value {
     let mut granted: Vec<(Value, Value)> = capabilities(grants)
         .into_iter()
@@ -243,7 +243,8 @@ fn names_value(names: &Names) -> Value {
     }
 }
 
-/// What a module that is there asks and its functions do not have, or have with nothing in it: the lines of the configuration.
+/// Returns the configuration lines for capabilities that a module imports but that are not granted, or are granted
+/// without any value.
 fn missing(policy: &Policy, entry: &Entry) -> Vec<String> {
     let asked: BTreeSet<Capability> = entry
         .module
@@ -255,7 +256,7 @@ fn missing(policy: &Policy, entry: &Entry) -> Vec<String> {
     let subject = entry.subject();
     let general = entry.grants.each().find(|(master, function, _)| master.is_none() && function.is_none());
     let Some((_, _, grants)) = general else {
-        // No function can be called but those with entries of their own.
+        // Only functions with entries of their own can be called.
         return entry.grants.of("", None).err().into_iter().collect();
     };
     let has = capabilities(grants);
@@ -281,7 +282,7 @@ fn limits_value(limits: &Limits) -> Value {
     ])
 }
 
-/// An executor that runs now, with what it can reach and the walls around it.
+/// Returns a running executor's process id, its reach and its walls.
 fn executor(pid: u32, direct: &DirectGrants, walls: &Walls) -> Value {
     map([
         ("pid", Value::from(pid)),

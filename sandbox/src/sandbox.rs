@@ -1,7 +1,7 @@
-//! The sandbox as the minion sees it.
+//! The sandbox as the minion uses it.
 //!
-//! - `install.rs` how modules come, are replaced and go; `decide.rs` what the owner decides about them; `reload.rs` what he says anew; `watch.rs` what other programs
-//!   on this host decided while this one runs
+//! - `install.rs` installs, replaces and removes modules; `decide.rs` carries out the owner's decisions; `reload.rs`
+//!   applies a changed configuration; `watch.rs` picks up decisions that other programs on this host made meanwhile
 
 mod decide;
 mod install;
@@ -41,18 +41,18 @@ use crate::{
     Synced,
 };
 
-/// Installs that are under way or wait for their turn to compile; each holds its component.
+/// Upper bound on installs that run or wait for the compiler. Each holds its component in memory.
 const MAX_INSTALLS: usize = 64;
-/// For running jobs to return that they were ended, before the executor goes.
+/// Time at shutdown for running jobs to return that they were ended.
 const SHUTDOWN: Duration = Duration::from_secs(2);
 
-/// Why there is no sandbox.
+/// Why the sandbox cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A folder cannot be used.
     #[error("{path}: {why}")]
     Folder {
-        /// Which.
+        /// The folder.
         path: String,
         /// One line.
         why: String,
@@ -60,29 +60,29 @@ pub enum StartError {
     /// The compiler cannot be used.
     #[error("{0}")]
     Compiler(String),
-    /// The second wall cannot be as it was asked for.
+    /// The second wall cannot be built as configured.
     #[error("{0}")]
     Wall(String),
-    /// The executor does not come up.
+    /// The executor does not start.
     #[error("{0}")]
     Executor(String),
 }
 
-/// What a removal did.
+/// The effect of a removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removed {
-    /// No such module was installed.
+    /// Nothing of this name was installed.
     Absent,
-    /// There is no module of this name any more.
+    /// The module is removed, and no other has its name.
     Gone,
-    /// The standard module whose place it had taken is back.
+    /// The standard module that it had replaced is in use again.
     Standard,
 }
 
 /// The sandbox of one minion.
 pub struct Sandbox {
     inner: Arc<Inner>,
-    /// What it does beside jobs; ends with it.
+    /// Background tasks, which end with the sandbox.
     _beside: JoinSet<()>,
 }
 
@@ -93,24 +93,32 @@ struct Inner {
     living: Living,
     jobs: Arc<Jobs>,
     trim: Trim,
-    /// Held while one module of a name is prepared and switched in: what was checked of it must still be true then.
+    /// Locked while a module of that name is prepared and switched in, so that the checks still hold at the switch.
     installing: OneEach,
     late: Late,
-    /// Held for the switch alone: what was checked of all modules together must still be true then.
+    /// Locked only for the switch, so that checks over all modules still hold then.
     switching: Mutex<()>,
     installs: Semaphore,
-    /// Held while the owner's word is taken up.
+    /// Locked while a changed configuration is applied.
     reloading: Mutex<()>,
 }
 
 impl Sandbox {
-    /// Checks the folders, starts the executor and gets the modules ready: those of the package, then those installed.
-    /// A module that cannot be used is logged and left out.
+    /// Checks the folders, starts the executor and prepares the modules: the standard ones, then the installed ones. A
+    /// module that cannot be used is logged and left out.
+    ///
+    /// # Errors
+    ///
+    /// A folder, the compiler, the second wall or the executor cannot be used.
     pub async fn start(config: SandboxConfig, broker: Arc<dyn Broker>) -> Result<Arc<Self>, StartError> {
         Self::start_with(config, broker, Restarts::default()).await
     }
 
-    /// The same with another bound on how often an executor that dies is started again.
+    /// Like [`Sandbox::start`], with another bound on restarts of a dying executor.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sandbox::start`].
     pub async fn start_with(
         config: SandboxConfig,
         broker: Arc<dyn Broker>,
@@ -132,7 +140,7 @@ impl Sandbox {
         }
         living.say(&lacking, "the compiler");
         let cache = Cache::open(&config.cache_dir, engine).map_err(|error| folder(&config.cache_dir, error))?;
-        // Who can write there can install modules.
+        // A user who can write there can install modules.
         own_folder(&config.modules_dir, 0o022).map_err(|error| folder(&config.modules_dir, error))?;
         let store = Arc::new(Store::new(compiler, cache, config.policy, config.standard_dir, config.modules_dir));
         let late = store.read_folders().await.map_err(|error| folder(&config.cache_dir, error))?;
@@ -183,9 +191,14 @@ impl Sandbox {
         Ok(Arc::new(Self { inner, _beside: beside }))
     }
 
-    /// Verifies and compiles a module in the cage and switches it in whole; on any error the last good one stays.
-    /// `signature` is what is in `NAME.wasm.minisig`, `origin` the environment of the master's file server. Goes on when the
-    /// caller goes away.
+    /// Verifies a module, compiles it in the cage and switches it in atomically. On any error the version in use stays.
+    /// `signature` is the content of `NAME.wasm.minisig`, `origin` the environment of the master's file server. The
+    /// install continues if the caller goes away.
+    ///
+    /// # Errors
+    ///
+    /// The name, the signature, the component or the policy does not allow the install, or the disk or the compiler
+    /// failed.
     pub async fn install(
         &self,
         name: &str,
@@ -195,15 +208,19 @@ impl Sandbox {
     ) -> Result<Installed, InstallError> {
         let name: ModuleName = name.parse()?;
         let (inner, wasm, origin) = (Arc::clone(&self.inner), Bytes::copy_from_slice(wasm), origin.to_owned());
-        // One that is too long is none that can be read, however long it is.
+        // A file over the bound is refused as unreadable, so one byte more than the bound suffices.
         let signature = signature.map(|bytes| Bytes::copy_from_slice(&bytes[..bytes.len().min(MAX_SIGNATURE + 1)]));
         let ended = InstallError::Ended(name.clone());
         let task = tokio::spawn(async move { inner.install(&name, wasm, signature, &origin).await });
         task.await.unwrap_or(Err(ended))
     }
 
-    /// Takes an installed module away, from the disk too; a standard module that it had replaced comes back. Jobs that call
-    /// it run to their end. On any error it stays. Goes on when the caller goes away.
+    /// Removes an installed module, from the disk too. A standard module that it had replaced is used again. Jobs that
+    /// call it run to their end. The removal continues if the caller goes away.
+    ///
+    /// # Errors
+    ///
+    /// On any error the module stays.
     pub async fn remove(&self, name: &str) -> Result<Removed, RemoveError> {
         let name: ModuleName = name.parse()?;
         let inner = Arc::clone(&self.inner);
@@ -212,7 +229,11 @@ impl Sandbox {
         task.await.unwrap_or(Err(ended))
     }
 
-    /// Installs what is held of a module, if it would be let in by now: its configuration may have changed since.
+    /// Installs a held module if the current configuration admits it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sandbox::install`].
     pub async fn install_held(&self, name: &str) -> Result<Installed, InstallError> {
         let name: ModuleName = name.parse()?;
         let inner = Arc::clone(&self.inner);
@@ -221,17 +242,22 @@ impl Sandbox {
         task.await.unwrap_or(Err(ended))
     }
 
-    /// What waits for the owner's word of a module.
+    /// Returns the version of a module that waits for the owner's decision.
     pub fn held(&self, name: &str) -> Option<Arc<Held>> {
         self.inner.store.held(name)
     }
 
-    /// Writes down a successful sync: of these environments, with the master of this fingerprint; and whether it changed anything.
+    /// Records a successful sync: its environments, the master's fingerprint, and whether it changed anything.
+    ///
+    /// # Errors
+    ///
+    /// The record cannot be written.
     pub fn synced(&self, environments: &[&str], master: &str, changed: bool) -> std::io::Result<()> {
         Synced::write(self.inner.store.folder().path(), environments, master, changed)
     }
 
-    /// The owner's word: this content of this module may have all that it asks for. What of it is held is switched in.
+    /// Records the owner's approval of this content of a module with all that it asks for. If it is held, it is
+    /// switched in.
     async fn approve(&self, name: &str, sha256: &str) -> Result<Value, ApproveError> {
         let name: ModuleName = name.parse()?;
         let sha256 = sha256.parse().map_err(|_| ApproveError::Sha256(sha256.chars().take(100).collect()))?;
@@ -241,8 +267,8 @@ impl Sandbox {
         task.await.unwrap_or(Err(ended))
     }
 
-    /// Goes back to the version before the one in use. `by_owner` is whether somebody typed it on this host: a master's job is held to
-    /// the rule on older versions.
+    /// Restores the version before the one in use. `by_owner`: the owner typed the command on this host. A master's job
+    /// is bound by the rule about older versions.
     async fn roll_back(&self, name: &str, by_owner: bool) -> Result<Value, RollbackError> {
         let name: ModuleName = name.parse()?;
         let inner = Arc::clone(&self.inner);
@@ -251,28 +277,28 @@ impl Sandbox {
         task.await.unwrap_or(Err(ended))
     }
 
-    /// The modules that were installed, those too that cannot be used, each with its origin; sorted by name.
+    /// Returns the installed modules, unusable ones included, with their origins, sorted by name.
     pub fn installed(&self) -> Vec<(String, String)> {
         let installed = self.inner.store.installed();
         installed.into_iter().map(|(name, origin)| (name.to_string(), origin)).collect()
     }
 
-    /// Names of all modules, sorted.
+    /// Returns the names of all modules, sorted.
     pub fn names(&self) -> Vec<String> {
         self.inner.store.table().keys().map(ToString::to_string).collect()
     }
 
-    /// One module.
+    /// Returns one module's description.
     pub fn describe(&self, name: &str) -> Option<Arc<Module>> {
         self.inner.store.get(name).map(|entry| Arc::clone(&entry.module))
     }
 
-    /// What lies beside a module as `NAME.wasm.minisig`.
+    /// Returns the content of a module's `NAME.wasm.minisig`.
     pub fn signature(&self, name: &str) -> Option<Vec<u8>> {
         self.inner.store.get(name)?.signature.as_ref().map(|signature| signature.to_vec())
     }
 
-    /// Runs one job to its end. Whatever goes wrong is an outcome.
+    /// Runs one job to its end. Every failure is an outcome.
     pub async fn run(&self, job: JobContext, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
         if let Some(settled) = self.inner.settled(fun) {
             settled.await;
@@ -280,24 +306,24 @@ impl Sandbox {
         self.inner.runner().run(job, fun, args, kwargs).await
     }
 
-    /// Calls a function for a running instance: in an instance of its own, with its own module's grants. It has no turn of
-    /// its own, what is left of the caller's time, and ends when the future is dropped or the job is killed. What it uses
-    /// counts for the caller. Whatever goes wrong is an outcome.
+    /// Calls a function for a running instance: in a separate instance, with the grants of its own module. The call
+    /// holds no turn, has the caller's remaining time, and ends when the future is dropped or the job is killed. Its
+    /// usage counts for the caller. Every failure is an outcome.
     pub async fn call(&self, caller: &Caller, fun: &str, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> JobOutcome {
         self.inner.runner().nested(caller, fun, args, kwargs).await
     }
 
-    /// Whether a job of this function is expected to be over after a moment, from those before it.
+    /// Checks whether a job of this function is expected to be short, from its past calls.
     pub fn is_short(&self, fun: &str) -> bool {
         self.inner.runner().is_short(fun)
     }
 
-    /// Ends the jobs of this id, queued ones too. Says how many there were.
+    /// Ends the jobs with this id, queued ones included. Returns their number.
     pub fn kill(&self, jid: &str) -> usize {
         self.inner.jobs.end(|other| other == jid, "it was killed")
     }
 
-    /// Ends every job and the executors.
+    /// Ends all jobs and the executors.
     pub async fn shutdown(&self) {
         self.inner.jobs.end(|_| true, "the minion is stopping");
         let quiet = async {
@@ -309,23 +335,27 @@ impl Sandbox {
         self.inner.executors.stop().await;
     }
 
-    /// Calls that run or wait, those that jobs made too. For tests and reports.
+    /// Returns the number of calls that run or wait, nested ones included. For tests and reports.
     pub fn instances(&self) -> usize {
         self.inner.jobs.count()
     }
 
-    /// The executors that run: process id, what they may reach, and the walls around each.
+    /// Returns the running executors: process id, direct grants, and walls.
     pub fn walls(&self) -> Vec<(u32, crate::DirectGrants, Walls)> {
         self.inner.living.all()
     }
 
-    /// The process id of the executor without grants while it runs. For tests and reports.
+    /// Returns the process id of the executor without grants while it runs. For tests and reports.
     pub fn executor_pid(&self) -> Option<u32> {
         self.inner.executors.plain().map(|link| link.pid)
     }
 
-    /// What the owner granted to which module, what is in force of it, and what is decided: the answer to `brine:host/policy`. Calls
-    /// arrive here only after [`crate::check`] allowed them.
+    /// Answers `brine:host/policy`: the owner's grants for each module, what is in force, and decisions.
+    /// [`crate::check`] must have allowed the call.
+    ///
+    /// # Errors
+    ///
+    /// One line for the caller.
     pub async fn policy(&self, caller: &Caller, op: PolicyOp) -> Result<Value, String> {
         match op {
             PolicyOp::Approve { name, sha256 } => self.approve(&name, &sha256).await.map_err(|error| error.to_string()),
@@ -337,26 +367,30 @@ impl Sandbox {
         }
     }
 
-    /// The part of it that only looks.
+    /// Answers the read-only queries of [`Sandbox::policy`].
+    ///
+    /// # Errors
+    ///
+    /// One line for the caller.
     pub async fn report(&self, op: PolicyOp) -> Result<Value, String> {
         report::answer(&self.inner.store, &self.inner.limits.load_full(), &self.walls(), op).await
     }
 
-    /// Those of all executors that run: of the one without grants first.
+    /// Returns the process ids of all running executors, that of the executor without grants first.
     pub fn executor_pids(&self) -> Vec<u32> {
         self.inner.executors.links().iter().map(|link| link.pid).collect()
     }
 }
 
 impl Inner {
-    /// While jobs wait, finds out which of those that run only wait too, and which are not as short as was thought. It wakes for nothing
-    /// else.
+    /// While jobs wait, finds running jobs that only wait for something, and jobs that are not as short as expected.
+    /// Does nothing while no job waits.
     async fn let_by(&self) {
         loop {
             self.jobs.contended().await;
             tokio::time::sleep(PULSE).await;
             let links = self.executors.links();
-            // One that does not read is somebody else's business.
+            // An executor that does not read is dealt with elsewhere.
             let looks = futures_util::future::join_all(links.iter().map(|link| link.look()));
             let _ = tokio::time::timeout(PULSE, looks).await;
             self.jobs.pulse();

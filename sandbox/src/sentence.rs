@@ -1,6 +1,6 @@
-//! Names in a sentence.
+//! Lists of names in messages.
 
-/// A list for a sentence: a module may import hundreds, and a line is to be read.
+/// Joins names for a sentence, with a bound: a module may import hundreds.
 pub(crate) fn join_names<S: AsRef<str>>(names: &[S]) -> String {
     const SHOWN: usize = 8;
     let mut text: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();

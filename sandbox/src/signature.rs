@@ -1,12 +1,12 @@
-//! Signatures of modules: minisign's, detached, of the kind that signs the hash (`minisign -S`, which all since 2022 make).
+//! Signatures of modules: minisign's detached signatures of the file's hash (`minisign -S`, the default since 2022).
 //!
-//! Several signers are several signatures of four lines each, one after another in the same file. A signature is read where a key of
-//! the policy could have made it. One that cannot be read or does not fit the content is an error, not a missing one: somebody
-//! altered something.
+//! A file with several signers has several signatures of four lines each, one after another. A signature is parsed only
+//! if a key of the policy could have made it. A signature that cannot be parsed or does not fit the content is an error
+//! and does not count as missing: the file was altered.
 //!
-//! - `comment.rs`  what stands in the comment that is signed too: when, and under which name
-//! - `verify.rs`   who of the policy's keys signed a content
-//! - `standard.rs` the package's own key and its modules
+//! - `comment.rs`  parses the signed comment: time and file name
+//! - `verify.rs`   finds the policy's keys that signed a content
+//! - `standard.rs` the package's key and its modules
 
 mod comment;
 mod standard;
@@ -22,19 +22,19 @@ use crate::ModuleName;
 pub(crate) use standard::StandardKey;
 pub(crate) use verify::signed;
 
-/// Bytes of a file of signatures: [`MAX_SIGNERS`] times two comments and two lines.
+/// Upper bound on the bytes of a signature file: [`MAX_SIGNERS`] times two comments and two lines.
 pub const MAX_SIGNATURE: usize = 8 * 1_024;
-/// Signatures in one file.
+/// Upper bound on the signatures in one file.
 pub const MAX_SIGNERS: usize = 8;
-/// Characters of a public key's line: 42 bytes (algorithm, number, key) in base64, in which there is only one way to write them.
+/// Length of a public key's line: 42 bytes (algorithm, number, key) in base64, which has only one spelling for them.
 const KEY_LINE: usize = 56;
 
-/// A public key that signs modules: its line.
+/// The identity of a public key that signs modules: its line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId([u8; KEY_LINE]);
 
 impl KeyId {
-    /// Of content that is signed, but by no key that the policy names.
+    /// Stands for all keys that the policy does not name.
     pub const UNKNOWN: Self = Self([b'?'; KEY_LINE]);
 }
 
@@ -50,25 +50,25 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// A key that the owner's entries name.
+/// A key named in the owner's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigningKey {
     /// The key.
     pub id: KeyId,
-    /// As the owner wrote it.
+    /// The spelling in the configuration.
     pub written: String,
     key: PublicKey,
 }
 
 impl SigningKey {
-    /// The key of a line as `minisign -G` shows it; none where it is no such line.
+    /// Parses a key from a line printed by `minisign -G`. None if the line is not a key.
     pub fn line(line: &str) -> Option<Self> {
         let id = KeyId(line.as_bytes().try_into().ok()?);
         let key = PublicKey::from_base64(line).ok()?;
         Some(Self { id, written: line.to_owned(), key })
     }
 
-    /// The key of a file, `minisign.pub`: a line of comment and one of key.
+    /// Parses a key from the text of a `minisign.pub` file: a comment line and a key line.
     pub fn file(text: &str, written: &str) -> Option<Self> {
         let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let key = lines.find(|line| !line.starts_with("untrusted comment:"))?;
@@ -76,42 +76,42 @@ impl SigningKey {
     }
 }
 
-/// Who signed a content, of the keys that the policy names, and when.
+/// The policy's keys that signed a content, and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Signed {
-    /// Different keys, none of them revoked; [`KeyId::UNKNOWN`] alone where all signatures are others'.
+    /// Distinct keys, none of them revoked. [`KeyId::UNKNOWN`] alone if all signatures are by other keys.
     pub(crate) keys: Vec<KeyId>,
-    /// The newest time that one of these keys signed, in seconds since 1970; none where no signature says when.
+    /// The newest signing time of these keys, in seconds since 1970. None if no signature states a time.
     pub(crate) time: Option<u64>,
 }
 
-/// Why a signature is in the way of its module: one line.
+/// Why a signature prevents the use of its module: one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
-    /// Another content, or another trusted comment, was signed.
+    /// The signature is for another content or another trusted comment.
     #[error(
         "module {0} is not what was signed: {0}.wasm.minisig does not fit it; fetch both again, or have it signed again with \
          `salt-module sign {0}.wasm`"
     )]
     Altered(ModuleName),
-    /// It signs the file itself and not its hash.
+    /// The signature is over the file itself and not over its hash.
     #[error(
         "module {0} is signed in the old way (minisign -l), which is not taken; have it signed again with `salt-module sign {0}.wasm`"
     )]
     Legacy(ModuleName),
-    /// It is none of minisign's.
+    /// Not a minisign signature.
     #[error(
         "the signature of module {0} cannot be read: {0}.wasm.minisig is no signature of minisign; fetch it again, or have the module \
          signed again with `salt-module sign {0}.wasm`"
     )]
     Malformed(ModuleName),
-    /// More signatures than there may be.
+    /// More than [`MAX_SIGNERS`] signatures.
     #[error(
         "module {0} has too many signatures: {0}.wasm.minisig may have {MAX_SIGNERS}; take some out, or have the module signed again with \
          `salt-module sign {0}.wasm`"
     )]
     TooMany(ModuleName),
-    /// It was signed under another name.
+    /// The module was signed under another name.
     #[error(
         "module {name} was signed as {file} and not as {name}.wasm, and a signature is good for the name that was signed; give the file \
          that name again, or have it signed again with `salt-module sign {name}.wasm`"
@@ -119,10 +119,10 @@ pub enum SignatureError {
     OtherName {
         /// The module.
         name: ModuleName,
-        /// What was signed.
+        /// The signed file name.
         file: String,
     },
-    /// Nobody else signed it but with keys that the owner revoked.
+    /// Every signature on the module is by a revoked key.
     #[error(
         "module {name} is signed with a key that the owner of this host revoked ({keys}, by sandbox:revoked:keys); ask the owner which \
          key is good, and have it signed again with that: `salt-module sign {name}.wasm`"
@@ -130,10 +130,10 @@ pub enum SignatureError {
     Revoked {
         /// The module.
         name: ModuleName,
-        /// As the owner wrote them.
+        /// The keys as the owner wrote them.
         keys: String,
     },
-    /// One of the package's, without the signature that the package's own key makes.
+    /// A standard module without a valid signature by the package's key.
     #[error("the standard module {name} {why}; install the package again")]
     Standard {
         /// The module.

@@ -1,4 +1,4 @@
-//! How the sandbox's two programs are started: as their user, by a thread that lives as long as the minion.
+//! Starts the sandbox's two programs: as their user, from a thread that lives as long as the minion.
 
 use std::fs::File;
 use std::io;
@@ -14,20 +14,20 @@ use tokio::sync::oneshot;
 
 use crate::user::User;
 
-/// A program of the sandbox and how it starts: with nothing but its arguments and one end of a socket pair.
+/// A program of the sandbox and how to start it. It gets nothing but its arguments and one end of a socket pair.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
-    /// None: the minion's own.
+    /// None: the minion's own user.
     pub(crate) user: Option<User>,
-    /// Its standard input; none: nothing to read.
+    /// Standard input. None: empty.
     pub(crate) socket: Option<OwnedFd>,
-    /// Whether what it writes to standard output is wanted.
+    /// Whether to capture standard output.
     pub(crate) stdout: bool,
 }
 
-/// Starts it. The error is one line.
+/// Starts the program. The error is one line.
 pub(crate) async fn spawn(start: Start) -> Result<Child, String> {
     let (sender, answer) = oneshot::channel();
     let runtime = Handle::current();
@@ -41,7 +41,8 @@ pub(crate) async fn spawn(start: Start) -> Result<Child, String> {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The programs are killed when the thread that started them ends, which the runtime's own threads may do at any time.
+/// Returns the channel to the thread that starts programs. The kernel kills the programs when that thread ends, and the
+/// runtime may end its own threads at any time.
 fn parent() -> Result<&'static Sender<Job>, String> {
     static PARENT: OnceLock<Sender<Job>> = OnceLock::new();
     if let Some(parent) = PARENT.get() {
@@ -55,7 +56,7 @@ fn parent() -> Result<&'static Sender<Job>, String> {
     };
     let thread = std::thread::Builder::new().name("sandbox-parent".into()).spawn(run);
     thread.map_err(|error| format!("no thread to start programs: {error}"))?;
-    // Where two came at once, one thread ends with its channel before it has started anything.
+    // If two callers come at once, the second thread ends with its channel before it has started anything.
     Ok(PARENT.get_or_init(|| sender))
 }
 
@@ -63,7 +64,8 @@ impl Start {
     fn now(&self) -> Result<Child, String> {
         let failed = |error: &io::Error| format!("{} cannot be started: {error}", self.program.display());
         match self.command(&self.program).and_then(|mut command| command.spawn()) {
-            // Its user cannot get to where the program lies (a checkout in somebody's home): the open file is as good.
+            // The program's user cannot reach its path (a checkout in a home directory, for example). The path of the
+            // open file works.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.user.is_some() => {
                 let file = File::open(&self.program).map_err(|error| failed(&error))?;
                 let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -96,11 +98,11 @@ impl Start {
             .stdin(stdin)
             .stdout(if self.stdout { Stdio::piped() } else { Stdio::null() })
             .stderr(Stdio::piped())
-            // Keys pressed for the minion are not for it: the minion ends it.
+            // Its own process group, so that Ctrl-C in the minion's terminal does not reach it: the minion ends it.
             .process_group(0)
             .kill_on_drop(true);
         if let Some(User { uid, gid, .. }) = self.user {
-            // With the user the supplementary groups go, all of them.
+            // Setting the uid also drops all supplementary groups.
             command.gid(gid).uid(uid);
         }
         Ok(command)

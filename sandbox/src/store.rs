@@ -1,11 +1,11 @@
-//! The modules there are: read at the start, installed later, switched in whole.
+//! The set of modules: read at the start, installed later, and switched in atomically.
 //!
-//! - `files.rs`, `folder.rs`  the folders they lie in, and how several programs change one of them
-//! - `decisions.rs` what was decided on this host; `held.rs` what waits for a decision
-//! - `read.rs`      the folders, at the start and one by one
-//! - `prepare.rs`   from bytes to a module that may be called; `compiled.rs` the compiler's part in it
-//! - `change.rs`    what an install, an approval, a rollback and a removal do to the disk
-//! - `outcome.rs`   what installing and removing come to; `synced.rs` when was fetched from where
+//! - `files.rs`, `folder.rs` the modules' folders, and how several programs change the same folder
+//! - `decisions.rs` the owner's decisions on this host; `held.rs` modules that wait for a decision
+//! - `read.rs`      reads the folders, at the start and module by module
+//! - `prepare.rs`   from bytes to a callable module; `compiled.rs` the compiler's part of it
+//! - `change.rs`    what an install, an approval, a rollback and a removal do on the disk
+//! - `outcome.rs`   results of installing and removing; `synced.rs` the records of syncs
 
 mod change;
 pub(crate) mod clock;
@@ -43,46 +43,47 @@ pub use outcome::{ApproveError, InstallError, Installed, RemoveError, RollbackEr
 pub(crate) use prepare::{Prepared, Rules};
 pub use synced::{Synced, SyncedFrom};
 
-/// Compilers for small modules at once, beside the one for large ones: what makes one of them take all that its limits let it keeps
-/// the next one from waiting. Each may have the memory that `sandbox:compile:memory` says.
+/// Compilers for small modules at once, beside the one for large modules. With two, a module that uses up its limits
+/// does not delay the next one. Each may use the memory of `sandbox:compile:memory`.
 const SMALL_COMPILERS: usize = 2;
 
 /// One module that jobs can call.
 #[derive(Debug)]
 pub struct Module {
-    /// As in `test.ping`: `test`.
+    /// `test` in `test.ping`.
     pub name: String,
-    /// Of the component.
+    /// Hash of the component.
     pub sha256: Sha256Hex,
-    /// Bytes of the component.
+    /// Size of the component in bytes.
     pub size: u64,
-    /// `standard`, or the environment of the master's file server it came from.
+    /// `standard`, or the environment of the master's file server from which the module came.
     pub origin: String,
-    /// What the component says about itself.
+    /// The component's own description.
     pub info: ModuleInfo,
 }
 
-/// A module and what the sandbox has to know of it.
+/// A module and its state in the sandbox.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: ModuleName,
     pub(crate) module: Arc<Module>,
-    /// What executors know it by: its content under its name, for what they say of a module has its name in it, with what they link.
+    /// The module's key in executors: its content, its name (which its descriptions contain) and the interfaces to
+    /// link.
     pub(crate) key: Sha256Hex,
     pub(crate) grants: ModuleGrants,
     pub(crate) standard: bool,
-    /// The keys that signed it, of those that the policy names.
+    /// The keys named by the policy that signed it.
     pub(crate) signers: Vec<KeyId>,
-    /// The newest time that one of these signed, in seconds since 1970.
+    /// The newest signing time of these keys, in seconds since 1970.
     pub(crate) signed_time: Option<u64>,
-    /// As it came with the component.
+    /// The signature as it came with the component.
     pub(crate) signature: Option<Bytes>,
-    /// What its functions were like so far.
+    /// Statistics of its functions' past calls.
     pub(crate) history: Arc<History>,
 }
 
 impl Entry {
-    /// What the policy decides on.
+    /// Returns the module's properties that the policy decides on.
     pub(crate) fn subject(&self) -> Subject<'_> {
         let signers = &self.signers;
         Subject { name: &self.name, standard: self.standard, sha256: self.module.sha256, signers }
@@ -91,7 +92,7 @@ impl Entry {
 
 #[cfg(test)]
 impl Entry {
-    /// One that is on no disk.
+    /// Returns an entry without files.
     pub(crate) fn for_tests(name: ModuleName, module: Module, grants: ModuleGrants) -> Self {
         Self {
             key: executor_key(&name, module.sha256, &grants),
@@ -107,7 +108,8 @@ impl Entry {
     }
 }
 
-/// What executors know a module by: they link what it was granted when they load it.
+/// Returns a module's key in executors. It covers the granted interfaces, which executors link when they load the
+/// module.
 fn executor_key(name: &ModuleName, sha256: Sha256Hex, grants: &ModuleGrants) -> Sha256Hex {
     let mut text = [sha256.bytes(), name.as_str().as_bytes()].concat();
     for interface in grants.interfaces() {
@@ -119,12 +121,12 @@ fn executor_key(name: &ModuleName, sha256: Sha256Hex, grants: &ModuleGrants) -> 
 
 pub(crate) type Table = BTreeMap<ModuleName, Arc<Entry>>;
 
-/// A module on the disk that cannot be used.
+/// A module on the disk that is not in the table.
 pub(crate) struct LeftOut {
     pub(crate) why: String,
-    /// None for one of the package's.
+    /// None for a standard module.
     pub(crate) origin: Option<String>,
-    /// What was decided, if it came that far.
+    /// The policy's refusal, if the check went that far.
     pub(crate) refused: Option<Box<Refused>>,
 }
 
@@ -139,24 +141,24 @@ pub(crate) struct Store {
     compiler: Compiler,
     cache: Arc<Cache>,
     policy: ArcSwap<Policy>,
-    /// What the package's modules are signed with.
+    /// The key that verifies the standard modules.
     standard_key: StandardKey,
     standard_dir: PathBuf,
     folder: Folder,
     table: ArcSwap<Table>,
-    /// What was decided on this host; or why that cannot be read, and then nothing is installed.
+    /// The decisions of this host, or the reason why they cannot be read. Without them nothing is installed.
     decisions: ArcSwap<Result<Decisions, String>>,
-    /// Names of the package's modules, usable or not: what is broken must not be taken over either.
+    /// Names of the standard modules, usable or not: a broken one must not be replaced either.
     standard: Mutex<BTreeSet<ModuleName>>,
-    /// Why a module on the disk is not in the table, for who calls it.
+    /// Why a module on the disk is not in the table, for the error of a call.
     left_out: Mutex<BTreeMap<ModuleName, LeftOut>>,
-    /// Why a module or an update of one was not taken, for reports.
+    /// Why a module or an update was refused, for reports.
     refused: Mutex<BTreeMap<ModuleName, LeftOut>>,
-    /// What waits for the owner.
+    /// The modules that wait for the owner's decision.
     held: Mutex<BTreeMap<ModuleName, Arc<Held>>>,
-    /// What there is to go back to.
+    /// The versions for a rollback.
     previous: Mutex<BTreeMap<ModuleName, Provenance>>,
-    /// Compilers at a time.
+    /// The queues for the compiler.
     compiling: Lanes,
 }
 
@@ -190,17 +192,17 @@ impl Store {
         }
     }
 
-    /// The owner's word as it is now.
+    /// Returns the current policy.
     pub(crate) fn policy(&self) -> Arc<Policy> {
         self.policy.load_full()
     }
 
-    /// From now on this is the owner's word; what was decided by the one before stays as it is.
+    /// Replaces the policy. Decisions made under the earlier one remain.
     pub(crate) fn replace_policy(&self, policy: Policy) {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Every name under which there is a module, usable or not.
+    /// Returns the names of all modules, usable or not.
     pub(crate) fn all_names(&self) -> BTreeSet<ModuleName> {
         let mut names: BTreeSet<ModuleName> = self.table.load().keys().cloned().collect();
         names.extend(locked(&self.standard).iter().cloned());
@@ -217,28 +219,28 @@ impl Store {
         self.table.load().get(name).map(Arc::clone)
     }
 
-    /// The folder of installed modules.
+    /// Returns the folder of installed modules.
     pub(crate) fn folder(&self) -> &Folder {
         &self.folder
     }
 
-    /// Why there is no such module, where the disk has one.
+    /// Returns why a module that is on the disk is not in the table.
     pub(crate) fn left_out(&self, name: &str) -> Option<String> {
         let left_out = self.all_left_out().get(name).map(|left_out| format!("It was left out: {}", left_out.why));
         left_out.or_else(|| self.held(name).map(|held| format!("It waits for the owner of this host: {held}")))
     }
 
-    /// All that were left out.
+    /// Returns all modules that are left out.
     pub(crate) fn all_left_out(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
         locked(&self.left_out)
     }
 
-    /// Modules and updates that were not taken and do not wait for the owner's word.
+    /// Returns the refused modules and updates that do not wait for the owner.
     pub(crate) fn refused(&self) -> MutexGuard<'_, BTreeMap<ModuleName, LeftOut>> {
         locked(&self.refused)
     }
 
-    /// What waits for the owner's word.
+    /// Returns the modules that wait for the owner's decision.
     pub(crate) fn all_held(&self) -> MutexGuard<'_, BTreeMap<ModuleName, Arc<Held>>> {
         locked(&self.held)
     }
@@ -247,12 +249,13 @@ impl Store {
         self.all_held().get(name).map(Arc::clone)
     }
 
-    /// What a rollback would go back to.
+    /// Returns the version that a rollback would restore.
     pub(crate) fn previous(&self, name: &str) -> Option<Provenance> {
         locked(&self.previous).get(name).cloned()
     }
 
-    /// What was decided about a module. An error where that cannot be read: then nothing new is let in.
+    /// Returns the decisions about a module. The error means that they cannot be read, and then nothing new is
+    /// admitted.
     pub(crate) fn decided(&self, name: &ModuleName) -> Result<Decided, String> {
         match &**self.decisions.load() {
             Ok(decisions) => Ok(decisions.of(name)),
@@ -260,12 +263,12 @@ impl Store {
         }
     }
 
-    /// Whether what was decided can be read.
+    /// Checks that the decisions can be read.
     pub(crate) fn decided_at_all(&self) -> Result<(), String> {
         self.decisions.load().as_ref().as_ref().map(drop).map_err(String::clone)
     }
 
-    /// Takes up what is decided now; says about which modules that is something else than before.
+    /// Replaces the decisions. Returns the modules whose decisions changed.
     pub(crate) fn take_up(&self, decisions: Result<Decisions, String>) -> Vec<ModuleName> {
         let before = self.decisions.swap(Arc::new(decisions));
         let now = self.decisions.load();
@@ -274,7 +277,7 @@ impl Store {
         before.changed(now)
     }
 
-    /// The same of one module; says whether something else is decided about it than before.
+    /// Replaces the decisions about one module. Returns whether they changed.
     pub(crate) fn take_up_of(&self, name: &ModuleName, decisions: &Decisions) -> bool {
         let decided = decisions.of(name);
         if self.decided(name).is_ok_and(|before| before == decided) {
@@ -290,7 +293,7 @@ impl Store {
         true
     }
 
-    /// Writes down that a module was not taken, for as many as there may be modules.
+    /// Records that a module was refused. Bounded by the number of modules.
     pub(crate) fn refuse(&self, name: &ModuleName, error: &InstallError, origin: &str) {
         let mut refused = self.refused();
         if refused.len() < MAX_MODULES || refused.contains_key(name) {
@@ -298,12 +301,13 @@ impl Store {
         }
     }
 
-    /// The modules that were installed, usable or not, and where each is from; not those put into the folder by hand.
+    /// Returns the installed modules, usable or not, and their origins, without those that were put into the folder by
+    /// hand.
     pub(crate) fn installed(&self) -> BTreeMap<ModuleName, String> {
         let left_out = self.all_left_out();
         let left_out = left_out.iter().filter_map(|(name, left_out)| Some((name.clone(), left_out.origin.clone()?)));
         let mut installed: BTreeMap<ModuleName, String> = left_out.collect();
-        // What is held only has a place too, and goes when the master does not have it any more.
+        // A module that is only held also counts, and is removed when the master no longer has it.
         installed.extend(self.all_held().iter().map(|(name, held)| (name.clone(), held.module.origin.clone())));
         let table = self.table.load();
         let usable = table.values().filter(|entry| !entry.standard);
@@ -312,7 +316,7 @@ impl Store {
         installed
     }
 
-    /// Whether the name is free for modules that are not the package's.
+    /// Checks that the name does not belong to a standard module.
     pub(crate) fn may_be_installed(&self, name: &ModuleName) -> Result<(), InstallError> {
         let standard = locked(&self.standard).contains(name);
         if standard && !self.policy().replace_standard.contains(name) {
@@ -321,7 +325,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether one more module fits: the next start would not read it.
+    /// Checks that one more module fits. The next start would not read a surplus module.
     pub(crate) fn has_room_for(&self, name: &ModuleName) -> Result<(), InstallError> {
         let installed = self.installed();
         if installed.len() >= MAX_MODULES && !installed.contains_key(name) {
@@ -330,13 +334,13 @@ impl Store {
         Ok(())
     }
 
-    /// Nothing of it waits, and there is nothing to go back to.
+    /// Drops what is held of the module and its previous version.
     pub(crate) fn forget(&self, name: &ModuleName) {
         self.all_held().remove(name);
         locked(&self.previous).remove(name);
     }
 
-    /// From now on no job calls a module of this name. What lies on the disk and why it is left out stays.
+    /// Removes a module from the table, so that no job calls it. Its files and the reason why it is left out remain.
     pub(crate) fn take_out(&self, name: &ModuleName) {
         self.table.rcu(|table| {
             let mut table = Table::clone(table);
@@ -345,7 +349,7 @@ impl Store {
         });
     }
 
-    /// From now on there is no module of this name.
+    /// Removes everything that is known of a module of this name.
     pub(crate) fn switch_out(&self, name: &ModuleName) {
         self.all_left_out().remove(name);
         self.refused().remove(name);
@@ -353,7 +357,7 @@ impl Store {
         self.take_out(name);
     }
 
-    /// From now on jobs call this one.
+    /// Puts a module into the table, so that jobs call it.
     pub(crate) fn switch_in(&self, entry: &Arc<Entry>) {
         self.all_left_out().remove(&entry.name);
         self.refused().remove(&entry.name);
@@ -364,9 +368,9 @@ impl Store {
         });
     }
 
-    /// Drops compiled code that nothing uses.
+    /// Removes compiled code that nothing uses.
     pub(crate) async fn prune(&self) {
-        // What may be in use the next moment is kept too: nobody waits for a compiler when a bad version has to go.
+        // Code that may soon be used is kept too, so that replacing a bad version needs no compiler.
         let mut in_use: HashSet<Sha256Hex> = self.table.load().values().map(|entry| entry.module.sha256).collect();
         in_use.extend(self.all_held().values().map(|held| held.module.sha256));
         in_use.extend(locked(&self.previous).values().filter_map(Provenance::sha256));
@@ -377,7 +381,7 @@ impl Store {
     }
 }
 
-/// Hashing and writing megabytes is not for threads that have connections to serve.
+/// Runs work that blocks, such as hashing and writing megabytes, on a thread that serves no connections.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,

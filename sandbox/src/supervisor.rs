@@ -1,7 +1,8 @@
-//! An executor's life after death: started, served, and started again, within a bound; and its sleep, where nobody needs it.
+//! Supervises one executor: starts its process, serves it, restarts it within a bound, and ends the process while no
+//! job needs it.
 //!
-//! [`Executor`] stands for "the executor of these grants" while processes come and go; `executors.rs` has one for each set of
-//! direct grants.
+//! [`Executor`] stands for "the executor of these grants" across its successive processes; `executors.rs` keeps one for
+//! each set of direct grants.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,18 +20,21 @@ use crate::process::{self, Process, Program};
 use crate::store::{Entry, Store};
 use crate::suspects::{Paused, Suspects};
 
-/// When an executor is started again.
+/// How often a dead executor is restarted.
 ///
-/// Who ran or was loaded when it died is dealt with apart (`suspects.rs`), and the others get a new one at once.
+/// `suspects.rs` deals with the modules that ran or were loading at the death. The other modules get a new process at
+/// once.
 #[derive(Debug, Clone)]
 pub struct Restarts {
-    /// So many starts that came to nothing …
+    /// This many failed starts …
     pub deaths: usize,
     /// … within this time …
     pub within: Duration,
-    /// … mean that this host cannot run it: a pause of this length follows, in which jobs are refused at once.
+    /// … mean that this host cannot run the executor. A pause of this length follows; jobs are refused at once during
+    /// the pause.
     pub pause: Duration,
-    /// Before the second start after deaths that no module is to blame for; doubled for each further one, up to a second.
+    /// Delay before the second start after deaths that are no module's fault. Each further death doubles it, up to a
+    /// second.
     pub backoff: Duration,
 }
 
@@ -45,35 +49,36 @@ impl Default for Restarts {
     }
 }
 
-/// The longest time between two starts of one that dies and nobody is to blame: more often is a load, and jobs wait for it.
+/// Upper bound of the backoff after deaths that are no module's fault. Jobs wait meanwhile; a higher rate of restarts
+/// would load the host.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
-/// How long a job waits for an executor that is being started: longer than the backoff between two deaths.
+/// How long a job waits for an executor that is starting: longer than the longest backoff.
 const STARTING: Duration = Duration::from_secs(10);
-/// For the socket to be read to its end after the process has ended.
+/// Time to read the rest of the socket after the process has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// What [`Link::serve`] says of a connection that ended as connections end; how the process ended says more.
+/// The result of [`Link::serve`] for an ordinary end of the connection. The exit status then says more.
 const CLOSED: &str = crate::link::CLOSED;
 
-/// What all executors are started with.
+/// The parts that all executors share.
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) program: Program,
     pub(crate) restarts: Restarts,
     pub(crate) store: Arc<Store>,
     pub(crate) broker: Arc<dyn Broker>,
-    /// A module that kills one executor kills the others too.
+    /// Shared, because a module that kills one executor also kills the others.
     pub(crate) suspects: Arc<Suspects>,
     pub(crate) jobs: Arc<Jobs>,
 }
 
-/// How an executor is doing.
+/// The state of an executor.
 #[derive(Clone)]
 enum Condition {
-    /// It has no process until somebody wakes it.
+    /// No process; the next job that needs one wakes it.
     Asleep,
     Starting,
     Up(Arc<Link>),
-    /// In the pause after a crash loop.
+    /// In the pause after repeated failed starts.
     Paused {
         until: Instant,
         why: Arc<str>,
@@ -81,7 +86,7 @@ enum Condition {
     Stopped,
 }
 
-/// Why a job gets no executor: one line.
+/// Why a job gets no executor, in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoExecutor {
     #[error("The sandbox is not available: {why}; it is started again in {} s.", .left.as_secs().max(1))]
@@ -102,23 +107,23 @@ pub(crate) struct Executor {
     condition: watch::Receiver<Condition>,
     stop: watch::Sender<bool>,
     task: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// None: it never sleeps.
+    /// None: the executor never sleeps.
     bed: Option<Bed>,
 }
 
-/// For an executor that sleeps while nobody needs it.
+/// The state of an executor that sleeps while no job needs it.
 struct Bed {
-    /// How many need it.
+    /// Number of leases.
     users: watch::Sender<usize>,
-    /// When the last of them went.
+    /// When the last lease ended.
     last_use: Mutex<Instant>,
-    /// Has it sleep now, if nobody needs it.
+    /// Makes the executor sleep now if there is no lease.
     doze: Arc<Notify>,
-    /// Has it get up; there are so many places for those that are up.
+    /// Wakes the executor. The permit is its place among the running processes, whose number is bounded.
     wake: mpsc::Sender<OwnedSemaphorePermit>,
 }
 
-/// Somebody needs the executor until this is dropped.
+/// Keeps an executor awake until it is dropped.
 pub(crate) struct Lease(Option<Arc<Executor>>);
 
 impl Drop for Lease {
@@ -131,17 +136,18 @@ impl Drop for Lease {
 }
 
 impl Executor {
-    /// Starts the first process of one that never sleeps, and returns when it is up, or why it does not come up.
+    /// Starts the first process of an executor that never sleeps. Returns when it is up, or the reason why it does not
+    /// start.
     pub(crate) async fn start(parts: Parts, direct: DirectGrants) -> Result<Self, String> {
         let first = process::start(&parts.program, &direct).await?;
         let executor = Self::supervised(parts, direct, Some(first), None);
-        // Up, or dead at once and about to be started again: either way there is somebody to ask.
+        // The executor is now up, or died at once and will be restarted. Jobs can be sent to it in both cases.
         let mut condition = executor.condition.clone();
         let _ = condition.wait_for(|condition| !matches!(condition, Condition::Starting)).await;
         Ok(executor)
     }
 
-    /// One that is asleep until it is needed, and sleeps again when nobody has needed it for so long.
+    /// Returns a sleeping executor. It wakes when a job needs it, and sleeps again after `idle` without a lease.
     pub(crate) fn asleep(parts: Parts, direct: DirectGrants, idle: Duration) -> Self {
         Self::supervised(parts, direct, None, Some(idle))
     }
@@ -165,7 +171,7 @@ impl Executor {
         Self { condition, stop, task: tokio::sync::Mutex::new(Some(task)), bed }
     }
 
-    /// The process that runs now, if one does.
+    /// Returns the running process, if there is one.
     pub(crate) fn link(&self) -> Option<Arc<Link>> {
         match &*self.condition.borrow() {
             Condition::Up(link) => Some(Arc::clone(link)),
@@ -173,34 +179,35 @@ impl Executor {
         }
     }
 
-    /// Says that it is needed; it does not fall asleep until that is over.
+    /// Takes a lease: the executor stays awake until the lease is dropped.
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
         let Some(bed) = &self.bed else { return Lease(None) };
         bed.users.send_modify(|users| *users += 1);
         Lease(Some(Arc::clone(self)))
     }
 
-    /// Since when it has a process that nobody needs.
+    /// Returns since when the running process has had no lease.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
         let bed = self.bed.as_ref().filter(|bed| *bed.users.borrow() == 0)?;
         self.link()?;
         Some(*bed.last_use.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether it is asleep and nobody needs it.
+    /// Checks whether the executor is asleep and has no lease.
     pub(crate) fn is_forgotten(&self) -> bool {
         let unneeded = self.bed.as_ref().is_some_and(|bed| *bed.users.borrow() == 0);
         unneeded && matches!(&*self.condition.borrow(), Condition::Asleep)
     }
 
-    /// Has it fall asleep now if nobody needs it.
+    /// Makes the executor sleep now if there is no lease.
     pub(crate) fn doze(&self) {
         if let Some(bed) = &self.bed {
             bed.doze.notify_one();
         }
     }
 
-    /// The process that runs now, or that will within a moment. `place` finds room for a process where there is none.
+    /// Returns the running process, or waits briefly for the one that starts. `place` reserves a place for a new
+    /// process.
     pub(crate) async fn up<F>(&self, place: impl Fn() -> F) -> Result<Arc<Link>, NoExecutor>
     where
         F: Future<Output = Result<OwnedSemaphorePermit, NoExecutor>>,
@@ -217,7 +224,7 @@ impl Executor {
                     Condition::Stopped => return Err(NoExecutor::Stopped),
                     Condition::Asleep => {
                         let bed = self.bed.as_ref().ok_or(NoExecutor::Stopped)?;
-                        // Somebody else's place may be there already: then this one is given back.
+                        // Another caller may have sent a place already. This one is then given back.
                         let _ = bed.wake.try_send(place().await?);
                     }
                     Condition::Starting => {}
@@ -228,7 +235,7 @@ impl Executor {
         tokio::time::timeout(STARTING, up).await.unwrap_or(Err(NoExecutor::Slow))
     }
 
-    /// Ends the process, for good.
+    /// Ends the process for good.
     pub(crate) async fn stop(&self) {
         self.stop.send_replace(true);
         if let Some(task) = self.task.lock().await.take() {
@@ -245,7 +252,7 @@ struct Supervisor {
     stop: watch::Receiver<bool>,
 }
 
-/// The supervisor's end of a [`Bed`].
+/// The supervisor's side of a [`Bed`].
 struct Sleep {
     idle: Duration,
     users: watch::Receiver<usize>,
@@ -258,7 +265,7 @@ impl Sleep {
         *self.users.borrow() > 0
     }
 
-    /// Waits until nobody has needed it for long enough.
+    /// Waits until the executor has had no lease for the idle time.
     async fn tired(&mut self) {
         loop {
             let _ = self.users.wait_for(|users| *users == 0).await;
@@ -271,24 +278,24 @@ impl Sleep {
     }
 }
 
-/// How a process's life ended.
+/// How a process ended.
 enum Death {
-    /// Before it was ready, and not for a module that it loaded: how.
+    /// Before it was ready, and not while loading a module. The text says how.
     NeverUp(String),
-    /// By itself, or for what it did. Whether it ran or loaded a module that can be to blame.
+    /// By itself, or for a breach of the protocol. `blamed`: it ran or loaded a module that may be the cause.
     Died { blamed: bool },
-    /// Nobody needed it.
+    /// No job needed it.
     Idle,
-    /// With the minion.
+    /// The minion stopped it.
     Stopped,
 }
 
-/// When it happened, not long ago.
+/// The times of recent events.
 #[derive(Default)]
 struct Recent(VecDeque<Instant>);
 
 impl Recent {
-    /// Once more; says how often within this time.
+    /// Records one more event. Returns the number of events within this time.
     fn one_more(&mut self, within: Duration) -> usize {
         let now = Instant::now();
         self.0.push_back(now);
@@ -300,7 +307,7 @@ impl Recent {
 }
 
 impl Restarts {
-    /// After so many deaths. The first one is not a habit: the next job should not wait.
+    /// Returns the delay after so many deaths. The first death causes none, so that the next job does not wait.
     fn backoff(&self, deaths: usize) -> Duration {
         match u32::try_from(deaths).unwrap_or(u32::MAX).checked_sub(2) {
             Some(more) => (self.backoff * 2u32.pow(more.min(8))).min(LONGEST_BACKOFF),
@@ -312,7 +319,7 @@ impl Restarts {
 impl Supervisor {
     async fn run(mut self, mut first: Option<Process>) {
         let (mut failed, mut deaths) = (Recent::default(), Recent::default());
-        // Its place among the processes, where those are counted.
+        // The place among the counted processes; None for an executor that never sleeps.
         let mut place = None;
         loop {
             if first.is_none()
@@ -347,7 +354,7 @@ impl Supervisor {
                     place = None;
                     continue;
                 }
-                // It will not happen again: who it was is kept from this one.
+                // No backoff: the suspects no longer run in this executor.
                 Death::Died { blamed: true } => Duration::ZERO,
                 Death::Died { blamed: false } => restarts.backoff(deaths.one_more(restarts.within)),
                 Death::NeverUp(how) => match failed.one_more(restarts.within) {
@@ -359,7 +366,7 @@ impl Supervisor {
                         failed.0.clear();
                         let until = Instant::now() + pause;
                         self.condition.send_replace(Condition::Paused { until, why: why.into() });
-                        // Others may have it meanwhile.
+                        // Other executors may use the place during the pause.
                         place = None;
                         pause
                     }
@@ -381,13 +388,13 @@ impl Supervisor {
         self.condition.send_replace(Condition::Stopped);
     }
 
-    /// One process from ready to dead.
+    /// Runs one process from its start to its death.
     async fn live(&mut self, process: Process) -> Death {
         let Process { mut child, pid, sender, receiver, other_end, life: _life } = process;
         let link = Link::new(pid, sender, Arc::clone(&self.parts.suspects), Arc::clone(&self.parts.jobs));
         let (store, broker) = (Arc::clone(&self.parts.store), Arc::clone(&self.parts.broker));
         let mut served = std::pin::pin!(link.serve(receiver, &broker));
-        // One that comes for a job gets what its jobs need and no more.
+        // Only the permanent executor loads all modules. One that was started for a job loads the modules of its jobs.
         let preloads = self.sleep.is_none();
         let mut gone = std::pin::pin!(link.gone());
         let mut ready = std::pin::pin!(async { if preloads { preload(&link, &store).await } else { Vec::new() } });
@@ -403,14 +410,14 @@ impl Supervisor {
                 why = &mut served => break (why != CLOSED).then_some(why),
                 _ = child.wait() => {
                     unread = Some(other_end.close());
-                    // What it said before it died counts.
+                    // Messages that it sent before its death still count.
                     let _ = tokio::time::timeout(LAST_WORDS, &mut served).await;
                     break None;
                 }
                 why = link.condemned() => break Some(why),
                 why = &mut gone => break Some(why.to_owned()),
                 () = tired(&mut self.sleep), if is_ready => {
-                    // Who comes from now on waits; who came in the moment before has it up again.
+                    // New jobs now wait. A job that took a lease just before keeps the process up.
                     self.condition.send_replace(Condition::Starting);
                     if self.sleep.as_ref().is_some_and(Sleep::needed) {
                         self.condition.send_replace(Condition::Up(Arc::clone(&link)));
@@ -441,7 +448,7 @@ impl Supervisor {
             }
             None => process::how(process::end(&mut child).await),
         };
-        // Nobody is sent there any more, then whoever is there is told.
+        // Stop sending jobs to this process before its callers learn of its death.
         self.condition.send_replace(Condition::Starting);
         let unread = unread.unwrap_or_else(|| other_end.close());
         let Remains { jobs, blamed } = link.died(&how.as_str().into(), unread, false);
@@ -458,11 +465,11 @@ async fn tired(sleep: &mut Option<Sleep>) {
 }
 
 async fn stopped(stop: &mut watch::Receiver<bool>) {
-    // The sender going away means the same.
+    // A closed channel means the same.
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Loads every module whose compiled code is at hand; returns those whose code is not.
+/// Loads every module whose compiled code is in the cache. Returns the modules whose code is missing.
 async fn preload(link: &Link, store: &Store) -> Vec<Arc<Entry>> {
     let mut lost = Vec::new();
     let table = Arc::clone(&store.table());
@@ -479,7 +486,7 @@ async fn preload(link: &Link, store: &Store) -> Vec<Arc<Entry>> {
     lost
 }
 
-/// Compiles again what was lost from the cache, while jobs of other modules run.
+/// Compiles lost code again, while jobs of other modules run.
 async fn repair_all(link: Arc<Link>, store: Arc<Store>, lost: Vec<Arc<Entry>>) {
     for entry in lost {
         if let Err(why) = link.ensure(&entry, &store).await {

@@ -1,13 +1,14 @@
-//! Modules that ended executors, while they ran or while they were loaded.
+//! Tracks modules that ended executors, while they ran or while they were loaded.
 //!
-//! Who ran when an executor died is a suspect, by its content: its calls go to a ward, an executor that those who are trusted do not share
-//! (`executors.rs`). There the next death shows who it was: who died alone is convicted, stays in a ward and is refused for longer each
-//! time. An innocent one that ran beside it goes on in the ward as if nothing had been, and is trusted again after a minute. So a
-//! module costs those that it shares an executor with one death, and then only itself.
+//! Every module that ran when an executor died becomes a suspect, by its content: its calls go to a ward, an executor
+//! that trusted modules do not share (`executors.rs`). The next death in a ward reveals the cause: a module that was
+//! alone is convicted, stays in a ward, and is refused for a longer time after each further death. An innocent module
+//! keeps working in the ward, and is trusted again after a minute. So a module costs the others one death, and after
+//! that only itself.
 //!
-//! Compiled code is native code: where the engine or the disk failed it can kill the
-//! process that maps it, and a restart loads it again. So deaths during a load are counted by content, and who did it twice
-//! is set aside: everybody else's jobs must not wait through the pauses of a crash loop.
+//! Compiled code is native code: a fault in the engine or on the disk can make it kill the process that maps it, and a
+//! restart loads it again. So deaths during a load are counted by content, and a content with two of them is no longer
+//! loaded. Other jobs must not wait through the pauses of a crash loop.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,18 +19,20 @@ use brine_sandbox_wire::Sha256Hex;
 
 use crate::ModuleName;
 
-/// One death may be somebody else's: a guest that ran meanwhile, the kernel short of memory.
+/// Deaths during a load before a content is no longer loaded. A single death may have another cause: a guest that ran
+/// meanwhile, or the kernel short of memory.
 const DEATHS: u32 = 2;
-/// Contents remembered; a name has one at a time, so that more come only from installs, which are few.
+/// Upper bound on remembered contents. A name has one content at a time, so more come only from installs, which are
+/// rare.
 const MAX_SUSPECTS: usize = 1_024;
 
-/// For how long a suspect is kept from the others. An executor's death is rare; that of who kills it comes with its next calls.
+/// How long a suspect is kept apart. A guilty module kills again with one of its next calls.
 const SUSPECTED: Duration = Duration::from_secs(60);
-/// The same for one that is convicted, from its last death on.
+/// The same for a convicted module, counted from its last death.
 const CONVICTED: Duration = Duration::from_secs(600);
-/// How long one is refused that died alone for the second time; doubled with each further death …
+/// How long a module is refused after its second death alone. Each further death doubles the time …
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// … up to this.
+/// … up to this bound.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// One content of one module.
@@ -39,36 +42,36 @@ pub(crate) struct Content {
     pub(crate) sha256: Sha256Hex,
 }
 
-/// What ended executors. Outlives them.
+/// The modules that may have ended executors. Outlives the executors.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
-    /// How often each content was being loaded.
+    /// Number of deaths while each content was being loaded.
     loading: Mutex<HashMap<Sha256Hex, u32>>,
     running: Mutex<HashMap<Content, Suspect>>,
-    /// Whether there is any that ran: nearly always there is none.
+    /// Whether `running` has entries. Usually it has none, so calls check this flag first.
     any: AtomicBool,
 }
 
-/// Who ran when an executor died.
+/// A module that ran when an executor died.
 #[derive(Debug, Clone, Copy)]
 struct Suspect {
-    /// How often nobody else can have been it.
+    /// Number of deaths that no other module can have caused.
     alone: u32,
     last: Instant,
 }
 
-/// Where a module's calls run.
+/// Where the calls of a module run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Beside all others.
+    /// In an executor that all trusted modules share.
     Trusted,
     /// In a ward, with other suspects.
     Suspected,
-    /// In a ward, with nobody that is not convicted too.
+    /// Alone in a ward.
     Convicted,
 }
 
-/// It is not run for so long.
+/// An error: the module is not run for this long.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Module {module} is not run for {} s: {deaths} times the executor it ran in died, and no other module ran there.", .left.as_secs().max(1))]
 pub(crate) struct Paused {
@@ -82,7 +85,8 @@ impl Suspect {
         now.duration_since(self.last) >= if self.alone > 0 { CONVICTED } else { SUSPECTED }
     }
 
-    /// From its last death on. The first one may be somebody else's doing: somebody ended the process.
+    /// Returns the pause after its last death. There is none after the first, which may have an outside cause, such as
+    /// a kill by an operator.
     fn pause(&self) -> Duration {
         match self.alone.checked_sub(2) {
             Some(more) => (FIRST_PAUSE * 2u32.pow(more.min(16))).min(LONGEST_PAUSE),
@@ -100,12 +104,12 @@ impl Suspects {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An executor died while these ran in it.
+    /// Records that an executor died while these modules ran in it.
     pub(crate) fn died_running(&self, modules: &[Content]) {
         let (mut running, now) = (self.running(), Instant::now());
         running.retain(|_, suspect| !suspect.is_over(now));
         let known = |module: &Content| running.get(module).is_some_and(|suspect| suspect.alone > 0);
-        // Where one did it before, it was that one.
+        // If exactly one of them was convicted before, it is the cause again.
         let convicted: Vec<bool> = modules.iter().map(known).collect();
         let by_one = modules.len() == 1 || convicted.iter().filter(|convicted| **convicted).count() == 1;
         for (module, convicted) in modules.iter().zip(&convicted) {
@@ -121,7 +125,7 @@ impl Suspects {
         self.any.store(!running.is_empty(), Ordering::Relaxed);
     }
 
-    /// Where its calls run; or that they do not, for now.
+    /// Returns where the module's calls run, or an error while they do not run.
     pub(crate) fn standing(&self, name: &ModuleName, sha256: Sha256Hex) -> Result<Standing, Paused> {
         if !self.any.load(Ordering::Relaxed) {
             return Ok(Standing::Trusted);
@@ -142,7 +146,7 @@ impl Suspects {
         }
     }
 
-    /// The executor died while it loaded this.
+    /// Records that the executor died while it loaded this content.
     pub(crate) fn died_loading(&self, module: Sha256Hex) {
         let mut deaths = self.deaths();
         if deaths.len() >= MAX_SUSPECTS && !deaths.contains_key(&module) {
@@ -154,12 +158,12 @@ impl Suspects {
         }
     }
 
-    /// It was loaded: what killed the executor before was something else.
+    /// Records a successful load: earlier deaths had another cause.
     pub(crate) fn loaded(&self, module: Sha256Hex) {
         self.deaths().remove(&module);
     }
 
-    /// Why it is not to be loaded any more.
+    /// Returns why this content is no longer loaded, if so.
     pub(crate) fn set_aside(&self, module: Sha256Hex) -> Option<String> {
         let count = self.deaths().get(&module).copied().filter(|count| *count >= DEATHS)?;
         Some(format!(
@@ -190,7 +194,7 @@ mod tests {
         Content { name: name.parse().unwrap(), sha256: Sha256Hex::from([1; 32]) }
     }
 
-    /// The same later.
+    /// Moves the suspects' last deaths into the past.
     fn later(suspects: &Suspects, by: Duration) {
         suspects.running().values_mut().for_each(|suspect| suspect.last -= by);
     }
@@ -206,7 +210,7 @@ mod tests {
         assert_eq!(standing(&content("other")), Ok(Standing::Trusted));
         suspects.died_running(&both[..1]);
         assert_eq!(standing(&guilty), Ok(Standing::Convicted));
-        // Now it is known who it was, whoever else was there.
+        // The cause is now known, whatever else ran there.
         suspects.died_running(&both);
         assert_eq!(standing(&innocent), Ok(Standing::Suspected));
         let mut pauses = Vec::new();
@@ -220,7 +224,7 @@ mod tests {
         assert_eq!(pauses[..4], [1.0, 2.0, 4.0, 8.0]);
         assert_eq!(pauses[11], LONGEST_PAUSE.as_secs_f64());
         assert_eq!(standing(&innocent), Ok(Standing::Trusted));
-        // Another content is another matter, and this one is forgiven at last.
+        // Another content of the name is trusted, and the conviction ends in time.
         assert_eq!(suspects.standing(&guilty.name, Sha256Hex::from([2; 32])), Ok(Standing::Trusted));
         later(&suspects, CONVICTED);
         assert_eq!(standing(&guilty), Ok(Standing::Trusted));

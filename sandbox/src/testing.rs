@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Helpers shared by the unit tests.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use rmpv::Value;
 use crate::policy::Subject;
 use crate::{Caller, ModuleName, Policy, Settings};
 
-/// As the minion reads its configuration.
+/// Parses YAML as the minion parses its configuration.
 pub(crate) fn yaml(text: &str) -> Value {
     brine_protocol::config::yaml::load(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// The policy of a `sandbox:` part.
+/// Returns the policy of a `sandbox:` section.
 pub(crate) fn policy(text: &str) -> Policy {
     Settings::read(&yaml(text)).unwrap_or_else(|error| panic!("{error}: {text}")).policy
 }
@@ -26,13 +26,13 @@ pub(crate) fn sha(byte: u8) -> Sha256Hex {
     Sha256Hex::from([byte; 32])
 }
 
-/// Every interface that can be granted.
+/// Returns every interface that can be granted.
 pub(crate) fn all_imports() -> Vec<String> {
     let interfaces = crate::Capability::ALL.into_iter().flat_map(crate::Capability::interfaces);
     interfaces.map(|interface| format!("{interface}@1.0.0")).collect()
 }
 
-/// Who asks: a function of a standard module that imports what any of its functions may, and has what this policy grants.
+/// Returns the caller for a function of a standard module that imports every interface, with the grants of this policy.
 pub(crate) fn caller(policy: &Policy, module: &str, function: &str, master: Option<&str>) -> Caller {
     let module = name(module);
     let subject = Subject { name: &module, standard: true, sha256: sha(1), signers: &[] };

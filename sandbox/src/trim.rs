@@ -1,7 +1,8 @@
-//! Memory that jobs used goes back to the host when they have ended.
+//! Returns freed memory to the host after many jobs have ended.
 //!
-//! glibc keeps what is freed in pieces below its threshold for `mmap`, which grows up to 32 MB: a thousand jobs with 100 KB of
-//! arguments each left a process of 20 MB at 120 MB for good. So it is told, when much went through it and it has become quiet.
+//! glibc keeps freed pieces below its threshold for `mmap`, which grows up to 32 MB: a thousand jobs with 100 KB of
+//! arguments each left a process of 20 MB at 120 MB for good. So `malloc_trim` runs when jobs have handled many bytes
+//! and the process is quiet.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,24 +10,24 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-/// Bytes that jobs bring and return; below, there is little to get back.
+/// Bytes of arguments and returns after which a trim is worthwhile.
 const ENOUGH: u64 = 16 << 20;
-/// What a job counts for beside them: its messages, its return on its way to the master.
+/// Bytes added for each job: its messages, and its return on the way to the master.
 const JOB: u64 = 16 << 10;
-/// For the returns of the last jobs to be sent.
+/// Time for the returns of the last jobs to be sent.
 const QUIET: Duration = Duration::from_secs(2);
-/// Looks at whether it is quiet, before it is done all the same.
+/// Checks for quiet before the trim runs regardless.
 const LOOKS: usize = 30;
 
 #[derive(Debug, Default)]
 pub(crate) struct Trim {
-    /// Since the last time.
+    /// Bytes since the last trim.
     handled: AtomicU64,
     enough: Notify,
 }
 
 impl Trim {
-    /// A job brought, or led to, so many bytes.
+    /// Counts the bytes of a job's arguments or of its return.
     pub(crate) fn handled(&self, bytes: u64) {
         let more = bytes.saturating_add(JOB);
         let before = self.handled.fetch_add(more, Ordering::Relaxed);
@@ -35,7 +36,7 @@ impl Trim {
         }
     }
 
-    /// Sees to it for as long as it is polled. `quiet` tells whether no job runs.
+    /// Trims whenever enough bytes were handled. Runs forever. `quiet` returns whether no job runs.
     pub(crate) async fn run(&self, quiet: impl Fn() -> bool) {
         loop {
             self.enough.notified().await;
@@ -46,16 +47,16 @@ impl Trim {
                 }
             }
             self.handled.store(0, Ordering::Relaxed);
-            // It looks through all of the memory that was freed.
+            // `malloc_trim` walks over all freed memory, which takes time.
             let _ = tokio::task::spawn_blocking(give_back).await;
         }
     }
 }
 
-/// Other allocators give memory back by themselves.
+/// Trims glibc's heap. Other allocators return memory by themselves.
 fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: it takes no pointer and touches only what is free; glibc takes its own locks.
+    // SAFETY: `malloc_trim` takes no pointer and touches only free memory; glibc takes its own locks.
     unsafe {
         libc::malloc_trim(0);
     }
@@ -80,7 +81,7 @@ mod tests {
         trim.handled(1);
         assert!(run(100 * QUIET).await.is_err());
         assert_eq!(looks.get(), 3);
-        // It starts from nothing again, and never more than so often.
+        // The count starts at zero again, and the number of checks stays bounded.
         trim.handled(one);
         assert!(run(100 * QUIET).await.is_err());
         assert_eq!(looks.get(), 3);

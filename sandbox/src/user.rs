@@ -1,23 +1,23 @@
-//! Which user the sandbox's processes are.
+//! Selects the user of the sandbox's processes.
 
 use nix::unistd::{Uid, User as Account, geteuid};
 
-/// The name that a package makes, and what is used where there is no user of that name: a number that nobody has.
+/// The user that a package creates, and the number used if there is no such user. No account has this number.
 const NAME: &str = "brine-sandbox";
 const NUMBER: u32 = 61_166;
 
-/// A user that a process is given.
+/// The user given to a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct User {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Whether it is the sandbox's own, so that its processes can be counted.
+    /// Whether it is the sandbox's own user, so that its processes can be counted.
     pub(crate) own: bool,
 }
 
-/// The user of executors and the compiler, by the setting `sandbox: user:`. None: the minion's own.
+/// Returns the user of executors and the compiler for the setting `sandbox: user:`. None: the minion's own user.
 pub(crate) fn of_the_sandbox(setting: Option<&str>) -> Result<Option<User>, String> {
-    // Only root can give a process another user, and only root has to.
+    // Only root can change a process's user, and only root needs to.
     if !geteuid().is_root() {
         return Ok(None);
     }
@@ -47,7 +47,7 @@ fn of_root(
     }
 }
 
-/// The user that a module acts as by its `user:`. None: the minion's own.
+/// Returns the user that a module acts as by its `user:`. None: the minion's own user.
 pub(crate) fn of_a_module(name: &str) -> Result<Option<User>, String> {
     let found = find(name)?.or_else(|| number(name).map(|uid| (uid, uid)));
     let own = geteuid();
@@ -64,7 +64,7 @@ pub(crate) fn of_a_module(name: &str) -> Result<Option<User>, String> {
     }
 }
 
-/// As the system looks users up: by name, and a number by that number's entry.
+/// Looks a user up in the system: by name, then by number.
 fn find(name: &str) -> Result<Option<(u32, u32)>, String> {
     let failed = |error: nix::Error| format!("the user {name:?} cannot be looked up: {}", error.desc());
     let mut found = Account::from_name(name).map_err(failed)?;
@@ -74,7 +74,7 @@ fn find(name: &str) -> Result<Option<(u32, u32)>, String> {
     Ok(found.map(|account| (account.uid.as_raw(), account.gid.as_raw())))
 }
 
-/// A user's number; the highest means nobody to the system.
+/// Parses a user's number. The system reserves the highest number for "nobody".
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|uid| *uid != u32::MAX)
 }
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(of_root(Some("4711"), accounts(&[])), own(4711, 4711));
         assert_eq!(of_root(Some("root"), accounts(&[("root", 0, 0)])), Ok(None));
         assert_eq!(of_root(Some("0"), accounts(&[])), Ok(None));
-        // Never root unless it is called by its name.
+        // Root is accepted only under its own name.
         assert!(of_root(Some("toor"), accounts(&[("toor", 0, 0)])).unwrap_err().contains("root by another name"));
         assert!(of_root(None, accounts(&[("brine-sandbox", 0, 0)])).unwrap_err().contains("root by another name"));
         assert!(of_root(Some("00"), find).is_err());

@@ -1,14 +1,14 @@
-//! MessagePack to and from an executor. What comes from there was written by a guest: it is walked within bounds before
-//! anything is built, because a tree takes many times the memory of its bytes.
+//! MessagePack to and from an executor. A guest may have written the bytes, so they are checked against bounds before
+//! any value is built: a value tree takes many times the memory of its bytes.
 
 use rmpv::Value;
 
-/// Levels of nesting; the executor has the same bound.
+/// Levels of nesting. The executor has the same bound.
 const MAX_DEPTH: usize = 64;
-/// Values in all, containers and keys included: at 40 bytes each no more than 20 MB.
+/// Number of all values, containers and keys included. At 40 bytes each they take at most 20 MB.
 const MAX_ITEMS: usize = 500_000;
 
-/// Bytes that are not one MessagePack value within the bounds.
+/// An error: the bytes are not one MessagePack value within the bounds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadValue {
     #[error("it ends too early")]
@@ -23,31 +23,31 @@ pub(crate) enum BadValue {
     Malformed,
 }
 
-/// Reads exactly one value.
+/// Decodes exactly one value.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, BadValue> {
     check(bytes)?;
-    // It counts levels in its own way; what counts was checked.
+    // `rmpv` counts levels differently; `check` has already applied the bound.
     rmpv::decode::read_value_with_max_depth(&mut &bytes[..], 4 * MAX_DEPTH).map_err(|_| BadValue::Malformed)
 }
 
-/// Writes one value.
+/// Encodes one value.
 pub(crate) fn encode(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     rmpv::encode::write_value(&mut bytes, value).expect("writing to memory cannot fail");
     bytes
 }
 
-/// Positional arguments as an array, keyword arguments as a map.
+/// Encodes positional arguments as an array and keyword arguments as a map.
 pub(crate) fn encode_arguments(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> (Vec<u8>, Vec<u8>) {
     let kwargs = kwargs.into_iter().map(|(name, value)| (Value::from(name), value)).collect();
     (encode(&Value::Array(args)), encode(&Value::Map(kwargs)))
 }
 
-/// Walks over one value without building it.
+/// Checks one value without building it.
 fn check(bytes: &[u8]) -> Result<(), BadValue> {
     let mut rest = bytes;
     let mut items = 0usize;
-    // How many values each open container still wants.
+    // For each open container, the number of values still to come.
     let mut open: Vec<u64> = vec![1];
     while let Some(wanted) = open.last_mut() {
         if *wanted == 0 {
@@ -69,7 +69,7 @@ fn check(bytes: &[u8]) -> Result<(), BadValue> {
             0xc4 | 0xd9 => length(&mut rest, 1).and_then(|length| skip(&mut rest, length))?,
             0xc5 | 0xda => length(&mut rest, 2).and_then(|length| skip(&mut rest, length))?,
             0xc6 | 0xdb => length(&mut rest, 4).and_then(|length| skip(&mut rest, length))?,
-            // Extensions have a type byte more.
+            // An extension has one more byte, for its type.
             0xc7 => length(&mut rest, 1).and_then(|length| skip(&mut rest, length + 1))?,
             0xc8 => length(&mut rest, 2).and_then(|length| skip(&mut rest, length + 1))?,
             0xc9 => length(&mut rest, 4).and_then(|length| skip(&mut rest, length + 1))?,
@@ -99,7 +99,7 @@ fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8], BadValue> {
     Ok(taken)
 }
 
-/// Skips a leaf's bytes; it has no children.
+/// Skips the bytes of a value without children.
 fn skip(rest: &mut &[u8], count: u64) -> Result<u64, BadValue> {
     take(rest, usize::try_from(count).map_err(|_| BadValue::Short)?)?;
     Ok(0)

@@ -12,7 +12,7 @@ use crate::jobs::ProcDir;
 
 impl Perform<JobsOp> for MinionBroker {
     async fn perform(&self, caller: &Caller, op: JobsOp) -> Result<Value, HostError> {
-        // Reads a file a job.
+        // Reads one file for each job.
         let (procs, sandbox, job) = (Arc::clone(&self.procs), self.sandbox()?, Arc::clone(&caller.job));
         let answer = tokio::task::spawn_blocking(move || answer(&procs, &sandbox, &job, op));
         answer.await.unwrap_or_else(|_| Err(HostError::Failed("the minion failed".to_owned())))

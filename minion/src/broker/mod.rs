@@ -101,7 +101,7 @@ impl MinionBroker {
         })
     }
 
-    /// The sandbox that asks. Called once, when it is there.
+    /// Sets the sandbox whose requests the broker performs. Called once, after the sandbox has started.
     pub fn attach(&self, sandbox: &Arc<Sandbox>) {
         let _ = self.sandbox.set(Arc::downgrade(sandbox));
     }

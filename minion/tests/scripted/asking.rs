@@ -45,8 +45,8 @@ fn served(master: &mut Master) -> Vec<u64> {
     master.drain().into_iter().filter_map(loc).collect()
 }
 
-/// However small the reads are, each byte is fetched from the master once; and a file that changes meanwhile is read to
-/// its end in the first version.
+/// Each byte is fetched from the master once, however small the reads are. A file that changes meanwhile is read to its
+/// end in the first version.
 #[tokio::test(flavor = "multi_thread")]
 async fn files_are_read_in_pieces_and_fetched_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -89,7 +89,7 @@ async fn cached_files_are_whole_verified_and_in_their_place() {
     assert_eq!(std::fs::read(&path).unwrap(), b"text ".repeat(500));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(served(&mut master).len(), 4);
-    // A cached file is not fetched again, unless somebody changed it on this host.
+    // A cached file is fetched again only if it was changed on this host.
     cache(&minion, "a/b.txt").await.unwrap();
     assert_eq!(served(&mut master).len(), 0);
     std::fs::write(&path, "tampered with").unwrap();

@@ -216,7 +216,7 @@ async fn a_module_that_the_master_does_not_have_is_not_asked_for_again_and_again
         assert_eq!(load.get_text("return"), Some("'absent.fun' is not available."));
     }
     assert_eq!(asked, 1);
-    // Asking for a sync asks the master again.
+    // A requested sync asks the master again.
     master.put_file("_modules/absent.wasm", &module("here now"));
     let jid = master.publish("saltutil.sync_modules", vec![]);
     master.expect_return(&jid).await;
@@ -297,7 +297,7 @@ async fn fetches_that_wait_for_a_slow_master_are_bounded() {
     minion.kill().await;
 }
 
-/// Each request is answered in time, but the file would take a week.
+/// The server answers each request in time, but the whole file would take a week.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_gives_a_byte_a_piece_holds_nothing_up() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The functions that jobs run here, which go on, end and fail as a test says.
+//! The functions of jobs in these tests. Tests control when they continue, end and fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,12 +16,12 @@ use tokio::sync::{Semaphore, watch};
 pub struct Scripted {
     broker: Arc<dyn Broker>,
     sandbox: Arc<Sandbox>,
-    /// `test.wait` goes on when this has a place.
+    /// Each permit lets one `test.wait` continue.
     pub gate: Semaphore,
     killed: watch::Sender<Vec<String>>,
-    /// Calls of functions.
+    /// Number of calls of functions.
     pub calls: AtomicUsize,
-    /// `test.wait` under way.
+    /// Number of `test.wait` calls under way.
     pub waiting: watch::Sender<usize>,
 }
 
@@ -37,7 +37,7 @@ impl Scripted {
         })
     }
 
-    /// Asks the broker as a function of a job would that was granted this.
+    /// Makes a request to the broker like a job's function with these grants.
     pub async fn ask(&self, jid: &str, grants: Grants, op: HostOp) -> Result<Value, String> {
         let job = JobContext { jid: jid.to_owned(), minion_id: crate::running::ID.to_owned(), ..JobContext::default() };
         let (name, hash) = ("test".parse().unwrap(), Sha256Hex::from([0; 32]));

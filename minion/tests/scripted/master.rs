@@ -68,11 +68,11 @@ pub struct Script {
     /// This many requests are answered with `bad load`.
     pub bad_loads: usize,
     pub on_return: OnReturn,
-    /// The files of `base`; there is no other environment.
+    /// The files of `base`, the only environment.
     pub files: HashMap<String, File>,
     /// Whether requests for lists of files get no reply.
     pub no_list: bool,
-    /// Bytes of a piece of a file.
+    /// Bytes of a chunk of a file.
     pub chunk: usize,
     /// The file whose content requests get no reply.
     pub no_content: Option<String>,
@@ -242,12 +242,12 @@ impl Master {
         .await
     }
 
-    /// Everything received since the last wait, without waiting.
+    /// Returns everything received since the last wait, without waiting.
     pub fn drain(&mut self) -> Vec<Seen> {
         std::iter::from_fn(|| self.seen.try_recv().ok()).collect()
     }
 
-    /// The bytes of a publication.
+    /// Returns the bytes of a publication.
     pub fn seal(&self, load: &Value) -> Bytes {
         self.seal_by(load, &self.key)
     }
@@ -276,7 +276,7 @@ impl Master {
         jid
     }
 
-    /// Makes a new publish key, as after salt-key -d.
+    /// Makes a new publish key, as after `salt-key -d`.
     pub fn rotate(&self) {
         let mut script = self.script();
         script.publish_key = AesKey::generate();
@@ -297,7 +297,7 @@ impl Drop for Master {
     }
 }
 
-/// A port that was just closed may be in use for a moment.
+/// Retries binding, because a port that was just closed may be in use for a moment.
 async fn bind<T, F: Future<Output = Result<T, brine_zmtp::BindError>>>(mut bind: impl FnMut() -> F) -> T {
     let deadline = tokio::time::Instant::now() + DEADLINE;
     loop {
@@ -309,7 +309,7 @@ async fn bind<T, F: Future<Output = Result<T, brine_zmtp::BindError>>>(mut bind:
     }
 }
 
-/// The load of a job for all minions.
+/// Returns the load of a job for all minions.
 pub fn job(jid: &Jid, fun: &str, arg: Vec<Value>) -> Value {
     map([
         ("fun", Value::from(fun)),

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use brine_minion::config::Package;
 
-/// The standard module. What its functions do is in [`crate::functions`]; here is what they take.
+/// The standard module `test`. This has the signatures of its functions; [`crate::functions`] has their behaviour.
 const TEST: &str = r#"(component
     (core module $m
         (func (export "ping") (result i32) i32.const 1)
@@ -15,24 +15,24 @@ const TEST: &str = r#"(component
     (func (export "mode") (result bool) (canon lift (core func $i "ping")))
     (func (export "kwargs") (param "test" bool) (canon lift (core func $i "kwargs"))))"#;
 
-/// A module to fetch.
+/// A module on the master's file server.
 const FETCHED: &str = r#"(component
     (core module $m (func (export "fun") (result i32) i32.const 7))
     (core instance $i (instantiate $m))
     (func (export "fun") (result u32) (canon lift (core func $i "fun"))))"#;
 
-/// Content of this text, which is a module.
+/// Returns the bytes of a module with this text in it.
 pub fn module(text: &str) -> Vec<u8> {
     with_section(text.as_bytes())
 }
 
-/// A module of just so many bytes.
+/// Returns a module of exactly this size.
 pub fn module_of_size(size: usize) -> Vec<u8> {
     let text: Vec<u8> = (0..size - module("").len()).map(|n| u8::try_from(n % 251).unwrap()).collect();
     with_section(&text)
 }
 
-/// The component with a custom section that has this in it.
+/// Returns the component with a custom section of this content.
 fn with_section(text: &[u8]) -> Vec<u8> {
     const NAME: &[u8] = b"\x04text";
     let mut wasm = wat::parse_str(FETCHED).unwrap();
@@ -46,7 +46,7 @@ fn with_section(text: &[u8]) -> Vec<u8> {
     wasm
 }
 
-/// The package: the two programs, and the standard module in a folder below `dir`.
+/// Returns the package: the two programs, and the standard module in a folder below `dir`.
 pub fn package(dir: &Path) -> Package {
     let modules = dir.join("standard");
     std::fs::create_dir_all(&modules).unwrap();
@@ -54,7 +54,7 @@ pub fn package(dir: &Path) -> Package {
     Package { executor: program("brine-executor"), compiler: program("brine-compiler"), modules }
 }
 
-/// A program beside the tests, or in `BRINE_LIB`; built if it is not there.
+/// Returns a program beside the tests or in `BRINE_LIB`, and builds it if it does not exist.
 #[expect(clippy::disallowed_methods, reason = "cargo, which builds the program")]
 fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();

@@ -64,7 +64,7 @@ async fn a_publication_that_the_master_did_not_sign_is_dropped() {
     minion.end().await.unwrap();
 }
 
-/// The envelope's content has a serial.
+/// A publication must be encrypted and have a serial.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_encrypted_or_has_no_serial_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
@@ -123,7 +123,7 @@ async fn a_replayed_publication_is_dropped_also_after_a_restart() {
     master.send(vec![recorded.clone()]);
     assert!(returned_before_a_ping(&mut master).await.is_empty());
     assert_eq!(minion.functions.calls.load(Ordering::Relaxed), 3);
-    emptied(dir.path()).await; // or its returns would come again
+    emptied(dir.path()).await; // otherwise its returns would come again
     minion.kill().await;
 
     let minion = ready(&mut master, dir.path(), "").await;

@@ -24,7 +24,7 @@ pub struct Running {
     task: JoinHandle<Result<(), MinionError>>,
 }
 
-/// The settings of a minion below `dir`, with short waits between tries.
+/// Returns the settings of a minion below `dir`, with short waits between tries.
 pub fn opts(dir: &Path, master: &Master, more: &str) -> MinionOpts {
     let pki = dir.join("pki");
     if !pki.join("minion.pem").exists() {
@@ -62,7 +62,7 @@ pub async fn start(dir: &Path, master: &Master, more: &str) -> Running {
     start_with(opts(dir, master, more)).await
 }
 
-/// A sandbox, and the functions that jobs run in its place.
+/// A sandbox, and the functions that replace its execution of jobs.
 pub struct Made {
     pub sandbox: Arc<Sandbox>,
     pub functions: Arc<Scripted>,
@@ -108,19 +108,19 @@ impl Running {
         tokio::time::timeout(DEADLINE, &mut self.task).await.expect("the minion does not end").unwrap()
     }
 
-    /// Ends the minion as a crash would.
+    /// Ends the minion as in a crash.
     pub async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;
     }
 }
 
-/// The returns that wait in the spool.
+/// Returns the number of returns in the spool.
 pub fn spooled(dir: &std::path::Path) -> usize {
     std::fs::read_dir(dir.join("cache/spool")).unwrap().count()
 }
 
-/// Waits until the spool is empty: after the master's reply, the acknowledgement is still on its way.
+/// Waits until the spool is empty: after the master has replied, the acknowledgement is still on its way.
 pub async fn emptied(dir: &std::path::Path) {
     let waited = tokio::time::timeout(DEADLINE, async {
         while spooled(dir) > 0 {

@@ -51,7 +51,7 @@ async fn cve_2021_25284_a_minion_logs_no_key_and_no_pillar() {
         master.expect_return(&jid).await;
         keys.push(master.script().publish_key.clone());
         keys.push(master.script().session_key.clone());
-        // The secrets change, and the old ones are refused.
+        // The secrets change, and the old ones become invalid.
         master.rotate();
         master.script().session_key = brine_protocol::crypticle::AesKey::generate();
         let jid = master.publish("saltutil.refresh_pillar", vec![]);

@@ -1,5 +1,5 @@
-//! Reading configuration files and what they include, as Salt merges them: files of one include list are merged deeply,
-//! and the result replaces the main file's keys.
+//! Reads configuration files and their includes, and merges them like Salt: the files of one include list are merged
+//! deeply, and the result replaces keys of the main file.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use super::{ConfigError, yaml};
 use crate::value::{self, Value, ValueExt};
 use brine_patterns::Glob;
 
-/// Includes within includes; more is a loop.
+/// Upper bound on nested includes. More is a loop.
 const MAX_INCLUDES: usize = 16;
-/// Files of one glob.
+/// Upper bound on the files of one glob.
 const MAX_MATCHES: usize = 10_000;
 
-/// Says why a file is not to be read, if so.
+/// Checks whether a file may be read. The error says why not.
 type Trust<'a> = &'a dyn Fn(&Path) -> Result<(), String>;
 
-/// The main file's options with those of `default_include` and `include` over them.
+/// Returns the main file's options, overlaid by those of `default_include` and `include`.
 pub(super) fn load(path: &Path, default_include: Option<&Value>, trust: Trust<'_>) -> Result<Value, ConfigError> {
     let mut opts = match read(path, trust) {
         Err(ConfigError::Read { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => value::empty_map(),
@@ -35,12 +35,12 @@ pub(super) fn load(path: &Path, default_include: Option<&Value>, trust: Trust<'_
     Ok(opts)
 }
 
-/// The options in a text.
+/// Parses options from text.
 pub(super) fn parse(text: &str, path: &Path) -> Result<Value, ConfigError> {
     let loaded = yaml::load(text).map_err(|source| ConfigError::Yaml { path: path.to_owned(), source })?;
     match loaded {
         map @ Value::Map(_) => Ok(map),
-        // As in Salt, what is false is an empty file.
+        // As in Salt, a false value counts as an empty file.
         other if !other.truthy() => Ok(value::empty_map()),
         _ => Err(ConfigError::NotMap(path.to_owned())),
     }
@@ -97,7 +97,7 @@ fn set(map: &mut Value, key: Value, value: Value) {
     }
 }
 
-/// Maps are merged, lists joined without doubles, everything else is replaced.
+/// Merges two values: maps are merged, lists are joined without duplicates, other values are replaced.
 fn merge(into: &mut Value, from: Value) {
     match (into, from) {
         (into @ Value::Map(_), Value::Map(from)) => {
@@ -120,7 +120,7 @@ fn merge(into: &mut Value, from: Value) {
     }
 }
 
-/// The files that a shell's pattern names, sorted; hidden ones only if asked for.
+/// Returns the files that match a shell pattern, sorted. Hidden files need an explicit dot.
 fn glob(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {

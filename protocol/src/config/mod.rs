@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use crate::value::{Value, ValueExt};
 use settings::{Kind, Setting, scalar_text};
 
-/// Whose configuration it is.
+/// The daemon to which a configuration belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
     /// `salt-master` and the programs on its host.
@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The file's name: `master` or `minion`.
+    /// Returns the file's name: `master` or `minion`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Master => "master",
@@ -40,10 +40,10 @@ pub enum ConfigError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file that is not trusted: why, in one line.
+    /// A file is not trusted. The text says why, in one line.
     #[error("{0}")]
     Untrusted(String),
     /// A file is not YAML.
@@ -51,7 +51,7 @@ pub enum ConfigError {
     Yaml {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: yaml::YamlError,
     },
     /// A file is not a map of options.
@@ -64,9 +64,9 @@ pub enum ConfigError {
         key: String,
         /// The main configuration file.
         file: PathBuf,
-        /// What it must be.
+        /// The expected value.
         expected: String,
-        /// What it is.
+        /// The actual value.
         got: String,
     },
     /// The program was built without a feature that the configuration needs.
@@ -81,7 +81,7 @@ pub enum ConfigError {
     },
 }
 
-/// What to do about a file that cannot be read.
+/// Returns advice on a file that cannot be read.
 fn advice(error: &std::io::Error) -> &'static str {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => "; run this as root or as the user it belongs to",
@@ -90,7 +90,7 @@ fn advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// A configuration: Salt's defaults, overlaid by the file and what it includes. Unknown keys are kept.
+/// A configuration: Salt's defaults, overlaid by the file and its includes. Unknown keys are kept.
 #[derive(Debug, Clone)]
 pub struct Config {
     role: Role,
@@ -99,8 +99,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the file (`<conf>/master` or `<conf>/minion`), `<conf>/<role>.d/*.conf` and its `include`s. A missing main file
-    /// is an empty one, as in Salt.
+    /// Reads the file (`<conf>/master` or `<conf>/minion`), `<conf>/<role>.d/*.conf` and its `include`s. A missing main
+    /// file counts as empty, as in Salt.
     ///
     /// # Errors
     /// When a file is unreadable, not YAML, or not a map.
@@ -108,10 +108,10 @@ impl Config {
         Self::load_trusted(path, role, &|_| Ok(()))
     }
 
-    /// As [`Config::load`]; `trust` is asked before each file is read, also before one that may not be there.
+    /// Like [`Config::load`], but calls `trust` before each file is read, even if the file may not exist.
     ///
     /// # Errors
-    /// As [`Config::load`], and when a file is not trusted.
+    /// As [`Config::load`], and if a file is not trusted.
     pub fn load_trusted(
         path: &Path,
         role: Role,
@@ -123,12 +123,12 @@ impl Config {
         Self::build(own, path, role)
     }
 
-    /// The names of all options: Salt's own with their defaults, and what the files have.
+    /// Returns the names of all options: Salt's own and those in the files.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.opts.entries().unwrap_or_default().iter().filter_map(|(key, _)| key.text())
     }
 
-    /// A configuration from text, without includes; for tests and for `--local` runs.
+    /// Parses a configuration from text, without includes. For tests and for `--local` runs.
     ///
     /// # Errors
     /// When the text is not a map in YAML.
@@ -136,7 +136,7 @@ impl Config {
         Self::build(files::parse(text, path)?, path.to_owned(), role)
     }
 
-    /// Lays the file's options over the defaults and derives what Salt derives.
+    /// Overlays the defaults with the file's options and derives the same options as Salt.
     fn build(own: Value, path: PathBuf, role: Role) -> Result<Self, ConfigError> {
         let mut opts = settings::defaults(role);
         if let Value::Map(entries) = own {
@@ -164,7 +164,8 @@ impl Config {
             }
         }
         if self.role == Role::Master {
-            // Socket paths have a limit of some 100 bytes: Salt moves them when they are much longer than the cache's.
+            // Socket paths are limited to some 100 bytes. Salt moves the sockets if their path is much longer than the
+            // cache's.
             let cachedir = self.text(&settings::CACHEDIR)?;
             if self.text(&settings::SOCK_DIR)?.len() > cachedir.len() + 10 {
                 self.set(settings::SOCK_DIR.row.name, format!("{cachedir}/.salt-unix"));
@@ -173,7 +174,7 @@ impl Config {
                 let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
                 self.set(settings::ID.row.name, format!("{host}_master"));
             }
-            // Nothing but true opens the door.
+            // Only the value true enables these.
             for setting in [settings::OPEN_MODE, settings::AUTO_ACCEPT] {
                 let open = self.value(setting.row.name) == Some(&Value::Boolean(true));
                 self.set(setting.row.name, open);
@@ -193,7 +194,7 @@ impl Config {
         Ok(())
     }
 
-    /// The text of a setting as it is written, or its default: before it is checked, and before paths are made absolute.
+    /// Returns a setting's text as written, or its default, before checks and before paths are made absolute.
     fn text<T>(&self, setting: &Setting<T>) -> Result<String, ConfigError> {
         let row = &setting.row;
         let Some(value) = self.value(row.name) else {
@@ -202,7 +203,7 @@ impl Config {
         scalar_text(value).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
     }
 
-    /// Salt's `prepend_root_dir`: every path that is not below `root_dir` already is put there.
+    /// Salt's `prepend_root_dir`: moves every path below `root_dir` that is not there already.
     fn prepend_root_dir(&mut self) -> Result<(), ConfigError> {
         let root = self.get(settings::ROOT_DIR)?;
         let root = match self.dir().join(root).to_string_lossy().trim_end_matches('/') {
@@ -221,7 +222,7 @@ impl Config {
         Ok(())
     }
 
-    /// A path below `root_dir`, which is absolute already.
+    /// Returns a path below `root_dir`, which is already absolute.
     fn below_root(&self, path: &str) -> String {
         let base = self.value(settings::ROOT_DIR.row.name).and_then(ValueExt::text).unwrap_or_default();
         let base = base.trim_end_matches('/');
@@ -233,22 +234,22 @@ impl Config {
         format!("{base}/{}", path.trim_start_matches('/'))
     }
 
-    /// The role.
+    /// Returns the role.
     pub const fn role(&self) -> Role {
         self.role
     }
 
-    /// The main file.
+    /// Returns the path of the main file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory of the main file.
+    /// Returns the directory of the main file.
     pub fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new("/"))
     }
 
-    /// All options, a map.
+    /// Returns all options, a map.
     pub const fn opts(&self) -> &Value {
         &self.opts
     }
@@ -258,12 +259,12 @@ impl Config {
         self.opts.insert(key, value.into());
     }
 
-    /// An option, `a:b:c` into maps; none if it is missing or nil.
+    /// Returns an option; `a:b:c` leads into maps. None if it is missing or nil.
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.opts.get(key).or_else(|| self.opts.traverse(key, ":")).filter(|v| !v.is_nil())
     }
 
-    /// The error for a value that its reader found wrong. It does not repeat the value of a setting that may be a secret.
+    /// Makes the error for an invalid value. The error does not repeat the value of a setting that may be secret.
     pub fn wrong(&self, key: &str, expected: impl Into<String>) -> ConfigError {
         let got = match self.value(key) {
             None => "missing".to_owned(),

@@ -1,22 +1,23 @@
-//! What of a configuration is shown to those who ask by a job or a runner.
+//! Selects the options of a configuration that jobs and runners may read.
 //!
-//! No list of words knows all secrets, since owners and modules add settings of their own. So it is the other way round: shown are the
-//! settings that the table calls public, and what the owner names in `config_public`. A grant names more.
+//! A list of words cannot cover all secrets, because owners and modules add settings of their own. So only an
+//! allow-list is shown: the settings that the table marks as public, and those that the owner names in `config_public`.
+//! A grant can add more.
 
 use super::{Config, settings};
 use crate::value::{Value, ValueExt};
 use brine_patterns::fnmatch;
 
-/// What is derived from the configuration, and harmless.
+/// Harmless options that are derived from the configuration.
 const DERIVED: [&str; 4] = ["conf_file", "__role", "token_dir", "syndic_dir"];
 
 impl Config {
-    /// The settings that anybody may see who asks. Options of the defaults that are not set are null.
+    /// Returns the options that every requester may read. Default options that are not set are null.
     pub fn shown(&self) -> Value {
         self.shown_with(&[])
     }
 
-    /// The same with what `more` names besides: settings, or globs of them; parts lead into dicts by `:`.
+    /// Like [`Config::shown`], with the settings in `more` added. These are names or globs; `:` leads into dicts.
     pub fn shown_with(&self, more: &[String]) -> Value {
         let public = match self.value(settings::CONFIG_PUBLIC.row.name) {
             None => Vec::new(),
@@ -24,7 +25,7 @@ impl Config {
             Some(other) => vec![other.python_str()],
         };
         let names = || public.iter().chain(more).map(String::as_str);
-        // a key may have the divider in it
+        // A key may contain the delimiter.
         let whole = names().filter(|name| name.contains(':')).map(|name| vec![name]);
         let patterns: Vec<Vec<&str>> = names().map(|name| name.split(':').collect()).chain(whole).collect();
         let patterns: Vec<&[&str]> = patterns.iter().map(Vec::as_slice).collect();
@@ -43,7 +44,7 @@ impl Config {
     }
 }
 
-/// What the patterns name of an entry: all of it, or some of what is below it.
+/// Returns the part of an entry that the patterns name: all of it, or values below it.
 fn named(value: &Value, name: &str, patterns: &[&[&str]]) -> Option<Value> {
     let mut below = Vec::new();
     for pattern in patterns {
@@ -64,8 +65,8 @@ fn named(value: &Value, name: &str, patterns: &[&[&str]]) -> Option<Value> {
     (!some.is_empty()).then_some(Value::Map(some))
 }
 
-/// A harmless option as it is shown: without texts that are a secret whatever their name, and without settings of systems in
-/// `external_auth`.
+/// Returns a harmless option for display, without values that are secret whatever their name, and without the settings
+/// of systems in `external_auth`.
 fn harmless(name: &str, value: &Value) -> Option<Value> {
     let mut value = without_secrets(value, 0)?;
     if name == "external_auth"
@@ -80,7 +81,7 @@ fn harmless(name: &str, value: &Value) -> Option<Value> {
     Some(value)
 }
 
-/// Nested deeper than any configuration.
+/// Upper bound on nesting, deeper than any configuration.
 const MAX_DEPTH: usize = 64;
 
 fn without_secrets(value: &Value, depth: usize) -> Option<Value> {
@@ -105,7 +106,7 @@ fn without_secrets(value: &Value, depth: usize) -> Option<Value> {
     }
 }
 
-/// `scheme://user:password@host`
+/// Checks for `scheme://user:password@host`.
 fn has_password(text: &str) -> bool {
     text.split_once("://").is_some_and(|(_, rest)| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -172,7 +173,7 @@ app: {url: 'https://a/', deep: {x: 1, key: hidden}, list: [hidden]}
         assert_eq!((more.get_text("bearer"), more.get("license")), (Some("hidden"), None));
     }
 
-    /// Whoever adds a setting decides whether it is harmless: text that passes arguments or opens something is not.
+    /// Every new setting needs a decision whether it is harmless. Text that passes arguments or credentials is not.
     #[test]
     fn each_setting_that_an_owner_fills_is_decided_on() {
         const MAPS: [&str; 13] = [

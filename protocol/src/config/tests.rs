@@ -1,4 +1,4 @@
-//! Configuration files in the form that operators write.
+//! Configuration files as operators write them.
 
 use std::path::Path;
 use std::time::Duration;

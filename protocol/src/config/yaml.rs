@@ -1,7 +1,7 @@
-//! YAML 1.1 as Salt's safe loader reads it, over `saphyr-parser`'s events.
+//! Loads YAML 1.1 like Salt's safe loader, from `saphyr-parser`'s events.
 //!
-//! The events become nodes with tags (as PyYAML's composer and resolver make them), and the nodes become values (as Salt's
-//! constructor makes them): `yes` and `on` are booleans, `0644` is 644 and `1:30` is 90, dates stay text, duplicate keys are
+//! The events become nodes with tags (as in PyYAML's composer and resolver), and the nodes become values (as in Salt's
+//! constructor): `yes` and `on` are booleans, `0644` is 644 and `1:30` is 90, dates stay text, duplicate keys are
 //! errors, `<<` merges. Text, depth and the number of values are bounded; an alias counts as everything it repeats.
 
 mod scalar;
@@ -16,13 +16,13 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag as ParsedTag};
 
 use crate::value::{Value, ValueExt};
 
-/// The longest document: Salt's own defaults file has 50 KB.
+/// Upper bound on the bytes of a document. Salt's own defaults file has 50 KB.
 pub const MAX_TEXT: usize = 16 << 20;
-/// The deepest nesting.
+/// Upper bound on nesting.
 pub const MAX_DEPTH: usize = 100;
-/// The most values of one document after aliases are expanded.
+/// Upper bound on the values of one document after aliases are expanded.
 pub const MAX_VALUES: usize = 1 << 20;
-/// The most bytes of text after aliases are expanded.
+/// Upper bound on the bytes of text after aliases are expanded.
 pub const MAX_EXPANDED: usize = 64 << 20;
 
 /// Why a text is not YAML.
@@ -33,14 +33,14 @@ pub struct YamlError {
     pub line: usize,
     /// Counted from 1.
     pub column: usize,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
-/// Loads one document; nothing is nil.
+/// Loads one document. An empty one is nil.
 ///
 /// # Errors
-/// When it is not YAML, not one document, or outside the bounds.
+/// The text is not YAML, not one document, or outside the bounds.
 pub fn load(text: &str) -> Result<Value, YamlError> {
     let start = Place { line: 1, column: 1 };
     if text.len() > MAX_TEXT {
@@ -71,7 +71,7 @@ impl From<&Marker> for Place {
     }
 }
 
-/// YAML has no control characters; what would otherwise end up in logs and terminals is refused here.
+/// Refuses control characters, which YAML does not allow and which could otherwise reach logs and terminals.
 fn check_characters(text: &str) -> Result<(), YamlError> {
     for (i, line) in text.split('\n').enumerate() {
         for (j, c) in line.chars().enumerate() {
@@ -86,7 +86,7 @@ fn check_characters(text: &str) -> Result<(), YamlError> {
     Ok(())
 }
 
-/// Tags of YAML 1.1's types; others have no meaning to Salt.
+/// The tags of YAML 1.1's types. Other tags have no meaning to Salt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tag {
     Null,
@@ -120,7 +120,7 @@ enum Kind {
     Map(Entries),
 }
 
-/// A list or map whose items are still coming.
+/// A list or map whose items are still being read.
 struct Open {
     place: Place,
     tag: Tag,
@@ -129,7 +129,7 @@ struct Open {
     items: Vec<Rc<Node>>,
 }
 
-/// The document's root, none if there is nothing in it.
+/// Returns the document's root. None if the document is empty.
 fn compose(text: &str) -> Result<Option<Rc<Node>>, YamlError> {
     let mut parser = Parser::new_from_str(text);
     let mut root = None;
@@ -157,7 +157,7 @@ fn compose(text: &str) -> Result<Option<Rc<Node>>, YamlError> {
                 let tag = match tag.as_deref() {
                     None if style == ScalarStyle::Plain => scalar::resolve(&text),
                     None => Tag::Str,
-                    // The tag `!` asks for the same as no tag does, but nothing behind it is text.
+                    // The tag `!` has the same effect as no tag, except that an empty scalar is text.
                     Some(tag) if is_bare(tag) && text.is_empty() => Tag::Str,
                     Some(tag) if is_bare(tag) => scalar::resolve(&text),
                     Some(tag) => known_tag(tag, place)?,
@@ -290,7 +290,7 @@ impl Constructor {
         let mut out = Vec::with_capacity(entries.len());
         for (key_node, value_node) in &entries {
             let key = match (&key_node.kind, key_node.tag) {
-                // `=` is a type of its own, and as a key just text.
+                // `=` is a type of its own, but as a key it is text.
                 (Kind::Scalar(text), Tag::Value) => Value::from(text.as_str()),
                 (Kind::Scalar(_), _) => self.value(key_node, depth + 1)?,
                 _ => return Err(key_node.place.error("a list or map cannot be a key")),
@@ -306,7 +306,7 @@ impl Constructor {
         Ok(Value::Map(out))
     }
 
-    /// Puts what `<<` brings in before a map's own entries, which win over it.
+    /// Inserts the entries of `<<` before a map's own entries, which take precedence.
     fn flatten(&mut self, entries: &[(Rc<Node>, Rc<Node>)], depth: usize) -> Result<Entries, YamlError> {
         let (merges, own): (Vec<_>, Vec<_>) = entries.iter().cloned().partition(|(key, _)| key.tag == Tag::Merge);
         if merges.is_empty() {
@@ -317,7 +317,8 @@ impl Constructor {
             match &source.kind {
                 Kind::Map(entries) => merged.extend(self.merge_source(source.place, entries, depth)?),
                 Kind::Seq(maps) => {
-                    // Of several maps the first wins; Salt's loader calls what both have a conflict.
+                    // Of several maps the first takes precedence. Salt's loader reports keys in several of them as a
+                    // conflict.
                     for map in maps.iter().rev() {
                         let Kind::Map(entries) = &map.kind else {
                             return Err(map.place.error("expected a mapping for merging"));
@@ -345,7 +346,7 @@ impl Constructor {
         if depth > MAX_DEPTH {
             return Err(place.error(format!("more than {MAX_DEPTH} levels of merges")));
         }
-        // Merges of merges repeat entries before they are values: they count as what they repeat.
+        // Nested merges repeat entries before they become values, so the repeated entries count.
         self.values_left = self
             .values_left
             .checked_sub(entries.len())
@@ -355,7 +356,7 @@ impl Constructor {
 }
 
 impl Node {
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(text) => Some(text),
@@ -364,7 +365,7 @@ impl Node {
     }
 }
 
-/// What makes two keys the same in Python: 1, 1.0 and true are one key.
+/// The identity of a key in Python: 1, 1.0 and true are the same key.
 #[derive(PartialEq, Eq, Hash)]
 enum KeyIdentity {
     Nil,

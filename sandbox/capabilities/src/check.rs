@@ -1,29 +1,29 @@
-//! The one check of an operation: a pure function of who asks, what was granted, and what is asked.
+//! The one check of an operation: a pure function of the caller, the grants and the request.
 //!
-//! In this order: the interface, the form of each argument, the names in it. What comes out is what is done: names are in the one form
-//! that was checked.
+//! It checks the interface, then the form of each argument, then the names in them. Its result is what is performed:
+//! names are in the form that was checked.
 
 use std::fmt;
 
 use crate::grants::{Grant, Grants};
 use crate::{Capability, HostOp};
 
-/// Who asks: what the minion wrote down when it started the call.
+/// The caller, as recorded by the minion when it started the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Asker<'a> {
-    /// The module whose instance it is.
+    /// The module of the calling instance.
     pub module: &'a str,
-    /// The host's id.
+    /// This minion's id.
     pub minion_id: &'a str,
-    /// Whether it is a job of a master, and not of this host's own.
+    /// Whether the job is a master's, and not this host's own.
     pub from_master: bool,
-    /// The functions from the job's own to this one, each called by the one before it.
+    /// The chain of functions from the job's own to this one.
     pub chain: &'a [String],
 }
 
 impl Asker<'_> {
-    /// Whether somebody called just this function on this host itself: no master's job, and nothing that another function calls with
-    /// arguments of its own choice (`mine.update` does with those of the pillar, which is the master's word).
+    /// Checks whether an operator called exactly this function on this host. False for a master's job, and for a nested
+    /// call, whose caller chose the arguments (`mine.update` takes them from the pillar, which the master writes).
     pub fn is_typed_here(&self, function: &str) -> bool {
         !self.from_master && *self.chain == [function]
     }
@@ -32,7 +32,7 @@ impl Asker<'_> {
 /// Why an operation is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// An argument has no form that could be granted, or that anything could be done with.
+    /// An argument has a form that nothing can grant or use.
     Malformed(String),
     /// No grant allows this.
     Never(String),
@@ -40,7 +40,7 @@ pub enum Refusal {
     NotGranted {
         /// `run /bin/true`
         what: String,
-        /// The grant with which it may; none where no line of the configuration can name it.
+        /// The grant that would allow it. None if no configuration line can name it.
         lift: Option<Box<(Capability, Grant)>>,
     },
 }
@@ -51,9 +51,10 @@ impl Refusal {
     }
 }
 
-/// Checks one operation. Comes back as it is to be done: a program by its granted path, a URL in its plain form.
+/// Checks one operation. Returns it in the form to perform: a program by its granted path, a URL in its normal form.
 ///
 /// # Errors
+///
 /// Why it is refused.
 pub fn check(who: &Asker<'_>, granted: &Grants, op: HostOp) -> Result<HostOp, Refusal> {
     if granted.allows(op.interface()) {
@@ -64,7 +65,7 @@ pub fn check(who: &Asker<'_>, granted: &Grants, op: HostOp) -> Result<HostOp, Re
 }
 
 impl Grants {
-    /// Refuses a name that is not among those granted: `what` is what is done with it.
+    /// Refuses a name that is not granted. `what` describes the operation.
     pub(crate) fn permit_name(
         &self,
         capability: Capability,
@@ -75,7 +76,8 @@ impl Grants {
         if names.matches(name) {
             return Ok(());
         }
-        // A name is a pattern where the owner writes it: nothing in it may stand for more than one character.
+        // In the configuration a name is a pattern: the suggested name must not match more than one character at any
+        // place.
         Err(Refusal::not_granted(what.to_string(), capability, Grant::Names(names.with(&name.replace('*', "?")))))
     }
 }

@@ -1,4 +1,4 @@
-//! `config`: the minion's settings, the public ones and those that are named.
+//! `config`: read the minion's settings, the public ones and granted ones.
 
 use crate::prelude::*;
 
@@ -12,9 +12,9 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/config`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConfigOp {
-    /// One setting; answered by its value, nil where there is none or it is secret.
+    /// Reads one setting. Returns its value, nil if it is missing or secret.
     Get {
-        /// May lead into nested values by `:`.
+        /// The key. `:` leads into nested values.
         key: String,
     },
 }
@@ -34,7 +34,8 @@ impl Operation for ConfigOp {
     }
 }
 
-/// The grant that has this setting too, for who holds the settings. None where no line of the configuration can name it.
+/// Returns the grant with this setting added, for code that holds the settings. None if no configuration line can name
+/// it.
 pub fn grant_with_setting(granted: &Grants, key: &str) -> Option<Grant> {
     let nameable = !key.contains(['*', '?', '[']) && !key.split(':').any(str::is_empty);
     nameable.then(|| Grant::Names(granted.names(Capability::Config).with(key)))

@@ -1,33 +1,33 @@
-//! What the declaration of a capability has in it.
+//! The parts of a capability's declaration.
 
 use crate::check::{Asker, Refusal};
 use crate::grants::{Grant, Grants};
 use crate::names::Names;
 use crate::programs::ProcessGrant;
 
-/// What is said of a capability as a whole.
+/// The properties of a capability.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its key in the configuration.
     pub key: &'static str,
-    /// What it lets a module do, for people: `module m may not …`.
+    /// Describes, for people, what it lets a module do: `module m may not …`.
     pub words: &'static str,
-    /// The interfaces it opens, without version.
+    /// Its interfaces, without version.
     pub interfaces: &'static [&'static str],
-    /// What a grant of it is made of.
+    /// The kind of its grant.
     pub kind: Kind,
     /// Whether it is granted unless the owner says otherwise.
     pub by_default: bool,
-    /// Standard modules that come with some of it.
+    /// Standard modules that come with a grant of it.
     pub standard: &'static [(&'static str, Standard)],
-    /// What is wrong with a name in a list of the owner's.
+    /// Returns what is wrong with a name in the configuration.
     pub wrong_name: fn(&str) -> Option<String>,
     /// Whether `sandbox.check` reports a grant of it to every module.
     pub reported_for_all: bool,
 }
 
 impl Declaration {
-    /// Of a capability that nobody has before the owner grants it, and whose names may be any.
+    /// Returns the declaration of a capability that is not granted by default and accepts any name.
     pub const fn new(key: &'static str, words: &'static str, interfaces: &'static [&'static str], kind: Kind) -> Self {
         Self {
             key,
@@ -42,7 +42,7 @@ impl Declaration {
     }
 }
 
-/// What a grant of a capability is made of.
+/// The kind of a capability's grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `true`
@@ -55,7 +55,7 @@ pub enum Kind {
     Directories,
     /// Hosts and ports.
     Network,
-    /// `true` for what is public, some names with that, or `any`.
+    /// `true` for public settings, a list for these and further ones, or `any`.
     Settings,
 }
 
@@ -71,12 +71,12 @@ impl Kind {
     }
 }
 
-/// What a standard module comes with.
+/// The grant that comes with a standard module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standard {
-    /// All of it, where it is a flag or names.
+    /// All of it, for a flag or names.
     All,
-    /// The least of it: linked, and nothing behind it, so that the error of a call says what it needs.
+    /// The least grant: the interface is linked, but every call fails with an error that says what it needs.
     Least,
     /// These names.
     Names(&'static [&'static str]),
@@ -97,35 +97,37 @@ pub trait Operation: Sized {
     /// The interface, without version: `brine:host/grains`.
     const INTERFACE: &'static str;
 
-    /// What its message is made of. The executor bounds each part before it sends it.
+    /// Returns the sizes of the message's parts. The executor bounds each part before it sends the message.
     fn size(&self) -> Size;
 
-    /// Checks the form of each argument and the names in it, once the interface was found granted. Comes back as it is to be done.
+    /// Checks the form of each argument and the names in it, after the interface was found granted. Returns the
+    /// operation in the form to perform.
     ///
     /// # Errors
+    ///
     /// Why it is refused.
     fn check(self, who: &Asker<'_>, granted: &Grants) -> Result<Self, Refusal>;
 
-    /// What of its answer is the module's to see.
+    /// Returns how to filter the answer for the module.
     fn shown(&self) -> Shown {
         Shown::All
     }
 }
 
-/// What an answer is cut down to.
+/// The part of an answer that the module may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shown {
     /// All of it.
     All,
-    /// Of a dict, the granted keys of the pillar and what is below them.
+    /// The granted keys of a pillar dict, and everything below them.
     Pillar,
-    /// Of a list, the granted paths.
+    /// The granted paths of a list.
     Files,
-    /// Of a list of folders, those that may have granted paths in them.
+    /// The folders of a list that may contain granted paths.
     Folders,
 }
 
-/// What the message of an operation is made of, in bytes.
+/// The sizes of a message's parts, in bytes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
     /// Keys, names, paths.
@@ -137,25 +139,25 @@ pub struct Size {
 }
 
 impl Size {
-    /// What each name counts beside its text, so that empty ones are bounded too.
+    /// Added to each name's length, so that the number of empty names is bounded too.
     pub const NAME: usize = 8;
 
-    /// Only names.
+    /// Returns the size of a message that consists of names.
     pub fn names(names: usize) -> Self {
         Self { names, ..Self::default() }
     }
 
-    /// A list of names.
+    /// Returns the size of a list of names.
     pub fn list(texts: &[String]) -> usize {
         texts.iter().map(|text| text.len() + Self::NAME).sum()
     }
 
-    /// A list of names with their values.
+    /// Returns the size of a list of names with values.
     pub fn pairs(pairs: &[(String, String)]) -> usize {
         pairs.iter().map(|(name, value)| name.len() + value.len() + 2 * Self::NAME).sum()
     }
 
-    /// A name that may be missing.
+    /// Returns the size of an optional name.
     pub fn optional(text: Option<&String>) -> usize {
         text.map_or(0, String::len)
     }

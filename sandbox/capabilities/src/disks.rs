@@ -1,4 +1,4 @@
-//! `disks`: what is mounted, and how full it is.
+//! `disks`: list mounts and their free space.
 
 use crate::prelude::*;
 
@@ -10,17 +10,18 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/disks`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DisksOp {
-    /// Answered by an array of maps: `device`, `mount_point`, `fstype`, `options` (array of text), `device_number`.
+    /// Returns an array of maps: `device`, `mount_point`, `fstype`, `options` (array of text), `device_number`.
     Mounts,
-    /// What `statvfs` says of a mount point; answered by a map: `block_size`, `blocks`, `blocks_free`, `blocks_available`,
-    /// `inodes`, `inodes_free`; an error where it does not answer in time.
+    /// Runs `statvfs` on a mount point. Returns a map: `block_size`, `blocks`, `blocks_free`, `blocks_available`,
+    /// `inodes`, `inodes_free`. Fails if the file system does not answer in time.
     Usage {
         /// One of the mount points.
         mount_point: String,
     },
-    /// All that can be seen and answer; answered by an array of maps: `mount`, as of `Mounts`, and `space`, as of `Usage`.
+    /// Returns an array with all visible file systems that answer, as maps: `mount`, as in `Mounts`, and `space`, as in
+    /// `Usage`.
     FileSystems,
-    /// The one that is seen at a mount point; answered by such a map.
+    /// Returns such a map for the file system visible at a mount point.
     FileSystemAt {
         /// One of the mount points.
         mount_point: String,

@@ -8,9 +8,9 @@ pub(crate) const DECLARATION: Declaration =
 /// `brine:host/events`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EventsOp {
-    /// Answered by true once the master has it.
+    /// Returns true once the master has received it.
     Fire {
-        /// The tag; which ones are allowed is the grant's business.
+        /// The tag; the grant says which tags are allowed.
         tag: String,
         /// One MessagePack map.
         data: ByteBuf,

@@ -1,4 +1,4 @@
-//! `files`: read files of the master's file server, and send it files.
+//! `files`: read files of the master's file server, and push files to it.
 
 use crate::prelude::*;
 
@@ -14,33 +14,33 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     ..Declaration::new("files", "read files of the master's file server", &["brine:host/files"], Kind::Names)
 };
 
-/// Parts of the path of a file that is pushed.
+/// Upper bound on the parts of a pushed file's path.
 const MAX_PARTS: usize = 128;
-/// Bytes of a file that are read in one call: the executor's guest holds them too.
+/// Upper bound on the bytes read in one call, because the guest holds them in memory too.
 const MAX_READ: u32 = 4 << 20;
 
 /// `brine:host/files`: the master's file server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FilesOp {
-    /// Answered by a sorted array of paths.
+    /// Returns a sorted array of paths.
     List {
         /// The environment: `base`.
         saltenv: String,
-        /// Only what is under it.
+        /// Lists only paths below this prefix.
         prefix: String,
-        /// What to list.
+        /// The kind of entries to list.
         kind: ListKind,
     },
-    /// Answered by a sorted array of environments.
+    /// Returns a sorted array of environments.
     Envs,
-    /// Answered by a map of `hash_type`, `hsum` and `size`, nil where there is no such file.
+    /// Returns a map of `hash_type`, `hsum` and `size`, nil if there is no such file.
     Hash {
         /// Without `salt://`.
         path: String,
         /// The environment.
         saltenv: String,
     },
-    /// Answered by binary: at most `length` bytes, none at the end of the file; nil where there is no such file.
+    /// Returns binary: at most `length` bytes, none at the end of the file, nil if there is no such file.
     Read {
         /// Without `salt://`.
         path: String,
@@ -48,30 +48,30 @@ pub enum FilesOp {
         saltenv: String,
         /// In bytes.
         offset: u64,
-        /// In bytes; the minion may give less.
+        /// In bytes; the minion may return fewer.
         length: u32,
     },
-    /// Fetches a file into the minion's cache; answered by its path there, nil where there is no such file.
+    /// Fetches a file into the minion's cache. Returns its path there, nil if there is no such file.
     Cache {
         /// Without `salt://`.
         path: String,
         /// The environment.
         saltenv: String,
     },
-    /// Sends bytes of a file of this host to the master (`cp.push`); answered by whether it took them.
+    /// Sends a part of a file of this host to the master (`cp.push`). Returns whether the master accepted it.
     Push {
         /// The parts of its name on the master.
         path: Vec<String>,
-        /// Where these bytes belong.
+        /// Position of `data` in the file.
         offset: u64,
-        /// Some of the file.
+        /// A part of the file.
         data: ByteBuf,
         /// The file's size.
         size: u64,
     },
 }
 
-/// What [`FilesOp::List`] lists.
+/// The kinds of entries in [`FilesOp::List`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ListKind {
     /// Files.
@@ -103,7 +103,7 @@ impl Operation for FilesOp {
             Self::Envs => {}
             Self::List { saltenv, prefix, .. } => {
                 forms::environment(saltenv)?;
-                // What is below it is listed as far as it was granted.
+                // The answer is filtered by the grants.
                 prefix.truncate(prefix.trim_end_matches('/').len());
                 if !prefix.is_empty() {
                     forms::relative(prefix)?;

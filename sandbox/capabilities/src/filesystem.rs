@@ -1,5 +1,5 @@
-//! `filesystem`: see directories of this host. The executor reaches them itself; the minion is asked for names of users, and for the
-//! line that would grant a directory.
+//! `filesystem`: access directories of this host. The executor accesses them directly. It asks the minion for names of
+//! users, and for the configuration line that would grant a directory.
 
 use crate::grants::Directory;
 use crate::prelude::*;
@@ -18,12 +18,12 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/metadata`: names of users.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UsersOp {
-    /// Answered by the user's name, nil where it has none.
+    /// Returns the user's name, nil if it has none.
     UserName {
         /// The number.
         uid: u32,
     },
-    /// Answered by the group's name, nil where it has none.
+    /// Returns the group's name, nil if it has none.
     GroupName {
         /// The number.
         gid: u32,
@@ -42,10 +42,11 @@ impl Operation for UsersOp {
     }
 }
 
-/// `brine:host/metadata`, where the executor reads a file that is not granted.
+/// `brine:host/metadata`, for a file in a directory that is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DirectoriesOp {
-    /// Answered by text, the end of a refusal: with which line the owner would grant this directory. Empty where it cannot be told.
+    /// Returns the end of a refusal: the configuration line that would grant this directory. Empty if no line can name
+    /// it.
     Line {
         /// Absolute.
         path: String,
@@ -67,7 +68,8 @@ impl Operation for DirectoriesOp {
     }
 }
 
-/// The grant that has this directory too, for who reads files for the module. None where no line of the configuration can name it.
+/// Returns the grant with this directory added, for code that reads files for modules. None if no configuration line
+/// can name it.
 pub fn grant_with_directory(granted: &Grants, path: &str, writable: bool) -> Option<Grant> {
     let mut parts = path.strip_prefix('/').unwrap_or("..").split('/');
     if path != "/" && parts.any(|part| matches!(part, "" | "." | "..")) {

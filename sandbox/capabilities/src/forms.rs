@@ -1,31 +1,31 @@
-//! Forms of what guests pass and owners write.
+//! Forms of arguments from guests and of values in the configuration.
 
 use crate::check::Refusal;
 
-/// Bytes of a path.
+/// Upper bound on the bytes of a path.
 pub(crate) const MAX_PATH: usize = 4_095;
-/// Bytes of a word: the name of a module, the id of a job.
+/// Upper bound on the bytes of a word: the name of a module, the id of a job.
 pub(crate) const MAX_WORD: usize = 64;
-/// Bytes of arguments of a nested call, of a request's body, of what a program reads: half of what one message may have.
+/// Upper bound on the bytes of a nested call's arguments, a request's body or a program's input: half of a message.
 pub(crate) const MAX_BULK: usize = 16 << 20;
-/// Bytes of an event or of a value for the mine. The master takes events of a megabyte.
+/// Upper bound on the bytes of an event or of a value for the mine. The master accepts events of a megabyte.
 pub(crate) const MAX_DATA: usize = 1 << 20;
 
-/// What text may have in it.
+/// The characters that a text may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// All that the kernel takes: no NUL.
+    /// Everything that the kernel accepts: no NUL.
     Bytes,
-    /// One line, no control characters: it goes on to logs, masters and terminals.
+    /// One line without control characters, because it goes to logs, masters and terminals.
     Line,
 }
 
-/// What has no form that could be granted, or that anything could be done with.
+/// Returns the refusal of an argument whose form nothing can grant or use.
 pub(crate) fn malformed(what: &str, why: &str) -> Refusal {
     Refusal::Malformed(format!("{what} {why}"))
 }
 
-/// Text that is not empty.
+/// Checks a text that must not be empty.
 pub(crate) fn text(what: &str, text: &str, max: usize, form: Form) -> Result<(), Refusal> {
     if text.is_empty() {
         return Err(malformed(what, "is empty"));
@@ -36,7 +36,7 @@ pub(crate) fn text(what: &str, text: &str, max: usize, form: Form) -> Result<(),
     clean(what, text, form)
 }
 
-/// Text that may be empty, of any length.
+/// Checks a text of any length that may be empty.
 pub(crate) fn clean(what: &str, text: &str, form: Form) -> Result<(), Refusal> {
     match form {
         Form::Bytes if text.contains('\0') => Err(malformed(what, "has a NUL byte")),
@@ -45,7 +45,7 @@ pub(crate) fn clean(what: &str, text: &str, form: Form) -> Result<(), Refusal> {
     }
 }
 
-/// What a terminal or a log would obey, or show otherwise than it is.
+/// Checks for characters that a terminal or a log would interpret, or that disguise text.
 fn control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -54,7 +54,7 @@ pub(crate) fn size(what: &str, bytes: usize, max: usize) -> Result<(), Refusal> 
     if bytes > max { Err(Refusal::Malformed(format!("{what}: {bytes} bytes; the most is {max}"))) } else { Ok(()) }
 }
 
-/// A path on the file server: relative, as there is only one way to write it.
+/// Checks a path on the file server: relative, in its only valid spelling.
 pub(crate) fn relative(path: &str) -> Result<(), Refusal> {
     text("the path", path, MAX_PATH, Form::Line)?;
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
@@ -66,7 +66,7 @@ pub(crate) fn relative(path: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An environment of the file server: one name of a file.
+/// Checks the name of an environment of the file server: one part of a path.
 pub(crate) fn environment(name: &str) -> Result<(), Refusal> {
     const MAX: usize = 255;
     text("the environment", name, MAX, Form::Line)?;
@@ -76,28 +76,28 @@ pub(crate) fn environment(name: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The name of a module.
+/// Checks the length and the characters of a module's name.
 pub(crate) fn module(name: &str) -> Result<(), Refusal> {
     text("the name of a module", name, MAX_WORD, Form::Line)
 }
 
-/// A key of grains, pillar or configuration, and what stands between its parts.
+/// Checks a key of grains, pillar or configuration, and the delimiter of its parts.
 pub(crate) fn key(key: &str, delimiter: Option<&str>) -> Result<(), Refusal> {
-    // Nested keys of real hosts are below 200.
+    // Nested keys of real hosts are below 200 bytes.
     const MAX_KEY: usize = 1_024;
     const MAX_DELIMITER: usize = 16;
     text("the key", key, MAX_KEY, Form::Line)?;
     delimiter.map_or(Ok(()), |delimiter| text("the delimiter", delimiter, MAX_DELIMITER, Form::Line))
 }
 
-/// What is wrong with a key in a list of the owner's.
+/// Returns what is wrong with a key in the configuration.
 pub(crate) fn wrong_key(key: &str) -> Option<String> {
     key.split(':').any(str::is_empty).then(|| format!("{key:?} has an empty part"))
 }
 
-/// `module.function`
+/// Checks a function's name: `module.function`.
 pub(crate) fn function(name: &str) -> Result<(), Refusal> {
-    // A module's name, a dot, and what a component's function may be called.
+    // A module's name, a dot, and the longest name of a component's function.
     const MAX: usize = 300;
     text("the name of a function", name, MAX, Form::Line)?;
     let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -107,7 +107,7 @@ pub(crate) fn function(name: &str) -> Result<(), Refusal> {
     }
 }
 
-/// First words of tags that masters, their tools and clients act on.
+/// First parts of tags on which masters, their tools and clients act.
 const RESERVED: [&str; 12] = [
     "salt",
     "key",
@@ -123,9 +123,10 @@ const RESERVED: [&str; 12] = [
     "fire_master",
 ];
 
-/// A tag that a module of this minion may fire where it was granted: one of words of its own, or below the minion's own part of
-/// Salt's tags. What the minion itself says with, as that it started, is not a module's. A master that is not ours takes any
-/// tag from a minion and its reactor believes it (CVE-2025-22239), so this does not leave it to the master.
+/// Checks a tag that a module of this minion may fire with a grant: one that begins with a word of its own, or one
+/// below the minion's own part of Salt's tags. Tags of the minion itself, such as the one for its start, are not
+/// allowed. Other implementations of the master accept any tag from a minion, and their reactors trust it
+/// (CVE-2025-22239), so this check does not rely on the master.
 pub(crate) fn tag(tag: &str, minion_id: &str) -> Result<(), Refusal> {
     const MAX: usize = 2_048;
     text("the tag", tag, MAX, Form::Line)?;
@@ -153,7 +154,7 @@ fn is_jid(word: &str) -> bool {
     word.len() >= DIGITS && word.as_bytes()[..DIGITS].iter().all(u8::is_ascii_digit)
 }
 
-/// What is wrong with a path that has to be absolute and plain: as there is only one way to write it.
+/// Returns what is wrong with a path that must be absolute and in its only valid spelling.
 pub fn why_not_absolute(text: &str) -> Option<&'static str> {
     if !text.starts_with('/') {
         Some("is not an absolute path")
@@ -168,7 +169,7 @@ pub fn why_not_absolute(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether it can be a user's or a group's name or number.
+/// Checks whether the text can be a user's or a group's name or number.
 pub fn is_user(text: &str) -> bool {
     const MAX: usize = 256;
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@' | '$' | '\\');
@@ -178,7 +179,7 @@ pub fn is_user(text: &str) -> bool {
         && text.chars().all(inside)
 }
 
-/// Whether it can be a variable's name: `[A-Za-z_][A-Za-z0-9_]*`.
+/// Checks whether the text can be a variable's name: `[A-Za-z_][A-Za-z0-9_]*`.
 pub fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

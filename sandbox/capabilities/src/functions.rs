@@ -4,9 +4,11 @@ use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
     standard: &[
-        // It calls what it is told to, as who asks could; each function has its own module's grants.
+        // `mine` calls functions that its caller names and may call itself; each runs with the grants of its own
+        // module.
         ("mine", Standard::All),
-        // The same for whoever may call `test.*`, which is often all that users may: so only what needs no grant of its own.
+        // The same for callers of `test.*`, which is often all that users may call: so only functions that need no
+        // grant of their own.
         ("test", Standard::Names(&["test.*", "sys.*", "grains.*", "config.items"])),
     ],
     reported_for_all: true,
@@ -16,8 +18,8 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/functions`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FunctionsOp {
-    /// Calls a function of any module in an instance of its own, with that module's grants. Answered by a map: `value`,
-    /// `retcode`, `success`, and what it used of the caller's: `written`, `new_files`.
+    /// Calls a function of any module in a separate instance with that module's grants. Returns a map: `value`,
+    /// `retcode`, `success`, and the usage to subtract from the caller's limits: `written`, `new_files`.
     Call {
         /// `test.ping`
         function: String,
@@ -25,9 +27,9 @@ pub enum FunctionsOp {
         args: ByteBuf,
         /// A MessagePack map with text keys.
         kwargs: ByteBuf,
-        /// Bytes that the caller may still write, and files that it may still make: what it calls may no more.
+        /// Bytes that the caller may still write. They bound the called function.
         written_left: u64,
-        /// As above.
+        /// Files that the caller may still create.
         new_files_left: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! `grains`: facts about this host.
+//! `grains`: read facts about this host.
 
 use crate::prelude::*;
 
@@ -10,13 +10,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/grains`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GrainsOp {
-    /// All grains; answered by a map.
+    /// Returns all grains as a map.
     Items,
-    /// One grain; answered by its value, nil where there is none.
+    /// Reads one grain. Returns its value, nil if there is none.
     Get {
-        /// May lead into nested values.
+        /// The key, which may lead into nested values.
         key: String,
-        /// Between the key's parts, `:` unless given.
+        /// The delimiter of the key's parts. None: `:`.
         delimiter: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! What one function of a module was granted: data that the policy makes, the check reads and the executor gets.
+//! The grants of one function of a module: data that the policy makes, the check reads and the executor receives.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use crate::programs::{Host, ProcessGrant};
 use crate::rules::NetworkRule;
 use crate::{Capability, Kind};
 
-/// What the owner says of one capability.
+/// The owner's decision on one capability.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
     /// `false`
     No,
-    /// `true`, where there is nothing to choose.
+    /// `true`, for capabilities without values.
     Yes,
     /// Some names, or any.
     Names(Names),
@@ -26,43 +26,43 @@ pub enum Grant {
     Network(Vec<NetworkRule>),
 }
 
-/// What a function of a module was granted of what its module imports; nothing that it does not import.
+/// The grants of a module's function. They cover only interfaces that its module imports.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Grants {
     /// Host interfaces, without version: `brine:host/grains`.
     interfaces: BTreeSet<&'static str>,
     /// Programs.
     pub process: ProcessGrant,
-    /// Directories and hosts, which the executor itself reaches.
+    /// Directories and hosts, which the executor accesses directly.
     pub direct: DirectGrants,
-    /// Of the capabilities that are granted by names, those that have any.
+    /// For capabilities that are granted by names: the names. Capabilities without names are absent.
     names: BTreeMap<Capability, Names>,
-    /// The unix user that the module acts as, where it is not the minion's own.
+    /// The unix user that the module acts as, if it is not the minion's own.
     pub user: Option<String>,
 }
 
-/// Grants that the executor's process itself must have, so that modules with the same ones share an executor and no others do.
+/// Grants that the executor's process itself needs. Only modules with the same direct grants share an executor.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DirectGrants {
     /// Directories, sorted by path.
     pub directories: Vec<Directory>,
     /// Hosts, sorted.
     pub network: Vec<NetworkRule>,
-    /// The user the process runs as, where it is not the sandbox's own.
+    /// The user of the process, if it is not the sandbox's own.
     pub user: Option<String>,
 }
 
-/// A directory that guests see, under its own path.
+/// A directory that guests see under its own path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Directory {
     /// Absolute, without `.` and `..`.
     pub path: String,
-    /// Whether they may change what is in it.
+    /// Whether guests may change its content.
     pub writable: bool,
 }
 
 impl Directory {
-    /// What is left of the path of something within it: of `/srv/app/x` within `/srv/app` it is `x`.
+    /// Returns the rest of a path within this directory: for `/srv/app/x` within `/srv/app` it is `x`.
     pub fn rest<'a>(&self, path: &'a str) -> Option<&'a str> {
         let rest = path.strip_prefix(self.path.trim_end_matches('/'))?.strip_prefix('/')?;
         (!rest.is_empty()).then_some(rest)
@@ -70,22 +70,23 @@ impl Directory {
 }
 
 impl Grants {
-    /// Whether calls of this host interface (`brine:host/grains`) are allowed. The broker asks this for each.
+    /// Checks whether calls of this host interface (`brine:host/grains`) are allowed. The broker checks this for each
+    /// call.
     pub fn allows(&self, interface: &str) -> bool {
         self.interfaces.contains(interface)
     }
 
-    /// The interfaces of this function.
+    /// Returns the interfaces that the function may call.
     pub fn interfaces(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.interfaces.iter().copied()
     }
 
-    /// The names that were granted of a capability; none where it is not one that is granted by names.
+    /// Returns the granted names of a capability. Empty if it is not granted by names.
     pub fn names(&self, capability: Capability) -> &Names {
         self.names.get(&capability).unwrap_or(Names::NONE)
     }
 
-    /// Grants these names of a capability.
+    /// Sets the granted names of a capability.
     pub fn set_names(&mut self, capability: Capability, names: Names) {
         if names.is_none() {
             self.names.remove(&capability);
@@ -94,7 +95,7 @@ impl Grants {
         }
     }
 
-    /// Whether this is granted by values, and there are none.
+    /// Checks whether the capability is granted by values and has none.
     pub fn names_nothing(&self, capability: Capability) -> bool {
         match capability.kind() {
             Kind::Flag | Kind::Settings => false,
@@ -105,7 +106,7 @@ impl Grants {
         }
     }
 
-    /// Takes what the policy granted of a capability, whose interfaces these are. The user is to be there before.
+    /// Adds the policy's grant of a capability with these interfaces. `self.user` must already be set.
     pub fn put(
         &mut self,
         capability: Capability,
@@ -120,14 +121,14 @@ impl Grants {
             Grant::Process(process) => self.process = ProcessGrant { host: host.clone(), ..process },
             Grant::Directories(directories) => {
                 self.direct.directories = directories;
-                // Who reaches no directory needs no executor of its own for being somebody.
+                // A function without directories needs no executor of its own because of its user.
                 self.direct.user = self.user.clone().filter(|_| !self.direct.directories.is_empty());
             }
             Grant::Network(rules) => self.direct.network = rules,
         }
     }
 
-    /// The same with these interfaces and no others.
+    /// Returns the grants restricted to exactly these interfaces.
     pub fn only(mut self, interfaces: impl IntoIterator<Item = &'static str>) -> Self {
         self.interfaces = interfaces.into_iter().collect();
         self

@@ -1,25 +1,25 @@
-//! Hosts: how a name or an address is written, which of them a rule means, and where no name may lead. The broker and the
-//! executor both decide by this, so that neither allows what the other refuses.
+//! Hosts: the forms of names and addresses, which of them a rule covers, and addresses that no name may lead to. The
+//! broker and the executor both use this code, so that their decisions agree.
 //!
-//! A name is granted as a name: an address that somebody finds behind it is not granted by that, and a name is not granted by
-//! the address behind it. Every way to write an address becomes one.
+//! A granted name does not grant the addresses that it resolves to, and a granted address does not grant its names.
+//! Every spelling of an address is normalised.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes of a host's name (RFC 1035).
+/// Upper bound on the bytes of a host's name (RFC 1035).
 const MAX_HOST: usize = 253;
-/// Bytes of one of its parts.
+/// Upper bound on the bytes of one of its parts.
 const MAX_LABEL: usize = 63;
 
-/// Where AWS keeps an instance's secrets, by IPv6; by IPv4 it is a link-local address.
+/// The IPv6 address of AWS's metadata service, which has an instance's secrets. Its IPv4 address is link-local.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// A host as rules are compared with it.
+/// A host in the form that rules are compared with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// Lower case, no dot behind it.
+    /// Lower case, without a trailing dot.
     Name(String),
-    /// Never an IPv4 address in IPv6's clothes.
+    /// Never an IPv4 address mapped into IPv6.
     Address(IpAddr),
 }
 
@@ -33,8 +33,8 @@ impl std::fmt::Display for Host {
 }
 
 impl Host {
-    /// Reads a name or an address (IPv6 with or without brackets). None for what is neither; numbers that only look like an
-    /// address (`127.1`, `0x7f000001`, `2130706433`) are neither.
+    /// Parses a name or an address (IPv6 with or without brackets). None for anything else. Numbers that only resemble
+    /// an address (`127.1`, `0x7f000001`, `2130706433`) are neither.
     #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
@@ -49,14 +49,14 @@ impl Host {
                 && ends(label.chars().next_back())
                 && label.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
         };
-        // What ends in a number is read as an address by some resolver, in one of many ways.
+        // Some resolvers parse a name that ends in a number as an address, in one of many ways.
         let number = |label: &str| label.chars().all(|c| c.is_ascii_digit()) || label.starts_with("0x");
         let fits = name.len() <= MAX_HOST && name.split('.').all(label) && !name.rsplit('.').next().is_some_and(number);
         fits.then_some(Self::Name(name))
     }
 }
 
-/// The IPv4 address that an IPv6 one stands for; else itself.
+/// Returns the IPv4 address that an IPv6 address maps, or else the address itself.
 #[must_use]
 pub fn plain(address: IpAddr) -> IpAddr {
     match address {
@@ -65,8 +65,8 @@ pub fn plain(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether no name leads to this address, whoever answers for it: to this host itself, its links, nobody, many, or to where
-/// clouds keep their secrets.
+/// Checks for addresses to which no name may lead: this host itself, its links, unspecified and multicast addresses,
+/// and clouds' metadata services.
 #[must_use]
 pub fn inward(address: IpAddr) -> bool {
     match plain(address) {
@@ -78,12 +78,12 @@ pub fn inward(address: IpAddr) -> bool {
             let embedded = |high: u16, low: u16| inward(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)).into());
             v6.is_multicast()
                 || a & 0xffc0 == 0xfe80
-                // Site-local: deprecated, and still of this site.
+                // Site-local addresses: deprecated, but still of this site.
                 || a & 0xffc0 == 0xfec0
-                // Nobody, loopback, and the deprecated `::a.b.c.d`.
+                // Unspecified, loopback, and the deprecated `::a.b.c.d`.
                 || [a, b, c, d, e, f] == [0; 6]
                 || v6 == METADATA
-                // What is translated to IPv4: RFC 6052, RFC 8215, 6to4.
+                // Addresses translated to IPv4: RFC 6052, RFC 8215, 6to4.
                 || (a, b) == (0x64, 0xff9b) && (c == 1 || embedded(g, h))
                 || a == 0x2002 && embedded(b, c)
         }

@@ -1,4 +1,5 @@
-//! HTTP requests: a URL in its plain form to a granted host, and nothing in it that makes it another request on the way.
+//! HTTP requests: a URL in its normal form to a granted host, without anything that could change the request on the
+//! way.
 
 use crate::forms::{MAX_BULK, malformed, size};
 use crate::hosts::Host;
@@ -6,18 +7,18 @@ use crate::prelude::*;
 use crate::reach::check_host;
 use crate::rules::{one_port, rule_text};
 
-/// Bytes of a URL; servers take 8 KiB.
+/// Upper bound on the bytes of a URL. Servers accept 8 KiB.
 const MAX_URL: usize = 8_192;
-/// Headers of one request.
+/// Upper bound on the headers of one request.
 const MAX_HEADERS: usize = 100;
-/// Bytes of all of them.
+/// Upper bound on the bytes of all headers.
 const MAX_HEADERS_BYTES: usize = 64 << 10;
-/// Bytes of a method.
+/// Upper bound on the bytes of a method.
 const MAX_METHOD: usize = 32;
-/// What the host's client follows at most.
+/// Upper bound on the redirects that the host's client follows.
 const MAX_REDIRECTS: u32 = 20;
 
-/// Headers that decide where a request ends or to whom it goes: the host's client writes them.
+/// Headers that decide where a request ends or which server gets it. Only the host's client writes them.
 const OWN_HEADERS: [&str; 13] = [
     "connection",
     "content-length",
@@ -37,8 +38,8 @@ const OWN_HEADERS: [&str; 13] = [
 /// `brine:host/http`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum HttpOp {
-    /// One request, redirects followed; answered by a map: `status`, `headers` (array of pairs), `body` (binary), `url` (of
-    /// the last request).
+    /// Sends one request and follows redirects. Returns a map: `status`, `headers` (array of pairs), `body` (binary),
+    /// `url` (of the last request).
     Request(Box<HttpRequest>),
 }
 
@@ -53,11 +54,11 @@ pub struct HttpRequest {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Option<ByteBuf>,
-    /// For all of it.
+    /// Time for the whole request.
     pub timeout_ms: Option<u64>,
-    /// Bytes of the answer's body; a longer one is an error.
+    /// Upper bound on the bytes of the answer's body. A longer body is an error.
     pub max_body: Option<u64>,
-    /// Redirects that are followed; each is checked as the first request was.
+    /// Redirects to follow. Each is checked like the first request.
     pub max_redirects: u32,
 }
 
@@ -109,12 +110,12 @@ fn form(request: &HttpRequest) -> Result<(), Refusal> {
     size("the body", request.body.as_ref().map_or(0, |body| body.len()), MAX_BULK)
 }
 
-/// A token of HTTP (RFC 9110 §5.6.2).
+/// Checks for a token of HTTP (RFC 9110 §5.6.2).
 fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&c))
 }
 
-/// What is known of a URL once it was read; it is written again from this, so that who sends the request reads no other.
+/// A parsed URL. The request uses the URL written from these parts, so that the client cannot read it differently.
 struct Url {
     https: bool,
     host: Host,
@@ -147,7 +148,7 @@ impl Url {
         if authority.contains('@') {
             return bad("has a user in it; write an Authorization header");
         }
-        // In brackets there are colons too.
+        // An address in brackets contains colons too.
         let colon = authority.rfind(':').filter(|colon| !authority[*colon..].contains(']'));
         let (host, port) = match colon {
             Some(colon) => (&authority[..colon], Some(&authority[colon + 1..])),

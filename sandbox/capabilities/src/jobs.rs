@@ -1,4 +1,4 @@
-//! `jobs`: see and end the minion's running jobs.
+//! `jobs`: list and kill the minion's running jobs.
 
 use crate::prelude::*;
 
@@ -10,14 +10,14 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/jobs`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobsOp {
-    /// Answered by an array of maps, one a job; the asking job is left out.
+    /// Returns an array of maps, one for each job except the caller's.
     Running,
-    /// Answered by a map, empty where there is no such job.
+    /// Returns a map, which is empty if there is no such job.
     Find {
         /// The job.
         jid: String,
     },
-    /// Answered by whether there was such a job.
+    /// Returns whether there was such a job.
     Kill {
         /// The job.
         jid: String,

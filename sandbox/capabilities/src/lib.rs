@@ -1,14 +1,16 @@
-//! What modules may ask of a host: one declaration for each capability, and the check of every call.
+//! The capabilities of modules: one declaration for each, and the check of every call.
 //!
-//! A capability is something that the owner of a host grants or refuses by its name in the configuration. Its file here declares all
-//! that the other parts need to know of it: its operations (the wire), the bounds of their messages (the executor), its words and the
-//! kind of its grant (policy, errors, `sandbox.show`), and the check of each operation. [`each_capability`] lists them.
+//! A capability is what the owner of a host grants or refuses by its name in the configuration. Its file declares
+//! everything that the other parts need: its operations (for the wire), the bounds of their messages (for the
+//! executor), its description and the kind of its grant (for the policy, errors and `sandbox.show`), and the check of
+//! each operation. [`each_capability`] lists them.
 //!
-//! - `declaration.rs` what a declaration has in it; `check.rs` the one check before an operation is done
-//! - `grants.rs`      what one function of a module was granted; `names.rs` names and globs; `written.rs` grants as the owner writes them
-//! - `forms.rs`       forms of what guests pass; `hosts.rs` names and addresses of hosts; `rules.rs` rules of hosts and ports, `reach.rs`
-//!   what may be reached by them; `programs.rs` which granted program is meant
-//! - the others       one capability each, of the name that it has in the configuration; `http.rs` is a part of `network.rs`
+//! - `declaration.rs` the parts of a declaration; `check.rs` the one check before an operation is performed
+//! - `grants.rs`      the grants of one function; `names.rs` names and globs; `written.rs` grants in the form of the
+//!   configuration
+//! - `forms.rs`       forms of guests' arguments; `hosts.rs` names and addresses of hosts; `rules.rs` rules of hosts
+//!   and ports; `reach.rs` applies these rules; `programs.rs` finds the granted program
+//! - the others       one capability each, named as in the configuration; `http.rs` is a part of `network.rs`
 
 mod check;
 mod config;
@@ -37,7 +39,7 @@ mod reach;
 mod rules;
 mod written;
 
-/// What the declaration of a capability needs.
+/// Imports for the declarations of capabilities.
 mod prelude {
     pub(crate) use serde::{Deserialize, Serialize};
     pub(crate) use serde_bytes::ByteBuf;
@@ -65,8 +67,9 @@ pub use reach::check_host;
 pub use rules::{NetworkRule, read_rule, rule_text};
 pub use written::{yaml_list, yaml_text};
 
-/// Registers the capabilities: calls the macro `$then` with a row for each, in the order in which owners are told of them. A row is
-/// the capability, the module of its declaration (of the same name where the executor links it), and its operations.
+/// Registers the capabilities: calls the macro `$then` with one row for each, in the order in which owners see them. A
+/// row is the capability, the module of its declaration (the executor has a module of the same name), and its
+/// operations.
 #[macro_export]
 macro_rules! each_capability {
     ($then:ident) => {
@@ -92,7 +95,7 @@ macro_rules! each_capability {
 
 macro_rules! declare {
     ($($capability:ident in $module:ident: $($op:ident($type:ident)),+;)+) => {
-        /// A thing that the owner grants or refuses by its name in the configuration.
+        /// A capability that the owner grants or refuses by its name in the configuration.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Capability {
             $(#[doc = concat!("`", stringify!($module), "`")] $capability,)+
@@ -103,33 +106,33 @@ macro_rules! declare {
         impl Capability {
             const COUNT: usize = [$(stringify!($capability)),+].len();
 
-            /// All of them.
+            /// All capabilities.
             pub const ALL: [Self; Self::COUNT] = [$(Self::$capability),+];
         }
 
-        /// What a guest asks the broker. `log` and `job` are answered in the executor.
+        /// A guest's request to the broker. The executor itself answers `log` and `job`.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         pub enum HostOp {
             $($(#[doc = concat!("Of the capability `", stringify!($module), "`.")] $op(ops::$type),)+)+
         }
 
         impl HostOp {
-            /// The interface it belongs to, without version: `brine:host/grains`.
+            /// Returns the operation's interface, without version: `brine:host/grains`.
             pub fn interface(&self) -> &'static str {
                 match self { $($(Self::$op(_) => <ops::$type as Operation>::INTERFACE,)+)+ }
             }
 
-            /// The capability that it needs.
+            /// Returns the capability that the operation needs.
             pub fn capability(&self) -> Capability {
                 match self { $($(Self::$op(_) => Capability::$capability,)+)+ }
             }
 
-            /// What its message is made of.
+            /// Returns the sizes of the message's parts.
             pub fn size(&self) -> Size {
                 match self { $($(Self::$op(op) => op.size(),)+)+ }
             }
 
-            /// What of its answer is the module's to see.
+            /// Returns how to filter the answer for the module.
             pub fn shown(&self) -> Shown {
                 match self { $($(Self::$op(op) => op.shown(),)+)+ }
             }
@@ -154,22 +157,22 @@ impl Capability {
         DECLARATIONS[self as usize]
     }
 
-    /// Its key in the configuration.
+    /// Returns its key in the configuration.
     pub fn key(self) -> &'static str {
         self.declaration().key
     }
 
-    /// What it lets a module do, for people.
+    /// Returns a description, for people, of what it lets a module do.
     pub fn words(self) -> &'static str {
         self.declaration().words
     }
 
-    /// The interfaces it opens, without version.
+    /// Returns its interfaces, without version.
     pub fn interfaces(self) -> &'static [&'static str] {
         self.declaration().interfaces
     }
 
-    /// What opens this interface (without version), in the declaration's own words for it.
+    /// Returns the capability of this interface (without version), and the declaration's string for it.
     pub fn of(interface: &str) -> Option<(Self, &'static str)> {
         Self::ALL.into_iter().find_map(|capability| {
             let known = capability.interfaces().iter().find(|known| **known == interface)?;
@@ -177,38 +180,38 @@ impl Capability {
         })
     }
 
-    /// What a grant of it is made of.
+    /// Returns the kind of its grant.
     pub fn kind(self) -> Kind {
         self.declaration().kind
     }
 
-    /// The least grant: the module is loaded, and what it then asks for is decided name by name.
+    /// Returns the least grant: the module is loaded, and each of its requests is then checked by name.
     pub fn least(self) -> Grant {
         self.kind().least()
     }
 
-    /// Granted unless the owner says otherwise.
+    /// Checks whether it is granted unless the owner says otherwise.
     pub fn is_default(self) -> bool {
         self.declaration().by_default
     }
 
-    /// What is granted of it where the owner says nothing.
+    /// Returns the grant that applies if the owner says nothing.
     pub fn by_default(self) -> Option<Grant> {
         self.is_default().then(|| self.least())
     }
 
-    /// What a standard module comes with; nothing for a module that took the place of one.
+    /// Returns the grant that comes with a standard module. A module that replaces a standard one does not get it.
     pub fn standard(self, module: &str) -> Option<Grant> {
         let (_, standard) = self.declaration().standard.iter().find(|(name, _)| *name == module)?;
         Some(standard.grant(self.kind()))
     }
 
-    /// What is wrong with a name in a list of the owner's.
+    /// Returns what is wrong with a name in the configuration.
     pub fn wrong_name(self, name: &str) -> Option<String> {
         (self.declaration().wrong_name)(name)
     }
 
-    /// Whether `sandbox.check` reports a grant of it to every module.
+    /// Checks whether `sandbox.check` reports a grant of it to every module.
     pub fn is_reported_for_all(self) -> bool {
         self.declaration().reported_for_all
     }

@@ -7,20 +7,20 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     ..Declaration::new("mine", "publish to the mine", &["brine:host/mine"], Kind::Names)
 };
 
-/// Bytes of the name of a value in the mine.
+/// Upper bound on the bytes of a value's name in the mine.
 const MAX_MINE: usize = 256;
 
 /// `brine:host/mine`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MineOp {
-    /// Puts a value into the mine; answered by true once the master has it.
+    /// Puts a value into the mine. Returns true once the master has received it.
     Publish {
-        /// The name that others ask for.
+        /// The name by which other minions request it.
         name: String,
         /// One MessagePack value.
         data: ByteBuf,
     },
-    /// Takes one away.
+    /// Removes a value.
     Delete {
         /// Its name.
         name: String,

@@ -1,4 +1,4 @@
-//! `modules`: list, describe and refresh modules, and have grains and pillar refreshed.
+//! `modules`: list, describe and sync modules, and refresh grains and pillar.
 
 use crate::prelude::*;
 
@@ -12,29 +12,30 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     )
 };
 
-/// Environments in one call.
+/// Upper bound on the environments in one call.
 const MAX_ENVIRONMENTS: usize = 32;
 
 /// `brine:host/modules`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ModulesOp {
-    /// Answered by a sorted array of names.
+    /// Returns a sorted array of names.
     Names,
-    /// Answered by a map with the fields of WIT's `module` record (parameters are maps of name, type, optional and rest), or nil.
+    /// Returns a map with the fields of WIT's `module` record (parameters are maps of name, type, optional and rest),
+    /// or nil.
     Describe {
         /// The module.
         name: String,
     },
-    /// Answered by an array of the names that changed, as `modules.NAME`.
+    /// Returns an array of the names that changed, as `modules.NAME`.
     Sync {
-        /// Environments of the master's file server; none: `base`.
+        /// Environments of the master's file server. None: `base`.
         saltenv: Option<Vec<String>>,
     },
-    /// Answered by true when it is done.
+    /// Returns true when it is done.
     RefreshFacts {
-        /// Collect the grains again.
+        /// Whether to collect the grains again.
         grains: bool,
-        /// Ask the master for the pillar, with the grains.
+        /// Whether to request the pillar from the master, with the grains.
         pillar: bool,
     },
 }

@@ -1,6 +1,6 @@
 //! Names and globs.
 
-/// Bytes of a pattern, and of what it is compared with: the two are walked against each other.
+/// Upper bound on the bytes of a pattern and of the text it is compared with: the time grows with their product.
 pub const MAX_NAME: usize = 4_096;
 
 /// Some names, or any.
@@ -8,7 +8,7 @@ pub const MAX_NAME: usize = 4_096;
 pub enum Names {
     /// `any`
     Any,
-    /// These, as the owner wrote them.
+    /// These names, as the owner wrote them.
     Only(Vec<String>),
 }
 
@@ -19,19 +19,19 @@ impl Default for Names {
 }
 
 impl Names {
-    /// None, as what lives as long as the program.
+    /// No names, as a static value.
     pub(crate) const NONE: &Self = &Self::Only(Vec::new());
 
     pub(crate) fn only(names: &[&str]) -> Self {
         Self::Only(names.iter().map(ToString::to_string).collect())
     }
 
-    /// Whether nothing is among them.
+    /// Checks whether the list is empty.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether exactly this is among them.
+    /// Checks whether exactly this name is in the list.
     pub fn has(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -39,8 +39,8 @@ impl Names {
         }
     }
 
-    /// Whether one of them, a glob, fits: `*` stands for any text within a part (parts are divided by `/`), `**` for any text,
-    /// `?` for one character that is no `/`. Nothing else has a meaning.
+    /// Checks whether one of the names, as a glob, matches. `*` stands for any text within a part (parts are separated
+    /// by `/`), `**` for any text, `?` for one character other than `/`. Nothing else is special.
     pub fn matches(&self, name: &str) -> bool {
         match self {
             Self::Any => true,
@@ -48,19 +48,19 @@ impl Names {
         }
     }
 
-    /// Whether anything below this folder could fit.
+    /// Checks whether any path below this folder could match.
     pub fn matches_below(&self, folder: &str) -> bool {
         match self {
             Self::Any => true,
             Self::Only(patterns) => patterns.iter().any(|pattern| {
                 let states = walk(pattern, &format!("{folder}/"));
-                // The last state is where the pattern has nothing left for what is below.
+                // In the last state the pattern is used up and cannot match anything below the folder.
                 states.is_some_and(|states| states[..states.len() - 1].contains(&true))
             }),
         }
     }
 
-    /// Whether it is one of them or below it; the parts of both are divided by `divider`.
+    /// Checks whether the name is in the list or below a name in it. `divider` separates the parts of both.
     pub fn holds(&self, parts: &[&str], divider: char) -> bool {
         match self {
             Self::Any => true,
@@ -72,7 +72,7 @@ impl Names {
         }
     }
 
-    /// The same with one more.
+    /// Returns the list with one more name.
     pub(crate) fn with(&self, name: &str) -> Self {
         match self {
             Self::Any => Self::Any,
@@ -85,7 +85,7 @@ impl Names {
     }
 }
 
-/// Whether a text as it is, as a pattern, would stand for other texts too.
+/// Checks whether a literal text, used as a pattern, would match other texts too.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?'])
 }
@@ -102,7 +102,8 @@ fn glob(pattern: &str, text: &str) -> bool {
     walk(pattern, text).is_some_and(|states| states.last() == Some(&true))
 }
 
-/// Where in the pattern one can be, having read all of the text; the last is its end. No backtracking, whatever the pattern.
+/// Returns the positions in the pattern that are reachable after the whole text; the last is the pattern's end. There
+/// is no backtracking, whatever the pattern.
 fn walk(pattern: &str, text: &str) -> Option<Vec<bool>> {
     if pattern.len() > MAX_NAME || text.len() > MAX_NAME {
         return None;
@@ -177,7 +178,7 @@ mod tests {
         ] {
             assert_eq!(glob(pattern, text), expect, "{pattern} {text}");
         }
-        // As long as may be, and no matter how it is made.
+        // The longest pattern with the most `*`.
         let many = "*a".repeat(MAX_NAME / 2);
         assert!(!glob(&many, &"a".repeat(MAX_NAME / 2 - 1)));
         assert!(!glob("**", &"a".repeat(MAX_NAME + 1)));

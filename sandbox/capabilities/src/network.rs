@@ -1,5 +1,5 @@
-//! `network`: reach other hosts, by names, addresses and ports. Connections are the executor's own; the minion looks up names and sends
-//! HTTP requests (`http.rs`).
+//! `network`: reach other hosts, by names, addresses and ports. The executor makes the connections; the minion looks up
+//! names and sends HTTP requests (`http.rs`).
 
 pub use crate::http::HttpOp;
 use crate::prelude::*;
@@ -27,7 +27,7 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `wasi:sockets/ip-name-lookup`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NetworkOp {
-    /// Answered by an array of addresses as text. The executor lets the call connect to these and no others.
+    /// Returns an array of addresses as text. The executor lets the call connect only to these.
     Resolve {
         /// A name.
         name: String,

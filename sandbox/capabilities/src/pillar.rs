@@ -1,10 +1,10 @@
-//! `pillar`: keys of this minion's pillar, with what is below them.
+//! `pillar`: read keys of this minion's pillar, with everything below them.
 
 use crate::names::is_glob;
 use crate::prelude::*;
 
 pub(crate) const DECLARATION: Declaration = Declaration {
-    // What the master sent, returned to that master: they have no other way out.
+    // These modules return a master's pillar to that same master, and have no other way to send it out.
     standard: &[("pillar", Standard::All), ("config", Standard::All), ("mine", Standard::Names(&["mine_functions"]))],
     wrong_name: |name| match is_glob(name) {
         true => Some(format!("{name:?}: keys of the pillar are named whole, without * and ?")),
@@ -16,15 +16,15 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/pillar`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PillarOp {
-    /// Answered by a map with the granted keys that there are.
+    /// Returns a map with the granted keys that exist.
     Items,
-    /// The same of a pillar that the master makes for this call.
+    /// The same for a pillar that the master compiles for this call.
     Fetch,
-    /// Answered by the value, nil where there is none.
+    /// Returns the value, nil if there is none.
     Get {
-        /// May lead into nested values.
+        /// The key, which may lead into nested values.
         key: String,
-        /// Between the key's parts, `:` unless given.
+        /// The delimiter of the key's parts. None: `:`.
         delimiter: Option<String>,
     },
 }
@@ -47,10 +47,10 @@ impl Operation for PillarOp {
         if keys.holds(&parts, ':') {
             return Ok(self);
         }
-        // As the owner would write it, whatever stands between its parts here.
+        // The key in the form of the configuration, whatever the delimiter of the request.
         let key = parts.join(":");
         let what = format!("read the pillar's {key}");
-        // No line can name these.
+        // No configuration line can name these keys.
         if is_glob(&key) || parts.iter().any(|part| part.is_empty()) {
             return Err(Refusal::NotGranted { what, lift: None });
         }

@@ -1,4 +1,4 @@
-//! `policy`: see what the owner granted to which module. To change it is for the owner, and for the module `sandbox`.
+//! `policy`: read the owner's grants for modules. Changes need the owner and the module `sandbox`.
 
 use crate::prelude::*;
 
@@ -7,37 +7,37 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     ..Declaration::new("policy", "see what is granted to which module", &["brine:host/policy"], Kind::Flag)
 };
 
-/// The module of what the owner and the operator decide, and its function that is the owner's alone.
+/// The module for decisions of the owner and the operator, and its function that only the owner may use.
 const DECIDES: &str = "sandbox";
 const APPROVE: &str = "sandbox.approve";
 
 /// `brine:host/policy`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PolicyOp {
-    /// Answered by a map of module name to what `Show` answers, shorter.
+    /// Returns a map of module names to shorter forms of the result of `Show`.
     List,
-    /// Answered by a map: version, sha256, signer, what it asks, what it has, what is missing; nil where there is none.
+    /// Returns a map: version, sha256, signer, imports, grants, missing grants. Nil if there is no such module.
     Show {
         /// The module.
         name: String,
     },
-    /// Answered by a map: the walls in force and what the kernel lacks, grants that name what is not there, who may write the
-    /// configuration.
+    /// Returns a map: the walls in force and what the kernel lacks, grants that name something missing, and users who
+    /// may write the configuration.
     Check,
-    /// Answered by a map: what an update that is held adds and removes, and how the owner lets it in.
+    /// Returns a map: what a held update adds and removes, and how the owner admits it.
     Diff {
         /// The module.
         name: String,
     },
-    /// Lets a content of a module in with all that it asks for; only for who called `sandbox.approve` on this host. Answered by a
-    /// map: what it has now and what is still to be written.
+    /// Approves a content of a module with all that it asks for. Only for a call of `sandbox.approve` on this host.
+    /// Returns a map: its grants now, and configuration lines that are still needed.
     Approve {
         /// The module.
         name: String,
         /// The content, in hex.
         sha256: String,
     },
-    /// Goes back to the last version that was good; only for the module `sandbox`. Answered by a map: both versions.
+    /// Restores the last good version. Only for the module `sandbox`. Returns a map: both versions.
     Rollback {
         /// The module.
         name: String,
@@ -72,7 +72,7 @@ impl Operation for PolicyOp {
             }
             Self::Rollback { name } => {
                 forms::module(name)?;
-                // To see what is granted is another thing than to change what runs.
+                // Reading grants does not include changing what runs.
                 if who.module == DECIDES {
                     return Ok(self);
                 }

@@ -1,7 +1,7 @@
-//! Which granted program is meant by what a guest wrote.
+//! Finds the granted program for a guest's argument.
 //!
-//! Pure: folders that are links to others (`/bin` on most systems) were found out when the configuration was read, and the
-//! program's own name is never followed: `/bin/vi` as a link to `busybox` is not a grant of `busybox`.
+//! Pure: folders that are symbolic links (`/bin` on most systems) were resolved when the configuration was read. The
+//! program's own name is never resolved: a grant of `/bin/vi`, a link to `busybox`, does not grant `busybox`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,53 +9,53 @@ use std::sync::Arc;
 
 use crate::names::Names;
 
-/// Where programs are looked for by their bare names, whatever the minion's own environment says.
+/// The folders to search for a program's bare name, whatever the minion's own `PATH`.
 pub const PROGRAM_FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
-/// Programs, and how they may be run.
+/// The granted programs, and how they may be run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessGrant {
-    /// Which: absolute paths.
+    /// The programs: absolute paths.
     pub programs: Names,
-    /// Users beside the module's own that they may run as.
+    /// Users as which they may run, in addition to the module's own.
     pub users: Names,
-    /// Groups beside those of their user.
+    /// Groups that they may have, in addition to those of their user.
     pub groups: Names,
-    /// Variables that may be set beside the harmless ones of locale and time zone.
+    /// Variables that may be set, in addition to the harmless ones of locale and time zone.
     pub env: Names,
-    /// Directories, with what is below them, beside `/` that they may start in.
+    /// Directories in which they may start, with everything below them, in addition to `/`.
     pub cwd: Names,
-    /// Whether what made itself a session of its own stays when the program ended well.
+    /// Whether processes in a session of their own may outlive a program that ended successfully.
     pub detach: bool,
-    /// Bytes of the largest file that they may write; none: what the minion itself may.
+    /// Upper bound on the bytes of a file that they may write. None: the minion's own limit.
     pub file_size: Option<u64>,
-    /// What this host's folders of programs are links to.
+    /// The symbolic links among this host's folders of programs.
     pub host: Host,
 }
 
-/// What a decision needs to know of the host; found out once, so that the decision does not look.
+/// Facts about the host that decisions need. They are collected once, so that decisions read nothing from the host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Folders that are the same as others: `/bin` is `/usr/bin`.
+    /// Folders that are symbolic links, and their targets: `/bin` is `/usr/bin`.
     pub folders: Arc<BTreeMap<String, String>>,
     /// The user that the minion runs as.
     pub user: Option<Arc<str>>,
 }
 
-/// What [`ProcessGrant::find`] finds.
+/// The result of [`ProcessGrant::find`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program<'a> {
-    /// This granted one.
+    /// This granted program.
     Granted(&'a str),
-    /// What was asked, as it is: any is granted.
+    /// Any program is granted; the argument is used as it is.
     Any,
-    /// None that was granted.
+    /// The program is not granted.
     No,
 }
 
 impl ProcessGrant {
-    /// The granted program that is meant by a bare name (the first of that file name) or an absolute path (the same file name in
-    /// the same folder).
+    /// Returns the granted program for a bare name (the first one of that file name) or an absolute path (the same file
+    /// name in the same folder).
     pub fn find(&self, asked: &str) -> Program<'_> {
         let programs = match &self.programs {
             Names::Any => return Program::Any,
@@ -77,7 +77,7 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 impl Host {
-    /// Looks at this host: folders of programs, those of `programs` among them, and who the minion is.
+    /// Collects the facts about this host: folders of programs, those of `programs` included, and the minion's user.
     pub fn look<'a>(programs: impl Iterator<Item = &'a str>) -> Self {
         let folders = PROGRAM_FOLDERS.into_iter().chain(programs.map(|program| split(program).0));
         let mut links = BTreeMap::new();
@@ -97,7 +97,7 @@ impl Host {
     }
 }
 
-/// Where a program of this bare name is on this host; for the words of an error, never for a decision.
+/// Returns where a program of this bare name is on this host. For error messages only, never for a decision.
 pub(crate) fn locate(name: &str) -> String {
     let there = PROGRAM_FOLDERS.into_iter().find(|folder| Path::new(folder).join(name).is_file());
     let folder = there.unwrap_or("/usr/bin");
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(ProcessGrant { programs: Names::Any, ..grant }.find("anything"), Program::Any);
     }
 
-    /// The link of a folder is followed, once, when it is looked at; that of the program is not.
+    /// A folder's link is resolved once, when the host is read. A program's link is not resolved.
     #[test]
     fn the_host_is_looked_at_once() {
         let dir = tempfile::tempdir().unwrap();

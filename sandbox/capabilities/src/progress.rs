@@ -1,4 +1,4 @@
-//! `progress`: say how far a job is. The tag is the minion's own to write, so nothing of it is granted by name.
+//! `progress`: report a job's progress. The minion writes the tag, so nothing is granted by name.
 
 use crate::prelude::*;
 
@@ -7,13 +7,13 @@ pub(crate) const DECLARATION: Declaration = Declaration {
     ..Declaration::new("progress", "say how far its job is", &["brine:host/progress"], Kind::Flag)
 };
 
-/// Bytes of one value: what a person or a bar is to see of it.
+/// Upper bound on the bytes of one value, which a person or a progress bar shows.
 const MAX_VALUE: usize = 16 << 10;
 
 /// `brine:host/progress`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProgressOp {
-    /// Answered by true once the master has it.
+    /// Returns true once the master has received it.
     Report {
         /// One MessagePack value.
         value: ByteBuf,

@@ -1,4 +1,4 @@
-//! Which hosts a module may reach with what it was granted.
+//! Decides which hosts a module may reach with its grants.
 
 use std::net::IpAddr;
 
@@ -9,9 +9,11 @@ use crate::grants::{Grant, Grants};
 use crate::hosts::{Host, inward, plain};
 use crate::rules::{one_port, rule_text};
 
-/// Checks that a host, a name or an address, may be reached at this port: of a request, of a redirect, of an address behind a name.
+/// Checks whether a host (a name or an address) may be reached at this port: for requests, redirects, and the addresses
+/// of a name.
 ///
 /// # Errors
+///
 /// Why it may not.
 pub fn check_host(granted: &Grants, host: &str, port: u16) -> Result<(), Refusal> {
     let host = read(host)?;
@@ -34,19 +36,20 @@ pub(crate) fn not_granted(granted: &Grants, what: String, host: &Host, port: u16
 }
 
 impl Grants {
-    /// Whether this host, a name or an address, may be reached at this port. A redirect goes through here as the first request.
+    /// Checks whether this host, a name or an address, may be reached at this port. Redirects are checked like first
+    /// requests.
     pub fn allows_host(&self, host: &str, port: u16) -> bool {
         Host::read(host)
             .is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host) && rule.opens(port)))
     }
 
-    /// Whether any port of this host may be reached: then its name may be resolved.
+    /// Checks whether any port of this host may be reached. If so, its name may be resolved.
     pub fn allows_name(&self, host: &str) -> bool {
         Host::read(host).is_some_and(|host| self.direct.network.iter().any(|rule| rule.means(&host)))
     }
 
-    /// Whether `address`, which a granted name led to, may be connected to at this port. A name never leads to this host
-    /// itself or its links, except where that address is granted too.
+    /// Checks whether a connection to `address`, found by resolving a granted name, is allowed at this port. A name
+    /// never grants access to this host itself or its links, unless that address is granted too.
     pub fn allows_resolved(&self, name: &str, address: IpAddr, port: u16) -> bool {
         let address = plain(address);
         let by_name = self.allows_host(name, port) && !inward(address);
@@ -87,7 +90,7 @@ mod tests {
             ("[192.0.2.1]", 80, false),
             ("192.0.2.1", 1, true),
             ("192.0.2.1", 0, false),
-            // Other ways to write 10.0.0.1.
+            // Other spellings of 10.0.0.1.
             ("10.1", 8000, false),
             ("167772161", 8000, false),
             ("0xa000001", 8000, false),
@@ -107,7 +110,7 @@ mod tests {
         for good in ["192.0.2.1", "10.0.0.1", "2001:db8::1", "127.0.0.1", "::ffff:127.0.0.1"] {
             assert!(resolved(good), "{good}");
         }
-        // All of them are in the test of `inward`.
+        // The test of `inward` covers all of these ranges.
         for bad in ["127.0.0.2", "169.254.169.254", "::ffff:169.254.169.254", "fd00:ec2::254"] {
             assert!(!resolved(bad), "{bad}");
         }

@@ -1,4 +1,4 @@
-//! Rules of the capability `network`: which hosts, at which ports.
+//! Rules of the capability `network`: hosts and ports.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,7 @@ pub struct NetworkRule {
 }
 
 impl NetworkRule {
-    /// Whether the rule means this host, a name by its name and an address by itself or its network.
+    /// Checks whether the rule covers this host: a name by its name, an address by itself or its network.
     #[must_use]
     pub fn means(&self, host: &Host) -> bool {
         match host {
@@ -29,19 +29,19 @@ impl NetworkRule {
         }
     }
 
-    /// Whether the rule opens this port.
+    /// Checks whether the rule covers this port.
     #[must_use]
     pub fn opens(&self, port: u16) -> bool {
         port != 0 && (self.ports.0..=self.ports.1).contains(&port)
     }
 }
 
-/// A rule for one host at one port.
+/// Returns a rule for one host at one port.
 pub(crate) fn one_port(host: &Host, port: u16) -> NetworkRule {
     NetworkRule { host: host.to_string(), ports: (port, port) }
 }
 
-/// A rule as the owner writes it: `repo.example:443`, `[::1]:8000-8010`.
+/// Writes a rule in the form of the configuration: `repo.example:443`, `[::1]:8000-8010`.
 pub fn rule_text(rule: &NetworkRule) -> String {
     let host = if rule.host.contains(':') { format!("[{}]", rule.host) } else { rule.host.clone() };
     match rule.ports {
@@ -51,9 +51,10 @@ pub fn rule_text(rule: &NetworkRule) -> String {
     }
 }
 
-/// Reads a rule as the owner writes it. The error says what is wrong with it.
+/// Parses a rule in the form of the configuration.
 ///
 /// # Errors
+///
 /// What is wrong with it, for the owner.
 pub fn read_rule(text: &str) -> Result<NetworkRule, String> {
     let form = "host:port as in \"repo.example:443\", \"10.0.0.0/8:8000-8010\", \"[::1]:80\" or \"name:*\" is expected";

@@ -1,4 +1,4 @@
-//! Grants as the owner writes them.
+//! Writes grants in the form of the configuration.
 
 use std::fmt::{self, Write};
 
@@ -60,13 +60,13 @@ impl fmt::Display for ProcessGrant {
     }
 }
 
-/// A list as YAML has it in a flow.
+/// Writes a list in YAML's flow style.
 pub fn yaml_list<'a>(items: impl Iterator<Item = &'a str>) -> String {
     let items: Vec<String> = items.map(yaml_text).collect();
     format!("[{}]", items.join(", "))
 }
 
-/// Text as YAML has it in a flow: quoted where it could be read as anything else.
+/// Writes a text in YAML's flow style, quoted if a reader could parse it as anything else.
 pub fn yaml_text(text: &str) -> String {
     const WORDS: [&str; 11] = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "inf", "nan"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '_'))
@@ -82,7 +82,7 @@ pub fn yaml_text(text: &str) -> String {
                 quoted.push('\\');
                 quoted.push(c);
             }
-            // YAML's escapes: the line is for the owner to paste
+            // YAML's escapes, because the owner pastes the line.
             c if brine_text::is_active(c) => {
                 let code = u32::from(c);
                 let _ = if code > 0xffff { write!(quoted, "\\U{code:08x}") } else { write!(quoted, "\\u{code:04x}") };

@@ -1,10 +1,10 @@
-//! The sections that carry doc comments.
+//! The sections of doc comments.
 //!
-//! `package-docs` is what wit-parser writes into WIT packages and reads from components (`PackageMetadata`: a version
-//! byte and JSON); tools that decode a component expect its world to be named `root` there and every name in it to exist,
-//! so that is how it is written. Interfaces of other packages have no place in it; they go into sections
-//! `package-docs:NAMESPACE:PACKAGE@VERSION`, the same format for that package. Reading takes what fits and leaves the
-//! rest: docs decide nothing.
+//! wit-parser writes `package-docs` into WIT packages and reads it from components (`PackageMetadata`: a version byte
+//! and JSON). Tools that decode a component expect its world to be named `root` there and every name in it to exist, so
+//! this code writes it that way. The section has no place for interfaces of other packages; they go into sections
+//! `package-docs:NAMESPACE:PACKAGE@VERSION` in the same format. The reader uses what is valid and ignores the rest,
+//! because no decision depends on docs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use crate::{MAX_DOC, MAX_DOCS};
 
 /// The section for the component's own world.
 pub(crate) const SECTION: &str = PackageMetadata::SECTION_NAME;
-/// What the name of a section for one package begins with; the package follows.
+/// Prefix of the name of a section for one package; the package follows.
 pub(crate) const PREFIX: &str = "package-docs:";
-/// The format's version; 0 differs in what this reads leniently anyway.
+/// The version of the format. Version 0 differs only in details that this code reads leniently anyway.
 pub(crate) const VERSION: u8 = 1;
-/// The name that decoders give a component's world.
+/// The name of a component's world in decoders.
 pub(crate) const ROOT: &str = "root";
 
-/// All docs found so far, bounded.
+/// All docs found so far, within bounds.
 #[derive(Default)]
 pub(crate) struct Docs {
     own: Option<Package>,
@@ -69,7 +69,7 @@ enum Item {
 }
 
 impl Docs {
-    /// Takes one section in. One that does not parse is noted and left out.
+    /// Adds one section. An invalid section is noted and left out.
     pub(crate) fn add(&mut self, name: &str, data: &[u8]) {
         let package = match data.split_first() {
             Some((&(0 | VERSION), json)) => serde_json::from_slice::<Package>(json).map_err(|error| error.to_string()),
@@ -88,14 +88,14 @@ impl Docs {
         }
     }
 
-    /// The doc comment of the module: its world's, else its package's.
+    /// Returns the module's doc comment: its world's, or else its package's.
     pub(crate) fn module(&self) -> Option<String> {
         let own = self.own.as_ref()?;
         let doc = self.world().and_then(|world| world.docs.as_ref()).or(own.docs.as_ref());
         self.bounded(doc)
     }
 
-    /// The doc comment of a function by its way in the component.
+    /// Returns a function's doc comment by the function's path in the component.
     pub(crate) fn function(&self, export: &[String]) -> Option<String> {
         let item = match export {
             [name] => {
@@ -111,7 +111,8 @@ impl Docs {
 
     fn world(&self) -> Option<&World> {
         let worlds = &self.own.as_ref()?.worlds;
-        // Others write the world's own name, which the component does not know; a package of one world is clear enough.
+        // Other tools write the world's own name, which the component does not know. A package with a single world is
+        // unambiguous.
         worlds.get(ROOT).or_else(|| if worlds.len() == 1 { worlds.values().next() } else { None })
     }
 
@@ -139,12 +140,12 @@ impl Docs {
             return None;
         }
         self.used.set(used);
-        // Docs are printed on terminals: no control characters but line breaks.
+        // Docs are printed on terminals, so control characters other than line breaks are removed.
         Some(doc[..end].chars().filter(|c| *c == '\n' || !c.is_control()).collect())
     }
 }
 
-/// A copy whose sections of docs have another name of the same length, so that nothing moves.
+/// Renames the sections of docs to another name of the same length, so that no offset changes.
 pub(crate) fn hide_sections<'a>(wasm: &'a [u8], names: &[usize]) -> Cow<'a, [u8]> {
     let mut wasm = Cow::Borrowed(wasm);
     for &offset in names {

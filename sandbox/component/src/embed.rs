@@ -1,4 +1,4 @@
-//! Puts doc comments into a component, as the sections that `docs.rs` reads.
+//! Writes doc comments into a component, as the sections that `docs.rs` reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::error::ReadError;
 use crate::read::read;
 use crate::version;
 
-/// Why docs could not be put into a component.
+/// Why docs cannot be written into a component.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
-    /// The component itself cannot be read.
+    /// The component cannot be read.
     #[error("the component {0}")]
     Read(#[from] ReadError),
     /// The WIT cannot be read, or has no such world.
@@ -22,8 +22,12 @@ pub enum EmbedError {
     Wit(String),
 }
 
-/// Puts the doc comments of a world into a component that was built from it; sections of docs already there are
-/// replaced. `wit` are folders or files as for wit-bindgen, dependencies first; the world is looked up in the last one.
+/// Writes the doc comments of a world into a component that was built from it, and replaces existing sections of docs.
+/// `wit` are folders or files as for wit-bindgen, dependencies first. The world is in the last one.
+///
+/// # Errors
+///
+/// The component or the WIT cannot be read, or a description is too large.
 pub fn embed_docs<P: AsRef<Path>>(wasm: &[u8], wit: &[P], world: Option<&str>) -> Result<Vec<u8>, EmbedError> {
     let info = read(wasm)?;
     let mut resolve = Resolve::default();
@@ -92,7 +96,7 @@ pub fn embed_docs<P: AsRef<Path>>(wasm: &[u8], wit: &[P], world: Option<&str>) -
     for (package, interfaces) in packages {
         append(&mut out, &format!("{PREFIX}{package}"), &json!({ "interfaces": interfaces }));
     }
-    // The package's version does not survive either, where the world exports functions at its root.
+    // If the world exports functions at its root, the build loses the package's version too.
     if let (None, Some(version)) = (&info.version, &resolve.packages[main].name.version) {
         use wasm_encoder::Section;
         let (name, data) = (version::SECTION.into(), version.to_string().into_bytes().into());
@@ -112,7 +116,8 @@ fn append(out: &mut Vec<u8>, name: &str, docs: &Value) {
     wasm_encoder::CustomSection { name: name.into(), data: data.into() }.append_to(out);
 }
 
-/// The component without its own sections of docs. It has been read before, so its sections are well formed.
+/// Returns the component without its own sections of docs. The component was parsed before, so its sections are well
+/// formed.
 fn without_sections(wasm: &[u8]) -> Vec<u8> {
     const HEADER: usize = 8;
     const CUSTOM: u8 = 0;

@@ -1,6 +1,7 @@
 //! Why a component cannot be read.
 
-/// Why a file is no module. One line each, for the operator who put the file there: what follows its name.
+/// Why a file is not a module. Each text is one line for the operator, and continues a sentence that begins with the
+/// file's name.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReadError {
     /// Not WebAssembly at all.
@@ -9,16 +10,16 @@ pub enum ReadError {
     /// WebAssembly, but not a component.
     #[error("is a core WebAssembly module, not a component (wasm-component-ld or `wasm-tools component new` make one)")]
     NotComponent,
-    /// An interface description and no code.
+    /// An interface description without code.
     #[error("is a WIT package, not a component: it has no code")]
     WitPackage,
     /// It does not parse or does not validate.
     #[error("is not a valid component: {0}")]
     Malformed(String),
-    /// Nothing to call.
+    /// There is nothing to call.
     #[error("exports no function")]
     NoFunctions,
-    /// Two exports would be called by one name.
+    /// Two exports have the same name for callers.
     #[error("exports {first} and {second}, which would both be called {name}")]
     Clash {
         /// The name, in snake_case.
@@ -28,20 +29,20 @@ pub enum ReadError {
         /// The other.
         second: String,
     },
-    /// What was said of it is no description.
+    /// The description is invalid.
     #[error("is described in a way that cannot be read, as by a compiler of another version")]
     Garbled,
-    /// Over a bound of this crate.
+    /// A bound of this crate is exceeded.
     #[error("{what}; the limit is {limit}")]
     TooMuch {
-        /// What there is too much of.
+        /// The item that exceeds the bound.
         what: String,
-        /// How much there may be.
+        /// The bound.
         limit: usize,
     },
 }
 
-/// Errors of other crates have line breaks, and may quote the file.
+/// Joins an error's lines: errors of other crates have line breaks and may quote the file.
 pub(crate) fn one_line(text: &str) -> String {
     brine_text::joined(text, 400)
 }

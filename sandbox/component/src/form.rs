@@ -1,5 +1,6 @@
-//! How a description is written down: each type and each list of parameters once, however many functions share it, so that a small
-//! component has a small description. What is read back may come from a process that read hostile bytes.
+//! The stored form of a description. Each type and each list of parameters is stored once, however many functions share
+//! it, so that a small component has a small description. The stored form may come from a process that read hostile
+//! bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Function, MAX_DESCRIPTION, MAX_FUNCTIONS, MAX_PARAMS, ModuleInfo, Param, ReadError, Rest};
 
-/// The form's version. A description in another one is made anew from the component.
+/// The version of the form. A description of another version is made again from the component.
 pub const FORM: u32 = 2;
 
 #[derive(Serialize, Deserialize)]
@@ -17,7 +18,7 @@ pub(crate) struct Written {
     doc: Option<String>,
     functions: Vec<WrittenFunction>,
     signatures: Vec<Signature>,
-    /// Types in WIT's words.
+    /// Types in WIT's syntax.
     types: Vec<String>,
     imports: Vec<String>,
     notes: Vec<String>,
@@ -31,10 +32,10 @@ struct WrittenFunction {
     doc: Option<String>,
 }
 
-/// Types are said by their place.
+/// Refers to types by their index.
 #[derive(Serialize, Deserialize)]
 struct Signature {
-    /// Name, type, whether it may be left out, and whether it takes the rest.
+    /// Name, type, whether it is optional, and whether it takes the rest.
     params: Vec<(String, usize, bool, Rest)>,
     result: Option<usize>,
 }
@@ -70,7 +71,7 @@ impl TryFrom<Written> for ModuleInfo {
 
     fn try_from(written: Written) -> Result<Self, ReadError> {
         let Written { version, doc, functions, signatures, types, imports, notes } = written;
-        // Before anything is said again for each use.
+        // Checked before shared parts are expanded for each use.
         if functions.len() > MAX_FUNCTIONS {
             return Err(ReadError::TooMuch {
                 what: "is described with too many functions".into(),
@@ -98,20 +99,22 @@ impl TryFrom<Written> for ModuleInfo {
 }
 
 impl ModuleInfo {
-    /// Writes the description down.
+    /// Serialises the description.
     ///
     /// # Errors
+    ///
     /// It is larger than [`MAX_DESCRIPTION`].
     pub fn write(&self) -> Result<Vec<u8>, ReadError> {
-        // Serde fails on nothing that is in here.
+        // Serde cannot fail on these types.
         let bytes = serde_json::to_vec(self).map_err(|_| ReadError::Garbled)?;
         bounded(&bytes).map(|()| bytes)
     }
 
-    /// Reads what [`ModuleInfo::write`] wrote, and checks all bounds again.
+    /// Parses the output of [`ModuleInfo::write`], and checks all bounds again.
     ///
     /// # Errors
-    /// It is too large, or no such description.
+    ///
+    /// It is too large or invalid.
     pub fn parse(bytes: &[u8]) -> Result<Self, ReadError> {
         bounded(bytes)?;
         let written: Written = serde_json::from_slice(bytes).map_err(|_| ReadError::Garbled)?;

@@ -1,13 +1,13 @@
-//! What a module says about itself: functions, types, documentation and imports, read from the component.
+//! A module's description: functions, types, documentation and imports, read from the component.
 //!
-//! [`read`] runs in the compiler's cage, because the bytes are anybody's; its [`ModuleInfo`] goes to the minion as JSON
-//! beside the compiled code. [`embed_docs`] is for the build: doc comments do not survive componentizing, so it puts
-//! those of the WIT back as custom sections, which [`read`] finds.
+//! [`read`] runs in the compiler's cage, because the bytes may be hostile. Its [`ModuleInfo`] goes to the minion as
+//! JSON beside the compiled code. [`embed_docs`] is for the build: componentizing drops doc comments, so it writes
+//! those of the WIT into custom sections, which [`read`] finds.
 //!
 //! - `read.rs`   the functions and imports of a component
-//! - `types.rs`  a type in WIT's words · `version.rs` the component's version
-//! - `docs.rs`   the sections that carry doc comments; `embed.rs` writes them
-//! - `form.rs`   the description as it is written down
+//! - `types.rs`  a type in WIT's syntax · `version.rs` the component's version
+//! - `docs.rs`   the sections of doc comments; `embed.rs` writes them
+//! - `form.rs`   the stored form of a description
 
 mod docs;
 mod embed;
@@ -26,65 +26,65 @@ pub use read::read;
 use serde::{Deserialize, Serialize};
 pub use version::version;
 
-/// Functions of one module. More is not a module that somebody wrote for Salt, and `sys.doc` answers with all of them.
+/// Upper bound on the functions of one module. No module written for Salt has more, and `sys.doc` returns all of them.
 pub const MAX_FUNCTIONS: usize = 1_000;
-/// Imports of one module; a component that brings a whole language's runtime has about 30.
+/// Upper bound on the imports of one module. A component with a language's whole runtime has about 30.
 pub const MAX_IMPORTS: usize = 200;
-/// Parameters of one function (the component model's canonical ABI changes at 16).
+/// Upper bound on the parameters of one function (the component model's canonical ABI changes at 16).
 pub const MAX_PARAMS: usize = 64;
-/// Bytes of one name: of a function, a parameter or an import.
+/// Upper bound on the bytes of one name: of a function, a parameter or an import.
 pub const MAX_NAME: usize = 200;
-/// Bytes of one type in WIT's words.
+/// Upper bound on the bytes of one type in WIT's syntax.
 pub const MAX_TYPE: usize = 1_000;
-/// Bytes of one doc comment; a longer one is cut.
+/// Upper bound on the bytes of one doc comment. A longer one is truncated.
 pub const MAX_DOC: usize = 16 * 1024;
-/// Bytes of all doc comments of a module together; what comes after is left out.
+/// Upper bound on the bytes of all doc comments of a module. Further ones are left out.
 pub const MAX_DOCS: usize = 256 * 1024;
-/// Bytes of a whole description as it is written down, the one bound for who makes, keeps and reads one. Names of as many functions as
-/// there may be and all docs take up half of it.
+/// Upper bound on the bytes of a stored description, for its writers and readers alike. The longest names of the
+/// largest number of functions and all docs take half of it.
 pub const MAX_DESCRIPTION: usize = 4 << 20;
 
-/// All that a component says about itself.
+/// A component's description.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "form::Written", try_from = "form::Written")]
 pub struct ModuleInfo {
-    /// Its version, where it says one: of the package it was built from.
+    /// The version of the package it was built from, if there is one.
     pub version: Option<String>,
     /// The doc comment of its world.
     pub doc: Option<String>,
     /// Its functions, sorted by name.
     pub functions: Vec<Function>,
-    /// What it asks for: imported interfaces as in `brine:host/grains@1.0.0`, sorted. Those with types only are left out.
+    /// Imported interfaces, as in `brine:host/grains@1.0.0`, sorted. Interfaces with types only are left out.
     pub imports: Vec<String>,
-    /// What the author should know: exports that cannot be called and why.
+    /// Notes for the author: exports that cannot be called, and why.
     pub notes: Vec<String>,
 }
 
-/// One function as jobs call it.
+/// A function as jobs call it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// As called, in snake_case and without the module: `get_or_default`.
+    /// Its name in calls, in snake_case and without the module: `get_or_default`.
     pub name: String,
-    /// Its way in the component: the function's export, after the exported interface where it is in one.
+    /// Its path in the component: the function's export, after the exported interface if it is in one.
     pub export: Vec<String>,
-    /// In order.
+    /// Its parameters in order.
     pub params: Vec<Param>,
-    /// The result's type in WIT's words; none where it returns nothing.
+    /// The result's type in WIT's syntax. None if it returns nothing.
     pub result: Option<Arc<str>>,
     /// Its doc comment.
     pub doc: Option<String>,
 }
 
-/// One parameter. Functions that have the same one share its texts.
+/// A parameter. Functions with equal parameters share the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Param {
-    /// In snake_case, as the keyword that sets it.
+    /// Its name in snake_case, which is also its keyword.
     pub name: Arc<str>,
-    /// Its type in WIT's words.
+    /// Its type in WIT's syntax.
     pub ty: Arc<str>,
-    /// May be left out.
+    /// Whether a call may leave it out.
     pub optional: bool,
-    /// Whether it takes what the others leave.
+    /// Whether it takes the remaining arguments.
     pub rest: Rest,
 }
 
@@ -102,12 +102,16 @@ pub enum Rest {
 }
 
 impl ModuleInfo {
-    /// The function that jobs call by this name.
+    /// Returns the function that jobs call by this name.
     pub fn function(&self, name: &str) -> Option<&Function> {
         self.functions.iter().find(|function| function.name == name)
     }
 
-    /// Checks the bounds again, for who got this from a process that [`read`] hostile bytes.
+    /// Checks the bounds again, for a description from a process that [`read`] hostile bytes.
+    ///
+    /// # Errors
+    ///
+    /// A bound is exceeded, or there is no function.
     pub fn check(&self) -> Result<(), ReadError> {
         let over = |what: &str, limit| Err(ReadError::TooMuch { what: format!("is described with {what}"), limit });
         if self.functions.is_empty() {
@@ -142,7 +146,7 @@ impl ModuleInfo {
     }
 }
 
-/// A function as an operator reads it: `test.fib(num: u32) -> list<u64>`.
+/// Writes a function's signature for an operator: `test.fib(num: u32) -> list<u64>`.
 pub fn signature(module: &str, function: &Function) -> String {
     let params: Vec<String> = function
         .params
@@ -157,7 +161,7 @@ pub fn signature(module: &str, function: &Function) -> String {
     format!("{module}.{}({}){result}", function.name, params.join(", "))
 }
 
-/// A WIT name as Salt writes names.
+/// Converts a WIT name to Salt's spelling.
 pub fn snake_case(name: &str) -> String {
     name.replace('-', "_")
 }

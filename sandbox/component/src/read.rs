@@ -1,4 +1,4 @@
-//! The functions and imports of a component.
+//! Reads the functions and imports of a component.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -15,14 +15,18 @@ use crate::{
     Function, MAX_FUNCTIONS, MAX_IMPORTS, MAX_NAME, MAX_PARAMS, MAX_TYPE, ModuleInfo, Param, Rest, snake_case, types,
 };
 
-/// Reads what the component says about itself. The bytes may be anything; time and memory are bounded by their size
-/// (callers cap it) and by what runs this, which is the compiler's cage.
+/// Reads a component's description. The bytes may be hostile; time and memory are bounded by their size (callers cap
+/// it) and by the compiler's cage, in which this runs.
+///
+/// # Errors
+///
+/// The bytes are no component, or a bound is exceeded.
 pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
     if !wasm.starts_with(b"\0asm") {
         return Err(ReadError::NotWasm);
     }
     let outline = outline(wasm)?;
-    // Sections of docs that do not fit would fail the decoder; they are read here, and nothing depends on them.
+    // Invalid sections of docs would make the decoder fail. They are parsed here, and nothing depends on them.
     let decoded = decode(&hide_sections(wasm, &outline.doc_sections));
     let (resolve, world) = match decoded.map_err(|error| ReadError::Malformed(one_line(&format!("{error:#}"))))? {
         DecodedWasm::Component(resolve, world) => (resolve, world),
@@ -42,11 +46,11 @@ pub fn read(wasm: &[u8]) -> Result<ModuleInfo, ReadError> {
     })
 }
 
-/// What one pass over the sections finds.
+/// The result of one pass over the sections.
 struct Outline {
     imports: Vec<String>,
     docs: Docs,
-    /// Where the names of all sections of docs are, at any depth.
+    /// Offsets of the names of all sections of docs, at any depth.
     doc_sections: Vec<usize>,
 }
 
@@ -77,7 +81,8 @@ fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
                     let item = types.as_ref().and_then(|types| types.component_item_for_import(name));
                     let asks = match (item.map(|item| &item.ty), &types) {
                         (Some(ComponentEntityType::Type { created, .. }), _) => is_resource(*created),
-                        // Types only is nothing asked; a resource is something that the host would have to make.
+                        // An interface with types only needs nothing from the host. A resource must be provided by the
+                        // host.
                         (Some(ComponentEntityType::Instance(id)), Some(types)) => {
                             types[*id].exports.values().any(|export| match export.ty {
                                 ComponentEntityType::Type { created, .. } => is_resource(created),
@@ -99,7 +104,7 @@ fn outline(wasm: &[u8]) -> Result<Outline, ReadError> {
                 }
             }
             Payload::CustomSection(section) if section.name() == SECTION || section.name().starts_with(PREFIX) => {
-                // The name lies right before the data.
+                // The name is directly before the data.
                 doc_sections.extend(section.data_offset().checked_sub(section.name().len()));
                 if depth == 0 {
                     docs.add(section.name(), section.data());
@@ -125,7 +130,7 @@ fn functions(
 ) -> Result<Vec<Function>, ReadError> {
     let mut found: BTreeMap<String, Function> = BTreeMap::new();
     let mut texts = HashMap::new();
-    // The root first: what it exports wins over an interface's function of the same name.
+    // The root comes first: its exports take precedence over an interface's functions of the same name.
     for (key, item) in &resolve.worlds[world].exports {
         if let WorldItem::Function(function) = item {
             let name = resolve.name_world_key(key);
@@ -222,7 +227,7 @@ fn check_name(what: &str, name: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// Notes are for the author; a hundred of them say the same as ten thousand.
+/// Adds a note for the author. A hundred notes are as useful as ten thousand.
 fn note(notes: &mut Vec<String>, text: String) {
     if notes.len() < 100 {
         notes.push(text);

@@ -1,30 +1,31 @@
-//! A type in WIT's words, bounded: anonymous types nest, so that a few hundred bytes can spell megabytes.
+//! Writes types in WIT's syntax, within bounds: anonymous types nest, so that a few hundred bytes can expand to
+//! megabytes.
 
 use wit_parser::{Handle, Resolve, Type, TypeDefKind, TypeId};
 
 use crate::MAX_TYPE;
 
-/// Anonymous types inside one another.
+/// Upper bound on the nesting of anonymous types.
 const MAX_DEPTH: usize = 32;
 
-/// The type cannot be written down within the bounds.
+/// The type cannot be written within the bounds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// The type in WIT's words; a named type is its name.
+/// Writes a type in WIT's syntax. A named type is its name.
 pub(crate) fn text(resolve: &Resolve, ty: &Type) -> Result<String, TooLong> {
     let mut out = String::new();
     write(resolve, ty, &mut out, 0)?;
     Ok(out)
 }
 
-/// Whether it is an `option<…>`, perhaps by another name.
+/// Checks for an `option<…>`, perhaps under another name.
 pub(crate) fn is_option(resolve: &Resolve, ty: &Type) -> bool {
     matches!(kind(resolve, ty), Some(TypeDefKind::Option(_)))
 }
 
-/// Whether it is `record data { msgpack: list<u8> }`. By shape and not by where it was declared: a component says where
-/// only while it imports the interface, and the executor sees nothing but the shape.
+/// Checks for `record data { msgpack: list<u8> }`. It compares the shape and not the declaring interface: a component
+/// names the interface only if it imports it, and the executor sees only the shape.
 pub(crate) fn is_data(resolve: &Resolve, ty: &Type) -> bool {
     let Some(TypeDefKind::Record(record)) = kind(resolve, ty) else { return false };
     match record.fields.as_slice() {
@@ -33,12 +34,12 @@ pub(crate) fn is_data(resolve: &Resolve, ty: &Type) -> bool {
     }
 }
 
-/// Whether it is `list<data>`.
+/// Checks for `list<data>`.
 pub(crate) fn is_data_list(resolve: &Resolve, ty: &Type) -> bool {
     matches!(kind(resolve, ty), Some(TypeDefKind::List(item)) if is_data(resolve, item))
 }
 
-/// What a type is behind its names; none for a primitive.
+/// Returns the kind of a type behind its aliases. None for a primitive.
 fn kind<'a>(resolve: &'a Resolve, ty: &Type) -> Option<&'a TypeDefKind> {
     let mut ty = *ty;
     loop {
@@ -101,7 +102,7 @@ fn write(resolve: &Resolve, ty: &Type, out: &mut String, depth: usize) -> Result
         TypeDefKind::Stream(inner) => generic(resolve, "stream", &[*inner], out, depth),
         TypeDefKind::Handle(Handle::Own(resource)) => push(out, name_of(resolve, *resource)),
         TypeDefKind::Handle(Handle::Borrow(resource)) => push(out, &format!("borrow<{}>", name_of(resolve, *resource))),
-        // WIT gives all of these a name; a component need not.
+        // In WIT all of these have a name; in a component they may not.
         other => push(out, other.as_str()),
     }
 }

@@ -1,15 +1,19 @@
-//! A component's version: that of the package it was built from.
+//! A component's version, which is that of the package it was built from.
 
 use wasmparser::{Encoding, Parser, Payload};
 
 use crate::MAX_NAME;
 use crate::error::{ReadError, one_line};
 
-/// The custom section with it, as the tools of the component model write it.
+/// The custom section for the version, as the tools of the component model write it.
 pub(crate) const SECTION: &str = "version";
 
-/// The version that a component says it has: in its section, else with the first interface that it exports and that has one. One
-/// pass over the outermost sections, which validates nothing.
+/// Returns the version in a component's section, or else the one of its first exported interface with a version. Reads
+/// only the outermost sections, and validates nothing.
+///
+/// # Errors
+///
+/// The bytes are no component.
 pub fn version(wasm: &[u8]) -> Result<Option<String>, ReadError> {
     if !wasm.starts_with(b"\0asm") {
         return Err(ReadError::NotWasm);
@@ -40,7 +44,7 @@ pub fn version(wasm: &[u8]) -> Result<Option<String>, ReadError> {
     Ok(own.or(exported))
 }
 
-/// Something like `1.2.3-rc.1+build`.
+/// Checks for something like `1.2.3-rc.1+build`.
 fn is_version(text: &str) -> bool {
     const MAX: usize = 64;
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_');

@@ -1,4 +1,4 @@
-//! Components made from WIT are read back; files that are none are refused with their reason.
+//! Components made from WIT are read back, and other files are refused with a reason.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use brine_component::{ModuleInfo, ReadError, Rest, embed_docs, read, signature};
 use wit_component::{ComponentEncoder, StringEncoding, dummy_module, embed_component_metadata};
 use wit_parser::{ManglingAndAbi, Resolve};
 
-/// The host's own interfaces.
+/// Returns the folder of the host's interfaces.
 fn host() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit")
 }
 
-/// A component of the world in this WIT, whose functions do nothing.
+/// Builds a component of the world in this WIT, whose functions do nothing.
 fn component(wit: &str) -> Vec<u8> {
     let mut resolve = Resolve::default();
     resolve.push_path(host()).unwrap();
@@ -84,7 +84,7 @@ fn functions_types_imports() {
             "m.rest_in_the_middle(first: u8, *args, last: option<u8>, **kwargs)",
         ]
     );
-    // `types` has no functions: it asks for nothing.
+    // `types` has no functions, so it is no import.
     assert_eq!(info.imports, ["brine:host/grains@1.0.0", "brine:host/log@1.0.0"]);
     assert_eq!(info.notes, ["brine:everything/api@1.2.3.ping is hidden by the export ping at the root"]);
     assert_eq!(info.function("draw").unwrap().export, ["brine:everything/api@1.2.3", "draw"]);
@@ -114,7 +114,7 @@ fn docs_go_in_and_come_out() {
     assert_eq!(doc("in_plain").as_deref(), Some("In an interface without a package."));
     assert_eq!(doc("raw"), None);
     assert_eq!(signatures(&info), signatures(&read(&plain).unwrap()));
-    // Again is the same; and tools of others decode what is in there.
+    // A second run changes nothing, and other tools decode the result.
     assert_eq!(embed_docs(&with, &wit, None).unwrap(), with);
     let decoded = wit_parser::decoding::decode(&with).unwrap();
     let world = decoded.resolve().worlds.iter().map(|(_, world)| world).find(|world| world.name == "root").unwrap();
@@ -126,7 +126,7 @@ fn docs_go_in_and_come_out() {
     assert_eq!(error, "the component is not WebAssembly: it does not begin with \"\\0asm\"");
 }
 
-/// Docs decide nothing: whatever is in those sections, the module is read.
+/// Whatever is in the sections of docs, the module is read.
 #[test]
 fn foreign_and_broken_docs_do_no_harm() {
     let plain = component("package a:b; world w { export ping: func(); }");
@@ -147,7 +147,7 @@ fn foreign_and_broken_docs_do_no_harm() {
         let info = read(&module).unwrap();
         assert_eq!(signatures(&info), ["m.ping()"], "{docs:?}");
     }
-    // What other tools write for a package names the world by its own name.
+    // Other tools name the world by its own name.
     let mut module = plain.clone();
     custom(
         &mut module,
@@ -157,7 +157,7 @@ fn foreign_and_broken_docs_do_no_harm() {
     let info = read(&module).unwrap();
     assert_eq!(info.doc.as_deref(), Some("D"));
     assert_eq!(info.functions[0].doc.as_deref(), Some("P[31m"), "nothing that a terminal obeys");
-    // And far too much of it is cut.
+    // An overlong text is truncated.
     let mut module = plain;
     let long = format!("\x01{{\"worlds\":{{\"w\":{{\"docs\":\"{}\"}}}}}}", "ä".repeat(1_000_000));
     custom(&mut module, "package-docs", long.as_bytes());
@@ -170,7 +170,7 @@ fn custom(module: &mut Vec<u8>, name: &str, data: &[u8]) {
     wasm_encoder::CustomSection { name: name.into(), data: data.into() }.append_to(module);
 }
 
-/// A section of docs deep inside, as in a component that was composed of others.
+/// A section of docs at a deeper level, as in a component that was composed of others.
 #[test]
 fn docs_of_inner_components_are_left_alone() {
     let mut inner = component("package a:b; world w { export pong: func(); }");
@@ -211,14 +211,14 @@ fn what_is_no_module_is_refused() {
     }
 }
 
-/// Every file cut at every length, and with every byte changed, is refused or read; nothing panics.
+/// Every file truncated at every length, and with every byte changed, is refused or read without a panic.
 #[test]
 fn no_bytes_panic() {
     let good = component(
         "package a:b; interface i { f: func(a: list<string>) -> option<u8>; } world w { export i; export ping: func(); }",
     );
     for length in 0..good.len() {
-        // A cut between two sections can leave a component.
+        // A cut between two sections can leave a valid component.
         let _ =
             std::panic::catch_unwind(|| read(&good[..length]).is_err()).unwrap_or_else(|_| panic!("cut at {length}"));
     }
@@ -255,7 +255,7 @@ fn sizes_are_bounded() {
         read(&component(&format!("package a:b; world w {{ export {long}: func(); }}"))).unwrap_err().to_string();
     assert_eq!(error, "has a function whose name has 201 bytes; the limit is 200");
 
-    // Doubling: thirty bytes of WIT more, twice the text.
+    // Each step adds thirty bytes of WIT and doubles the text.
     let mut ty = "u8".to_owned();
     for _ in 0..9 {
         ty = format!("tuple<{ty}, {ty}>");
@@ -265,7 +265,7 @@ fn sizes_are_bounded() {
     assert_eq!(error, "has a function f with a type that is too long to write down; the limit is 1000");
 }
 
-/// An operator reads each after the module's name.
+/// Each text continues a sentence that begins with the module's name.
 #[test]
 fn refusals_follow_a_module_s_name() {
     let long = "a".repeat(brine_component::MAX_NAME + 1);
@@ -302,7 +302,7 @@ fn refusals_follow_a_module_s_name() {
     );
 }
 
-/// A component whose exports are one function, whose 17 parameters have long names and types.
+/// Builds a component with this many exports of one function, which has 17 parameters with long names and types.
 fn shared(exports: usize) -> Vec<u8> {
     let params: String = (0..17)
         .map(|n| {
@@ -334,12 +334,12 @@ fn types_are_said_once_and_not_once_a_use() {
     assert!(written.len() < 100_000, "{} bytes", written.len());
     let parsed = ModuleInfo::parse(&written).unwrap();
     assert_eq!(parsed, info);
-    // In memory too.
+    // The texts are shared in memory too.
     let [first, second] = [&parsed.functions[0].params[3], &parsed.functions[1].params[3]];
     assert!(std::sync::Arc::ptr_eq(&first.ty, &second.ty) && std::sync::Arc::ptr_eq(&first.name, &second.name));
 }
 
-/// What an escaped guest of the compiler may write.
+/// Descriptions that an escaped guest of the compiler may write.
 #[test]
 fn descriptions_that_are_none_are_refused() {
     let good = read(&component("package a:b; world w { export f: func(a: u8) -> string; }")).unwrap();
@@ -352,7 +352,7 @@ fn descriptions_that_are_none_are_refused() {
         |it| it["signatures"][0]["result"] = u64::MAX.into(),
         |it| it["types"] = serde_json::json!([]),
         |it| it["signatures"] = serde_json::json!({}),
-        // As it was written before.
+        // The earlier form.
         |it| {
             it["functions"][0]["params"] =
                 serde_json::json!([{"name": "a", "ty": "u8", "optional": false, "rest": "no"}])
@@ -367,7 +367,7 @@ fn descriptions_that_are_none_are_refused() {
         let error = ModuleInfo::parse(&serde_json::to_vec(&bad).unwrap()).unwrap_err();
         assert_eq!(error, ReadError::Garbled, "{index}");
     }
-    // A few bytes that stand for much are refused before they are much.
+    // A short form that expands to many parameters is refused before the expansion.
     let mut bad = good;
     let param = bad["signatures"][0]["params"][0].clone();
     bad["signatures"][0]["params"] = vec![param; 50_000].into();
@@ -376,7 +376,7 @@ fn descriptions_that_are_none_are_refused() {
     assert_eq!(error, "is described with too many parameters; the limit is 64");
 }
 
-/// What belongs to a resource is no function of its own; what has to be made by the host is asked for.
+/// A resource's methods are no functions of the module. A resource that the host must provide is an import.
 #[test]
 fn resources() {
     let info = read(&component(
@@ -389,7 +389,7 @@ fn resources() {
     let info = read(&component("package a:b; interface i { resource r; } world w { import i; export ping: func(); }"));
     let info = info.unwrap();
     assert!(info.imports.is_empty() || info.imports == ["a:b/i"], "{:?}", info.imports);
-    // Core modules and components can be imported too: nobody gives them, and the policy sees them.
+    // Imports of core modules and components: no host provides them, but the policy sees them.
     let imports = wat(r#"(component (import "code" (core module)) (import "f" (func))
             (core module $m (func (export "ping")))
             (core instance $i (instantiate $m))

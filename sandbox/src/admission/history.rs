@@ -1,6 +1,7 @@
-//! What is known of a function from the calls of it that have ended: whether it is short, and whether it needs little memory.
+//! Statistics of a function's past calls: whether they are short, and whether they need little memory.
 //!
-//! It decides who is let by, and nothing else: a function that was short and is not any more gives its place back after a moment.
+//! They only decide which calls may overtake others. A function that is not short any more loses its quick place after
+//! a moment.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
@@ -9,46 +10,47 @@ use brine_sandbox_wire::Usage;
 
 use super::memory::SMALL;
 
-/// A short call computes for less than this: a hundred times what an ordinary one takes …
+/// A short call uses less CPU time than this, a hundred times that of an ordinary call …
 const SHORT_CPU: Duration = Duration::from_millis(50);
-/// … and is over after this, on a machine that does other things too.
+/// … and less wall-clock time than this, on a machine that does other things too.
 pub(super) const SHORT_WALL: Duration = Duration::from_millis(500);
-/// A long or large call adds this many marks; each other call takes one away.
+/// Marks added by a long or large call. Every other call removes one mark.
 const MARK: u8 = 2;
-/// A function with at most this many marks is expected to be short. One whose calls were all short has none, so that a machine that
+/// A function with at most this many marks is expected to be short. A function whose calls were all short has no marks,
+/// so three stalls of the machine in a row do not make it long.
 /// stops for a moment three times in a row makes it no long one.
 const CREDIT: u8 = 6;
-/// Marks are counted up to this. A function whose calls were all long has this many.
+/// Upper bound on marks, reached by a function whose calls were all long.
 const MAX_MARKS: u8 = CREDIT + 8;
-/// In place of marks: no call has ended yet.
+/// In place of a mark count: no call has ended yet.
 const UNSEEN: u8 = u8::MAX;
 
-/// Of one function of one content.
+/// The marks of one function.
 #[derive(Debug)]
 struct Record {
     long: AtomicU8,
     large: AtomicU8,
 }
 
-/// Of all functions of a module, in their order. It ends with the module's entry: other content is another history.
+/// The records of a module's functions, in their order. Another content starts a new history.
 #[derive(Debug, Default)]
 pub(crate) struct History(Box<[Record]>);
 
-/// How long a call will take.
+/// The expected duration of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Pace {
-    /// No call of it has ended yet, or some were short and some were long.
+    /// No call has ended yet, or the past calls differ.
     #[default]
     Unknown,
     Short,
     Long,
 }
 
-/// What a call is expected to be.
+/// The expectations of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Expect {
     pub(crate) pace: Pace,
-    /// Whether it will stay within [`SMALL`]; none where no call has ended yet.
+    /// Whether it will stay within [`SMALL`]. None if no call has ended yet.
     pub(crate) small: Option<bool>,
 }
 
@@ -71,7 +73,7 @@ impl History {
         Expect { pace, small }
     }
 
-    /// A call was ended from outside, having used so much: if it was not long by then, it might have been.
+    /// Records a call that was ended from outside with this usage. If it was not long by then, it might have become so.
     pub(crate) fn cut_off(&self, function: usize, usage: &Usage) {
         if let Some(record) = self.0.get(function) {
             if !is_short(usage) {
@@ -81,14 +83,14 @@ impl History {
         }
     }
 
-    /// A call has ended by itself, having used so much.
+    /// Records a call that ended by itself with this usage.
     pub(crate) fn ended(&self, function: usize, usage: &Usage) {
         let Some(record) = self.0.get(function) else { return };
         mark(&record.long, is_short(usage));
         mark(&record.large, usage.memory_peak <= SMALL);
     }
 
-    /// A call is not short, and may go on for long.
+    /// Records that a running call is not short.
     pub(crate) fn is_long(&self, function: usize) {
         if let Some(record) = self.0.get(function) {
             mark(&record.long, false);
@@ -100,7 +102,7 @@ fn is_short(usage: &Usage) -> bool {
     u128::from(usage.cpu_us) < SHORT_CPU.as_micros() && u128::from(usage.wall_us) < SHORT_WALL.as_micros()
 }
 
-/// What was there is known; two that end at the same moment may count as one.
+/// Updates the marks. Of two calls that end at the same moment, one may be lost.
 fn mark(marks: &AtomicU8, good: bool) {
     let before = marks.load(Relaxed);
     let now = match (before, good) {
@@ -139,13 +141,14 @@ mod tests {
         assert_eq!((pace(), history.expect(1).small), (Pace::Unknown, None));
         history.ended(1, &short);
         assert_eq!((pace(), history.expect(1).small), (Pace::Short, Some(true)));
-        // It was short once: one long call casts doubt on it, and as many short ones as that counts for remove the doubt.
+        // One long call makes a function with few short calls uncertain. Two short calls, equal in weight, restore the
+        // expectation.
         history.ended(1, &long);
         history.ended(1, &short);
         assert_eq!(pace(), Pace::Unknown);
         history.ended(1, &short);
         assert_eq!(pace(), Pace::Short);
-        // It was short often: it may be long some times.
+        // A function that was short often may be long a few times.
         (0..CREDIT).for_each(|_| history.ended(1, &short));
         (0..CREDIT / MARK).for_each(|_| history.ended(1, &long));
         assert_eq!(pace(), Pace::Short);
@@ -159,13 +162,13 @@ mod tests {
         assert_eq!(pace(), Pace::Short);
         history.ended(0, &long);
         assert_eq!(history.expect(0).pace, Pace::Long);
-        // Computing counts too, and so does memory, by itself.
+        // CPU time and memory count too, each separately.
         let large = Usage { cpu_us: 50_000, wall_us: 60_000, memory_peak: SMALL + 1, ..Usage::default() };
         history.ended(1, &large);
         assert_eq!(history.expect(1), Expect { pace: Pace::Unknown, small: Some(true) });
         (0..CREDIT).for_each(|_| history.ended(1, &large));
         assert_eq!(history.expect(1), Expect { pace: Pace::Long, small: Some(false) });
-        // A function that is not there does no harm.
+        // An unknown function number is ignored.
         history.ended(2, &long);
         assert_eq!(history.expect(2), Expect::default());
     }

@@ -1,39 +1,40 @@
-//! Memory for all instances: who has how much of it lent. The sum of all leases never exceeds what there is.
+//! Lends memory to instances. The sum of all leases never exceeds the total.
 //!
-//! A call has a lease of its whole limit, or a small one; with a small one it asks for all of its limit when it needs more. There is
-//! nothing between the two: whoever waits for more holds little, and whoever holds much waits for nothing, so that nobody waits in a
-//! ring.
+//! A call has a lease of its whole limit or a small one. With a small lease it asks for the rest of its limit when it
+//! needs more. There is nothing in between: a call that waits for more holds little, and a call that holds much waits
+//! for nothing. So there is no deadlock.
 
-/// Bytes of a small lease: what a module of a compiled language uses with some hundred KB of data. Interpreters use more.
+/// Bytes of a small lease: enough for a module in a compiled language with some hundred KB of data. Interpreters use
+/// more.
 pub(crate) const SMALL: u64 = 4 << 20;
-/// Memory is counted in these: a page of WebAssembly.
+/// The unit of memory: a page of WebAssembly.
 const PAGE: u64 = 64 << 10;
-/// Of the memory this part is for small leases alone, …
+/// One part in so many of the memory is reserved for small leases, …
 const KEPT: u32 = 8;
-/// … which may have this part together, …
+/// … one part in so many is the most that small leases may have together, …
 const MAX_SMALL: u32 = 4;
-/// … and of that, one in so many is for calls that are expected to be short.
+/// … and of that, one part in so many is reserved for calls that are expected to be short.
 const SHORT: u32 = 4;
 
-/// All there is, in pages, and what is lent of it.
+/// The total memory in pages, and how much of it is lent.
 #[derive(Debug)]
 pub(super) struct Memory {
     all: u32,
     lent: u32,
-    /// Of that, small leases.
+    /// The part lent as small leases.
     small: u32,
 }
 
-/// What a call has lent.
+/// The memory lent to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lease {
     pages: u32,
-    /// It asks when it needs more.
+    /// Whether the call must ask when it needs more.
     pub(super) small: bool,
 }
 
 impl Lease {
-    /// None at all, for what is let in without.
+    /// No memory, for calls that are admitted without any.
     pub(super) const NONE: Self = Self { pages: 0, small: false };
 
     pub(super) fn bytes(self) -> u64 {
@@ -46,12 +47,12 @@ impl Memory {
         Self { all: pages(bytes), lent: 0, small: 0 }
     }
 
-    /// All that a call may hold which has this limit.
+    /// Returns the lease of a whole limit.
     pub(super) fn whole(&self, limit: u64) -> Lease {
         Lease { pages: pages(limit).min(self.all), small: false }
     }
 
-    /// A small lease, if its limit is not as small anyway.
+    /// Returns a small lease, or the whole one if the limit is small anyway.
     pub(super) fn little(&self, limit: u64) -> Lease {
         let (whole, small) = (self.whole(limit), pages(SMALL));
         if whole.pages <= small { whole } else { Lease { pages: small, small: true } }
@@ -61,12 +62,12 @@ impl Memory {
         lease.small || lease.pages <= pages(SMALL)
     }
 
-    /// Whether there is room for it beside what somebody has already, which it takes the place of.
+    /// Checks whether a lease fits in place of another.
     fn has_room(&self, lease: Lease, instead_of: Lease, short: bool) -> bool {
         let lent = self.lent - instead_of.pages;
         let after = lent.saturating_add(lease.pages);
         if !Self::is_little(lease) {
-            // More than there is for such gets all there is, when nobody else has any.
+            // A limit above this part gets all memory when nothing else is lent.
             return after <= self.all - self.all / KEPT || lent == 0;
         }
         let instead_of = if Self::is_little(instead_of) { instead_of.pages } else { 0 };
@@ -76,17 +77,17 @@ impl Memory {
         after <= self.all && (small <= most || lent == 0)
     }
 
-    /// Small leases that calls which are expected to be short can still have.
+    /// Returns how many small leases are left for calls that are expected to be short.
     pub(super) fn left(&self) -> usize {
         ((self.all / MAX_SMALL).saturating_sub(self.small) / pages(SMALL)) as usize
     }
 
-    /// Lends it, if there is room.
+    /// Lends memory if there is room.
     pub(super) fn lend(&mut self, lease: Lease, short: bool) -> bool {
         self.change(Lease::NONE, lease, short)
     }
 
-    /// Lends it instead of another, if there is room.
+    /// Replaces one lease by another if there is room.
     pub(super) fn change(&mut self, before: Lease, after: Lease, short: bool) -> bool {
         let room = self.has_room(after, before, short);
         if room {
@@ -112,7 +113,7 @@ impl Memory {
     }
 }
 
-/// At least one: what is counted is bounded.
+/// Converts bytes to pages, at least one so that the count is bounded.
 fn pages(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX).max(1)
 }
@@ -128,7 +129,7 @@ mod tests {
         let mut memory = Memory::new(256 * MIB);
         let (whole, little) = (memory.whole(60 * MIB), memory.little(60 * MIB));
         assert_eq!((whole.bytes(), little.bytes(), little.small), (60 * MIB, SMALL, true));
-        // 224 MiB are for such.
+        // 224 MiB are available to large leases.
         let large = (0..10).filter(|_| memory.lend(whole, true)).count();
         assert_eq!(large, 3);
         let small = (0..1_000).filter(|_| memory.lend(little, false)).count();
@@ -149,7 +150,7 @@ mod tests {
         assert!(memory.lend(whole, false) && memory.lent() == 64 * MIB);
         assert!(!memory.lend(memory.little(MIB), true));
         memory.give_back(whole);
-        // What is small anyway is not asked for twice.
+        // For a small limit both leases are the same.
         assert_eq!(memory.little(MIB), memory.whole(MIB));
         assert!(memory.lend(memory.little(MIB), true) && !memory.lend(whole, false));
     }

@@ -1,14 +1,16 @@
-//! The rules by which a call that waits may start.
+//! The rules by which a waiting call may start.
 //!
-//! - A *turn* is for computing: `max_running` of them. A job that has only waited since the last look at its executor (a sleep, a program,
-//!   another server) does not hold it; up to `max_waiting` such jobs are there beside.
-//! - The last of the turns are for who has few: a module, or all that one asked for, takes one only while it holds less than
-//!   [`SHARE`] times what would be left.
-//! - Places beyond all these, and the last of the memory for small calls, are for calls that are expected to be short; a module gets one only
-//!   while it runs fewer calls than there are left, so that one whose calls turn out to hang leaves as many to others.
-//! - A *quick place* is for a call that has to wait for a turn otherwise, and is expected to be short: those before it were, or it is
-//!   unknown and nothing else of its module runs. What is not over after a [`MOMENT`] counts as any other from
-//!   then on and its place is free again, so that who lies about it delays others by no more than that.
+//! - A *turn* is for computing; there are `max_running` of them. A job that has only waited since the last check of its
+//!   executor (for a sleep, a program, another server) holds no turn. Up to `max_waiting` such jobs may exist in
+//!   addition.
+//! - The last turns go to modules and requesters that hold few: each may take a turn only while it holds fewer than
+//!   [`SHARE`] times the turns that would be left.
+//! - Further places, and the last memory for small calls, are for calls that are expected to be short. A module gets
+//!   such a place only while it runs fewer calls than there are places left. A module whose calls then hang leaves as
+//!   many places to others.
+//! - A *quick place* is for a call that would otherwise wait for a turn and is expected to be short: its past calls
+//!   were, or it is unknown and nothing else of its module runs. After a [`MOMENT`] the call counts as any other and
+//!   its place is free again, so a wrong expectation delays others by no more than that.
 
 use std::time::{Duration, Instant};
 
@@ -17,66 +19,66 @@ use super::memory::Lease;
 use super::queue::{Look, same_asker};
 use super::{Call, Jobs, RESERVED, State, Table};
 
-/// Of the turns, an eighth is left for others by who has the most.
+/// The largest holder leaves an eighth of the turns to others.
 const SHARE: usize = 7;
-/// Quick places. A core has its hands full with fewer, and with 8 a burst of thousands of short calls goes through at the rate at
-/// which they are computed.
+/// Number of quick places. Fewer would keep a core busy; with 8, a burst of thousands of short calls runs at the rate
+/// at which they compute.
 pub(super) const QUICK: usize = 8;
-/// How long one holds its quick place. An ordinary call takes a hundredth of it; and 250 ms is what a short call may take beside
-/// whatever others do.
+/// How long a call keeps its quick place. An ordinary call takes a hundredth of this, and a short call may take 250 ms
+/// under load from others.
 pub(super) const MOMENT: Duration = Duration::from_millis(50);
-/// Calls that may have a quick place may be there beyond `max_running` and `max_waiting`.
+/// Additional calls beyond `max_running` and `max_waiting`, for calls that may have a quick place.
 pub(super) const BEYOND: usize = 64;
-/// Calls of one line that are looked at for one that needs less memory than those before it.
+/// Upper bound on the calls of one line examined in search of one that needs less memory than those before it.
 const LOOKS: usize = 32;
 
-/// As what a call runs.
+/// The kind of place on which a call runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lane {
     Turn,
     Quick,
     Reserved,
-    /// Another call made it; that one has a turn, or waits for this.
+    /// A nested call. Its caller has a turn or waits for it.
     Within,
 }
 
-/// A call that runs.
+/// A running call.
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) lane: Lane,
     pub(super) since: Instant,
-    /// Whether it has only waited since the look before the last.
+    /// Whether it has only waited between the last two checks.
     pub(super) waits: bool,
-    /// Whether its job has, with all that it called, and holds no turn therefore.
+    /// Whether its job and all nested calls only wait, so that it holds no turn.
     pub(super) parked: bool,
-    /// Whether its function is known by now not to be short.
+    /// Whether its function was already recorded as not short.
     pub(super) told: bool,
     pub(super) lease: Lease,
 }
 
-/// What was found out while calls were looked at.
+/// Findings during one pass over the waiting calls.
 pub(super) struct Seen {
-    /// One before needs more memory than there is; others that need so much do not go by it.
+    /// A call before these needs more memory than is free. Calls that need as much may not overtake it.
     memory: bool,
     looks: usize,
 }
 
 impl Seen {
-    /// `behind` is whether somebody waits for memory before all that are looked at.
+    /// `behind`: a call waits for memory before all examined ones.
     pub(super) fn behind(behind: bool) -> Self {
         Self { memory: behind, looks: 0 }
     }
 }
 
 impl Jobs {
-    /// Whether the call may start now, and as what.
+    /// Decides whether the call may start now, and on which place.
     pub(super) fn look(&self, table: &mut Table, number: u64, seen: &mut Seen) -> (Look, Option<(Lane, Lease)>) {
         let Some(call) = table.calls.get(&number) else { return (Look::NotThis, None) };
         let (name, max_running) = (&call.name, call.max_running);
         if max_running.is_some_and(|max| table.modules.get(name).is_some_and(|module| module.running >= max)) {
             return (Look::NotTheseOnes, None);
         }
-        // What is known by now: those before it may have been otherwise than was thought when it came.
+        // Uses the current knowledge, which may have changed since the call arrived.
         let expect = call.history.expect(call.function);
         let Some(lane) = self.lane(table, call, expect.pace) else {
             let full = table.turns >= self.bounds.max_running && table.quick >= QUICK && table.reserved >= RESERVED;
@@ -85,7 +87,7 @@ impl Jobs {
         let short = expect.pace == Pace::Short && has_few(table, call, table.memory.left());
         let (leases, reserved) = (leases(table, call, expect.small, seen.memory), call.reserved);
         let lent = leases.into_iter().flatten().find(|lease| table.memory.lend(*lease, short));
-        // Those few are the package's own, and small.
+        // Reserved calls belong to standard modules and are few and small.
         match lent.or(reserved.then_some(Lease::NONE)) {
             Some(lease) => (Look::Starts, Some((lane, lease))),
             None => {
@@ -108,11 +110,11 @@ impl Jobs {
         let room = table.live < inside
             || match pace {
                 Pace::Short => has_few(table, call, left),
-                // However many are new, those that are known to be short find room.
+                // However many unknown calls come, calls that are known to be short find places.
                 Pace::Unknown => is_let_by && left > BEYOND / 2,
                 Pace::Long => false,
             };
-        // However many short ones come, the others' turns are not for them.
+        // However many short calls come, turns are left for the others.
         let leaves_turns = pace == Pace::Short && table.queue.len() > 0;
         if room && table.turns < turns && !leaves_turns && self.is_fair(table, call) {
             return Some(Lane::Turn);
@@ -123,10 +125,10 @@ impl Jobs {
         (is_let_by && room && table.quick < QUICK && leaves_quick(table, call)).then_some(Lane::Quick)
     }
 
-    /// Whether enough turns are left for others if the call takes one.
+    /// Checks whether the call, if it takes a turn, leaves enough turns to others.
     fn is_fair(&self, table: &Table, call: &Call) -> bool {
         let most = SHARE.saturating_mul(self.bounds.max_running - table.turns);
-        // Nobody can have more than all.
+        // No holder can have more turns than are in use.
         if call.reserved || table.turns < most {
             return true;
         }
@@ -141,25 +143,26 @@ impl Jobs {
     }
 }
 
-/// Whether the call's module leaves quick places to others if the call takes one.
+/// Checks whether the call's module, if the call takes a quick place, leaves some to others.
 fn leaves_quick(table: &Table, call: &Call) -> bool {
     let quick = |other: &&Call| matches!(&other.state, State::Live(live) if live.lane == Lane::Quick);
     let held = table.calls.values().filter(quick).filter(|other| other.name == call.name).count();
     held < QUICK - table.quick
 }
 
-/// Whether fewer calls of its module run than so many.
+/// Checks whether fewer than `most` calls of its module run.
 pub(super) fn has_few(table: &Table, call: &Call, most: usize) -> bool {
     let live = |other: &&Call| matches!(other.state, State::Live(_)) && other.name == call.name;
     table.live < most || table.calls.values().filter(live).take(most).count() < most
 }
 
-/// Whether nothing else of its module runs.
+/// Checks whether nothing else of its module runs.
 fn is_alone(table: &Table, call: &Call) -> bool {
     !table.calls.values().any(|other| matches!(other.state, State::Live(_)) && other.name == call.name)
 }
 
-/// What the call may begin with, the first that there is room for. `behind` is whether another waits for memory before it.
+/// Returns the leases with which the call may begin, in order of preference. `behind`: another call waits for memory
+/// before it.
 pub(super) fn leases(table: &Table, call: &Call, small: Option<bool>, behind: bool) -> [Option<Lease>; 2] {
     let (whole, little) = (table.memory.whole(call.memory), table.memory.little(call.memory));
     if whole == little {

@@ -1,4 +1,5 @@
-//! Who is next: those who asked take turns, and the modules of each. Within a module the first is first.
+//! The order of waiting calls: requesters take turns, and so do the modules of each. Within a module the order is first
+//! come, first served.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use brine_sandbox_wire::JobContext;
 
 use crate::ModuleName;
 
-/// Calls that wait, by who asked for them and by module. Its length is bounded where calls are let in.
+/// Waiting calls by requester and module. Admission bounds its length.
 #[derive(Default)]
 pub(super) struct Queue {
     askers: VecDeque<Asker>,
@@ -15,7 +16,7 @@ pub(super) struct Queue {
 }
 
 struct Asker {
-    /// One of its jobs.
+    /// One of the requester's jobs, which identifies it.
     job: Arc<JobContext>,
     modules: VecDeque<Line>,
 }
@@ -25,20 +26,20 @@ struct Line {
     calls: VecDeque<u64>,
 }
 
-/// What became of a call that was looked at.
+/// The result of examining a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Look {
-    /// It is out of the queue, and those who asked for it are last in line.
+    /// The call leaves the queue, and its requester goes to the end.
     Starts,
-    /// Not this one; one behind it may.
+    /// This call may not start; the next one may.
     NotThis,
-    /// Nor any other of its module that the same one asked for.
+    /// Neither may the requester's other calls of this module.
     NotTheseOnes,
-    /// Nor any other at all.
+    /// Nor any other call.
     None,
 }
 
-/// Whether the same one asked: of the same master, or of this host.
+/// Checks whether both jobs have the same requester: the same user of the same master or of this host.
 pub(super) fn same_asker(one: &JobContext, other: &JobContext) -> bool {
     one.user == other.user && one.master == other.master
 }
@@ -62,7 +63,7 @@ impl Queue {
         }
     }
 
-    /// How many of this module wait for the same asker.
+    /// Returns how many calls of this module wait for the same requester.
     pub(super) fn of(&self, job: &JobContext, module: &ModuleName) -> usize {
         let asker = self.askers.iter().find(|asker| same_asker(&asker.job, job));
         let line = asker.and_then(|asker| asker.modules.iter().find(|line| line.module == *module));
@@ -79,7 +80,7 @@ impl Queue {
         self.tidy(a, m, false);
     }
 
-    /// Looks at calls in their order until one starts; says which did.
+    /// Examines calls in their order until one starts; returns its number.
     pub(super) fn look(&mut self, mut look: impl FnMut(u64) -> Look) -> Option<u64> {
         for a in 0..self.askers.len() {
             for m in 0..self.askers[a].modules.len() {
@@ -102,7 +103,7 @@ impl Queue {
         None
     }
 
-    /// Forgets who waits for nothing any more; who was served is last.
+    /// Removes empty lines and requesters; moves the served one to the end.
     fn tidy(&mut self, a: usize, m: usize, served: bool) {
         let modules = &mut self.askers[a].modules;
         if modules[m].calls.is_empty() {
@@ -158,7 +159,7 @@ mod tests {
             seen.push(call);
             Look::NotTheseOnes
         });
-        // Who was served is last in line.
+        // The served requester is last in line.
         assert_eq!((started, seen), (None, vec![3, 0]));
         assert_eq!(order(&mut queue), [3, 0, 4, 1]);
     }

@@ -1,4 +1,4 @@
-//! Who is let in, who waits for whom, and who does not.
+//! Which calls are admitted, which wait, and which do not.
 
 use super::places::{BEYOND, QUICK};
 use super::*;
@@ -13,7 +13,7 @@ fn jobs(max_running: usize, max_queued: usize) -> Jobs {
     Jobs::new(Bounds { max_running, max_queued, ..bounds() })
 }
 
-/// A function of a module, and who calls it.
+/// A function of a module, and its caller.
 #[derive(Clone)]
 struct Fun {
     job: Arc<JobContext>,
@@ -34,7 +34,7 @@ impl Fun {
         Request { job, module, history, function: *function, concurrency, reserved: false, memory: MIB }
     }
 
-    /// Its calls were like this so far.
+    /// Records a past call of the function.
     fn was(self, wall_ms: u64, memory: u64) -> Self {
         self.history.ended(self.function, &Usage { wall_us: wall_ms * 1_000, memory_peak: memory, ..Usage::default() });
         self
@@ -46,7 +46,7 @@ impl Fun {
     }
 }
 
-/// What takes its time, and so holds a turn or waits for one.
+/// Returns a long call, which holds a turn or waits for one.
 fn long(jid: &str, module: &str) -> Fun {
     fun(jid, module).was(10_000, 1)
 }
@@ -55,7 +55,7 @@ fn short(jid: &str, module: &str) -> Fun {
     fun(jid, module).was(1, 1)
 }
 
-/// The error of what has to fail.
+/// Returns the error of a call that must fail.
 fn refused<T>(result: Result<T, String>) -> String {
     result.err().expect("it is refused")
 }
@@ -64,7 +64,7 @@ fn admit<'a>(jobs: &'a Jobs, fun: &Fun) -> Place<'a> {
     jobs.admit(&fun.request()).unwrap()
 }
 
-/// Whether it may begin.
+/// Checks whether the call may begin.
 fn begins(place: &mut Place<'_>) -> bool {
     if let Turn::Waits(granted) = &mut place.turn
         && let Ok(lease) = granted.try_recv()
@@ -82,13 +82,13 @@ fn begun(places: &mut [Place<'_>]) -> usize {
     places.iter_mut().filter_map(|place| begins(place).then_some(())).count()
 }
 
-/// Turns that are held, jobs that only wait, quick places, jobs that have begun, and bytes that are lent.
+/// Returns the numbers of held turns, parked jobs, quick places and live jobs, and the bytes lent.
 fn held(jobs: &Jobs) -> [usize; 5] {
     let table = jobs.table();
     [table.turns, table.parked, table.quick, table.live, table.memory.lent() as usize]
 }
 
-/// Time passes: what has begun is as old as this.
+/// Makes all running calls older by this much.
 fn later(jobs: &Jobs, by: std::time::Duration) {
     for call in jobs.table().calls.values_mut() {
         if let State::Live(live) = &mut call.state {
@@ -106,12 +106,12 @@ fn admission_is_bounded() {
         refused(jobs.admit(&mine.request())),
         "The minion is busy: 2 jobs run and 40 wait. Try again, or raise sandbox:max_queued."
     );
-    // Who asks what runs is let in still.
+    // Jobs that list or kill others are still admitted.
     let control = Request { reserved: true, ..mine.request() };
     let mut reserved: Vec<_> = (0..RESERVED).map(|_| jobs.admit(&control).unwrap()).collect();
     assert_eq!(begun(&mut reserved), RESERVED);
     drop(reserved);
-    // And of others a few.
+    // A few jobs of other modules are admitted too.
     let mut others: Vec<_> = (0..KEPT).map(|n| admit(&jobs, &long("2", &format!("m{n}")))).collect();
     refused(jobs.admit(&long("2", "another").request()));
     refused(jobs.admit(&mine.request()));
@@ -134,7 +134,7 @@ async fn jobs_are_ended_by_their_id() {
     assert_eq!(jobs.end(|jid| jid == "3", "killed"), 0);
 }
 
-/// Of the owner's bounds of a module nothing is given to others, also while it only waits.
+/// A module's own limits hold, even while its jobs only wait.
 #[test]
 fn modules_have_bounds_of_their_own() {
     let jobs = Jobs::new(Bounds { max_waiting: 100, ..bounds() });
@@ -152,7 +152,7 @@ fn modules_have_bounds_of_their_own() {
         refused(jobs.admit_nested(one.number, &bounded)),
         "The minion is busy: as many jobs of module mine run as may. Try again, or raise sandbox:modules:mine:max_running."
     );
-    // Others do not notice.
+    // Other modules are not affected.
     assert!(begins(&mut admit(&jobs, &other)));
     drop(one);
     assert!(begins(&mut two));
@@ -160,7 +160,7 @@ fn modules_have_bounds_of_their_own() {
     assert!(jobs.table().modules.is_empty());
 }
 
-/// What a job calls does not wait for turns that are taken.
+/// A nested call does not wait for turns.
 #[test]
 fn calls_within_calls_do_not_wait() {
     let (jobs, mine) = (jobs(1, 0), long("1", "mine"));
@@ -179,7 +179,7 @@ fn calls_within_calls_do_not_wait() {
     assert_eq!((jobs.count(), held(&jobs), jobs.table().nested), (0, [0; 5], 0));
 }
 
-/// Who only waits gives its turn to others, until as many wait as may; who goes on counts again.
+/// A waiting job gives its turn to others, up to the bound. A job that continues counts again.
 #[test]
 fn waiting_holds_no_turn() {
     let jobs = Jobs::new(Bounds { max_running: 2, max_waiting: 3, ..bounds() });
@@ -190,10 +190,10 @@ fn waiting_holds_no_turn() {
     assert_eq!(begun(&mut places), 4);
     jobs.looked(&looks(0, 4, true), &[]);
     assert_eq!((begun(&mut places), &held(&jobs)[..2]), (5, &[2, 3][..]));
-    // No more may wait, so that the fourth keeps its turn.
+    // The bound on waiting jobs is reached, so the fourth keeps its turn.
     jobs.looked(&looks(0, 5, true), &[]);
     assert_eq!((begun(&mut places), held(&jobs)[1]), (5, 3));
-    // All go on: nobody new begins before there are turns.
+    // All continue, so no new job begins before turns are free.
     jobs.looked(&looks(0, 5, false), &[]);
     assert_eq!(held(&jobs)[..2], [5, 0]);
     places.drain(..4);
@@ -203,7 +203,7 @@ fn waiting_holds_no_turn() {
     assert!(!*jobs.contended.borrow());
 }
 
-/// A job whose function waits for one that it called waits only if that one does.
+/// A job that waits for its nested call counts as waiting only while that call waits.
 #[test]
 fn a_job_computes_while_what_it_called_does() {
     let jobs = Jobs::new(Bounds { max_running: 1, max_waiting: 3, ..bounds() });
@@ -219,7 +219,8 @@ fn a_job_computes_while_what_it_called_does() {
     assert_eq!(held(&jobs)[..2], [2, 0]);
 }
 
-/// Beside those who take all turns: what is expected to be short, and the first call of a module that has nothing else running.
+/// While all turns are taken, two kinds of calls may still begin: those expected to be short, and the first call of a
+/// module of which nothing else runs.
 #[test]
 fn short_calls_are_let_by() {
     let jobs = Jobs::new(Bounds { max_running: 2, max_waiting: 9, max_queued: 100, ..bounds() });
@@ -230,7 +231,7 @@ fn short_calls_are_let_by() {
     assert!(begins(&mut admit(&jobs, &short("3", "other"))));
     let mut unseen = [admit(&jobs, &fun("4", "new")), admit(&jobs, &fun("4", "new"))];
     assert_eq!(begun(&mut unseen), 1);
-    // Who was not short after all counts as any other, and the next are let by.
+    // A call that was not short counts as any other, and the next ones get the quick places.
     later(&jobs, places::MOMENT);
     assert_eq!((begun(&mut quick), begun(&mut hogs)), (QUICK, 2));
     assert_eq!(jobs.table().turns, 2 + QUICK / 2 + 1);
@@ -238,7 +239,7 @@ fn short_calls_are_let_by() {
     assert_eq!(held(&jobs), [0; 5]);
 }
 
-/// It was short until it was let by for it.
+/// A function that was short until it got a quick place.
 #[test]
 fn who_lies_about_being_short_is_found_out() {
     let jobs = Jobs::new(Bounds { max_running: 2, max_waiting: 4, max_queued: 1_000, ..bounds() });
@@ -252,7 +253,7 @@ fn who_lies_about_being_short_is_found_out() {
     assert_eq!(began, QUICK / 2);
     assert_eq!(liar.history.expect(0).pace, Pace::Long);
     assert!(begins(&mut admit(&jobs, &short("3", "test"))));
-    // However many lie, no more are there than there may be.
+    // However many such calls come, the total stays bounded.
     let others: Vec<_> =
         (0..1_000).filter_map(|n| jobs.admit(&short("4", &format!("m{}", n % 300)).request()).ok()).collect();
     for _ in 0..100 {
@@ -262,7 +263,7 @@ fn who_lies_about_being_short_is_found_out() {
     drop(others);
 }
 
-/// Those that were short until now, all hang, and only wait: they leave places and memory to a short one all the same.
+/// Functions that were short so far all hang and only wait. They still leave places and memory to a short call.
 #[test]
 fn who_was_short_and_hangs_leaves_room_for_short_ones() {
     for memory in [1 << 30, 1 << 40] {
@@ -285,26 +286,26 @@ fn who_was_short_and_hangs_leaves_room_for_short_ones() {
     }
 }
 
-/// One module, or one who asks, does not get the last turns; and those who wait take turns.
+/// No single module or requester gets the last turns, and waiting requesters take turns.
 #[test]
 fn turns_are_shared_by_module_and_by_who_asked() {
     let jobs = jobs(16, 100);
     let mut hog = crowd(&jobs, &long("1", "hog"), 50);
     assert_eq!(begun(&mut hog), 14);
-    // Another module of the same one is not more of it; another's is.
+    // Another module of the same requester gets no more turns; another module of another requester does.
     let mut same = admit(&jobs, &long("2", "other"));
     assert!(!begins(&mut same));
     let mut bob = crowd(&jobs, &long("3", "hog").by("bob"), 2);
     let mut bobs = admit(&jobs, &long("4", "other").by("bob"));
     assert_eq!((begun(&mut bob), begins(&mut bobs)), (0, true));
     assert_eq!(jobs.table().turns, 15);
-    // Turns come free: all get some.
+    // When turns become free, all get some.
     hog.drain(..6);
     assert!(begins(&mut same));
     assert_eq!((begun(&mut bob), begun(&mut hog)), (2, 11));
 }
 
-/// What holds much leaves room for what holds little, and waits for memory in its order.
+/// Large calls leave memory for small ones, and wait for memory in their order.
 #[test]
 fn memory_is_kept_for_small_calls() {
     let jobs = Jobs::new(Bounds { max_running: 100, memory: 256 * MIB, max_queued: 100, ..bounds() });
@@ -315,15 +316,15 @@ fn memory_is_kept_for_small_calls() {
     let ping = short("2", "test");
     let mut ping = jobs.admit(&Request { memory: 64 * MIB, ..ping.request() }).unwrap();
     assert_eq!((begins(&mut ping), ping.lease()), (true, Some(Some(SMALL))));
-    // One that nobody knows begins with little too, where nothing else of its module runs.
+    // An unknown function begins with a small lease too, if nothing else of its module runs.
     let unseen = fun("3", "new");
     let unseen = Request { memory: 64 * MIB, ..unseen.request() };
     let mut unseen = [jobs.admit(&unseen).unwrap(), jobs.admit(&unseen).unwrap()];
     assert_eq!((begun(&mut unseen), unseen[0].lease()), (1, Some(Some(SMALL))));
-    // Who can end jobs does not wait for what jobs hold.
+    // A job that can end others does not wait for memory.
     let control = Request { reserved: true, ..large };
     assert!(begins(&mut jobs.admit(&control).unwrap()));
-    // A nested call gets what is free or is refused.
+    // A nested call gets free memory or is refused.
     assert_eq!(
         refused(jobs.admit_nested(holds[0].number, &large)),
         "The minion is busy: of the 256 MiB of memory for all jobs too little is free. Try again, or raise \
@@ -331,7 +332,7 @@ fn memory_is_kept_for_small_calls() {
     );
     assert!(jobs.admit_nested(holds[0].number, &Request { memory: MIB, ..hold.request() }).is_ok());
     assert!(jobs.table().memory.lent() <= 256 * MIB);
-    // The one that needs more than it was lent is before those that have not begun.
+    // A running call that needs more memory comes before calls that have not begun.
     let mut more = jobs.grow(unseen[0].number).unwrap().unwrap();
     assert!(more.try_recv().is_err());
     holds.remove(0);
@@ -343,7 +344,7 @@ fn memory_is_kept_for_small_calls() {
     assert_eq!(jobs.table().memory.lent(), 0);
 }
 
-/// What it does not use and would ask for is for others.
+/// A waiting call's unused memory, for which it would ask again, goes to others.
 #[test]
 fn who_waits_and_holds_little_gives_memory_back() {
     let jobs = Jobs::new(Bounds { memory: 160 * MIB, max_waiting: 9, ..bounds() });
@@ -354,7 +355,7 @@ fn who_waits_and_holds_little_gives_memory_back() {
     let looked: Vec<_> = naps[..2].iter().map(|nap| (nap.number, true)).collect();
     jobs.looked(&looked, &[naps[0].number]);
     assert_eq!((begun(&mut naps), held(&jobs)[4] as u64), (3, (64 + 64 + 4) * MIB));
-    // It needs it again, and waits until there is room.
+    // The call needs the memory again, and waits for room.
     let mut more = jobs.grow(naps[0].number).unwrap().unwrap();
     assert!(more.try_recv().is_err());
     drop(naps.remove(1));
@@ -384,12 +385,12 @@ fn what_is_called_counts_for_who_called() {
         assert_eq!(used, Usage { wall_us: own, ..usage(own + 1) });
         jobs.spend(job.number, &used);
     }
-    // One after the other: the largest counts, not the sum.
+    // Nested calls ran one after the other: the largest peak counts, not the sum.
     assert_eq!(job.leave(usage(100)), Usage { wall_us: 100, memory_peak: 121, ..usage(132) });
     assert_eq!(admit(&jobs, &mine).leave(usage(7)), usage(7));
 }
 
-/// No executor is asked for more calls than it takes.
+/// No executor gets more calls than its bound.
 #[test]
 fn all_calls_together_are_bounded() {
     for (max_running, max_waiting) in [(1, 0), (16, 256), (1_000, 2_000), (1_000_000, 1_000_000)] {

@@ -1,5 +1,5 @@
-//! What is found out of calls that run while others wait: which of them only wait themselves, which are not as short as was thought, and
-//! which need more memory or less.
+//! Finds, while jobs wait, which running calls only wait, which are not as short as expected, and which need more
+//! memory or less.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -10,25 +10,25 @@ use super::history::SHORT_WALL;
 use super::places::{Lane, MOMENT};
 use super::{Jobs, State, Table};
 
-/// While jobs wait: between two looks at the executors.
+/// Interval between two checks of the executors while jobs wait.
 pub(crate) const PULSE: Duration = Duration::from_millis(25);
 
 impl Jobs {
-    /// Waits until somebody waits.
+    /// Waits until a job waits.
     pub(crate) async fn contended(&self) {
-        // The sender is in this same value.
+        // The sender is in this same struct, so it is never closed.
         let _ = self.contended.subscribe().wait_for(|contended| *contended).await;
     }
 
-    /// Looks again at who may begin: time has passed.
+    /// Checks again which calls may begin, because time has passed.
     pub(crate) fn pulse(&self) {
         let mut table = self.table();
         settle(&mut table);
         self.dispatch(&mut table);
     }
 
-    /// What an executor says of its calls: whether each has done nothing but wait since it was asked before, and which hold little
-    /// memory and ask before they hold more.
+    /// Processes an executor's report on its calls: for each call, whether it has only waited since the last report;
+    /// and the calls that gave memory back and will ask before they hold more.
     pub(crate) fn looked(&self, calls: &[(u64, bool)], gave_back: &[u64]) {
         let mut table = self.table();
         for (number, waits) in calls {
@@ -43,7 +43,7 @@ impl Jobs {
         self.dispatch(&mut table);
     }
 
-    /// Takes turns from jobs that only wait, and counts those that do not any more.
+    /// Takes turns from jobs that only wait, and gives them back to jobs that continue.
     fn park(&self, table: &mut Table) {
         let live = |state: &State| matches!(state, State::Live(live) if !live.waits);
         let awake: HashSet<u64> = table.calls.values().filter(|call| live(&call.state)).map(|call| call.root).collect();
@@ -54,7 +54,7 @@ impl Jobs {
                 continue;
             }
             match (live.parked, awake.contains(number)) {
-                // It has begun, so that it goes on, whoever has a turn.
+                // The job has already begun, so it continues even if all turns are taken.
                 (true, true) => {
                     live.parked = false;
                     table.parked -= 1;
@@ -81,20 +81,20 @@ impl Jobs {
         }
     }
 
-    /// Who waits for memory gets it, the first first.
+    /// Lends memory to the calls that wait for it, in their order.
     pub(super) fn lend(&self, table: &mut Table) {
         while let Some((number, _)) = table.growing.front() {
             let number = *number;
             if !grow(table, number) {
                 break;
             }
-            // One that has ended meanwhile is not in the line any more.
+            // Sending fails if the call has ended meanwhile.
             let _ = table.growing.pop_front().map(|(_, granted)| granted.send(()));
         }
     }
 
-    /// A call needs all of the memory that it may have. None: it has it now. It waits, unless another call waits for it, which may hold
-    /// what it needs.
+    /// Requests all the memory that a call may have. None: granted at once. Otherwise the call waits. A nested call
+    /// gets an error at once, because its caller may hold the memory that it needs.
     pub(crate) fn grow(&self, number: u64) -> Result<Option<oneshot::Receiver<()>>, String> {
         let mut table = self.table();
         if table.growing.is_empty() && grow(&mut table, number) {
@@ -110,7 +110,7 @@ impl Jobs {
     }
 }
 
-/// Who was let by and is not short counts as any other.
+/// Moves calls that ran too long from quick places to turns, and records functions that are not short.
 fn settle(table: &mut Table) {
     let now = Instant::now();
     for call in table.calls.values_mut() {
@@ -127,7 +127,7 @@ fn settle(table: &mut Table) {
     }
 }
 
-/// Whether the call has the lease of its whole limit now.
+/// Lends a call the memory of its whole limit. Returns whether it has it now.
 fn grow(table: &mut Table, number: u64) -> bool {
     let Some(call) = table.calls.get_mut(&number) else { return true };
     let State::Live(live) = &mut call.state else { return true };
@@ -139,7 +139,7 @@ fn grow(table: &mut Table, number: u64) -> bool {
     grown
 }
 
-/// The call has a small lease from now on, where there is room for one more of those; else it keeps what it does not need.
+/// Reduces a call to a small lease, if there is room for one more. Otherwise it keeps its memory.
 fn give_back(table: &mut Table, number: u64) {
     let Some(call) = table.calls.get_mut(&number) else { return };
     let State::Live(live) = &mut call.state else { return };

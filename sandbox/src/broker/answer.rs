@@ -1,9 +1,9 @@
-//! What of an answer is the module's to see: lists that have more in them than was granted.
+//! Filters answers that contain more than was granted.
 
 use brine_capabilities::{Capability, Grants, Names, Shown};
 use rmpv::Value;
 
-/// Takes away what was not granted.
+/// Removes what was not granted.
 pub(crate) fn cut_down(shown: Shown, grants: &Grants, answer: Value) -> Value {
     let files = grants.names(Capability::Files);
     match (shown, answer) {
@@ -20,7 +20,7 @@ pub(crate) fn cut_down(shown: Shown, grants: &Grants, answer: Value) -> Value {
     }
 }
 
-/// What of a dict is at or below one of the keys.
+/// Returns the part of a dict that is at or below one of the keys.
 fn granted(keys: &[&[&str]], value: Value) -> Value {
     let Value::Map(entries) = value else { return Value::Map(Vec::new()) };
     let kept = entries.into_iter().filter_map(|(name, value)| {
@@ -35,7 +35,7 @@ fn granted(keys: &[&[&str]], value: Value) -> Value {
         if below.iter().any(|rest| rest.is_empty()) {
             return Some((name, value));
         }
-        // Only something below it: what has nothing below is not shown.
+        // A grant below this key: a value that is no dict has nothing to show.
         match granted(&below, value) {
             Value::Map(entries) if entries.is_empty() => None,
             value => Some((name, value)),

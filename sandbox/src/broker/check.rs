@@ -1,22 +1,25 @@
-//! The one check of a call from a guest, `brine_capabilities::check`, in the words of a refusal: which line of the configuration would
-//! grant it.
+//! Checks each call from a guest with `brine_capabilities::check`, and adds to a refusal the configuration line that
+//! would grant the call.
 
 use brine_capabilities::{Asker, Capability, Grant, Refusal};
 use brine_sandbox_wire::{HostError, HostOp};
 
 use super::Caller;
 
-/// Checks one call. Comes back as it is to be done: a program by its granted path, a URL in its plain form.
+/// Checks one call. Returns it in the form to perform: a program by its granted path, a URL in its normal form.
 ///
 /// # Errors
+///
 /// Why it is refused, and how the owner would grant it.
 pub fn check(caller: &Caller, op: HostOp) -> Result<HostOp, HostError> {
     brine_capabilities::check(&caller.asker(), &caller.grants, op).map_err(|refusal| caller.refuse(refusal))
 }
 
-/// Whether a caller may reach a host, a name or an address, at this port: of a redirect, of an address behind a name.
+/// Checks whether a caller may reach a host (a name or an address) at this port: for redirects, and for the addresses
+/// of a name.
 ///
 /// # Errors
+///
 /// Why it may not, and how the owner would grant it.
 pub fn check_host(caller: &Caller, host: &str, port: u16) -> Result<(), HostError> {
     brine_capabilities::check_host(&caller.grants, host, port).map_err(|refusal| caller.refuse(refusal))
@@ -32,7 +35,7 @@ impl Caller {
         }
     }
 
-    /// Whether somebody called just this function on this host itself: see [`Asker::is_typed_here`].
+    /// Checks whether an operator called exactly this function on this host: see [`Asker::is_typed_here`].
     pub fn is_typed_here(&self, function: &str) -> bool {
         self.asker().is_typed_here(function)
     }
@@ -48,18 +51,20 @@ impl Caller {
         }
     }
 
-    /// The end of a refusal. Empty where nobody can say how to grant it.
+    /// Returns the end of a refusal's message. Empty if nothing can explain how to grant it.
     fn line(&self, capability: Capability, grant: Grant) -> String {
         self.remedy.as_ref().map(|remedy| remedy.sentence(capability, grant)).unwrap_or_default()
     }
 
-    /// The end of a refusal of this setting, for who holds the settings. Empty where no line can name it.
+    /// Returns the end of a refusal of this setting, for the code that holds the settings. Empty if no line can name
+    /// the setting.
     pub fn setting_line(&self, key: &str) -> String {
         let grant = brine_capabilities::grant_with_setting(&self.grants, key);
         grant.map(|grant| self.line(Capability::Config, grant)).unwrap_or_default()
     }
 
-    /// The end of a refusal of this directory, for who reads files for the module. Empty where no line can name it.
+    /// Returns the end of a refusal of this directory, for the code that reads files for modules. Empty if no line can
+    /// name the directory.
     pub fn directory_line(&self, path: &str, writable: bool) -> String {
         let grant = brine_capabilities::grant_with_directory(&self.grants, path, writable);
         grant.map(|grant| self.line(Capability::Filesystem, grant)).unwrap_or_default()

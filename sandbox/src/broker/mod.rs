@@ -1,10 +1,10 @@
-//! The trait through which everything outside an instance happens, and the one check before it.
+//! The trait that performs everything outside an instance, and the one check before it.
 //!
-//! An executor is what an escaped guest would speak through, so nothing that it says about itself is believed: which job a
-//! call belongs to and what its module was granted is what the minion wrote down when it started the job.
+//! An escaped guest controls its executor, so the minion believes nothing that an executor says about itself: it uses
+//! its own record of the call's job and of the module's grants.
 //!
-//! - `check.rs`   the check of each call, in the words of a refusal
-//! - `answer.rs`  what of an answer is the module's to see
+//! - `check.rs`   checks each call and words the refusal
+//! - `answer.rs`  filters answers
 
 mod answer;
 mod check;
@@ -25,38 +25,38 @@ pub use check::{check, check_host};
 
 use crate::ModuleName;
 
-/// Who asks: what the minion wrote down when it started the call.
+/// The caller of a request, as recorded by the minion when it started the call.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The job.
     pub job: Arc<JobContext>,
-    /// The module whose instance it is.
+    /// The module of the calling instance.
     pub module: ModuleName,
-    /// Its content.
+    /// The module's content.
     pub sha256: Sha256Hex,
-    /// What its function was granted.
+    /// The grants of the called function.
     pub grants: Arc<Grants>,
-    /// When the call's wall clock is over.
+    /// When the call's wall-clock limit is reached.
     pub ends: Instant,
-    /// The functions from the job's own to this one, each called by the one before it.
+    /// The chain of functions from the job's own to this one.
     pub chain: Arc<[String]>,
-    /// Its number among the calls that run, to which what it calls belongs.
+    /// The number of the call, to which its nested calls belong.
     pub(crate) number: u64,
-    /// How the owner would grant more, for errors.
+    /// For errors: how the owner would grant more.
     remedy: Option<Arc<dyn Remedy>>,
-    /// Bytes that it may still write, files that it may still make, as far as is known here, and microseconds of CPU time: what it
-    /// calls may no more.
+    /// The bytes that it may still write and the files that it may still create, as far as known here, and the
+    /// microseconds of CPU time that its nested calls may still use. They bound its nested calls.
     left: Arc<[AtomicU64; 3]>,
 }
 
-/// Says how the owner of this host would grant what was refused.
+/// Explains how the owner of this host would grant what was refused.
 pub trait Remedy: std::fmt::Debug + Send + Sync {
-    /// The end of a refusal, `; the owner of this host grants it by this line …`.
+    /// Returns the end of a refusal's message, `; the owner of this host grants it by this line …`.
     fn sentence(&self, capability: Capability, grant: Grant) -> String;
 }
 
 impl Caller {
-    /// A job's own first call, which has so long.
+    /// Returns the caller for a job's own first call, with this much time.
     pub fn new(
         job: Arc<JobContext>,
         module: ModuleName,
@@ -69,19 +69,20 @@ impl Caller {
         Self { job, module, sha256, grants, ends: Instant::now() + wall, chain, number: u64::MAX, remedy: None, left }
     }
 
-    /// With the words for what was not granted.
+    /// Adds the explanation of how to grant more.
     pub fn with_remedy(self, remedy: Arc<dyn Remedy>) -> Self {
         Self { remedy: Some(remedy), ..self }
     }
 
-    /// Before it calls a function: what it says that it may still write and make. That only ever gets less.
+    /// Records, before a nested call, how much the executor says the caller may still write and create. The recorded
+    /// values never increase.
     pub fn has_left(&self, written: u64, new_files: u64) {
         for (left, now) in self.left.iter().zip([written, new_files]) {
             left.fetch_min(now, Ordering::Relaxed);
         }
     }
 
-    /// As one of the calls that run.
+    /// Returns the caller as one of the running calls.
     pub(crate) fn called(self, chain: Arc<[String]>, number: u64) -> Self {
         Self { chain, number, ..self }
     }
@@ -93,20 +94,20 @@ impl Caller {
         self
     }
 
-    /// Less is left for what it calls: of its module's own limits, no more than that.
+    /// Lowers the limits of a nested call to what its caller has left.
     pub(crate) fn bound(&self, limits: &mut Limits) {
         let [written, new_files, _] = &*self.left;
         limits.written = limits.written.min(written.load(Ordering::Relaxed));
         limits.new_files = limits.new_files.min(new_files.load(Ordering::Relaxed));
     }
 
-    /// Whether the functions that it called have used the CPU time of all of them.
+    /// Whether the nested calls have used up their CPU time.
     pub(crate) fn is_spent(&self) -> bool {
         let [_, _, cpu_us] = &*self.left;
         cpu_us.load(Ordering::Relaxed) == 0
     }
 
-    /// What it called has used so much.
+    /// Subtracts the usage of a nested call.
     pub(crate) fn spend(&self, usage: &Usage) {
         for (left, used) in self.left.iter().zip([usage.written, usage.new_files, usage.cpu_us]) {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(used)));
@@ -114,11 +115,15 @@ impl Caller {
     }
 }
 
-/// What the minion does for modules. Calls arrive here only after [`check`] allowed them.
+/// Performs calls for modules. Calls arrive here only after [`check`] allowed them.
 pub trait Broker: Send + Sync + 'static {
-    /// Answers one call of a running instance. Dropped when the job ends: what it started has to end then too.
+    /// Performs one call of a running instance. The future is dropped when the job ends, and must end what it started.
+    ///
+    /// # Errors
+    ///
+    /// The refusal or failure, for the guest.
     fn host_call<'a>(&'a self, caller: &'a Caller, op: HostOp) -> BoxFuture<'a, Result<Value, HostError>>;
 
-    /// One line that a module logs: no control characters, and within the job's budget.
+    /// Logs one line of a module. The line has no control characters and is within the job's budget.
     fn log(&self, job: &JobContext, level: LogLevel, message: &str);
 }

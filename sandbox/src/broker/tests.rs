@@ -1,4 +1,4 @@
-//! Each refusal exactly, and each refusal's line put where it belongs: then the same call is allowed.
+//! Checks the exact text of each refusal. With the refusal's line in the configuration, the same call is allowed.
 
 mod http;
 mod process;
@@ -15,7 +15,7 @@ use crate::{Grants, Policy};
 
 const GRANTS_IT: &str =
     "; the owner of this host grants it by this line under sandbox: modules: in the minion's configuration: ";
-/// Grants every interface and nothing within it.
+/// Grants every interface, but nothing within it.
 const LINKED: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
                       [], filesystem: {}, network: [], pillar: [], functions: [], files: [], events: [], mine: []}\n";
 const ANY: &str = "modules:\n  mine: {grains: true, config: true, modules: true, jobs: true, disks: true, policy: true, process: \
@@ -117,7 +117,7 @@ fn one_of_each() -> Vec<HostOp> {
     ]
 }
 
-/// What was granted is not enough for what the owner decides: it is who calls, and how.
+/// The owner's decisions need more than a grant: they depend on the caller and on the way of the call.
 #[test]
 fn modules_are_approved_by_who_types_it_on_this_host_alone() {
     let at = |module: &str, function: &str, master: Option<&str>| caller(&policy(ANY), module, function, master);
@@ -129,7 +129,8 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
     assert!(check(&at("sandbox", "approve", None), approve()).is_ok());
     let mut nested = at("sandbox", "approve", None);
     nested.chain = ["mine.update".to_owned(), "sandbox.approve".to_owned()].into();
-    // A master's job; one that the policy knows; within another function; another function; another module that was granted `policy`.
+    // In turn: a master's job that the policy knows, a nested call, another function, and another module with the grant
+    // `policy`.
     for caller in
         [at("sandbox", "approve", Some("aa:bb")), nested, at("sandbox", "list", None), at("mine", "approve", None)]
     {
@@ -147,7 +148,7 @@ fn modules_are_approved_by_who_types_it_on_this_host_alone() {
     }
 }
 
-/// The refusal of a call with nothing granted within its interface; its line, added, has to allow the call.
+/// Checks the refusal of a call with nothing granted within its interface, and that the refusal's line allows the call.
 fn refusal(config: &str, op: &HostOp, expect: &str) {
     let before = caller(&policy(config), "mine", "f", None);
     let error = check(&before, op.clone()).unwrap_err();
@@ -159,7 +160,7 @@ fn refusal(config: &str, op: &HostOp, expect: &str) {
     check(&after, op.clone()).unwrap_or_else(|error| panic!("{line} does not grant {op:?}: {error}"));
 }
 
-/// A call that is refused whatever was granted.
+/// Checks a call that is refused whatever was granted.
 fn never(op: HostOp, expect: &str) {
     let error = check(&caller(&policy(ANY), "mine", "f", None), op).unwrap_err();
     assert_eq!(error.to_string(), expect);
@@ -202,13 +203,13 @@ fn the_line_that_grants_a_directory() {
     assert_eq!(line, format!("{GRANTS_IT}mine: {{filesystem: {{/etc: ro, /srv: rw, \"/srv/a b\": ro}}}}"));
     let granted = caller(&policy(&format!("modules:\n  {}\n", &line[GRANTS_IT.len()..])), "mine", "f", None).grants;
     assert_eq!(granted.direct.directories.len(), 3);
-    // No line of the configuration can have these.
+    // No configuration line can name these paths.
     for path in ["", "srv", "/srv/..", "/srv/./a", "/srv//a", "/srv/"] {
         assert_eq!(who.directory_line(path, false), "", "{path}");
     }
 }
 
-/// What stays as it is in the line is cut here.
+/// Expands a shortened entry with the unchanged grants.
 fn linked(rest: &str) -> String {
     let all = [
         ("process", "[]"),
@@ -258,7 +259,7 @@ fn names_are_refused_with_the_line_that_grants_them() {
          run programs as group www",
         "process: {programs: [/bin/x], users: [deploy], groups: [www], env: [PATH], cwd: [/srv/app]}",
     );
-    // The short form, where the owner has said nothing else.
+    // The short form, if the owner has no other entry.
     refusal(
         "modules:\n  mine: {process: [/usr/bin/uptime]}\n",
         &process(run(&["/bin/x"])),
@@ -266,7 +267,7 @@ fn names_are_refused_with_the_line_that_grants_them() {
     );
 }
 
-/// The name asked is granted as it is, and nothing else by it.
+/// The line grants the requested name literally and nothing else.
 #[test]
 fn a_line_grants_no_more_than_the_name() {
     let config = |files: &str| format!("modules:\n  mine: {{files: [\"{files}\"]}}\n");
@@ -300,11 +301,11 @@ fn the_line_is_of_the_entry_that_counts() {
              \"{master}\": modules: in the minion's configuration: mine.f: {{functions: []}}"
         )
     );
-    // Other functions have what the module has.
+    // Other functions keep the module's grants.
     assert!(check(&caller(&policy, "mine", "other", Some(&master)), call("test.echo")).is_ok());
 }
 
-/// A module that is not standard is named with its content.
+/// An entry for a module that is not standard names its content.
 #[test]
 fn a_new_entry_is_bound_to_the_content() {
     let name = "mine".parse().unwrap();
@@ -395,7 +396,7 @@ fn other_arguments_have_a_form() {
     for name in ["", "a b", "127.1", "0x7f000001", "2130706433", "a..b", &"x".repeat(300)] {
         never(resolve(name), "the name of a host is neither a name nor an address");
     }
-    // More than is read at once is not asked for.
+    // A request for more than the limit of one read is refused.
     let all = caller(&policy(ANY), "mine", "f", None);
     let op = FilesOp::Read { path: "a".into(), saltenv: "base".into(), offset: 0, length: u32::MAX };
     assert!(matches!(check(&all, HostOp::Files(op)), Ok(HostOp::Files(FilesOp::Read { length: 4_194_304, .. }))));
@@ -450,7 +451,7 @@ fn pillar_keys_are_held_by_their_parts() {
         ("deployx", None, false),
         ("other", None, false),
         ("deploy|a", None, false),
-        // With another delimiter it is one part: a key of that very name.
+        // With another delimiter the text is a single key of that very name.
         ("deploy:a", Some("|"), false),
         ("web:tls", Some("|"), false),
         (":deploy", None, false),

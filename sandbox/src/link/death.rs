@@ -1,4 +1,4 @@
-//! What an executor's end leaves: calls that it had begun, and calls that another one may do.
+//! Sorts the calls of a dead executor: those that it had begun, and those that another executor may run.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,25 +6,25 @@ use std::sync::atomic::Ordering;
 use super::{Call, CallEnd, Link};
 use crate::suspects::Content;
 
-/// What an executor's life left.
+/// The result of an executor's death.
 #[derive(Debug)]
 pub(crate) struct Remains {
-    /// Calls that it had begun.
+    /// Number of calls that had begun.
     pub(crate) jobs: usize,
-    /// Whether a module can be to blame: it ran or was loaded.
+    /// Whether a module may be the cause, because it ran or was loaded.
     pub(crate) blamed: bool,
 }
 
 impl Link {
-    /// The executor is gone: so is everything that waited for it. So many bytes of what was sent it had not read. Where it was ended on
-    /// purpose, nobody is to blame.
+    /// Ends everything that waited for the dead executor. `unread` is the number of sent bytes that it had not read. A
+    /// death on purpose is no module's fault.
     pub(crate) fn died(&self, how: &Arc<str>, unread: u64, on_purpose: bool) -> Remains {
         let (calls, loading, sent) = {
             let mut state = self.state();
             state.died = Some(Arc::clone(how));
             (std::mem::take(&mut state.calls), std::mem::take(&mut state.loading), std::mem::take(&mut state.sent))
         };
-        // Those behind the first were not looked at yet.
+        // The executor loads one module after the other, so only the first one counts.
         if let Some(module) = sent.front()
             && !on_purpose
         {
@@ -39,7 +39,7 @@ impl Link {
         modules.sort();
         modules.dedup();
         let remains = Remains { jobs: begun.len(), blamed: !sent.is_empty() || !modules.is_empty() };
-        // Before anybody is told, who may come again at once.
+        // Recorded before any caller learns of the death, because a caller may try again at once.
         if !on_purpose {
             self.suspects.died_running(&modules);
         }
@@ -52,7 +52,7 @@ impl Link {
         remains
     }
 
-    /// Whether it is over.
+    /// Checks whether the executor has died.
     pub(crate) fn is_dead(&self) -> bool {
         self.state().died.is_some()
     }

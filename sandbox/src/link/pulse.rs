@@ -1,4 +1,5 @@
-//! Whether an executor is still there: one that is stopped or hangs is found within a second of the first job that waits for it.
+//! Checks that an executor responds. A stopped or hanging executor is detected within a second of the first job that
+//! waits for it.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -7,30 +8,31 @@ use brine_sandbox_wire::ToExecutor;
 
 use super::Link;
 
-/// Between two questions.
+/// Interval between two pings.
 const BEAT: Duration = Duration::from_millis(125);
-/// So many without an answer, and its thread asleep all the time: it will not answer any more. With [`super::PATIENCE`] that is less
-/// than a second.
+/// Missed pings, with the main thread asleep all the time, after which the executor counts as hanging. Together with
+/// [`super::PATIENCE`] this is less than a second.
 const MISSED: u32 = 5;
-/// One that is at work all the time, or waits for the disk, gets this long: a large message takes its time on a small machine.
+/// The same limit for an executor that is busy all the time or waits for the disk: a large message takes time on a
+/// Interval between two pings while the executor responds.
 const AT_WORK: Duration = Duration::from_secs(5);
 /// While it answers, between two rounds.
 const REST: Duration = Duration::from_millis(250);
-/// A beat that is later than this says that the machine has no time for this program either.
+/// A ping delayed by more than this shows that the machine is overloaded for this program too.
 const LATE: Duration = Duration::from_millis(60);
 
-/// What the kernel says of an executor's main thread.
+/// The state of an executor's main thread, according to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
-    /// Somebody stopped it by a signal or a debugger.
+    /// Stopped by a signal or a debugger.
     Stopped,
     Asleep,
-    /// It runs, could run, or waits for a disk.
+    /// Running, ready to run, or waiting for a disk.
     AtWork,
 }
 
 impl Link {
-    /// Somebody waits for it longer than usual: it is looked at.
+    /// Requests a check of the executor, because a caller has waited longer than usual.
     pub(crate) fn doubt(&self) {
         self.doubted.notify_one();
     }
@@ -48,8 +50,8 @@ impl Link {
         let _ = self.send(&question(n)).await;
     }
 
-    /// Waits until there is no doubt that it does not answer any more; says why. It is looked at while somebody doubts it, and
-    /// otherwise nothing wakes.
+    /// Waits until the executor certainly does not respond any more; returns the reason. Checks only on request, and
+    /// otherwise sleeps.
     pub(crate) async fn gone(&self) -> &'static str {
         loop {
             self.doubted.notified().await;
@@ -59,7 +61,7 @@ impl Link {
         }
     }
 
-    /// Until nobody waits for it.
+    /// Checks the executor until no call needs it.
     async fn look_closely(&self) -> Option<&'static str> {
         let (mut missed, mut since) = (0, Instant::now());
         while self.is_needed() {
@@ -73,7 +75,7 @@ impl Link {
                     beat = REST;
                 }
                 (missed, since) = (0, Instant::now());
-                // It may not even read this; the beat goes on.
+                // The executor may not even read the ping, so this has a timeout.
                 let _ = tokio::time::timeout(BEAT, self.ask(|n| ToExecutor::Ping { n })).await;
             } else if thread == Thread::Asleep {
                 missed += 1;
@@ -83,8 +85,8 @@ impl Link {
             }
             let (began, heard) = (Instant::now(), self.heard.load(Ordering::Relaxed));
             tokio::time::sleep(beat).await;
-            // What it loads has a limit of its own, and who says something all the time is there, also where it is this program that
-            // does not come to read it.
+            // Loading has a timeout of its own. An executor that keeps sending is alive, even if this program is too
+            // slow to read its messages.
             let says = heard != self.heard.load(Ordering::Relaxed) || self.inbox.has_some();
             if began.elapsed() > beat + LATE || self.loads() || (says && !self.has_answered()) {
                 (missed, since) = (0, Instant::now());
@@ -108,7 +110,7 @@ fn thread(pid: u32) -> Thread {
 }
 
 fn of_stat(stat: &str) -> Thread {
-    // The program's name is in parentheses, and may have some in it.
+    // The program's name is in parentheses and may contain some.
     match stat.rsplit(')').next().and_then(|rest| rest.trim_start().chars().next()) {
         Some('T' | 't') => Thread::Stopped,
         Some('S' | 'I') => Thread::Asleep,

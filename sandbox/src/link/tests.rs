@@ -1,4 +1,4 @@
-//! An executor that an escaped guest has taken over can say what it likes. What it gets is what the job was granted.
+//! An executor controlled by an escaped guest can send anything, but gets only what the job was granted.
 
 use std::collections::VecDeque;
 
@@ -34,7 +34,7 @@ impl Broker for Recorder {
     }
 }
 
-/// The minion's end served, and the executor's in the test's hand.
+/// A link with the minion's end served; the test plays the executor.
 struct Taken {
     link: Arc<Link>,
     broker: Arc<Recorder>,
@@ -46,7 +46,7 @@ struct Taken {
     end: oneshot::Receiver<CallEnd>,
 }
 
-/// With one running call, of a module that was granted grains only.
+/// Returns a link with one running call of a module that was granted grains only.
 async fn taken(limits: Limits) -> Taken {
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
@@ -130,7 +130,7 @@ async fn what_was_not_granted_does_not_reach_the_broker() {
          minion's configuration: {line}"
     )));
     assert_eq!(it.heard().await, (it.call, 1, denied));
-    // Nor does a call of a job that is none.
+    // A call with an unknown number is refused too.
     it.ask(99, 2, grains()).await;
     assert_eq!(it.heard().await, (99, 2, Err(HostError::Denied("the job has ended".into()))));
     assert_eq!(it.calls(), 0);
@@ -189,7 +189,7 @@ async fn log_lines_are_bounded_and_clean() {
     assert_eq!(*it.broker.lines.lock().unwrap(), ["a\\x1b[1m\\nb", "cd"]);
 }
 
-/// An executor that counts lines as it likes: of empty ones too there are so many and no more.
+/// An executor that sends any number of log lines: empty lines count too, up to the bound.
 #[tokio::test]
 async fn log_lines_are_counted_here_too() {
     let mut it = taken(Limits { log_lines: 3, ..Limits::default() }).await;
@@ -202,7 +202,7 @@ async fn log_lines_are_counted_here_too() {
     assert_eq!(it.broker.lines.lock().unwrap().len(), 3);
 }
 
-/// What goes into a guest is bounded here too.
+/// The size of answers to a guest is bounded here too.
 #[tokio::test]
 async fn an_answer_over_the_limit_is_an_error_to_the_guest() {
     let mut it = taken(Limits { host_bytes: 100, ..Limits::default() }).await;
@@ -217,7 +217,7 @@ async fn an_answer_over_the_limit_is_an_error_to_the_guest() {
 #[tokio::test]
 async fn what_makes_no_sense_ends_the_executor_or_nothing() {
     let mut it = taken(Limits::default()).await;
-    // Of calls and modules that are not there: nothing.
+    // Messages about unknown calls and modules have no effect.
     let outcome = Outcome::Returned { value: vec![0xc0], retcode: 0 };
     it.say.send(&FromExecutor::Done { call: 99, outcome, usage: Usage::default() }).await.unwrap();
     it.say.send(&FromExecutor::Loaded { module: Sha256Hex::from([9; 32]) }).await.unwrap();
@@ -257,7 +257,8 @@ async fn the_dead_answer_nobody() {
     assert_eq!(it.link.loaded(&entry(), code).await, Err("the executor was killed by signal 9".into()));
 }
 
-/// What it had not read it had not begun, and another one may do it; and who did not run is not to blame.
+/// A call that the executor had not read has not begun, so that another executor may run it, and its module is not
+/// suspected.
 #[tokio::test]
 async fn only_what_was_read_had_begun() {
     let mut it = taken(Limits::default()).await;
@@ -270,7 +271,7 @@ async fn only_what_was_read_had_begun() {
     assert_eq!(back.unwrap(), arguments);
     let sent = it.link.written.load(Ordering::Acquire) - before;
     assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::RunWithin { lease: 5, .. }));
-    // All but its first byte.
+    // Everything except the first byte is unread.
     let remains = it.link.died(&"was killed by signal 9".into(), sent - 1, false);
     assert_eq!((remains.jobs, remains.blamed), (1, true));
     assert!(matches!(it.end.await.unwrap(), CallEnd::Died(_)));
@@ -280,7 +281,7 @@ async fn only_what_was_read_had_begun() {
     assert_eq!(standing(2), Ok(crate::suspects::Standing::Trusted));
 }
 
-/// An executor that can be asked to load.
+/// Returns an executor that can be asked to load modules.
 fn loader(suspects: &Arc<Suspects>) -> (Arc<Link>, Sender<FromExecutor>, Receiver<ToExecutor>) {
     let (here, there) = Connection::pair().unwrap();
     let (sender, receiver) = here.minion();
@@ -309,7 +310,7 @@ async fn asked_to_load(hear: &mut Receiver<ToExecutor>) -> Sha256Hex {
     }
 }
 
-/// Its code kills the executor that maps it; those that wait behind it are not to blame.
+/// A module's code kills the executor that maps it. Modules whose load waits behind it are not to blame.
 #[tokio::test]
 async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others_are_not() {
     let suspects = Arc::new(Suspects::default());
@@ -340,7 +341,7 @@ async fn a_module_that_kills_executors_when_it_is_loaded_is_set_aside_and_others
     assert!(link.has(good.key) && !link.has(bad.key));
 }
 
-/// What was answered, either way, did not kill anybody.
+/// A load that was answered, successfully or not, did not cause a later death.
 #[tokio::test]
 async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
     let suspects = Arc::new(Suspects::default());
@@ -362,7 +363,7 @@ async fn a_load_that_was_answered_is_not_blamed_for_a_death() {
     assert_eq!(suspects.set_aside(module), None);
 }
 
-/// One that was stopped, or whose guest broke out and does not read: whoever sends to it is not held for ever.
+/// A stopped executor, or one with an escaped guest, does not read. It does not block its senders for ever.
 #[tokio::test(start_paused = true)]
 async fn an_executor_that_does_not_read_is_ended() {
     let it = taken(Limits::default()).await;
@@ -372,13 +373,14 @@ async fn an_executor_that_does_not_read_is_ended() {
     let large = (vec![0xc0; 8 << 20], vec![0x80]);
     it.link.start(&ticket, &caller, &entry, "f", large, (&Limits::default(), None)).await.unwrap();
     assert_eq!(it.link.condemned().await, "did not read what it was sent");
-    // What its supervisor does then.
+    // The supervisor then calls this.
     let remains = it.link.died(&"did not read what it was sent and was ended".into(), 0, false);
     assert_eq!(remains.jobs, 1);
     assert!(matches!(end.await.unwrap(), CallEnd::NotBegun(_)), "half of it was sent");
 }
 
-/// A job that goes away before the executor was even told ends too, and an executor that goes on is ended.
+/// A job that goes away before the executor has confirmed anything ends too, and an executor that keeps running it is
+/// ended.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_ticket_ends_the_call_or_the_executor() {
     let mut it = taken(Limits::default()).await;
@@ -398,7 +400,7 @@ async fn a_dropped_ticket_ends_the_call_or_the_executor() {
     assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
 }
 
-/// Dropped while it waits for others to have sent theirs: the executor never hears of it, and is not asked to end it.
+/// A call dropped while it waits to be sent: the executor never receives it, and gets no request to end it.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_was_never_sent_is_forgotten() {
     let mut it = taken(Limits::default()).await;
@@ -415,7 +417,7 @@ async fn a_call_that_was_never_sent_is_forgotten() {
     drop((ticket, others));
     assert!(!it.link.runs(call));
     assert!(tokio::time::timeout(GRACE * 3, it.link.condemned()).await.is_err());
-    // Nothing came of it, not even half a message.
+    // Not even part of a message was sent.
     it.link.kill(it.call, "enough").await;
     assert!(matches!(it.hear.recv().await.unwrap().message, ToExecutor::Kill { call, .. } if call == it.call));
 }

@@ -1,4 +1,4 @@
-//! Which calls only wait, and which need more memory or less: what the executor says of them, for admission.
+//! Passes on to admission what the executor reports: which calls only wait, and which need more memory or less.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::Link;
 use crate::admission::SMALL;
 
 impl Link {
-    /// The number of a call among all that were admitted.
+    /// Returns the admission number of a call.
     pub(super) fn number_of(&self, call: u64) -> Option<u64> {
         self.state().calls.get(&call).map(|call| call.caller.number)
     }
@@ -17,7 +17,7 @@ impl Link {
         let _ = self.send(&ToExecutor::Grown { call, refused }).await;
     }
 
-    /// Asks which calls wait, unless it has not answered the last question yet.
+    /// Asks which calls wait, unless the last such question is still unanswered.
     pub(crate) async fn look(&self) {
         if self.has_answered() && !self.state().calls.is_empty() {
             self.ask(|n| ToExecutor::Look { n, lease: SMALL }).await;

@@ -1,17 +1,17 @@
-//! What every module may import, and what standard modules may use beyond the defaults.
+//! Interfaces that every module may import, and limits that standard modules have beyond the defaults.
 
 use brine_sandbox_wire::Limits;
 
-/// What a standard module needs beyond the defaults for what it is for, where the owner has not said another limit of all.
+/// Raises a standard module's limits to what its purpose needs, unless the owner has set another common limit.
 pub(crate) fn standard_limits(module: &str, limits: &mut Limits) {
-    /// Twice the largest file that comes from a master.
+    /// Twice the size of the largest file that comes from a master.
     const FILES: u64 = 1 << 30;
     if module == "cp" && limits.written == Limits::default().written {
         limits.written = FILES;
     }
 }
 
-/// Interfaces that every module may import. `*` stands for the rest of a name.
+/// Interfaces that every module may import. A trailing `*` matches any rest.
 pub(crate) const ALWAYS: [&str; 11] = [
     "brine:host/log",
     "brine:host/job",
@@ -26,7 +26,7 @@ pub(crate) const ALWAYS: [&str; 11] = [
     "wasi:cli/terminal-*",
 ];
 
-/// Whether every module may import it.
+/// Checks whether every module may import the interface.
 pub fn always(interface: &str) -> bool {
     ALWAYS.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(start) => interface.starts_with(start),

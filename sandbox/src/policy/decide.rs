@@ -1,4 +1,4 @@
-//! From imports, functions and the owner's word to what each function may do.
+//! Decides from imports, functions and the owner's configuration what each function may do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,60 +10,64 @@ use super::always;
 use super::{Capability, Entry, Explain, Grant, Policy, Refused, Signers, Subject};
 use crate::broker::Remedy;
 
-/// What the functions of a module may do, for each master.
+/// The grants of a module's functions, for each master.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModuleGrants {
     interfaces: BTreeSet<&'static str>,
     general: OfMaster,
-    /// Of masters that the policy says something about.
+    /// Masters with rules of their own.
     masters: HashMap<String, OfMaster>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OfMaster {
-    /// Of functions that the policy says nothing about.
+    /// The decision for functions without entries of their own.
     rest: Decided,
     functions: HashMap<String, Decided>,
 }
 
-/// What one function was granted.
+/// The grants of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Granted {
     /// The grants.
     pub grants: Arc<Grants>,
-    /// For errors: how the owner would grant more.
+    /// For errors: which configuration would grant more.
     pub(crate) explain: Arc<Explain>,
 }
 
-/// Or the line that says why the function cannot be called at all.
+/// A decision, or one line that says why the function cannot be called at all.
 type Decided = Result<Granted, Arc<str>>;
 
 impl Granted {
-    /// What says how the owner would grant more.
+    /// Returns the object that explains how the owner would grant more.
     pub fn remedy(&self) -> Arc<dyn Remedy> {
         self.explain.clone()
     }
 }
 
 impl ModuleGrants {
-    /// What a function may do in a job of this master; none: a job of this host's own. The error is one line.
+    /// Returns the grants of a function in a job of this master, or of this host if `master` is None.
+    ///
+    /// # Errors
+    ///
+    /// Returns one line that says why the function cannot be called.
     pub fn of(&self, function: &str, master: Option<&str>) -> Result<Granted, String> {
         let of_master = master.and_then(|master| self.masters.get(master)).unwrap_or(&self.general);
         let decided = of_master.functions.get(function).unwrap_or(&of_master.rest);
         decided.clone().map_err(|why| why.to_string())
     }
 
-    /// The interfaces to link: what any function may use for any master.
+    /// Returns the interfaces to link: those that any function may use for any master.
     pub fn interfaces(&self) -> impl Iterator<Item = &'static str> + '_ {
         self.interfaces.iter().copied()
     }
 
-    /// What its functions reach themselves: each set once.
+    /// Returns the distinct sets of direct grants of its functions.
     pub fn directs(&self) -> BTreeSet<&DirectGrants> {
         self.each().map(|(_, _, grants)| &grants.direct).collect()
     }
 
-    /// Every answer there is: of a master or in general, of a function or of the others.
+    /// Returns all grants, each with its master (None: in general) and its function (None: the others).
     pub fn each(&self) -> impl Iterator<Item = (Option<&str>, Option<&str>, &Arc<Grants>)> {
         self.answers()
             .filter_map(|(master, function, decided)| Some((master, function, &decided.as_ref().ok()?.grants)))
@@ -81,7 +85,11 @@ impl ModuleGrants {
 }
 
 impl Policy {
-    /// Decides on a module by what it imports (`brine:host/grains@1.0.0`) and which functions it has.
+    /// Decides on a module by its imports (`brine:host/grains@1.0.0`) and its functions.
+    ///
+    /// # Errors
+    ///
+    /// The module lacks a grant or a signature, or is revoked.
     pub fn decide<F: AsRef<str>>(
         &self,
         subject: &Subject<'_>,
@@ -91,8 +99,8 @@ impl Policy {
         self.decide_on(subject, imports, functions, false)
     }
 
-    /// The same of a content that the owner may have approved: then it is granted the least of what it asks for, where no entry says
-    /// anything else.
+    /// Like [`Policy::decide`], for a content that the owner may have approved. An approved content gets the least of
+    /// each capability that it asks for, unless an entry says otherwise.
     pub(crate) fn decide_on<F: AsRef<str>>(
         &self,
         subject: &Subject<'_>,
@@ -120,7 +128,7 @@ impl Policy {
         refused.unknown = unknown;
         let named: BTreeSet<&str> =
             functions.iter().map(AsRef::as_ref).filter(|function| self.names_function(subject, function)).collect();
-        // Where every function is named, what holds for "the others" holds for none.
+        // If every function has an entry, there are no other functions to decide on.
         let others = functions.is_empty() || named.len() < functions.len();
         let of_master = |master: Option<&str>| OfMaster {
             rest: self.decide_one(subject, &known, None, (master, approved)),
@@ -162,7 +170,7 @@ impl Policy {
         if refused.is_empty() { Ok(ModuleGrants { interfaces, ..grants }) } else { Err(Box::new(refused)) }
     }
 
-    /// Whether any entry is about this function alone.
+    /// Checks whether an entry is about this function alone.
     fn names_function(&self, subject: &Subject<'_>, function: &str) -> bool {
         let key = (subject.name.clone(), function.to_owned());
         std::iter::once(&self.general).chain(self.masters.values()).any(|rules| rules.functions.contains_key(&key))
@@ -189,7 +197,7 @@ impl Policy {
         Ok(Granted { grants: Arc::new(grants), explain: self.explain(subject, function, master).into() })
     }
 
-    /// The word that counts.
+    /// Returns the grant that applies to a capability.
     fn grant(
         &self,
         subject: &Subject<'_>,
@@ -200,8 +208,8 @@ impl Policy {
         let said = entries.iter().flatten().find_map(|entry| entry.answer(subject.sha256, subject.signers, capability));
         let comes_with = || if subject.standard { capability.standard(subject.name.as_str()) } else { None };
         let by_approval = || approved.then(|| capability.least());
-        // Refused to a standard module, of which it is one function among others: linked with nothing behind it, so that a call of that
-        // function is the error, and `test.ping` answers.
+        // A standard module to which a capability is refused gets the least grant, because only some of its functions
+        // need the capability. The interface is linked, calls of it fail, and functions such as `test.ping` still work.
         let said = match said {
             Some(Grant::No) if matches!(comes_with(), Some(Grant::Names(Names::Only(_)))) => Some(capability.least()),
             said => said.cloned(),
@@ -209,7 +217,7 @@ impl Policy {
         said.or_else(comes_with).or_else(by_approval).or_else(|| capability.by_default()).unwrap_or(Grant::No)
     }
 
-    /// Whether the module is signed as the most particular word on signatures wants it.
+    /// Checks the module's signatures against the most specific requirement.
     fn signed(
         &self,
         subject: &Subject<'_>,
@@ -220,7 +228,7 @@ impl Policy {
         let named = if subject.standard { 4 } else { entries.len() };
         let demand = entries[..named].iter().enumerate().find_map(|(level, entry)| {
             let signers = entry.as_ref()?.signed_by.as_ref()?;
-            // That it need not be signed is a permission, and bound to the content as all of them.
+            // An exemption from signatures is a permission, so it is bound to the entry's content.
             let counts = *signers != Signers::NotNeeded || entry.is_some_and(|entry| entry.binds(subject.sha256, &[]));
             counts.then_some((level, *entry.as_ref()?))
         });

@@ -1,4 +1,4 @@
-//! What the owner says of a module, a function or all modules.
+//! One entry of the owner's configuration: about a module, a function or all modules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,69 +7,69 @@ use brine_sandbox_wire::{Limits, Sha256Hex};
 
 use crate::signature::KeyId;
 
-/// What the owner says of a module, of one of its functions, or of every module.
+/// The owner's rules for a module, for one of its functions, or for every module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Grants count for this content only.
+    /// If set, grants apply only to this content.
     pub sha256: Option<Sha256Hex>,
-    /// Grants count for content that is so signed, and the module is refused where it is not.
+    /// If set, the module is refused without these signatures, and grants apply only with them.
     pub signed_by: Option<Signers>,
-    /// Whether an older version than the newest that was seen may take its place.
+    /// Whether an older version than the newest one seen may replace it.
     pub downgrade: Option<bool>,
-    /// Granted or refused.
+    /// Granted and refused capabilities.
     pub says: BTreeMap<Capability, Grant>,
     /// The unix user the module acts as.
     pub user: Option<String>,
-    /// What its jobs may use, where it is not what all may.
+    /// Limits that differ from the common ones.
     pub limits: LimitChanges,
-    /// How many of its jobs run at once.
+    /// How many of its jobs may run at once.
     pub max_running: Option<usize>,
-    /// How many may wait.
+    /// How many of its jobs may wait.
     pub max_queued: Option<usize>,
 }
 
-/// Who has to have signed.
+/// The required signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signers {
-    /// `false`: nobody has to.
+    /// `false`: no signature is required.
     NotNeeded,
-    /// So many of these keys.
+    /// A number of signatures by these keys.
     Needed(Quorum),
 }
 
-/// How many different keys of which have to have signed.
+/// The keys that may sign, and how many different ones must.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quorum {
     /// At least 1.
     pub at_least: usize,
-    /// Those listed, or all of the owner's folder of keys.
+    /// The listed keys, or all keys of the owner's folder.
     pub of: Vec<Signer>,
-    /// Whether `of` is the owner's folder of keys, whatever is in it.
+    /// Whether `of` stands for all keys in the owner's folder.
     pub any: bool,
 }
 
 impl Quorum {
-    /// Different keys that there are to choose from.
+    /// Returns the distinct keys.
     pub(crate) fn keys(&self) -> BTreeSet<KeyId> {
         self.of.iter().filter_map(|signer| signer.key).collect()
     }
 
-    /// Different ones of its keys among these.
+    /// Returns how many of the quorum's keys are among these signers.
     pub(crate) fn signed_by(&self, signers: &[KeyId]) -> usize {
         self.keys().iter().filter(|key| signers.contains(key)).count()
     }
 }
 
-/// A key as the owner wrote it.
+/// A key as written in the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signer {
-    /// A file's name or the key's line.
+    /// A file name or the key's line.
     pub written: String,
-    /// The key; none as long as its file was not read.
+    /// None until the key's file is read.
     pub key: Option<KeyId>,
 }
 
-/// Limits that differ from those of all.
+/// Limits that differ from the common ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "as in `Limits`")]
 pub struct LimitChanges {
@@ -87,7 +87,7 @@ pub struct LimitChanges {
 }
 
 impl LimitChanges {
-    /// Puts what is said here into the limits.
+    /// Applies the changes to the limits.
     pub fn apply(&self, limits: &mut Limits) {
         fn set<T: Copy>(to: &mut T, from: Option<T>) {
             *to = from.unwrap_or(*to);
@@ -107,12 +107,12 @@ impl LimitChanges {
 }
 
 impl Entry {
-    /// Whether its grants count for this content.
+    /// Checks whether the entry's grants apply to this content.
     pub(crate) fn binds(&self, sha256: Sha256Hex, signers: &[KeyId]) -> bool {
         self.sha256.is_none_or(|bound| bound == sha256) && self.signed(signers)
     }
 
-    /// Whether the content is signed as this entry wants it.
+    /// Checks whether the content has the signatures that the entry requires.
     pub(crate) fn signed(&self, signers: &[KeyId]) -> bool {
         match &self.signed_by {
             None | Some(Signers::NotNeeded) => true,
@@ -120,7 +120,7 @@ impl Entry {
         }
     }
 
-    /// What it says for this content. A refusal is not bound to any.
+    /// Returns the entry's decision on a capability for this content. A refusal applies to every content.
     pub(crate) fn answer(&self, sha256: Sha256Hex, signers: &[KeyId], capability: Capability) -> Option<&Grant> {
         self.says.get(&capability).filter(|grant| **grant == Grant::No || self.binds(sha256, signers))
     }

@@ -1,4 +1,4 @@
-//! The line of the configuration that would grant what was refused: the owner's own entry with what is missing in it.
+//! The configuration line that would grant what was refused: the owner's own entry with the missing grant added.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::ModuleName;
 use crate::broker::Remedy;
 use crate::signature::KeyId;
 
-/// What is needed to say how the owner would grant something: to whom, and what the owner says already.
+/// What is needed to explain how the owner would grant something: the recipient and the owner's existing entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Explain {
     module: ModuleName,
@@ -21,11 +21,11 @@ pub(crate) struct Explain {
     signers: Vec<KeyId>,
     function: Option<String>,
     master: Option<String>,
-    /// Of the function and of the module, each for the master and in general.
+    /// The entries of the function and of the module, each for the master and in general.
     levels: [Option<Entry>; 4],
 }
 
-/// Of the module in general: where a grant is written that nothing stands in the way of.
+/// Index of the module's general entry, where a new grant goes if nothing prevents it.
 const MODULE: usize = 3;
 
 impl Explain {
@@ -42,14 +42,14 @@ impl Explain {
         }
     }
 
-    /// The line with which this would be granted.
+    /// Returns the line that would grant this.
     pub(crate) fn lifting(&self, capability: Capability, grant: Grant) -> Line {
         let speaks = |entry: &&Option<Entry>| {
             entry.as_ref().is_some_and(|entry| entry.answer(self.sha256, &self.signers, capability).is_some())
         };
-        // Above the word that counts now, nothing more particular says anything.
+        // No entry above this level says anything about the capability.
         let counts = self.levels.iter().position(|entry| speaks(&entry)).unwrap_or(MODULE);
-        // An entry bound to keys that did not sign this content grants it nothing, whatever is written there.
+        // An entry that requires keys which did not sign this content cannot grant anything to it.
         let usable = |level: &usize| {
             let exists = match level {
                 0 => self.function.is_some() && self.master.is_some(),
@@ -83,7 +83,7 @@ impl Remedy for Explain {
     }
 }
 
-/// One entry of the configuration, as the owner would write it.
+/// One entry of the configuration in the owner's syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
     master: Option<String>,
@@ -92,17 +92,17 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Where it stands.
+    /// Returns the master and the key under which the line is written.
     pub(super) fn place(&self) -> (Option<&str>, &str) {
         (self.master.as_deref(), &self.key)
     }
 
-    /// Grants this too.
+    /// Adds a grant to the line.
     pub(super) fn and(&mut self, capability: Capability, grant: Grant) {
         self.entry.says.insert(capability, grant);
     }
 
-    /// All of them as a file has them.
+    /// Returns the lines in the form of a configuration file.
     pub(crate) fn file(lines: &[Self]) -> String {
         let mut general = String::new();
         let mut masters: BTreeMap<&str, String> = BTreeMap::new();
@@ -125,7 +125,7 @@ impl Line {
         file
     }
 
-    /// The end of a refusal.
+    /// Returns the end of a refusal's message.
     pub(crate) fn sentence(lines: &[Self]) -> String {
         let by = if lines.len() == 1 { "this line" } else { "these lines" };
         let mut sentence = format!("; the owner of this host grants it by {by}");
@@ -211,7 +211,7 @@ impl fmt::Display for LimitChanges {
     }
 }
 
-/// A hash in hex: quoted where some reader of YAML could take it for a number.
+/// Quotes a hash that a YAML reader could parse as a number.
 fn hash_text(hex: &str) -> String {
     let number = hex.bytes().all(|c| c.is_ascii_digit() || c == b'e')
         || hex.strip_prefix("0b").is_some_and(|rest| rest.bytes().all(|c| matches!(c, b'0' | b'1')));

@@ -1,13 +1,15 @@
-//! What a module may do: a table of defaults, the owner's word, and one pure decision over both (DESIGN.md §3.3).
+//! Decides what a module may do: a table of defaults, the owner's configuration, and one pure decision over both
+//! (DESIGN.md §3.3).
 //!
-//! The most particular word counts, for each capability alone: what the owner says of the function, of the module, of all
-//! (`"*"`), at each of these for the master that asks before in general; then what standard modules come with; then the table.
-//! An entry that is bound to a `sha256` or a key does not count for other content; a refusal (`false`) always does.
+//! The most specific rule applies, for each capability separately: the owner's rule for the function, for the module,
+//! for all modules (`"*"`), at each of these levels first the one for the requesting master and then the general one;
+//! then what standard modules come with; then the table of defaults. An entry bound to a `sha256` or a key does not
+//! apply to other content, but its refusals (`false`) always apply.
 //!
-//! - `always.rs`     what every module has; `entry.rs` what one entry of the configuration says
-//! - `decide.rs`     from imports, functions and the owner's word to [`ModuleGrants`]
-//! - `update.rs`     what an update asks for that the version before it did not
-//! - `refused.rs`    what is missing; `line.rs` the line of the configuration that would grant it
+//! - `always.rs`     interfaces that every module has; `entry.rs` one entry of the configuration
+//! - `decide.rs`     from imports, functions and configuration to [`ModuleGrants`]
+//! - `update.rs`     what an update asks for beyond the version before it
+//! - `refused.rs`    what is missing; `line.rs` the configuration line that would grant it
 
 mod always;
 mod decide;
@@ -34,62 +36,62 @@ use crate::ModuleName;
 use crate::admission::Concurrency;
 use crate::signature::{KeyId, SigningKey};
 
-/// What the owner of the host says.
+/// The owner's policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// In general.
+    /// Rules for all jobs.
     pub general: Rules,
-    /// Of jobs of one master, by its fingerprint.
+    /// Rules for the jobs of one master, by its fingerprint.
     pub masters: BTreeMap<String, Rules>,
-    /// Standard modules that an installed one may take the place of.
+    /// Standard modules that an installed module may replace.
     pub replace_standard: BTreeSet<ModuleName>,
-    /// The keys that entries name, those of the owner's folder of keys and those that are revoked.
+    /// The keys that entries name, those in the owner's folder of keys, and revoked ones.
     pub keys: Vec<SigningKey>,
-    /// What goes before every other word.
+    /// Revocations, which override all rules.
     pub revoked: Revoked,
-    /// What a decision needs to know of this host.
+    /// Facts about this host that decisions need.
     pub host: Host,
-    /// What who read the configuration found odd in it; `sandbox.check` shows it.
+    /// Oddities found while the configuration was read; `sandbox.check` shows them.
     pub findings: Vec<String>,
 }
 
-/// What the owner does not trust any more, wherever else it is named.
+/// Keys and contents that the owner revoked, wherever else they are named.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Revoked {
-    /// Keys: what they signed counts as not signed, and what nobody else signed is refused.
+    /// Revoked keys. Their signatures do not count, and a module signed only by them is refused.
     pub keys: BTreeSet<KeyId>,
-    /// Contents, standard modules too.
+    /// Revoked contents; standard modules are included.
     pub sha256: BTreeSet<Sha256Hex>,
     /// The keys as the owner wrote them.
     pub written: Vec<Signer>,
 }
 
-/// Entries by what they are about.
+/// Entries by what they apply to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Of single functions.
+    /// Entries for single functions.
     pub functions: BTreeMap<(ModuleName, String), Entry>,
-    /// Of modules.
+    /// Entries for modules.
     pub modules: BTreeMap<ModuleName, Entry>,
-    /// Of every module: `"*"`.
+    /// The entry for every module: `"*"`.
     pub every: Entry,
 }
 
-/// A module that is decided on.
+/// The properties of a module that a decision uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     /// Its name.
     pub name: &'a ModuleName,
-    /// Whether it is the package's.
+    /// Whether it is a standard module.
     pub standard: bool,
     /// Its content.
     pub sha256: Sha256Hex,
-    /// The keys that signed it, and are not revoked.
+    /// The keys that signed it, without revoked ones.
     pub signers: &'a [KeyId],
 }
 
 impl Policy {
-    /// The entries that are about a function, the most particular first. The last two are about every module.
+    /// Returns the entries that apply to a function, the most specific first. The last two apply to every module.
     pub(crate) fn entries(
         &self,
         module: &ModuleName,
@@ -109,7 +111,8 @@ impl Policy {
         ]
     }
 
-    /// What one job of a function may use, where all may use `base`. Each limit for itself; not bound to content.
+    /// Returns the limits for one job of a function, with `base` as the common limits. Each limit is decided
+    /// separately, whatever the content.
     pub fn limits(
         &self,
         base: &Limits,
@@ -128,7 +131,7 @@ impl Policy {
         limits
     }
 
-    /// How many jobs of a module there may be.
+    /// Returns the limits on the number of a module's jobs.
     pub fn concurrency(&self, module: &ModuleName) -> Concurrency {
         let own = self.general.modules.get(module);
         let every = &self.general.every;

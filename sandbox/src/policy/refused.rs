@@ -1,4 +1,4 @@
-//! A module that is not let in: what is missing, in one line, with the words that would grant it.
+//! A refused module: what is missing, in one line, with the configuration that would grant it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,21 +10,21 @@ use super::{Capability, Entry, Quorum, Signers, Subject};
 use crate::ModuleName;
 use crate::sentence::join_names;
 
-/// A module that imports what it was not granted, or is not signed as it has to be. Displays as one line with the exact words
-/// that would grant it.
+/// A module that imports something it was not granted, or lacks a required signature. Displays as one line with the
+/// exact configuration that would grant it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The module.
     pub module: ModuleName,
     /// Its content.
     pub sha256: Sha256Hex,
-    /// Imports that the owner can grant.
+    /// Missing imports that the owner can grant.
     pub missing: BTreeMap<String, Capability>,
-    /// What is no interface of Brine.
+    /// Imports that are not interfaces of Brine.
     pub unknown: Vec<String>,
-    /// Why its signature, that it has none, or its content is in the way, whatever is granted.
+    /// The reason why its signature, the lack of one, or its content prevents its use, whatever is granted.
     pub unsigned: Option<String>,
-    /// What the entries of the configuration would have to be.
+    /// The configuration entries that would grant what is missing.
     lines: Vec<Line>,
 }
 
@@ -59,7 +59,7 @@ impl Refused {
         self.missing.is_empty() && self.unknown.is_empty() && self.unsigned.is_none()
     }
 
-    /// The lines of the minion's configuration that would grant what is missing; none where nothing can.
+    /// Returns the configuration lines that would grant what is missing. None if no line can.
     pub fn lines(&self) -> Option<String> {
         self.granting().map(Line::file)
     }
@@ -69,7 +69,7 @@ impl Refused {
     }
 }
 
-/// Why a module that is not signed as wanted is refused.
+/// Returns why a module without the required signatures is refused.
 pub(super) fn unsigned(
     subject: &Subject<'_>,
     entry: &Entry,
@@ -102,7 +102,7 @@ pub(super) fn unsigned(
     )
 }
 
-/// Whose signatures a module has to have, in words.
+/// Describes the required signatures.
 fn asked(quorum: &Quorum) -> String {
     let signatures = match quorum.at_least {
         0 | 1 => "a signature of".to_owned(),
@@ -118,7 +118,7 @@ fn asked(quorum: &Quorum) -> String {
     format!("{signatures} {}", join_names(&written))
 }
 
-/// Why a module whose content is revoked is refused.
+/// Returns why a module with a revoked content is refused.
 pub(super) fn revoked(subject: &Subject<'_>) -> String {
     format!(
         "module {} is refused: the owner of this host revoked this content (sha256 {}, by sandbox:revoked:sha256); install another \

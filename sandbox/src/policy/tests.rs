@@ -32,7 +32,7 @@ fn decide(policy: &Policy, module: &str, standard: bool, names: &[&str]) -> Resu
     policy.decide(&subject, &imports(names), &["f", "g"])
 }
 
-/// `granted …` or the refusal's words.
+/// Checks a decision: `granted …`, or the text of the refusal.
 fn check(config: &str, module: &str, standard: bool, names: &[&str], expect: &str) {
     let got = match decide(&read(config), module, standard, names) {
         Ok(grants) => format!("granted {}", grants.interfaces().collect::<Vec<_>>().join(" ")).trim().to_owned(),
@@ -88,7 +88,7 @@ fn defaults() {
          brine:host/pillar@1.0.0, which are",
         "network: [], pillar: [], functions: [], files: [], events: [], mine: []",
     );
-    // What is standard comes with its package: its content is not named.
+    // A standard module comes with the package, so its entry names no hash.
     check(
         "{}",
         "sys",
@@ -99,7 +99,7 @@ fn defaults() {
     check("{}", "foo", false, &["acme:x/y@1.0.0"], "module foo imports acme:x/y@1.0.0, which is no interface of Brine");
 }
 
-/// A name that only begins like a known one is another.
+/// Names are compared whole, not by prefix.
 #[test]
 fn names_are_compared_whole() {
     for import in [
@@ -120,7 +120,7 @@ fn names_are_compared_whole() {
 fn the_most_particular_word_counts() {
     let master = ["aa"; 32].join(":");
     let levels = ["{M}x.f", "x.f", "{M}x", "x", "{M}*", "*"];
-    // Each level alone, then each with one above that says the contrary.
+    // Each level alone, then each with a higher level that says the opposite.
     for (low, lower) in levels.iter().enumerate() {
         for high in levels[..=low].iter() {
             for granted in [true, false] {
@@ -156,17 +156,17 @@ fn the_most_particular_word_counts() {
 #[test]
 fn entries_are_not_merged_and_refusals_are_not_bound() {
     let other = format!("sha256: \"{}\"", "02".repeat(32));
-    // Bound to other content: as if it were not there.
+    // An entry bound to another content has no effect.
     let bound = format!("modules: {{x: {{{other}, jobs: true, pillar: [a]}}, \"*\": {{pillar: [b]}}}}");
     assert!(decide(&read(&bound), "x", false, &["jobs"]).is_err());
     let grants = decide(&read(&bound), "x", false, &["pillar"]).unwrap().of("f", None).unwrap().grants;
     assert_eq!(grants.names(Capability::Pillar).to_string(), "[b]");
-    // A refusal counts whatever the content.
+    // A refusal applies to every content.
     let refused = format!("modules: {{x: {{{other}, grains: false}}, \"*\": {{grains: true}}}}");
     assert!(decide(&read(&refused), "x", false, &["grains"]).is_err());
-    // `"*"` takes from standard modules too.
+    // `"*"` also applies to standard modules.
     assert!(decide(&read("modules: {\"*\": {modules: false}}"), "sys", true, &["modules"]).is_err());
-    // One level's list takes the place of another's.
+    // A list at one level replaces the list of another level.
     let grants = decide(&read("modules: {x.f: {pillar: [a]}, x: {pillar: [b]}}"), "x", false, &["pillar"]).unwrap();
     assert_eq!(grants.of("f", None).unwrap().grants.names(Capability::Pillar).to_string(), "[a]");
     assert_eq!(grants.of("g", None).unwrap().grants.names(Capability::Pillar).to_string(), "[b]");
@@ -186,7 +186,7 @@ fn a_module_is_let_in_where_any_function_has_the_grant() {
         let general = grants.of("f", None).unwrap().grants.allows("brine:host/jobs");
         assert_eq!(general, !config.starts_with("masters"));
     }
-    // Of a function that the module does not have nothing follows.
+    // An entry for a function that the module does not have grants nothing.
     assert!(decide(&read("modules: {x.nothing: {jobs: true}}"), "x", false, &["jobs"]).is_err());
 }
 
@@ -197,11 +197,11 @@ fn executors_are_shared_by_equal_grants_only() {
     let grants = decide(&read(config), "x", false, &["wasi:filesystem/types", "http"]).unwrap();
     let f = grants.of("f", None).unwrap().grants;
     assert_eq!((f.direct.user.as_deref(), f.direct.directories.len(), f.direct.network.len()), (Some("deploy"), 1, 1));
-    // Who reaches nothing needs no executor of its own, whoever it acts as.
+    // A function without direct grants needs no executor of its own, whatever its user.
     let g = grants.of("g", None).unwrap().grants;
     assert_eq!((&g.direct, g.user.as_deref()), (&brine_sandbox_wire::DirectGrants::default(), Some("deploy")));
     assert_eq!(grants.directs().len(), 2);
-    // What is not imported is not reached.
+    // Grants without an import have no effect.
     let grants = decide(&read(config), "x", false, &["grains"]).unwrap();
     assert_eq!(grants.directs().into_iter().collect::<Vec<_>>(), [&brine_sandbox_wire::DirectGrants::default()]);
 }
@@ -228,24 +228,24 @@ fn signatures_that_are_asked_for() {
             Err(format!("module x is signed by another key, {expect}"))
         );
     }
-    // The package's modules are the package's business, unless the owner names them.
+    // `"*"` demands no signatures of standard modules; an entry that names one does.
     assert!(signed(&every, true, &[]).is_ok());
     assert!(signed(&own, true, &[]).is_err());
-    // One that need not be signed is named, and with its content if it is bound to it.
+    // An exemption from signatures needs an entry that names the module; with a hash it covers only that content.
     let free = |entry: &str| format!("modules: {{\"*\": {{signed_by: [{KEY}]}}, x: {{{entry}}}}}");
     assert!(signed(&free("signed_by: false"), false, &[]).is_ok());
     let hash = |byte: &str| format!("signed_by: false, sha256: \"{}\"", byte.repeat(32));
     assert!(signed(&free(&hash("01")), false, &[]).is_ok());
     assert!(signed(&free(&hash("02")), false, &[]).is_err());
-    // A sha256 alone is no word on signatures, and a key whose file was not read signs nothing.
+    // A hash alone says nothing about signatures. A key whose file was not read verifies nothing.
     assert!(signed(&free("jobs: true"), false, &[]).is_err());
     assert!(signed("modules: {x: {signed_by: [ops.pub]}}", false, &[key()]).is_err());
-    // A function's own.
+    // A demand on one function.
     let function = format!("modules: {{x.f: {{signed_by: [{KEY}]}}}}");
     let expect =
         format!("module x is not signed, and sandbox:modules:x.f:signed_by asks for a signature of {KEY}; {how}");
     assert_eq!(signed(&function, false, &[]), Err(expect));
-    // Grants of an entry count for what is so signed.
+    // Grants of an entry with `signed_by` apply to content with such a signature.
     let grants = format!("modules: {{x: {{signed_by: [{KEY}], jobs: true}}}}");
     let module = name("x");
     let decide = |signers: &[KeyId]| {
@@ -253,7 +253,7 @@ fn signatures_that_are_asked_for() {
         read(&grants).decide(&subject, &imports(&["jobs"]), &["f"]).is_ok()
     };
     assert!(decide(&[key()]) && !decide(&[]));
-    // What is said of all that is so signed is not said of standard modules, which need not be.
+    // Grants of `"*"` with `signed_by` do not apply to standard modules, which need no such signature.
     let all = read(&format!("modules: {{\"*\": {{signed_by: [{KEY}], jobs: true}}}}"));
     let standard = |signers: &[KeyId]| {
         let subject = Subject { name: &module, standard: true, sha256: sha(1), signers };
@@ -280,11 +280,11 @@ fn several_signers() {
     );
     let one = format!("module x is signed by 1 of the keys that are asked for, {expect}");
     assert_eq!(decide(&[id(OTHER)]), Err(one.clone()));
-    // One who signed twice is one.
+    // Two signatures by one key count once.
     assert_eq!(decide(&[id(OTHER), id(OTHER)]), Err(one));
     assert_eq!(decide(&[]), Err(format!("module x is not signed, {expect}")));
     assert_eq!(decide(&[KeyId::UNKNOWN]), Err(format!("module x is signed by another key, {expect}")));
-    // Any of no keys is nobody.
+    // `any` without any known key matches no signature.
     let any = read("modules: {x: {signed_by: any}}");
     let subject = Subject { name: &module, standard: false, sha256: sha(1), signers: &[key()] };
     let error = any.decide(&subject, &[], &["f"]).unwrap_err().to_string();
@@ -319,7 +319,7 @@ fn limits_are_each_their_own() {
     };
     assert_eq!(of("f"), (1_000, 1 << 20, 2_048));
     assert_eq!(of("g"), (2_000, 1 << 20, 2_048));
-    // The standard module `cp` takes larger files, unless the owner says what all may write.
+    // `cp` may write larger files by default, unless the owner sets the limit for all modules.
     let written =
         |base: &Limits, module: &str, standard| policy.limits(base, &name(module), standard, "f", None).written;
     let default = Limits::default();
@@ -333,7 +333,7 @@ fn limits_are_each_their_own() {
     assert_eq!(policy.concurrency(&name("y")), Concurrency { max_running: Some(5), max_queued: Some(7) });
 }
 
-/// Names of all sorts, as an owner or an error would have them in YAML.
+/// Generates unusual names, as they may appear in YAML.
 fn odd() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z]{1,4}",
@@ -450,7 +450,7 @@ fn entry() -> impl Strategy<Value = Entry> {
         })
 }
 
-/// A policy about the functions `f` and `g` of `saltutil`, in general and for one master.
+/// Generates policies about the functions `f` and `g` of `saltutil`, in general and for one master.
 fn policies() -> impl Strategy<Value = Policy> {
     let rules = || {
         let functions = proptest::collection::btree_map(select(vec!["f", "g"]), entry(), 0..2);
@@ -474,7 +474,7 @@ fn master_name() -> String {
     ["aa"; 32].join(":")
 }
 
-/// As the owner would write it all.
+/// Writes a policy as YAML.
 fn written(policy: &Policy) -> String {
     let rules = |rules: &Rules, indent: &str| {
         let functions =
@@ -497,7 +497,7 @@ fn written(policy: &Policy) -> String {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// What is written is read as it was.
+    /// A written policy reads back as the same policy.
     #[test]
     fn entries_read_as_they_are_written(policy in policies()) {
         let text = written(&policy);
@@ -506,8 +506,8 @@ proptest! {
         prop_assert_eq!(&again.masters, &policy.masters);
     }
 
-    /// Nothing is granted that was not imported; more imports never turn a refusal into a grant; a refusal is one line, and its
-    /// lines, put into the file, grant exactly what was missing.
+    /// Nothing is granted without an import; more imports never turn a refusal into a grant; a refusal is one line, and
+    /// its configuration lines grant exactly what was missing.
     #[test]
     fn decisions(
         policy in policies(),
@@ -539,7 +539,7 @@ proptest! {
                 prop_assert!(!refused.to_string().contains('\n'));
                 let Some(lines) = refused.lines() else { return Ok(()) };
                 prop_assert!(refused.to_string().contains("; the owner of this host grants it by "));
-                // The owner puts them where they belong.
+                // Adds the lines to the configuration.
                 let added = read(&lines.lines().skip(1).map(|line| format!("{}\n", &line[2..])).collect::<String>());
                 let mut granted = policy.clone();
                 granted.general.modules.extend(added.general.modules);
@@ -551,7 +551,7 @@ proptest! {
                 }
                 let now = decide(&granted, &wanted);
                 prop_assert!(now.is_ok(), "{}\n{}\n{}", written(&policy), lines, now.unwrap_err());
-                // And no more: what else could be imported is as it was.
+                // The lines change nothing about other imports.
                 for import in all_imports() {
                     let one = [import.clone()];
                     if !refused.missing.values().any(|capability| Capability::of(import.split('@').next().unwrap()).unwrap().0 == *capability) {
@@ -563,7 +563,7 @@ proptest! {
     }
 }
 
-/// Whether an entry was bound to other content before: all that is in it counts again then.
+/// Checks whether an entry was bound to another content before: with its new hash all its grants apply again.
 fn rebound(before: &Policy, after: &Policy) -> bool {
     let hashes = |policy: &Policy| {
         let rules = std::iter::once(&policy.general).chain(policy.masters.values());

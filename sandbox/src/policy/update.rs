@@ -1,12 +1,12 @@
-//! What an update asks for that the version before it did not, and whether an older one may come back.
+//! Decides what an update asks for beyond the version before it, and whether an older version may be installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Capability, Grant, Line, Policy, Subject, always};
 
 impl Policy {
-    /// The imports of an update that the version before it did not have, in whatever version of the interface, and that no entry of
-    /// the owner's grants it. What the table grants by default is not the owner's word: a module that begins to read grains is told.
+    /// Returns the imports of an update that are new (whatever the interface's version) and that no entry of the owner
+    /// grants. The defaults do not count as the owner's grant, so an update that begins to read grains is reported.
     pub(crate) fn newly_asked(
         &self,
         subject: &Subject<'_>,
@@ -24,7 +24,8 @@ impl Policy {
             .collect()
     }
 
-    /// Whether any entry about this module, one of its functions or all modules grants this, in general or for a master.
+    /// Checks whether any entry about this module, one of its functions or all modules grants the capability, in
+    /// general or for a master.
     fn is_granted_by_owner(&self, subject: &Subject<'_>, capability: Capability) -> bool {
         std::iter::once(&self.general).chain(self.masters.values()).any(|rules| {
             let functions = rules.functions.iter().filter(|((module, _), _)| module == subject.name);
@@ -36,14 +37,14 @@ impl Policy {
         })
     }
 
-    /// Whether the owner lets an older version than the newest that was seen take its place.
+    /// Checks whether the owner allows an older version than the newest one seen.
     pub(crate) fn may_be_older(&self, subject: &Subject<'_>) -> bool {
         let entries = [self.general.modules.get(subject.name), Some(&self.general.every)];
         let bound = entries.into_iter().flatten().filter(|entry| entry.binds(subject.sha256, subject.signers));
         bound.filter_map(|entry| entry.downgrade).next().unwrap_or(false)
     }
 
-    /// The lines with which the least of these would be granted to a module.
+    /// Returns the configuration lines that grant a module the least of each of these capabilities.
     pub(crate) fn granting(&self, subject: &Subject<'_>, capabilities: &BTreeSet<Capability>) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for capability in capabilities {
@@ -73,9 +74,9 @@ mod tests {
     fn more_is_what_was_not_asked_and_is_not_granted_by_the_owner() {
         let (jobs, grains, old) = ("brine:host/jobs@1.0.0", "brine:host/grains@1.0.0", "brine:host/grains@0.9.0");
         assert_eq!(new("{}", &[], &[jobs, grains]), [grains, jobs]);
-        // Another version of the same interface, and what every module has.
+        // Another version of the same interface, and interfaces that every module has.
         assert_eq!(new("{}", &[old], &[grains, "brine:host/log@1.0.0", "wasi:io/streams@0.2.0"]), [""; 0]);
-        // Less.
+        // Fewer imports.
         assert_eq!(new("{}", &[jobs, grains], &[grains]), [""; 0]);
         for (config, held) in [
             ("modules: {mine: {jobs: true}}", false),
@@ -85,13 +86,13 @@ mod tests {
             ("modules: {mine: {jobs: false}}", true),
             ("modules: {other: {jobs: true}}", true),
             ("modules: {other.f: {jobs: true}}", true),
-            // Bound to another content.
+            // An entry bound to another content.
             (&format!("modules: {{mine: {{sha256: \"{}\", jobs: true}}}}", sha(1)), true),
             (&format!("modules: {{mine: {{sha256: \"{}\", jobs: true}}}}", sha(2)), false),
         ] {
             assert_eq!(!new(config, &[], &[jobs]).is_empty(), held, "{config}");
         }
-        // Two interfaces of one capability: the second is asked for newly too.
+        // A second interface of the same capability counts as new.
         let (types, metadata) = ("wasi:filesystem/types@0.2.0", "brine:host/metadata@1.0.0");
         assert_eq!(new("{}", &[types], &[types, metadata]), [metadata]);
     }

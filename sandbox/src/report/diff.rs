@@ -1,4 +1,4 @@
-//! What `sandbox.diff` answers: what is held of a module beside what is in use.
+//! The result of `sandbox.diff`: a module's held version compared with the one in use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ pub(super) fn of(store: &Store, name: &str) -> Result<Value, String> {
     Ok(diff(&store.policy(), &held, now))
 }
 
-/// A version: what it is, who signed it and when.
+/// A module version, the keys that signed it, and the signing time.
 type Version<'a> = (&'a Module, &'a [KeyId], Option<u64>);
 
 fn diff(policy: &Policy, held: &Held, now: Option<Version<'_>>) -> Value {
@@ -55,7 +55,7 @@ fn version(policy: &Policy, (module, keys, time): Version<'_>) -> Value {
     ])
 }
 
-/// Functions that come and go, and those that are called in another way.
+/// Returns the functions that are added, removed, or have another signature.
 fn functions(module: &str, before: &ModuleInfo, after: &ModuleInfo) -> Value {
     let all = |info: &ModuleInfo| -> BTreeMap<String, String> {
         info.functions.iter().map(|function| (function.name.clone(), signature(module, function))).collect()
@@ -71,7 +71,7 @@ fn functions(module: &str, before: &ModuleInfo, after: &ModuleInfo) -> Value {
     map([("added", only(&after, &before)), ("removed", only(&before, &after)), ("changed", texts(changed))])
 }
 
-/// Interfaces that it begins and ceases to ask for, with what each is for; not what every module has.
+/// Returns the added and removed interfaces with their purposes, without those that every module has.
 fn permissions(before: &ModuleInfo, after: &ModuleInfo) -> Value {
     let all = |info: &ModuleInfo| -> BTreeSet<String> {
         let interfaces = info.imports.iter().map(|import| import.split('@').next().unwrap_or_default().to_owned());

@@ -1,4 +1,4 @@
-//! What the owner may want to know of the configuration: names in it that lead nowhere, and grants that are wider than they look.
+//! Findings about the owner's configuration: names that refer to nothing, and grants that are wider than they look.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,13 +11,13 @@ use crate::policy::{Capability, Entry, Grant, Policy, Rules};
 use crate::settings::others_may_write;
 use crate::store::{Store, Table};
 
-/// Programs through which a module that may run them runs any other.
+/// Programs that can run any other program.
 const SHELLS: [&str; 16] = [
     "sh", "bash", "dash", "ash", "zsh", "ksh", "mksh", "csh", "tcsh", "env", "busybox", "sudo", "su", "python3",
     "perl", "xargs",
 ];
 
-/// One line each.
+/// Returns one line for each finding.
 pub(super) fn of(store: &Store) -> Vec<String> {
     let table = store.table();
     let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -46,7 +46,7 @@ struct Accounts<'a> {
 
 impl Accounts<'_> {
     fn has(table: &str, name: &str) -> bool {
-        // A number is who it is, with an entry or without.
+        // A number is valid with or without an entry in the table.
         name.bytes().all(|c| c.is_ascii_digit()) || table.lines().any(|line| line.split(':').next() == Some(name))
     }
 }
@@ -92,7 +92,7 @@ fn of_rules(path: &str, rules: &Rules, table: &Table, accounts: &Accounts<'_>, f
     of_entry(&path, &rules.every, table, accounts, findings);
 }
 
-/// An entry that is bound to another content than there is.
+/// Reports an entry that is bound to another content than the installed one.
 fn of_binding(path: &str, entry: &Entry, module: &crate::store::Entry, findings: &mut Vec<String>) {
     let now = module.module.sha256;
     if entry.sha256.is_some_and(|bound| bound != now) {
@@ -128,7 +128,7 @@ fn of_directories(path: &str, directories: &[Directory], findings: &mut Vec<Stri
         let outer = directories.iter().find(|outer| !inner.writable && outer.writable && outer.rest(at).is_some());
         let left_out = crate::directories::why_left_out_now(at);
         match (&left_out, outer) {
-            // Nobody can make it there: that would be to choose what may only be read.
+            // The directory may not be created there: whoever creates it would choose what may be read.
             (Some(why), Some(outer)) if why != NOT_THERE => findings.push(format!(
                 "{path}: {at} {why}; it is left out as long as that is so, and {}, which it is within, cannot be changed",
                 outer.path

@@ -1,4 +1,4 @@
-//! What owners and operators are told of updates: what is held, what there is to go back to, and when was last heard of a master.
+//! Reports on updates: held versions, versions for a rollback, and the last contact with a master.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -11,12 +11,12 @@ use crate::ModuleName;
 use crate::policy::Capability;
 use crate::store::{Entry, Held, Provenance, Store, Synced, SyncedFrom, clock};
 
-/// A time as people read it.
+/// Formats a time for people.
 pub(super) fn time(seconds: u64) -> Value {
     Value::from(clock::text(clock::of(seconds)))
 }
 
-/// What `sandbox.list` says of a module that was installed, beside what it is.
+/// Returns what `sandbox.list` adds for an installed module.
 pub(super) fn of(store: &Store, name: &ModuleName, origin: &str, synced: &Synced) -> Vec<(&'static str, Value)> {
     let mut all = vec![("held", Value::from(store.held(name.as_str()).is_some()))];
     if let Some(Provenance { version, sha256, .. }) = store.previous(name.as_str()) {
@@ -26,7 +26,7 @@ pub(super) fn of(store: &Store, name: &ModuleName, origin: &str, synced: &Synced
     all
 }
 
-/// Every environment's.
+/// Returns the last sync of every environment.
 pub(super) fn last_syncs(folder: &Path) -> Value {
     let synced = Synced::read(folder);
     Value::Map(synced.all().map(|(environment, from)| (Value::from(environment), last_sync(from))).collect())
@@ -41,7 +41,7 @@ fn last_sync(from: &SyncedFrom) -> Value {
     ])
 }
 
-/// What `sandbox.show` says of what is held.
+/// Returns what `sandbox.show` says about a held version.
 pub(super) fn held(held: &Held) -> Value {
     map([
         ("version", optional(held.module.info.version.clone())),
@@ -57,7 +57,7 @@ pub(super) fn why(held: &Held) -> String {
     if reasons.is_empty() { "it would be let in by now: the next sync takes it".to_owned() } else { reasons }
 }
 
-/// When what is in use was approved, if it was.
+/// Returns when the version in use was approved, if it was.
 pub(super) fn approval(store: &Store, entry: &Entry) -> Value {
     let approval = store.decided(&entry.name).ok().and_then(|decided| decided.approval(entry.module.sha256));
     approval.map_or(Value::Nil, |(at, carried): (SystemTime, bool)| {
@@ -66,7 +66,7 @@ pub(super) fn approval(store: &Store, entry: &Entry) -> Value {
     })
 }
 
-/// What `sandbox.approve` did.
+/// Returns the result of `sandbox.approve`.
 pub(crate) fn approved(store: &Store, entry: &Entry) -> Value {
     let general = entry.grants.each().find(|(master, function, _)| master.is_none() && function.is_none());
     let (mut has, mut to_name) = (Vec::new(), Vec::new());
@@ -97,7 +97,7 @@ fn missing_lines(store: &Store, entry: &Entry, capabilities: &[Capability]) -> S
     crate::policy::Line::file(&store.policy().granting(&entry.subject(), &capabilities))
 }
 
-/// What it did where the content is not here.
+/// Returns the result of `sandbox.approve` for a content that is not on this host.
 pub(crate) fn approved_in_advance(name: &ModuleName, sha256: Sha256Hex) -> Value {
     map([
         ("name", Value::from(name.as_str())),
@@ -109,7 +109,7 @@ pub(crate) fn approved_in_advance(name: &ModuleName, sha256: Sha256Hex) -> Value
     ])
 }
 
-/// What `sandbox.rollback` did.
+/// Returns the result of `sandbox.rollback`.
 pub(crate) fn rolled_back(entry: &Entry, left: Option<Sha256Hex>, before: Option<&Entry>) -> Value {
     let version = |entry: &Entry| optional(entry.module.info.version.clone());
     map([

@@ -1,4 +1,4 @@
-//! What the owner decides about a module: that a content may have what it asks for, or that the version before it is to come back.
+//! Carries out the owner's decisions about a module: to approve a content, or to restore the previous version.
 
 use std::io;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::report;
 use crate::store::{ApproveError, Files, Install, Prepared, RollbackError, Rules, Shelf, was_overtaken};
 use crate::{InstallError, ModuleName};
 
-/// How often a decision is thought out again because others on this host decided at the same moment. Each time one of them was done,
-/// so this many may come at once.
+/// Upper bound on attempts to make a decision while other programs on this host decide at the same moment. Each failed
+/// attempt means that one of them succeeded, so this many may compete.
 const TRIES: u32 = 64;
-/// Between two tries, times the tries so far.
+/// Pause between two attempts, multiplied by the attempts so far.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Why a decision was not made, and whether only because others made one meanwhile.
+/// Why a decision was not made, and whether the only cause is a concurrent decision.
 struct Undone<E> {
     why: E,
     overtaken: bool,
@@ -87,7 +87,7 @@ impl Inner {
         Ok(report::approved(&self.store, &entry))
     }
 
-    /// Where a content of a module lies.
+    /// Finds a content of a module on the shelves.
     async fn content(&self, name: &ModuleName, sha256: Sha256Hex) -> std::io::Result<Option<(Shelf, Files)>> {
         for shelf in [Shelf::Held, Shelf::Current, Shelf::Previous] {
             if let Some(files) = self.store.shelf(shelf, name).await?

@@ -1,4 +1,4 @@
-//! How modules come, are replaced and go.
+//! Installs, replaces and removes modules.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::{Inner, Removed};
 use crate::store::{Entry, Files, Held, Install, Prepared, Rules, Shelf};
 use crate::{InstallError, Installed, ModuleName, RemoveError};
 
-/// Between two looks at whether a replaced module is still called.
+/// Interval between two checks whether a replaced module still runs.
 const RETIRE_TICK: Duration = Duration::from_millis(500);
-/// How often a component is in memory on its way from the master to its place: fetched, for the compiler, read back, kept.
+/// Copies of a component in memory during an install: fetched, for the compiler, read back, kept.
 const COPIES: u64 = 4;
-/// How much later than its own clock a job may end.
+/// How much later than its wall-clock limit a job may end.
 const LATE: Duration = Duration::from_secs(10);
 
 impl Inner {
@@ -50,7 +50,7 @@ impl Inner {
         self.install_files(name, files, &origin, self.store.get(name.as_str())).await
     }
 
-    /// Installs what came from a master, or keeps it for the owner to decide on.
+    /// Installs a module from a master, or holds it for the owner's decision.
     async fn install_files(
         self: &Arc<Self>,
         name: &ModuleName,
@@ -82,7 +82,7 @@ impl Inner {
         if carried {
             decided.approve(entry.module.sha256, before.as_ref().map(|before| before.module.sha256));
         }
-        // The same content that was signed again is no other version.
+        // The same content with another signature is no other version.
         let other = before.as_ref().filter(|before| before.module.sha256 != entry.module.sha256);
         if other.is_some() || before.is_none() {
             decided.forgive();
@@ -107,7 +107,7 @@ impl Inner {
         Ok(if before.is_some() { Installed::Updated } else { Installed::New })
     }
 
-    /// The executor has the last word: what it does not take would fail every job.
+    /// Loads the module in the executor before it is switched in: a module that does not load would fail every job.
     pub(super) async fn load(&self, entry: &Arc<Entry>) -> Result<(), String> {
         match self.executors.plain() {
             Some(link) => link.ensure(entry, &self.store).await,
@@ -115,17 +115,17 @@ impl Inner {
         }
     }
 
-    /// From now on jobs call this one; those that run the one before it end on that.
+    /// Switches a module in. Running jobs finish with the version before it.
     pub(super) async fn switch(self: &Arc<Self>, entry: &Arc<Entry>, before: Option<&Arc<Entry>>) {
         self.store.switch_in(entry);
         self.settle(before).await;
     }
 
-    /// What another one took the place of goes, when its jobs have ended.
+    /// Cleans up after a replaced module, when its jobs have ended.
     async fn settle(self: &Arc<Self>, before: Option<&Arc<Entry>>) {
         self.store.prune().await;
         if let Some(before) = before {
-            // Owned by nobody, but it ends within a job's longest life.
+            // No one awaits the task, but it ends within a job's longest life.
             tokio::spawn(Arc::clone(self).retire(Arc::clone(before)));
         }
     }
@@ -137,12 +137,12 @@ impl Inner {
             return Ok(Removed::Absent);
         }
         let before = self.store.get(name.as_str());
-        // What was only held has never been there for jobs.
+        // A held version alone was never available to jobs.
         let was_there =
             before.as_ref().is_some_and(|before| !before.standard) || self.store.all_left_out().contains_key(name);
         let failed = |error: &dyn std::fmt::Display| RemoveError::failed(name, error);
         let standard = match &before {
-            // What was installed could not be used, and so did not take its place.
+            // The installed version was unusable, so the standard one is already in use.
             Some(before) if before.standard => Some(Arc::clone(before)),
             _ => self.store.standard(name).await.map_err(|error| failed(&error))?.map(Arc::new),
         };
@@ -167,7 +167,7 @@ impl Inner {
         Ok(if standard.is_some() { Removed::Standard } else { Removed::Gone })
     }
 
-    /// Has the executors forget a module that was replaced, when the last job that was to call it has ended.
+    /// Unloads a replaced module from the executors when the last job that may call it has ended.
     pub(super) async fn retire(self: Arc<Self>, entry: Arc<Entry>) {
         let longest = Duration::from_millis(self.limits.load().wall_ms) + LATE;
         let unused = async {
@@ -180,7 +180,7 @@ impl Inner {
         self.unload(&entry).await;
     }
 
-    /// Has the executors forget what no name leads to.
+    /// Unloads a module from the executors if no name refers to it.
     pub(super) async fn unload(&self, entry: &Entry) {
         let in_use = self.store.table().values().any(|other| other.key == entry.key);
         if !in_use {

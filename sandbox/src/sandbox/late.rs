@@ -1,5 +1,5 @@
-//! Large modules that have to be compiled again at a start, as after an update of the engine: the start does not wait for them, the
-//! jobs that name them do.
+//! Large modules that must be compiled again at a start, for example after an update of the engine. The start does not
+//! wait for them; jobs that call them do.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 use super::Inner;
 use crate::{InstallError, ModuleName};
 
-/// A job that names one waits for it at most so long; then it is told to try again.
+/// How long a job waits for such a module. After that it fails with the advice to try again.
 const WAIT: Duration = Duration::from_secs(50);
 
-/// Those that are not there yet.
+/// The modules that are not ready yet.
 #[derive(Default)]
 pub(super) struct Late(Mutex<BTreeSet<ModuleName>>);
 
@@ -24,11 +24,11 @@ impl Late {
     }
 }
 
-/// Gets them ready beside everything else.
+/// Prepares these modules in background tasks.
 pub(super) async fn start(inner: &Arc<Inner>, names: Vec<ModuleName>, tasks: &mut JoinSet<()>) {
     for name in names {
         inner.late.names().insert(name.clone());
-        // Taken before there is a job that could wait for it.
+        // Locked before any job could wait for the module.
         let alone = inner.installing.enter(&name).await;
         let inner = Arc::clone(inner);
         tasks.spawn(async move {
@@ -55,7 +55,7 @@ impl Inner {
         self.store.leave_out(name.clone(), &error, Some(origin));
     }
 
-    /// Where the module of a function is on its way: a wait for it.
+    /// Returns a wait for the function's module if that is still being prepared.
     pub(super) fn settled(&self, fun: &str) -> Option<BoxFuture<'_, ()>> {
         let module = fun.split('.').next().unwrap_or_default();
         let name = self.late.names().get(module).cloned()?;

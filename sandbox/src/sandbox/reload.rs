@@ -1,4 +1,4 @@
-//! What the owner says now instead of at the start: grants, keys, revocations, limits. Every module is decided on anew.
+//! Applies a changed configuration: grants, keys, revocations, limits. Every module is decided on again.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::{Inner, Sandbox};
 use crate::store::Entry;
 use crate::{ModuleName, Policy};
 
-/// What became of the modules.
+/// The effect of a reload on the modules.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// Those that may do something else than before, or are back.
+    /// The modules whose permissions changed, or that can be called again.
     pub changed: Vec<ModuleName>,
-    /// Those that cannot be called any more; their jobs were ended.
+    /// The modules that cannot be called any more. Their jobs were ended.
     pub refused: Vec<ModuleName>,
 }
 
 impl Sandbox {
-    /// From now on this is the owner's word. New jobs are held to it when this returns. Jobs of a module that is refused now are ended;
-    /// others that run end on what they began with. Goes on when the caller goes away.
+    /// Applies a policy and limits. New jobs are bound by them when this returns. Jobs of a module that is now refused
+    /// are ended; other running jobs keep what they started with. The reload continues if the caller goes away.
     pub async fn reload(&self, policy: Policy, limits: Limits) -> Reloaded {
         let inner = Arc::clone(&self.inner);
         tokio::spawn(async move { inner.reload(policy, limits).await }).await.unwrap_or_default()
@@ -28,7 +28,7 @@ impl Sandbox {
 
 impl Inner {
     async fn reload(self: Arc<Self>, policy: Policy, limits: Limits) -> Reloaded {
-        // One after the other: the last word counts.
+        // Reloads run one after the other, so that the last configuration takes effect.
         let _alone = self.reloading.lock().await;
         self.store.replace_policy(policy);
         self.limits.store(Arc::new(limits));
@@ -60,7 +60,8 @@ impl Inner {
         reloaded
     }
 
-    /// The module as it is on the disk, or the package's of this name; none, and the reason is written down, where neither may be called.
+    /// Returns the module that may be called now: the installed one, or the standard one of this name. If neither may
+    /// be called, records the reason and returns None.
     async fn decide_anew(&self, name: &ModuleName) -> Option<Arc<Entry>> {
         let left_out = match self.store.read_installed(name).await {
             Ok(Some(entry)) => return Some(Arc::new(entry)),
@@ -90,7 +91,7 @@ impl Inner {
         }
         tracing::info!(module = %now.name, sha256 = %now.module.sha256, "taken up as the configuration says now");
         self.switch(now, before.filter(|before| before.key != now.key)).await;
-        // Another content has taken the place of one that is refused now.
+        // Another content replaces one that is now refused.
         if let Some(before) = before.filter(|before| before.module.sha256 != now.module.sha256) {
             self.jobs.end_module(&before.name, "its module is not trusted any more by the owner of this host");
         }
@@ -98,7 +99,7 @@ impl Inner {
     }
 }
 
-/// Whether jobs would see no difference.
+/// Checks whether jobs would notice no difference.
 fn same(before: &Entry, now: &Entry) -> bool {
     before.key == now.key
         && before.grants == now.grants

@@ -1,5 +1,5 @@
-//! What other programs on this host decide while this one runs: `salt-call --local sandbox.approve` and `sandbox.rollback` write to the
-//! folder of installed modules, whose last file is the one that says what was decided.
+//! Picks up decisions that other programs on this host make while this one runs: `salt-call --local sandbox.approve`
+//! and `sandbox.rollback` write to the folder of installed modules, `decisions.json` last.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -13,10 +13,10 @@ use super::Inner;
 use crate::ModuleName;
 use crate::store::DECISIONS;
 
-/// Bytes of notes that are read at once: some hundred, each with a file's name.
+/// Bytes of inotify events read at once: some hundred events, each with a file name.
 const NOTES: usize = 16 << 10;
 
-/// Watches for as long as the sandbox is there. Where that cannot be, what others decide counts from the next start.
+/// Starts the watch, which lasts as long as the sandbox. If it fails, others' decisions take effect at the next start.
 pub(super) fn start(inner: &Arc<Inner>, tasks: &mut JoinSet<()>) {
     let watch = match watch(inner.store.folder().path()) {
         Ok(watch) => watch,
@@ -49,15 +49,15 @@ pub(super) fn start(inner: &Arc<Inner>, tasks: &mut JoinSet<()>) {
 
 fn watch(dir: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
     let notes = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-    // Whole files are renamed into their place; an owner's editor may write one otherwise.
+    // Programs rename complete files into place; an owner's editor may write in place.
     inotify::add_watch(&notes, dir, WatchFlags::MOVED_TO | WatchFlags::CLOSE_WRITE | WatchFlags::ONLYDIR)?;
-    // An owned descriptor stays the same one and open for as long as it is registered, which is what the other constructor has its
-    // callers promise, and this crate has no unsafe code.
+    // The other constructor is unsafe: its callers promise that the descriptor stays open while it is registered. An
+    // owned descriptor does, and this crate has no unsafe code.
     #[expect(deprecated, reason = "sound for an OwnedFd; the other constructor is unsafe for all")]
     AsyncFd::new(notes)
 }
 
-/// Waits for something to happen in the folder; says whether it may have been a decision.
+/// Waits for an event in the folder. Returns whether it may have been a decision.
 async fn decided(watch: &AsyncFd<OwnedFd>) -> std::io::Result<bool> {
     let mut ready = watch.readable().await?;
     let mut space = [std::mem::MaybeUninit::uninit(); NOTES];
@@ -83,7 +83,7 @@ async fn decided(watch: &AsyncFd<OwnedFd>) -> std::io::Result<bool> {
 }
 
 impl Inner {
-    /// Takes up what others decided: only modules about which something else is decided than before are looked at.
+    /// Applies the decisions of other programs. Only the affected modules are examined.
     async fn take_up(self: &Arc<Self>) {
         let folder = self.store.folder().clone();
         let read = tokio::task::spawn_blocking(move || folder.decisions()).await;
@@ -101,8 +101,8 @@ impl Inner {
         }
     }
 
-    /// The same of one module, before something else is decided about it: the note of what another program did may still be on its
-    /// way. For who keeps others of this name out.
+    /// Applies others' decisions about one module before this process decides: the inotify event may still be on its
+    /// way. The caller must hold the lock of this name.
     pub(super) async fn catch_up(self: &Arc<Self>, name: &ModuleName) {
         let folder = self.store.folder().clone();
         if let Ok(Ok(decisions)) = tokio::task::spawn_blocking(move || folder.decisions()).await
@@ -131,7 +131,7 @@ impl Inner {
                     self.switch(&entry, before.as_ref().filter(|before| before.key != entry.key)).await;
                 }
             }
-            // What serves goes on serving: a bad file on the disk counts at a start.
+            // The version in use stays; a bad file on the disk takes effect only at the next start.
             Err((error, _)) => tracing::error!(module = %name, "what was decided about it cannot be taken up: {error}"),
         }
         self.store.look_at_previous(name);

@@ -1,4 +1,4 @@
-//! One entry under `modules`: what the owner says of a module, a function, or all.
+//! Parses one entry under `modules`: rules for a module, a function, or all modules.
 
 use brine_capabilities::forms::is_variable;
 use brine_capabilities::{Capability, Directory, Grant, Kind, Names, ProcessGrant, read_rule};
@@ -76,7 +76,7 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
         Kind::Names if value.as_bool() == Some(true) => Ok(Grant::Names(Names::Any)),
         Kind::Names if value.is_array() || value.is_str() => granted_names(path, capability, value),
         Kind::Names => error(path, format!("any, a list or false is expected, not {value}")),
-        // As a flag it is older, and never opened everything.
+        // `true` is the older form; it grants less than `any`.
         Kind::Settings if value.as_bool() == Some(true) => Ok(Grant::Yes),
         Kind::Settings if value.is_array() || value.is_str() => granted_names(path, capability, value),
         Kind::Settings => error(path, format!("true, any, a list of settings or false is expected, not {value}")),
@@ -97,7 +97,7 @@ fn grant(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
     }
 }
 
-/// Names as this capability has them.
+/// Parses the names of a grant and checks each with the capability's rule.
 fn granted_names(path: &str, capability: Capability, value: &Value) -> Result<Grant> {
     let check = |path: &str, text: &str| capability.wrong_name(text).map_or(Ok(()), |why| error(path, why));
     names(path, value, check).map(Grant::Names)
@@ -159,7 +159,7 @@ fn users(path: &str, value: &Value) -> Result<Names> {
     }
 }
 
-/// A variable's name; `*` stands for the rest of one.
+/// Checks a variable's name. A trailing `*` matches any rest.
 fn variable(path: &str, text: &str) -> Result<()> {
     if is_variable(text.strip_suffix('*').unwrap_or(text)) || text == "*" {
         return Ok(());

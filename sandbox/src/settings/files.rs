@@ -1,5 +1,5 @@
-//! The part of the settings that looks at the host, once: links of folders, the minion's own user, who may write what; `keys.rs` reads
-//! the keys.
+//! The part of the settings that reads from the host, once: symbolic links of folders, the minion's own user, write
+//! permissions. `keys.rs` reads the keys.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,8 +12,13 @@ use super::{Result, Settings, keys};
 use crate::policy::Policy;
 
 impl Settings {
-    /// Reads the value of `sandbox` as [`Settings::read`] does, then the files of keys that it names (absolute, in `beside`, the folder
-    /// of the configuration, or in the owner's folder of keys), and looks at what else a decision has to know of this host.
+    /// Reads the value of `sandbox` like [`Settings::read`]. Then reads the key files that it names (absolute, in
+    /// `beside`, which is the configuration's folder, or in the owner's folder of keys) and the facts of this host that
+    /// decisions need.
+    ///
+    /// # Errors
+    ///
+    /// A setting or a key file is invalid, or other users may write it.
     pub fn load(value: &Value, beside: &Path) -> Result<Self> {
         let mut settings = Self::read(value)?;
         let policy = &mut settings.policy;
@@ -24,7 +29,7 @@ impl Settings {
     }
 }
 
-/// Every program that is named anywhere.
+/// Returns all programs that the policy names.
 fn programs(policy: &Policy) -> Vec<String> {
     let rules = std::iter::once(&policy.general).chain(policy.masters.values());
     let entries = rules.flat_map(|rules| rules.functions.values().chain(rules.modules.values()).chain([&rules.every]));
@@ -39,7 +44,7 @@ fn programs(policy: &Policy) -> Vec<String> {
     names.flatten().collect()
 }
 
-/// The name of the user that this process is, by the host's table of users.
+/// Returns the name of this process's user from the host's table of users.
 fn own_user() -> Option<std::sync::Arc<str>> {
     let uid = rustix::process::geteuid().as_raw();
     if uid == 0 {
@@ -52,15 +57,15 @@ fn own_user() -> Option<std::sync::Arc<str>> {
         .find_map(|fields| Some((*fields.first()?).into()))
 }
 
-/// Why somebody else than root and this process's user could change what is in a file: one line; none where nobody can. A file
-/// that is not there is nobody's.
+/// Returns one line that says why a user other than root and this process's user could change a file. None if no one
+/// else can, or if the file does not exist.
 pub fn others_may_write(file: &Path) -> Option<String> {
     let file = fs::canonicalize(file).ok()?;
     let me = rustix::process::geteuid().as_raw();
     let mut path: Option<&Path> = Some(&file);
     while let Some(at) = path {
         let meta = fs::symlink_metadata(at).ok()?;
-        // In a folder like /tmp others may write, but not replace what is not theirs.
+        // In a sticky folder like /tmp, other users may create files but not replace another user's files.
         let kept = meta.is_dir() && meta.mode() & 0o1000 != 0;
         let why = if meta.uid() != 0 && meta.uid() != me {
             format!("belongs to user {}", meta.uid())
@@ -103,7 +108,7 @@ mod tests {
             assert_eq!(why, expect);
         }
         mode(&file, 0o644);
-        // Only root gives files away.
+        // Only root can change a file's owner.
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
             let why = format!("{} belongs to user 4711; `chmod go-w` it and give it to root", file.display());
@@ -116,7 +121,7 @@ mod tests {
             why.starts_with(&format!("{} can be replaced: {} may be written", file.display(), base.display())),
             "{why}"
         );
-        // The same through a link from elsewhere.
+        // The same through a symbolic link from elsewhere.
         let other = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(&file, other.path().join("link")).unwrap();
         assert!(others_may_write(&other.path().join("link")).is_some());

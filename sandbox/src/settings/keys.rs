@@ -1,4 +1,4 @@
-//! The keys that the configuration names: lines, files beside it, and the owner's folder of keys.
+//! Reads the keys that the configuration names: as lines, in files beside it, and in the owner's folder of keys.
 
 use std::fs;
 use std::io;
@@ -9,27 +9,27 @@ use super::{Result, error, others_may_write};
 use crate::policy::{Entry, Policy, Rules, Signer, Signers};
 use crate::signature::SigningKey;
 
-/// The owner's folder of keys, beside the configuration, where no other is named.
+/// Default name of the owner's folder of keys, beside the configuration.
 const FOLDER: &str = "module_keys";
 const SUFFIX: &str = ".pub";
-/// Keys in it. Each is tried on every signature.
+/// Upper bound on the keys in the folder. Each is tried on every signature.
 const MAX_KEYS: usize = 100;
-/// Bytes of a file of a public key: a comment and a line.
+/// Upper bound on the bytes of a public-key file: a comment and a line.
 const MAX_KEY_FILE: u64 = 4_096;
 
-/// Where keys are looked for.
+/// Where to look for keys, and those found.
 struct Reader<'a> {
-    /// The folder of the configuration; none: no file is read.
+    /// The configuration's folder. None: no files are read.
     beside: Option<&'a Path>,
     folder: PathBuf,
-    /// What is in the folder.
+    /// The keys in the owner's folder.
     any: Vec<SigningKey>,
-    /// All that are named anywhere.
+    /// All keys that are named.
     keys: Vec<SigningKey>,
 }
 
-/// Fills in the keys that entries name; where there is the folder of the configuration, and what it calls the owner's folder of keys,
-/// those in files too.
+/// Fills in the keys that entries name. With `host` (the configuration's folder and the setting of the owner's folder
+/// of keys), also reads keys from files.
 pub(super) fn read(policy: &mut Policy, host: Option<(&Path, Option<&str>)>) -> Result<()> {
     let mut reader =
         Reader { beside: host.map(|(beside, _)| beside), folder: PathBuf::new(), any: Vec::new(), keys: Vec::new() };
@@ -112,14 +112,14 @@ impl Reader<'_> {
     }
 
     fn file(&self, path: &str, written: &str, beside: &Path) -> Result<SigningKey> {
-        // An absolute name takes the folder's place.
+        // `join` with an absolute name ignores the folder.
         let files = [beside.join(written), self.folder.join(written)];
         let file = files.iter().find(|file| file.exists()).unwrap_or(&files[0]);
         read_key(path, file, written)
     }
 }
 
-/// The keys of the owner's folder, by name.
+/// Returns the keys in the owner's folder, by name.
 fn keys_of(folder: &Path, named: bool) -> Result<Vec<SigningKey>> {
     let path = "sandbox:keys";
     let cannot = |why: io::Error| error(path, format!("the folder {} cannot be read: {why}", folder.display()));
@@ -131,7 +131,7 @@ fn keys_of(folder: &Path, named: bool) -> Result<Vec<SigningKey>> {
     if let Some(why) = others_may_write(folder) {
         return error(path, why);
     }
-    // Where anybody may put files, even if nobody may take others' away, keys are not looked for.
+    // A folder in which others may create files is refused, even if it is sticky.
     if fs::metadata(folder).is_ok_and(|meta| meta.mode() & 0o022 != 0) {
         return error(path, format!("{} may be written by others; `chmod go-w` it", folder.display()));
     }
@@ -177,7 +177,7 @@ mod tests {
     const KEY: &str = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
     const OTHER: &str = "RWR0ZXN0a2V5McEDcDky7N5lOKlopH4K4PYQPchhbUfGngoqhHd7JUAp";
 
-    /// A folder of configuration, and what its settings are.
+    /// A configuration folder and its settings.
     struct Host {
         _dir: tempfile::TempDir,
         base: PathBuf,
@@ -211,7 +211,8 @@ mod tests {
         quorum.of.iter().map(|signer| (signer.written.as_str(), signer.key.map(|key| key.to_string()))).collect()
     }
 
-    /// Keys are read beside the configuration and in the owner's folder, and not where others could put theirs.
+    /// Keys are read beside the configuration and in the owner's folder, but not from places where other users may
+    /// write.
     #[test]
     fn files_of_keys() {
         let host = Host::new();
@@ -234,7 +235,7 @@ mod tests {
         let why =
             format!("{} may be written by others (mode 666); `chmod go-w` it and give it to root", file.display());
         assert_eq!(host.load(config).unwrap_err(), format!("{key}: {why}"));
-        // In the owner's folder; what is beside the configuration counts before.
+        // The owner's folder. A file beside the configuration takes precedence.
         fs::remove_file(&file).unwrap();
         host.put("module_keys/ops.pub", OTHER);
         assert_eq!(every(&host.load(config).unwrap()), [("ops.pub", Some(OTHER.to_owned()))]);
@@ -258,9 +259,9 @@ mod tests {
         let policy = host.load(config).unwrap();
         assert_eq!(every(&policy), [("dev.pub", Some(OTHER.to_owned())), ("ops.pub", Some(KEY.to_owned()))]);
         assert_eq!(policy.general.every.to_string(), "{signed_by: any}");
-        // Keys that nobody asks for are known all the same: reports name them.
+        // Keys that no entry requires are read too: reports name them.
         assert_eq!(host.load("{}").unwrap().keys.len(), 2);
-        // Another folder; one that is named has to be there.
+        // Another folder. A folder that is named must exist.
         let elsewhere = "{keys: elsewhere, modules: {\"*\": {signed_by: any}}}";
         let missing = format!(
             "sandbox:keys: the folder {} cannot be read: No such file or directory (os error 2)",
@@ -269,7 +270,7 @@ mod tests {
         assert_eq!(host.load(elsewhere).unwrap_err(), missing);
         host.put("elsewhere/ops.pub", KEY);
         assert_eq!(every(&host.load(elsewhere).unwrap()), [("ops.pub", Some(KEY.to_owned()))]);
-        // What is no key, what others could change, and where others could put theirs.
+        // An invalid key, a key that others may change, and a folder in which others may write.
         fs::write(&other, "x").unwrap();
         assert!(host.load(config).unwrap_err().starts_with("sandbox:keys: \"dev.pub\" is no public key of minisign"));
         host.put("module_keys/dev.pub", OTHER);
@@ -304,7 +305,7 @@ mod tests {
         assert_eq!(host.load(any).unwrap().general.modules["x"].to_string(), "{signed_by: {at_least: 2, of: any}}");
     }
 
-    /// That a key is revoked does not keep the minion from starting, also where it was the only one.
+    /// A revoked key does not prevent the minion's start, even if it was the only one.
     #[test]
     fn revoked_keys() {
         let host = Host::new();

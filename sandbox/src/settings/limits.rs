@@ -15,7 +15,7 @@ pub(super) fn limits(path: &str, value: &Value) -> Result<LimitChanges> {
         let path = format!("{path}:{key}");
         let number = |most| count(&path, value, 0..=most).map(|count| u32::try_from(count).unwrap_or(u32::MAX));
         match key {
-            // Below a page there is no module; above 4 GiB no 32-bit memory.
+            // A module needs at least one page of memory, and a 32-bit memory ends at 4 GiB.
             "memory" => limits.memory = Some(size(&path, value, 64 << 10..=4 << 30)?),
             "wall" => limits.wall_ms = Some(milliseconds(&path, value)?),
             "cpu" => limits.cpu_ms = Some(milliseconds(&path, value)?),

@@ -1,9 +1,9 @@
-//! The `sandbox:` part of the minion's configuration. It decides what code may do on this host, so a key that is not known
-//! or a value that does not fit is an error, never a default.
+//! The `sandbox:` section of the minion's configuration. It decides what code may do on this host, so an unknown key or
+//! an invalid value is an error, never a default.
 //!
-//! - `entry.rs`  what is said of one module; `signers.rs` of signatures; `limits.rs` what jobs and the compiler may use; `values.rs`
-//!   single values
-//! - `files.rs`  the part that looks at the host: links of folders, who may write what; `keys.rs` files of keys
+//! - `entry.rs`  rules for one module; `signers.rs` signatures; `limits.rs` limits of jobs and the compiler;
+//!   `values.rs` single values
+//! - `files.rs`  the part that reads from the host: symbolic links, write permissions; `keys.rs` key files
 
 mod entry;
 mod files;
@@ -23,27 +23,30 @@ pub use files::others_may_write;
 use crate::policy::{Entry, Rules};
 use crate::{CompileLimits, Limits, Policy};
 
-/// Jobs that compute at the same time on a machine with few cores: most wait for a moment again and again.
+/// Default of jobs that compute at the same time on a machine with few cores: most of them wait for short times.
 const MIN_RUNNING: usize = 16;
-/// And with many: four a core.
+/// The same for each core on a machine with many cores.
 const RUNNING_PER_CORE: usize = 4;
-/// Jobs that have begun and wait for something: each costs some 100 KB, a place for its calls to the host, and what memory it holds.
+/// Default of jobs that have begun and wait for something. Each costs some 100 KB, a place for its calls to the host,
+/// and the memory it holds.
 const MAX_WAITING: usize = 256;
-/// Jobs that wait: a burst of a large highstate, and a bound to what a master can pile up.
+/// Default of jobs that wait to begin: enough for a burst from a large highstate, and a bound on what a master can
+/// queue.
 const MAX_QUEUED: usize = 1_000;
-/// Executors with direct grants cost some MB each, and a few milliseconds to start.
+/// Default idle time of executors with direct grants. Each costs some MB, and a few milliseconds to start.
 const EXECUTOR_IDLE: Duration = Duration::from_secs(60);
-/// Masters with entries of their own: for each, every module is decided on.
+/// Upper bound on masters with entries of their own. Every module is decided on for each of them.
 const MAX_MASTERS: usize = 16;
 
-/// `sandbox:` of the minion's configuration, checked. All of it has defaults.
+/// The checked `sandbox:` section of the minion's configuration. Every setting has a default.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `limits`
     pub limits: Limits,
     /// `modules`, `masters`, `replace_standard`, `revoked`
     pub policy: Policy,
-    /// `keys`: the owner's folder of keys, absolute or beside the configuration. None: `module_keys` there, if it is there.
+    /// `keys`: the owner's folder of keys, absolute or beside the configuration. None: `module_keys` there, if it
+    /// exists.
     pub keys: Option<String>,
     /// `max_running`
     pub max_running: usize,
@@ -53,7 +56,7 @@ pub struct Settings {
     pub max_queued: usize,
     /// `compile`
     pub compile: CompileLimits,
-    /// `user`: a name or a number. None: the sandbox's own where the minion is root.
+    /// `user`: a name or a number. None: the sandbox's own user if the minion is root.
     pub user: Option<String>,
     /// `require_second_wall`
     pub require_second_wall: bool,
@@ -82,11 +85,11 @@ impl Default for Settings {
     }
 }
 
-/// A setting that cannot be used: which, and why.
+/// An invalid setting: its path and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {why}")]
 pub struct SettingsError {
-    /// Its way in the configuration: `sandbox:limits:memory`.
+    /// The setting's path in the configuration: `sandbox:limits:memory`.
     pub key: String,
     /// One line.
     pub why: String,
@@ -95,14 +98,18 @@ pub struct SettingsError {
 type Result<T> = std::result::Result<T, SettingsError>;
 
 fn error<T>(key: &str, why: impl Into<String>) -> Result<T> {
-    // A key or a value may be in it, and an error is one line.
+    // The text may contain a key or a value, and an error must be one line.
     let line = |text: &str| brine_text::line(text).into_owned();
     Err(SettingsError { key: line(key), why: line(&why.into()) })
 }
 
 impl Settings {
-    /// Reads the value of `sandbox`; nil where there is none. Pure: files of keys are not read and links of folders are not known,
-    /// so that what depends on them is refused; [`Settings::load`] does that too.
+    /// Reads the value of `sandbox`; nil stands for an empty section. Pure: it reads no key files and resolves no
+    /// symbolic links, so whatever depends on them is refused. [`Settings::load`] reads them too.
+    ///
+    /// # Errors
+    ///
+    /// A key is unknown or a value is invalid.
     pub fn read(value: &Value) -> Result<Self> {
         let mut settings = Self::default();
         for (key, value) in values::entries("sandbox", value)? {

@@ -1,4 +1,4 @@
-//! Who has to have signed, and what is revoked: the words of the configuration; `keys.rs` reads the keys that they name.
+//! Parses required signatures and revocations. `keys.rs` reads the keys that they name.
 
 use brine_sandbox_wire::Sha256Hex;
 use rmpv::Value;
@@ -8,7 +8,7 @@ use super::{Result, error};
 use crate::policy::{Quorum, Revoked, Signer, Signers};
 use crate::signature::MAX_SIGNERS;
 
-/// What `signed_by` can be.
+/// The allowed forms of `signed_by`.
 const FORMS: &str = "any, a list of public keys, {at_least: 2, of: […]} or false";
 
 pub(super) fn signed_by(path: &str, value: &Value) -> Result<Signers> {
@@ -25,7 +25,7 @@ fn several(path: &str, value: &Value) -> Result<Quorum> {
     for (key, value) in entries(path, value)? {
         let path = format!("{path}:{key}");
         match key {
-            // More than there can be signatures could never be met.
+            // More than the largest number of signatures could never be satisfied.
             "at_least" => at_least = Some(count(&path, value, 1..=MAX_SIGNERS)?),
             "of" => of = Some((path, value)),
             _ => return error(&path, "there is no such key; there are at_least and of"),
@@ -37,7 +37,7 @@ fn several(path: &str, value: &Value) -> Result<Quorum> {
     }
 }
 
-/// `any` or a list of keys.
+/// Parses `any` or a list of keys.
 fn quorum(path: &str, value: &Value, at_least: usize) -> Result<Quorum> {
     if value.as_str() == Some("any") {
         return Ok(Quorum { at_least, of: Vec::new(), any: true });
@@ -55,7 +55,7 @@ fn quorum(path: &str, value: &Value, at_least: usize) -> Result<Quorum> {
     Ok(Quorum { at_least, of: signers(path, value)?, any: false })
 }
 
-/// Keys as they are written; [`super::keys`] reads them.
+/// Parses keys as written; [`super::keys`] reads them.
 pub(super) fn signers(path: &str, value: &Value) -> Result<Vec<Signer>> {
     let written = list(path, value, |_, _| Ok(()))?;
     Ok(written.into_iter().map(|written| Signer { written, key: None }).collect())

@@ -1,4 +1,4 @@
-//! Values of the configuration: each is what it has to be, or an error that names its path.
+//! Checks single values of the configuration. An error names the value's path.
 
 use std::ops::RangeInclusive;
 
@@ -9,10 +9,10 @@ use rmpv::Value;
 use super::{Result, error};
 use crate::ModuleName;
 
-/// Names in one grant. Each is compared with what a guest asks.
+/// Upper bound on the names in one grant. Each is compared with every request of a guest.
 const MAX_NAMES: usize = 1_000;
 
-/// The entries of a map with text keys; none for nil.
+/// Returns the entries of a map with text keys. Nil is an empty map.
 pub(super) fn entries<'a>(path: &str, value: &'a Value) -> Result<Vec<(&'a str, &'a Value)>> {
     match value {
         Value::Nil => Ok(Vec::new()),
@@ -27,7 +27,7 @@ pub(super) fn entries<'a>(path: &str, value: &'a Value) -> Result<Vec<(&'a str, 
     }
 }
 
-/// Text, not empty and of one line.
+/// Returns text that is not empty and has one line.
 pub(super) fn text<'a>(path: &str, value: &'a Value) -> Result<&'a str> {
     match value.as_str() {
         Some("") => error(path, "it is empty"),
@@ -38,7 +38,7 @@ pub(super) fn text<'a>(path: &str, value: &'a Value) -> Result<&'a str> {
     }
 }
 
-/// A list of text, each checked.
+/// Returns a list of texts, each checked.
 pub(super) fn list(path: &str, value: &Value, check: impl Fn(&str, &str) -> Result<()>) -> Result<Vec<String>> {
     let Value::Array(items) = value else { return error(path, format!("a list is expected, not {value}")) };
     if items.len() > MAX_NAMES {
@@ -52,7 +52,7 @@ pub(super) fn list(path: &str, value: &Value, check: impl Fn(&str, &str) -> Resu
     items.iter().map(read).collect()
 }
 
-/// `any` or a list.
+/// Parses `any` or a list.
 pub(super) fn names(path: &str, value: &Value, check: impl Fn(&str, &str) -> Result<()>) -> Result<Names> {
     match value {
         Value::Array(_) => list(path, value, check).map(Names::Only),
@@ -65,7 +65,7 @@ pub(super) fn name(path: &str, text: &str) -> Result<ModuleName> {
     text.parse().or_else(|bad: crate::BadName| error(path, bad.to_string()))
 }
 
-/// A path as there is only one way to write it: absolute, no `.`, `..`, doubled or last slash.
+/// Checks that a path is in its only valid spelling: absolute, without `.`, `..`, doubled or trailing slashes.
 pub(super) fn absolute(path: &str, text: &str) -> Result<()> {
     match why_not_absolute(text) {
         None => Ok(()),
@@ -73,7 +73,7 @@ pub(super) fn absolute(path: &str, text: &str) -> Result<()> {
     }
 }
 
-/// A user or group: a name or a number.
+/// Parses a user or group: a name or a number.
 pub(super) fn user(path: &str, value: &Value) -> Result<String> {
     if let Some(number) = value.as_u64() {
         return match u32::try_from(number) {
@@ -99,7 +99,7 @@ pub(super) fn count(path: &str, value: &Value, range: RangeInclusive<usize>) -> 
     }
 }
 
-/// A number with a unit; without one it counts `units[0]`'s.
+/// Parses a number with a unit. Without a unit, `units[0]` applies.
 fn quantity(value: &Value, units: &[(&str, f64)]) -> Option<f64> {
     if let Some(number) = value.as_f64() {
         return Some(number * units[0].1);

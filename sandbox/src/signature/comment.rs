@@ -1,12 +1,13 @@
-//! The trusted comment of a signature, which is signed too: `timestamp:1633700835<TAB>file:deploy.wasm<TAB>hashed`, as minisign
-//! itself writes it. An author may have written anything else there.
+//! The trusted comment of a signature, which the signature covers:
+//! `timestamp:1633700835<TAB>file:deploy.wasm<TAB>hashed`, as minisign writes it. An author may have written anything
+//! else there.
 
-/// What of it is looked at.
+/// The fields that are used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Comment {
-    /// When it was signed, in seconds since 1970.
+    /// Signing time in seconds since 1970.
     pub(super) time: Option<u64>,
-    /// The names that the signed file had.
+    /// The names of the signed file.
     pub(super) files: Vec<String>,
 }
 
@@ -23,7 +24,7 @@ impl Comment {
         comment
     }
 
-    /// A name that was signed and is not this one, as it can be shown.
+    /// Returns a signed name that differs from `file`, in a printable form.
     pub(super) fn other_than(&self, file: &str) -> Option<String> {
         const SHOWN: usize = 80;
         let other = self.files.iter().find(|signed| *signed != file)?;

@@ -1,5 +1,5 @@
-//! The package's modules: signed when the package was built, with a key made for that build, whose public half is beside them. What
-//! was altered or got there otherwise is left out.
+//! Verifies standard modules. The package's build signs them with a key made for that build, whose public half is
+//! beside them. Altered or added modules are left out.
 
 use std::io;
 use std::path::Path;
@@ -7,24 +7,24 @@ use std::path::Path;
 use super::{SignatureError, SigningKey, verify};
 use crate::ModuleName;
 
-/// The key's file in the folder of the package's modules.
+/// The file of the key in the folder of standard modules.
 const FILE: &str = "standard.pub";
-/// Bytes of it: a comment and a line.
+/// Upper bound on its bytes: a comment and a line.
 const MAX_FILE: u64 = 4_096;
 
-/// The key of the build; a package that was not signed has none.
+/// The key of the build. An unsigned package has none.
 #[derive(Debug)]
 pub(crate) enum StandardKey {
     /// The package has none.
     None,
-    /// This one.
+    /// The package's key.
     Key(SigningKey),
-    /// It cannot be used, and with it no module.
+    /// The key is unusable, and so are all standard modules.
     Broken(String),
 }
 
 impl StandardKey {
-    /// Looks into the folder of the package's modules.
+    /// Reads the key from the folder of standard modules.
     pub(crate) fn look(folder: &Path) -> Self {
         match brine_files::read_named_text(&folder.join(FILE), MAX_FILE) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::None,
@@ -36,7 +36,7 @@ impl StandardKey {
         }
     }
 
-    /// Whether this is what the build made.
+    /// Checks that a module is as the build made it.
     pub(crate) fn check(&self, name: &ModuleName, wasm: &[u8], signature: Option<&[u8]>) -> Result<(), SignatureError> {
         let error = |why: &str| SignatureError::Standard { name: name.clone(), why: why.to_owned() };
         let refuse = |why: &str| Err(error(why));

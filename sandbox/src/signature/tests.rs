@@ -16,7 +16,7 @@ const LEGACY: &str = "untrusted comment: signature from minisign secret key\n\
     trusted comment: timestamp:1555779966\tfile:test\n\
     QtKMXWyYcwdpZAlPF7tE2ENJkRd1ujvKjlj1m9RtHTBnZPa5WKU5uWRs5GoP5M/VqE81QFuMKI5k/SfNQUaOAA==\n";
 
-/// Somebody who signs.
+/// A key pair that signs.
 struct Signer(KeyPair);
 
 impl Signer {
@@ -38,7 +38,7 @@ fn ids(keys: &[&SigningKey]) -> Vec<KeyId> {
     keys.iter().map(|key| key.id).collect()
 }
 
-/// What is signed as `deploy`, where none of the keys is revoked.
+/// Returns the signers of the module `deploy`, with no revoked keys.
 fn look(content: &str, signatures: &str, keys: &[&SigningKey]) -> Result<Signed, String> {
     without(&[], content, signatures, keys)
 }
@@ -50,7 +50,7 @@ fn without(revoked: &[&SigningKey], content: &str, signatures: &str, keys: &[&Si
         .map_err(|error| error.to_string())
 }
 
-/// `signed` for the fixed signatures, which are of a file `test`.
+/// Calls `signed` for the fixed signatures, which are for a file `test`.
 fn fixed(content: &str, signature: Option<&str>, keys: &[&str]) -> Result<Vec<KeyId>, String> {
     let keys: Vec<SigningKey> = keys.iter().map(|line| SigningKey::line(line).unwrap()).collect();
     let found = signature.map(|signature| verify::read(&name("deploy"), signature.as_bytes())).transpose();
@@ -74,7 +74,7 @@ fn content_is_what_was_signed() {
     let altered = "module deploy is not what was signed: deploy.wasm.minisig does not fit it; fetch both again, or have it signed again \
                    with `salt-module sign deploy.wasm`";
     assert_eq!(fixed("Test", Some(SIGNATURE), &[KEY]), Err(altered.into()));
-    // The trusted comment is signed too.
+    // The signature covers the trusted comment.
     let comment = SIGNATURE.replace("file:test", "file:best");
     assert_eq!(fixed("test", Some(&comment), &[KEY]), Err(altered.into()));
     let legacy = "module deploy is signed in the old way (minisign -l), which is not taken; have it signed again with `salt-module sign \
@@ -87,13 +87,13 @@ fn content_is_what_was_signed() {
         let key = SigningKey::line(KEY).unwrap();
         assert_eq!(look("test", bad, &[&key]), Err(malformed.into()), "{bad:?}");
     }
-    // Nobody asks for signatures: none is read.
+    // With no keys in the policy, signatures are not read.
     assert_eq!(look("test", "x", &[]), Ok(Signed::default()));
 }
 
 #[test]
 fn another_key_signs_nothing() {
-    // Another number, and another key of the same number.
+    // Another key number, and another key with the same number.
     let number = KEY.replacen("RWQf6", "RWQg6", 1);
     assert_eq!(look("test", SIGNATURE, &[&SigningKey::line(&number).unwrap()]).unwrap().keys, [KeyId::UNKNOWN]);
     let other = KEY.replacen("GFO3", "GFO4", 1);
@@ -111,12 +111,12 @@ fn several_signers_in_one_file() {
     let three = stranger.sign(b"content", &comment(900));
     let file = format!("{one}{two}\n{three}");
     let signed = look("content", &file, &[&x, &y]).unwrap();
-    // The time is of those that the policy names.
+    // Only the signing times of the policy's keys count.
     assert_eq!(signed, Signed { keys: ids(&[&x, &y]), time: Some(300) });
     assert_eq!(look("content", &file, &[&x]).unwrap(), Signed { keys: ids(&[&x]), time: Some(100) });
-    // The same key twice is one signer.
+    // Two signatures by one key are one signer.
     assert_eq!(look("content", &format!("{one}{one}"), &[&x, &y]).unwrap().keys, ids(&[&x]));
-    // One that does not fit spoils the file, and so does one that cannot be read.
+    // One invalid or unreadable signature makes the file invalid.
     let altered = b.sign(b"other", &comment(1));
     assert!(look("content", &format!("{one}{altered}"), &[&x, &y]).unwrap_err().contains("is not what was signed"));
     assert!(look("content", &format!("{one}x\n"), &[&x]).unwrap_err().contains("cannot be read"));
@@ -139,7 +139,7 @@ fn a_signature_is_for_the_name_that_was_signed() {
     );
     assert!(sign("file:deploy.wasm\tfile:fetch.wasm").is_err());
     assert!(sign("file:").is_err());
-    // Who says no name signed the content alone, and who says no time none.
+    // Without a file name the signature is for the content alone; without a valid timestamp it has no time.
     assert_eq!(sign("release of today"), Ok(Signed { keys: ids(&[&key]), time: None }));
     assert_eq!(sign("timestamp:-5\tfile:deploy.wasm"), Ok(Signed { keys: ids(&[&key]), time: None }));
     assert_eq!(sign("timestamp:7\tfile:deploy.wasm\thashed"), Ok(Signed { keys: ids(&[&key]), time: Some(7) }));
@@ -159,10 +159,10 @@ fn a_revoked_key_signs_nothing() {
              which key is good, and have it signed again with that: `salt-module sign deploy.wasm`"
             .to_owned())
     );
-    // Nor does a signature of nobody who is known help it.
+    // A signature by an unknown key does not help.
     let stranger = Signer::new().sign(b"content", &comment(3));
     assert!(revoked(&format!("{by_bad}{stranger}")).is_err());
-    // What somebody else signed too is theirs, and so is the time.
+    // The signature by the other key counts, with its own time.
     let both = revoked(&format!("{by_bad}{by_good}")).unwrap();
     assert_eq!(both, Signed { keys: ids(&[&x]), time: Some(1) });
 }
@@ -178,7 +178,7 @@ fn keys_are_lines_or_files() {
     assert!(SigningKey::file("untrusted comment: x\n", "ops.pub").is_none());
 }
 
-/// minisign itself, where it is installed: what it signs is taken here, and what the crate signs by it.
+/// Interoperation with minisign, if it is installed: each side accepts the other's signatures.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test, and the program is the test's subject")]
 fn minisign_and_we_read_each_other() {
@@ -194,7 +194,7 @@ fn minisign_and_we_read_each_other() {
     }
     let file = |name: &str| dir.path().join(name);
     std::fs::write(file("deploy.wasm"), "content").unwrap();
-    // A key without a password, of the crate: minisign 0.11 reads it and signs with it.
+    // A key without a password, made by the crate: minisign 0.11 reads it and signs with it.
     let signer = Signer::new();
     let (public, secret): (PublicKeyBox, SecretKeyBox) =
         (signer.0.pk.to_box().unwrap(), signer.0.sk.to_box(None).unwrap());
@@ -206,7 +206,7 @@ fn minisign_and_we_read_each_other() {
     let signed = look("content", &theirs, &[&signer.key()]).unwrap();
     assert_eq!(signed.keys, ids(&[&signer.key()]));
     assert!(signed.time.is_some_and(|time| time > 1_700_000_000), "{theirs}");
-    // And ours, with what we say beside; of several it reads the first.
+    // A signature made here, with extra fields in the comment. minisign reads only the first of several signatures.
     let ours = signer.sign(b"content", "timestamp:1\tfile:deploy.wasm\tprehashed\tversion:1.2.0");
     let second = Signer::new().sign(b"content", "timestamp:1\tfile:deploy.wasm\tprehashed");
     std::fs::write(file("deploy.wasm.minisig"), format!("{ours}{second}")).unwrap();
@@ -225,7 +225,7 @@ fn the_packages_modules_are_as_they_were_built() {
         key.check(&name("deploy"), content, signature.map(str::as_bytes)).map_err(|error| error.to_string())
     };
     let good = builder.sign(b"content", "timestamp:1\tfile:deploy.wasm");
-    // A package without a key, as it is built without signatures.
+    // A package without a key, as built without signatures.
     assert_eq!(check(b"content", None), Ok(()));
     std::fs::write(dir.path().join("standard.pub"), builder.0.pk.to_box().unwrap().to_string()).unwrap();
     assert_eq!(check(b"content", Some(&good)), Ok(()));

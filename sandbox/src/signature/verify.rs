@@ -1,4 +1,4 @@
-//! Who signed a content.
+//! Finds the keys that signed a content.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use super::{KeyId, MAX_SIGNATURE, MAX_SIGNERS, SignatureError, Signed, SigningKe
 use crate::ModuleName;
 use crate::sentence::join_names;
 
-/// Which of the keys signed this content under this name. A revoked key signs nothing, and what only such keys signed is an error
-/// whether anybody asks for signatures or not.
+/// Returns the keys that signed this content under this name. A revoked key does not count. A content signed only by
+/// revoked keys is an error, whether signatures are required or not.
 pub(crate) fn signed(
     name: &ModuleName,
     wasm: &[u8],
@@ -43,7 +43,7 @@ pub(crate) fn signed(
     Ok(signed)
 }
 
-/// The signatures of a file: four lines each.
+/// Parses the signatures of a file, four lines each.
 pub(super) fn read(name: &ModuleName, file: &[u8]) -> Result<Vec<Signature>, SignatureError> {
     let malformed = || SignatureError::Malformed(name.clone());
     let text = std::str::from_utf8(file).ok().filter(|text| text.len() <= MAX_SIGNATURE).ok_or_else(malformed)?;
@@ -61,7 +61,7 @@ pub(super) fn read(name: &ModuleName, file: &[u8]) -> Result<Vec<Signature>, Sig
     if signatures.is_empty() { Err(malformed()) } else { Ok(signatures) }
 }
 
-/// What the signer says of it; none where another key made this signature.
+/// Returns the signed comment. None if another key made the signature.
 pub(super) fn verify(
     name: &ModuleName,
     wasm: &[u8],

@@ -1,4 +1,5 @@
-//! What an install, an approval, a rollback and a removal do to the folder of installed modules: each whole, or not at all.
+//! Changes the folder of installed modules for an install, an approval, a rollback or a removal: each completely or not
+//! at all.
 
 use std::io;
 use std::sync::Arc;
@@ -9,24 +10,24 @@ use super::decisions::Seen;
 use super::{Decided, Entry, Files, Held, Module, Provenance, Shelf, Store, locked, off_thread};
 use crate::ModuleName;
 
-/// What takes a module's place.
+/// A module that replaces another.
 pub(crate) struct Install<'a> {
     pub(crate) entry: &'a Arc<Entry>,
     pub(crate) files: Files,
-    /// What was in use, if it was good: it can be gone back to.
+    /// The version in use, if it was good; a rollback can restore it.
     pub(crate) before: Option<&'a Arc<Entry>>,
-    /// What was decided, and what is decided with it.
+    /// The decisions on which this is based, and the new ones.
     pub(crate) expected: Decided,
     pub(crate) decided: Decided,
 }
 
 impl Store {
-    /// Puts a module in its place, keeps the one before it, and forgets what was held.
+    /// Installs a module, keeps the version before it, and drops what was held.
     pub(crate) async fn install_files(&self, install: Install<'_>) -> io::Result<()> {
         let Install { entry, files, before, expected, decided } = install;
         let files = Files { provenance: Some(provenance(&entry.module)), ..files };
         let name = entry.name.clone();
-        // Only what could be called is worth going back to, and only what was installed can come back.
+        // Only a callable version is worth restoring, and only an installed one can be restored.
         let before = before.filter(|before| !before.standard).map(|before| provenance(&before.module));
         let kept = before.clone();
         self.change(&name, expected, move |change| {
@@ -45,12 +46,12 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps what was not let in, for the owner to decide on; a newer one takes the place of an older.
+    /// Holds a version for the owner's decision. A newer one replaces an older one.
     pub(crate) async fn keep_held(&self, held: Held, files: Files, expected: Decided) -> io::Result<()> {
         let mut decided = expected.clone();
         decided.saw_if_signed(&held);
         let keep = match self.held(held.name.as_str()) {
-            // What was left out because it is old is not put in the place of what is newer and waits.
+            // A version that is held for its age does not replace a newer held one.
             Some(other) => other.sha256() == held.sha256() || held.why.older.is_none(),
             None => true,
         };
@@ -73,7 +74,7 @@ impl Store {
         Ok(())
     }
 
-    /// Puts the previous version back in its place; what it leaves is kept as held, unless something newer is.
+    /// Restores the previous version. The version before the rollback becomes the held one, unless another is held.
     pub(crate) async fn roll_back_files(
         &self,
         entry: &Arc<Entry>,
@@ -101,14 +102,14 @@ impl Store {
         Ok(())
     }
 
-    /// Writes down that a content that is not here is approved, or one that is here anyway.
+    /// Records an approval alone: of a content that is not on this host, or that is in use anyway.
     pub(crate) async fn approve_only(&self, name: &ModuleName, expected: Decided, sha256: Sha256Hex) -> io::Result<()> {
         let mut decided = expected.clone();
         decided.approve(sha256, None);
         self.change(name, expected, move |_| Ok(decided)).await
     }
 
-    /// Removes all of a module from the disk but what was decided about it: what was the newest is not forgotten with it.
+    /// Removes a module's files. Its decisions remain, so that the newest version seen is not forgotten.
     pub(crate) async fn erase(&self, name: &ModuleName) -> io::Result<()> {
         let decided = self.decided(name).map_err(io::Error::other)?;
         let same = decided.clone();
@@ -130,7 +131,7 @@ impl Store {
         let (folder, name) = (self.folder.clone(), name.clone());
         let about = name.clone();
         let decisions = off_thread(move || folder.change(&name, &expected, change)).await?;
-        // Others' decisions about other modules are for who watches the folder: they lead to more than a note here.
+        // Decisions about other modules are left to the folder's watcher, because they need more than this record.
         self.take_up_of(&about, &decisions);
         Ok(())
     }

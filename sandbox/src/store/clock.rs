@@ -1,19 +1,19 @@
-//! Times as people read them.
+//! Times in a form for people.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// `2026-11-22 05:00:00 UTC`; times beyond what a calendar has are clamped to it.
+/// Formats a time as `2026-11-22 05:00:00 UTC`. Times beyond the calendar's range are clamped.
 pub(crate) fn text(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX));
     jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX).strftime("%Y-%m-%d %H:%M:%S UTC").to_string()
 }
 
-/// The time of so many seconds since 1970.
+/// Returns the time that is this many seconds after 1970.
 pub(crate) fn of(seconds: u64) -> SystemTime {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH)
 }

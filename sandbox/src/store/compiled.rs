@@ -1,4 +1,5 @@
-//! From a component to compiled code: out of the cache, or from the compiler in its cage, few at a time.
+//! Gets compiled code for a component: from the cache, or from the compiler in its cage with a bound on concurrent
+//! compilers.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::compile::CompileError;
 use crate::{ModuleName, SMALL_MODULE};
 
 impl Store {
-    /// From the cache, or else from the compiler.
+    /// Returns compiled code from the cache, or else compiles the component.
     pub(super) async fn compiled(
         &self,
         name: &ModuleName,
@@ -24,7 +25,7 @@ impl Store {
         }
         let failed = |error: &dyn std::fmt::Display| InstallError::failed(name, error);
         let (_turn, waited) = self.compiling.enter(wasm.len() as u64).await;
-        // It may have been the same content under another name.
+        // The same content may have been compiled meanwhile under another name.
         if waited && let Some(known) = self.known(name, sha256).await {
             return known;
         }
@@ -47,7 +48,7 @@ impl Store {
         }
     }
 
-    /// Remembers that a content is refused for what it is, so that it is not compiled again.
+    /// Remembers that a content is refused, so that it is not compiled again.
     fn refuse_content(&self, name: &ModuleName, sha256: Sha256Hex, reason: String) -> InstallError {
         if let Err(error) = self.cache.refuse(sha256, &self.compiler.limits_text(), &reason) {
             tracing::warn!(module = %name, "its refusal could not be written down: {error}");
@@ -55,8 +56,8 @@ impl Store {
         InstallError::Refused { name: name.clone(), reason, before: false }
     }
 
-    /// Whether it takes long to get an installed module ready: it is large, and its content is not compiled. One that takes the place
-    /// of a standard module is waited for, so that the standard one does not serve meanwhile.
+    /// Checks whether an installed module takes long to prepare: it is large, and its content is not compiled. A module
+    /// that replaces a standard one never counts as slow, so that the standard one does not serve meanwhile.
     pub(super) async fn takes_long(&self, name: &ModuleName) -> bool {
         let size = std::fs::metadata(self.folder.path_of(Shelf::Current, name)).map_or(0, |meta| meta.len());
         if size <= SMALL_MODULE || super::locked(&self.standard).contains(name) {
@@ -66,7 +67,7 @@ impl Store {
         !self.cache.knows(hash(&files.wasm).await, &self.compiler.limits_text())
     }
 
-    /// What was compiled before, or refused.
+    /// Returns the earlier result for a content: compiled code or a refusal.
     async fn known(&self, name: &ModuleName, sha256: Sha256Hex) -> Option<Result<cache::Compiled, InstallError>> {
         if let Some(compiled) = self.cached(name, sha256).await {
             return Some(Ok(compiled));
@@ -82,7 +83,7 @@ impl Store {
             Err(CacheError::Missing) => None,
             Err(error) => {
                 tracing::error!(module = %name, %sha256, "{error}; it is compiled again");
-                // What could not be read now, for want of descriptors say, is good still.
+                // An entry that cannot be read now, for example for lack of file descriptors, is still good.
                 if matches!(error, CacheError::Tampered(_)) {
                     self.cache.discard(sha256);
                 }
@@ -91,12 +92,12 @@ impl Store {
         }
     }
 
-    /// The checked, open file of a module's compiled code; none where it has to be compiled again.
+    /// Returns the checked, open file of a module's compiled code. None if it must be compiled again.
     pub(crate) async fn cached_code(&self, entry: &Entry) -> Option<File> {
         self.cached(&entry.name, entry.module.sha256).await.map(|compiled| compiled.code)
     }
 
-    /// The same, compiled again from the component if need be.
+    /// Like [`Store::cached_code`], but compiles the component again if necessary.
     pub(crate) async fn code(&self, entry: &Entry) -> Result<File, String> {
         if let Some(code) = self.cached_code(entry).await {
             return Ok(code);
@@ -106,7 +107,8 @@ impl Store {
         compiled.map(|compiled| compiled.code).map_err(|error| error.to_string())
     }
 
-    /// The component of a module in use: where it was installed, or where it went when an update came.
+    /// Returns the component of a module in use: from its installed place, or from the shelf to which an update moved
+    /// it.
     async fn component(&self, entry: &Entry) -> Result<Bytes, String> {
         let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
         let shelves = [Shelf::Current, Shelf::Previous, Shelf::Held];

@@ -1,5 +1,5 @@
-//! What was decided about modules on this host: contents that the owner approved, contents that were left by a rollback, and the
-//! newest version of each signed module that was seen. One file, written whole, and the bounds of it.
+//! The decisions about modules on this host: contents that the owner approved, contents left by a rollback, and the
+//! newest version seen of each signed module. All are in one bounded file that is written atomically.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ModuleName, cache};
 
-/// The file, beside the modules. Who watches for decisions watches for this name.
+/// The file, beside the modules. The watcher waits for this name.
 pub(crate) const FILE: &str = "decisions.json";
-/// Modules that something is remembered of. More names than one host has modules.
+/// Upper bound on the modules remembered; more than one host has.
 const MAX_NAMES: usize = 4_096;
-/// Contents of one module, of each kind; the oldest are forgotten.
+/// Upper bound on the contents of one module in each list. The oldest are dropped.
 const MAX_CONTENTS: usize = 32;
-/// Bytes of the file: all names with all contents would be larger, and nobody approves so much.
+/// Upper bound on the file's bytes. All names with all contents would be larger, but nobody approves so many.
 const MAX_BYTES: u64 = 8 << 20;
 
 /// All decisions.
@@ -29,19 +29,19 @@ pub(crate) struct Decisions {
     modules: BTreeMap<String, Decided>,
 }
 
-/// What was decided about one module.
+/// The decisions about one module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Decided {
-    /// Contents that the owner said may have all that they ask for, the oldest first.
+    /// Contents that the owner approved, the oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     approved: Vec<Approval>,
-    /// Contents that may too, because each took the place of one that may and asks for no more. Nobody said so of them.
+    /// Contents approved automatically, because each replaced an approved one and asks for no more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     followed: Vec<Approval>,
-    /// Contents that are not to come back from a master by themselves.
+    /// Contents that a master may not install again automatically.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rolled_back: Vec<String>,
-    /// The newest that was seen, of those that a key of the policy signed.
+    /// The newest version seen with a signature by a key of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     newest: Option<Seen>,
 }
@@ -51,7 +51,7 @@ struct Approval {
     sha256: String,
     /// Seconds since 1970.
     at: u64,
-    /// What may, and this one took the place of; none where the owner approved it.
+    /// The approved content that this one replaced. None if the owner approved this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<String>,
 }
@@ -59,7 +59,7 @@ struct Approval {
 /// A signed version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Seen {
-    /// As the component says.
+    /// The version in the component's description.
     pub(crate) version: Option<String>,
     /// When it was signed, in seconds since 1970.
     pub(crate) time: Option<u64>,
@@ -67,17 +67,17 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Of a module that a key of the policy signed at this time.
+    /// Returns the record of a module that a key of the policy signed at this time.
     pub(crate) fn new(info: &ModuleInfo, time: Option<u64>, sha256: Sha256Hex) -> Self {
         Self { version: info.version.clone(), time, sha256: sha256.to_string() }
     }
 
-    /// The order of versions: as semver has it; what has no version, or another kind of one, is before what has.
+    /// Parses the version for semver's order. A missing or invalid version comes before all others.
     fn version(&self) -> Option<semver::Version> {
         self.version.as_deref().and_then(|version| semver::Version::parse(version).ok())
     }
 
-    /// Whether it is older than another: by its version, or by when it was signed where the versions are the same.
+    /// Checks whether this version is older than another: by version, or by signing time if the versions are equal.
     pub(crate) fn is_older_than(&self, other: &Self) -> bool {
         match self.version().cmp(&other.version()) {
             std::cmp::Ordering::Less => true,
@@ -96,7 +96,7 @@ impl fmt::Display for Seen {
 }
 
 impl Decided {
-    /// Whether this content may have all that it asks for.
+    /// Checks whether this content is approved.
     pub(crate) fn approves(&self, sha256: Sha256Hex) -> bool {
         self.find(sha256).is_some()
     }
@@ -106,7 +106,7 @@ impl Decided {
         self.approved.iter().chain(&self.followed).find(|approval| approval.sha256 == sha256)
     }
 
-    /// When the owner approved it, and whether only by what it took the place of.
+    /// Returns when a content was approved, and whether that happened automatically after an approved version.
     pub(crate) fn approval(&self, sha256: Sha256Hex) -> Option<(SystemTime, bool)> {
         let approval = self.find(sha256)?;
         Some((UNIX_EPOCH.checked_add(Duration::from_secs(approval.at))?, approval.after.is_some()))
@@ -120,7 +120,8 @@ impl Decided {
         self.newest.as_ref()
     }
 
-    /// Approves a content; `after` is the approved one whose place it takes. What the owner said before is not said again.
+    /// Approves a content. `after` is the approved content that it replaces. An earlier approval by the owner stays as
+    /// it is.
     pub(crate) fn approve(&mut self, sha256: Sha256Hex, after: Option<Sha256Hex>) {
         if self.find(sha256).is_some_and(|known| known.after.is_none()) && !self.was_rolled_back(sha256) {
             return;
@@ -132,7 +133,7 @@ impl Decided {
         push(list, Approval { sha256: sha256.to_string(), at, after });
     }
 
-    /// Takes back that a content is approved, and does not let it in again.
+    /// Withdraws the approval of a content, and blocks its automatic return.
     pub(crate) fn roll_back(&mut self, sha256: Sha256Hex) {
         self.forget(sha256);
         push(&mut self.rolled_back, sha256.to_string());
@@ -145,19 +146,19 @@ impl Decided {
         self.rolled_back.retain(|other| *other != sha256);
     }
 
-    /// Files of versions before had both kinds in one list.
+    /// Separates the two kinds of approvals, which older versions of the file kept in one list.
     fn sort_out(&mut self) {
         let (followed, approved) = std::mem::take(&mut self.approved).into_iter().partition(|it| it.after.is_some());
         self.approved = approved;
         self.followed.splice(0..0, Vec::<Approval>::into_iter(followed));
     }
 
-    /// Something else came: what was rolled back before may come again.
+    /// Clears the rolled-back contents, because another version was installed.
     pub(crate) fn forgive(&mut self) {
         self.rolled_back.clear();
     }
 
-    /// Remembers the newest.
+    /// Remembers this version if it is the newest.
     pub(crate) fn saw(&mut self, seen: Seen) {
         let newer = match &self.newest {
             None => true,
@@ -177,7 +178,7 @@ fn push<T>(list: &mut Vec<T>, item: T) {
 }
 
 impl Decisions {
-    /// Reads the file of this folder; without one there are none.
+    /// Reads the file in this folder. A missing file means no decisions.
     pub(super) fn read(dir: &Path) -> io::Result<Self> {
         let text = match brine_files::read_own(&dir.join(FILE), MAX_BYTES) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -196,12 +197,12 @@ impl Decisions {
         cache::write_whole(&dir.join(FILE), &text)
     }
 
-    /// What was decided about a module.
+    /// Returns the decisions about a module.
     pub(crate) fn of(&self, name: &ModuleName) -> Decided {
         self.modules.get(name.as_str()).cloned().unwrap_or_default()
     }
 
-    /// Puts down what is decided about a module now.
+    /// Replaces the decisions about a module, within the bound on names.
     pub(super) fn set(&mut self, name: &ModuleName, decided: Decided) -> io::Result<()> {
         let room = self.modules.len() < MAX_NAMES || self.modules.contains_key(name.as_str());
         if decided != Decided::default() && !room {
@@ -211,7 +212,7 @@ impl Decisions {
         Ok(())
     }
 
-    /// Takes up what the file says about a module.
+    /// Takes over the file's decisions about a module.
     pub(crate) fn put(&mut self, name: &ModuleName, decided: Decided) {
         if decided == Decided::default() {
             self.modules.remove(name.as_str());
@@ -220,7 +221,7 @@ impl Decisions {
         }
     }
 
-    /// The modules about which the two say something else.
+    /// Returns the modules about which the two differ.
     pub(crate) fn changed(&self, other: &Self) -> Vec<ModuleName> {
         let names = self
             .modules
@@ -250,12 +251,12 @@ mod tests {
             (seen("1.1.9", 200, 2), true),
             (seen("1.2.0-rc.1", 200, 2), true),
             (seen("1.2.0", 99, 2), true),
-            // The same content, signed again or by somebody else.
+            // The same content, signed again by the same key or by another.
             (seen("1.2.0", 99, 1), false),
             (seen("1.2.0", 100, 2), false),
             (seen("1.2.0", 101, 2), false),
             (seen("1.10.0", 1, 2), false),
-            // Without a version, or with none that has an order.
+            // Without a version, or with an invalid one.
             (Seen { version: None, ..seen("", 200, 2) }, true),
             (seen("newest", 200, 2), true),
             (Seen { time: None, ..seen("1.2.0", 0, 2) }, true),
@@ -278,7 +279,7 @@ mod tests {
             decided.approve(sha(content), None);
         }
         assert!(!decided.approves(sha(7)) && decided.approves(sha(8)) && decided.approves(sha(39)));
-        // What was left is approved no more, until it is approved again.
+        // A content that was rolled back is not approved any more, until it is approved again.
         decided.roll_back(sha(39));
         assert!(!decided.approves(sha(39)) && decided.was_rolled_back(sha(39)));
         decided.approve(sha(39), Some(sha(38)));
@@ -290,7 +291,7 @@ mod tests {
     fn what_the_owner_did_not_say_is_not_written_down_as_said() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two, three) = (sha(1), sha(2), sha(3));
-        // As it was written before.
+        // The older form of the file.
         let old = format!(
             r#"{{"modules": {{"mine": {{"approved": [{{"sha256": "{one}", "at": 7}}, {{"sha256": "{two}", "at": 8, "after": "{one}"}}]}}}}}}"#
         );
@@ -311,7 +312,7 @@ mod tests {
         assert_eq!(listed("approved"), [one.to_string()]);
         assert_eq!(listed("followed"), [two.to_string(), three.to_string()]);
         assert_eq!(Decisions::read(dir.path()).unwrap(), decisions);
-        // The owner's word goes before, and said twice it is said once.
+        // The owner's approval takes precedence, and a second one changes nothing.
         decided.approve(two, None);
         let said = decided.clone();
         decided.approve(two, None);

@@ -1,4 +1,4 @@
-//! The folders that modules are read from: `NAME.wasm`, its signature `NAME.wasm.minisig` and where it came from, `NAME.json`.
+//! The folders of modules: `NAME.wasm`, its signature `NAME.wasm.minisig` and its provenance `NAME.json`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::ModuleName;
 
-/// Modules of one folder. Far above what there is, and a bound to what a start reads.
+/// Upper bound on the modules in one folder: far above practical numbers, and a bound on what a start reads.
 pub(super) const MAX_MODULES: usize = 1_000;
-/// The origin of what somebody put into the folder of installed modules by hand. It is theirs: nothing but an update by the same
-/// name takes it away.
+/// The origin of modules that the owner put into the folder by hand. Only an update of the same name replaces them.
 pub(super) const LOCAL: &str = "local folder";
 
 pub(super) fn remove_file(path: &Path) -> io::Result<()> {
@@ -19,7 +18,7 @@ pub(super) fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The modules of a folder by name, sorted; no folder is no modules.
+/// Returns the modules of a folder by name, sorted. A missing folder is empty.
 pub(super) fn component_files(dir: &Path) -> io::Result<BTreeMap<ModuleName, PathBuf>> {
     let entries = match std::fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),

@@ -1,7 +1,7 @@
-//! The folder of installed modules, which this process shares with others: a `salt-call` that approves, a minion that runs.
+//! The folder of installed modules, which several processes share: a running minion, and a `salt-call` that approves.
 //!
-//! Who changes something holds the lock alone from reading what was decided to writing what is decided now, and writes
-//! `decisions.json` last: for who watches, that is the sign that all is there.
+//! A writer holds the lock exclusively from reading the decisions to writing the new ones. It writes `decisions.json`
+//! last: for watchers this means that all files are in place.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -21,21 +21,22 @@ use crate::signature::MAX_SIGNATURE;
 use crate::{ModuleName, cache};
 
 const LOCK: &str = ".lock";
-/// Writers are done within milliseconds. One that was stopped in the middle must not hold up this minion for good.
+/// Time to wait for the lock. Writers finish within milliseconds, and one that was stopped must not block this minion
+/// for good.
 const PATIENCE: Duration = Duration::from_secs(10);
 const TICK: Duration = Duration::from_millis(5);
-/// Bytes of `NAME.json`.
+/// Upper bound on the bytes of `NAME.json`.
 const MAX_PROVENANCE: u64 = 64 << 10;
 const SUFFIXES: [&str; 3] = ["wasm", "wasm.minisig", "json"];
 
-/// Which version of a module.
+/// The versions of a module that the folder keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shelf {
-    /// The one that jobs call.
+    /// The version that jobs call.
     Current,
-    /// The last good one before it.
+    /// The last good version before it.
     Previous,
-    /// The newest update that was not let in by itself.
+    /// The newest update that needs the owner's decision.
     Held,
 }
 
@@ -49,7 +50,7 @@ impl Shelf {
     }
 }
 
-/// What stands beside a component: where it is from, and what it is, for who only wants to know that.
+/// The file beside a component: its origin and description, for readers that do not need the component.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Provenance {
     /// The environment of the master's file server.
@@ -66,17 +67,17 @@ impl Provenance {
     }
 }
 
-/// A module as it lies on the disk.
+/// A module's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) wasm: Bytes,
     pub(crate) signature: Option<Bytes>,
-    /// None for what somebody put there by hand.
+    /// None for a module that was put there by hand.
     pub(crate) provenance: Option<Provenance>,
 }
 
 impl Files {
-    /// Where it is from.
+    /// Returns the module's origin.
     pub(crate) fn origin(&self) -> String {
         self.provenance.as_ref().map_or_else(|| LOCAL.to_owned(), |provenance| provenance.origin.clone())
     }
@@ -86,7 +87,7 @@ impl Files {
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
     dir: PathBuf,
-    /// Bytes of a component that are read at most; one more, so that one that is too large is seen to be.
+    /// Upper bound on the bytes read of a component: the limit plus one, so that a larger component is detected.
     max: u64,
 }
 
@@ -116,18 +117,18 @@ impl Folder {
         }
     }
 
-    /// The modules of a shelf, sorted.
+    /// Returns the modules on a shelf, sorted.
     pub(crate) fn names(&self, shelf: Shelf) -> io::Result<BTreeMap<ModuleName, PathBuf>> {
         component_files(&shelf.of(&self.dir))
     }
 
-    /// A module of a shelf; none where it has none.
+    /// Reads a module from a shelf. None if the shelf does not have it.
     pub(crate) fn read(&self, shelf: Shelf, name: &ModuleName) -> io::Result<Option<Files>> {
         let _lock = self.lock(FlockOperation::NonBlockingLockShared)?;
         read(&shelf.of(&self.dir), name, self.max)
     }
 
-    /// A module of a folder that nobody changes.
+    /// Reads an installed module without the lock, for folders that no program changes.
     pub(crate) fn peek(&self, name: &ModuleName) -> io::Result<Option<Files>> {
         read(&self.dir, name, self.max)
     }
@@ -136,12 +137,12 @@ impl Folder {
         shelf.of(&self.dir).join(format!("{name}.wasm"))
     }
 
-    /// What a module of a shelf says beside it.
+    /// Returns the provenance of a module on a shelf.
     pub(crate) fn provenance(&self, shelf: Shelf, name: &ModuleName) -> Option<Provenance> {
         provenance(&shelf.of(&self.dir), name)
     }
 
-    /// Where the installed module of this name is from.
+    /// Returns the origin of the installed module of this name.
     pub(crate) fn origin(&self, name: &ModuleName) -> String {
         self.provenance(Shelf::Current, name).map_or_else(|| LOCAL.to_owned(), |provenance| provenance.origin)
     }
@@ -151,15 +152,15 @@ impl Folder {
         Decisions::read(&self.dir)
     }
 
-    /// Puts right what a crash in the middle of an install or a rollback left: the last good version, whole, which lies on the shelf
-    /// of previous ones until the end of both. Says whether there was something to put right.
+    /// Repairs the state after a crash during an install or a rollback: restores the last good version, which stays on
+    /// the shelf of previous versions until the end of both. Returns whether there was something to repair.
     pub(crate) fn recover(&self, name: &ModuleName) -> io::Result<bool> {
         let torn = |current: &Files| {
             let said = current.provenance.as_ref().and_then(Provenance::sha256)?;
             let is = cache::sha256(&current.wasm);
             (said != is).then_some([said, is])
         };
-        // Nearly always: nothing to do, and no need to be alone.
+        // The usual case: nothing to repair, and no exclusive lock needed.
         if self.read(Shelf::Current, name)?.as_ref().and_then(torn).is_none() {
             return Ok(false);
         }
@@ -168,8 +169,8 @@ impl Folder {
         let (Some(current), Some(previous)) = (change.read(Shelf::Current)?, change.read(Shelf::Previous)?) else {
             return Ok(false);
         };
-        // An install that was cut off left the component of the previous version, a rollback the sign of it. Anything else
-        // somebody put there by hand.
+        // An interrupted install leaves the component of the previous version, an interrupted rollback its `NAME.json`.
+        // Any other mismatch was made by hand.
         if !torn(&current).is_some_and(|hashes| hashes.contains(&cache::sha256(&previous.wasm))) {
             return Ok(false);
         }
@@ -178,8 +179,8 @@ impl Folder {
         Ok(true)
     }
 
-    /// Changes something about one module, alone. `expected` is what was decided about it when the change was thought out: an error
-    /// where that is something else by now. Gives all decisions back.
+    /// Changes one module under the exclusive lock. `expected` are the decisions on which the change is based; if they
+    /// differ by now, the change fails. Returns all decisions.
     pub(crate) fn change(
         &self,
         name: &ModuleName,
@@ -200,30 +201,30 @@ impl Folder {
     }
 }
 
-/// What was thought out counts no more: another program on this host decided something else meanwhile.
+/// An error: another program on this host has decided something else meanwhile.
 #[derive(Debug, thiserror::Error)]
 #[error("another program decided about it at this moment; try again")]
 struct Meanwhile;
 
-/// Whether a change was not made because another program decided something meanwhile: thought out again it may be.
+/// Checks whether a change failed only because of a concurrent decision, and may be tried again.
 pub(crate) fn was_overtaken(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Meanwhile>())
 }
 
-/// What can be changed while the lock is held.
+/// Operations that need the lock.
 pub(crate) struct Change<'a> {
     folder: &'a Folder,
     name: &'a ModuleName,
 }
 
 impl Change<'_> {
-    /// What is on a shelf now.
+    /// Reads the module from a shelf.
     pub(crate) fn read(&self, shelf: Shelf) -> io::Result<Option<Files>> {
         read(&shelf.of(&self.folder.dir), self.name, self.folder.max)
     }
 
-    /// Puts a module on a shelf, in the place of what was there. What it is comes first and the component last: who is cut off in
-    /// between leaves a component that is not what stands beside it, see [`Folder::recover`].
+    /// Replaces the module on a shelf. `NAME.json` is written first and the component last, so that an interrupted
+    /// write leaves a mismatch, see [`Folder::recover`].
     pub(crate) fn put(&self, shelf: Shelf, files: &Files) -> io::Result<()> {
         let dir = shelf.of(&self.folder.dir);
         DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
@@ -239,7 +240,7 @@ impl Change<'_> {
         cache::write_whole(&path("wasm"), &files.wasm)
     }
 
-    /// Empties a module's place on a shelf. The component first: what lies beside it means nothing without it.
+    /// Removes the module from a shelf. The component goes first: the other files mean nothing without it.
     pub(crate) fn remove(&self, shelf: Shelf) -> io::Result<()> {
         let dir = shelf.of(&self.folder.dir);
         for suffix in SUFFIXES {
@@ -262,7 +263,7 @@ fn read(dir: &Path, name: &ModuleName, max: u64) -> io::Result<Option<Files>> {
         Ok(Some(bytes.into()))
     };
     let Some(wasm) = bounded("wasm", max)? else { return Ok(None) };
-    // A signature that is too long is cut off, and then is none that can be read.
+    // A signature over the bound is truncated, which makes it unreadable.
     let signature = bounded("wasm.minisig", MAX_SIGNATURE as u64 + 1)?;
     Ok(Some(Files { wasm, signature, provenance: provenance(dir, name) }))
 }
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(folder.read(Shelf::Held, &mine).unwrap().unwrap().signature.as_deref(), Some(b"s".as_slice()));
         assert_eq!(folder.read(Shelf::Previous, &mine).unwrap(), None);
         assert_eq!(folder.names(Shelf::Current).unwrap().len(), 1);
-        // Thought out before that was decided: nothing is changed.
+        // The change is based on outdated decisions, so nothing changes.
         let late = folder.change(&mine, &Decided::default(), |change| {
             change.put(Shelf::Current, &files("three"))?;
             Ok(Decided::default())
@@ -311,7 +312,7 @@ mod tests {
         assert!(!dir.path().join("held/mine.wasm.minisig").exists());
     }
 
-    /// After each of the writes of an install or a rollback the next start finds one version, whole.
+    /// After a crash at any write of an install or a rollback, the next start finds one complete version.
     #[test]
     fn a_crash_in_the_middle_leaves_the_last_good_version() {
         let (mine, content) = (name("mine"), |content: &'static str, signed: bool| {
@@ -331,7 +332,7 @@ mod tests {
                     let folder = Folder::new(dir.path().to_owned(), 100);
                     let change = Change { folder: &folder, name: &mine };
                     let (old, new) = (content("one", signed), content("two", then_signed));
-                    // Both put the good version on the shelf of previous ones before they write the current one.
+                    // Both write the good version to the previous shelf before they change the current one.
                     change.put(Shelf::Previous, if rolls_back { &new } else { &old }).unwrap();
                     change.put(Shelf::Current, &old).unwrap();
                     let whole = tempfile::tempdir().unwrap();
@@ -358,7 +359,7 @@ mod tests {
         }
     }
 
-    /// What the owner put there is the owner's, whatever stands beside it.
+    /// A module that the owner put there by hand stays, whatever lies beside it.
     #[test]
     fn what_was_put_there_by_hand_stays() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A content that waits for the owner of this host: why, and what would let it in.
+//! A content that waits for the owner's decision: why, and what would admit it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,33 +14,33 @@ use crate::policy::{Capability, Line};
 use crate::sentence::join_names;
 use crate::signature::KeyId;
 
-/// An update, or the first version of a module, that was not let in by itself. Displays as one line that says why, and what the
-/// owner of this host can do.
+/// An update, or the first version of a module, that needs the owner's decision. Displays as one line with the reasons
+/// and what the owner can do.
 #[derive(Debug, Clone)]
 pub struct Held {
-    /// What it is.
+    /// The held module.
     pub module: Arc<Module>,
     pub(crate) name: ModuleName,
-    /// The keys that signed it, of those that the policy names, and when.
+    /// The policy's keys that signed it, and when.
     pub(crate) signers: Vec<KeyId>,
     pub(crate) time: Option<u64>,
-    /// As it came with the component.
+    /// The signature as it came with the component.
     pub(crate) signature: Option<Bytes>,
-    /// Whether there is a module of this name without it.
+    /// Whether another version of this name is in use.
     pub(crate) is_update: bool,
     pub(crate) why: Why,
-    /// What the owner could write in the configuration.
+    /// Configuration lines that would grant what it asks for.
     pub(crate) lines: Vec<Line>,
 }
 
-/// Why; at least one of these.
+/// The reasons; at least one is set.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Why {
-    /// What it asks for and was not granted.
+    /// Imports that were not granted.
     pub(crate) more: BTreeMap<String, Capability>,
-    /// The newest that was seen, which it is older than.
+    /// The newest version seen, if this one is older.
     pub(crate) older: Option<Seen>,
-    /// This host went back from it.
+    /// The owner rolled back from this version.
     pub(crate) rolled_back: bool,
 }
 
@@ -55,27 +55,27 @@ impl Why {
 }
 
 impl Held {
-    /// The content.
+    /// Returns the hash of the content.
     pub fn sha256(&self) -> Sha256Hex {
         self.module.sha256
     }
 
-    /// As it came with the component.
+    /// Returns the signature as it came with the component.
     pub fn signature(&self) -> Option<&[u8]> {
         self.signature.as_deref()
     }
 
-    /// What lets it in, whatever the reason.
+    /// Returns the command that admits it, whatever the reason.
     pub fn command(&self) -> String {
         format!("salt-call --local sandbox.approve {} {}", self.name, self.module.sha256)
     }
 
-    /// The lines of the configuration that would grant what it asks for; none where that is not what is in the way.
+    /// Returns the configuration lines that would grant what it asks for. None if missing grants are not the reason.
     pub fn lines(&self) -> Option<String> {
         (!self.lines.is_empty()).then(|| Line::file(&self.lines))
     }
 
-    /// What is in the way, without what to do.
+    /// Returns the reasons, without the remedy.
     pub(crate) fn reasons(&self) -> String {
         let Why { more, older, rolled_back } = &self.why;
         let mut reasons = Vec::new();
@@ -110,7 +110,7 @@ impl fmt::Display for Held {
         }
         let command = self.command();
         match self.lines.as_slice() {
-            // A grant alone would not do, or is none that is missing.
+            // A grant alone would not suffice, or none is missing.
             lines if lines.is_empty() || self.why.rolled_back || self.why.older.is_some() => {
                 write!(f, "; the owner of this host lets it in with `{command}`")?;
                 if self.why.older.is_some() {

@@ -1,28 +1,28 @@
-//! What installing and removing come to.
+//! Results and errors of installing, approving, rolling back and removing modules.
 
 use crate::policy::Refused;
 use crate::signature::SignatureError;
 use crate::store::Held;
 use crate::{BadName, ModuleName};
 
-/// What an install did.
+/// The effect of an install.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Installed {
-    /// It was there already, with the same content.
+    /// The same content was already installed.
     Unchanged,
     /// There was no module of this name.
     New,
-    /// It took the place of another content.
+    /// It replaced another content.
     Updated,
 }
 
-/// Why a module was not installed; what was there before is still there.
+/// Why a module was not installed. The version before is still in use.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
     /// Not a module's name.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// It would take the place of a standard module.
+    /// It would replace a standard module.
     #[error(
         "module {0} is a standard module and is not replaced; the owner of this host allows it by `replace_standard: [{0}]` \
          under `sandbox:` in the minion's configuration"
@@ -33,7 +33,7 @@ pub enum InstallError {
     TooLarge {
         /// The module.
         name: ModuleName,
-        /// Its bytes.
+        /// Its size in bytes.
         size: u64,
         /// The setting.
         limit: u64,
@@ -45,19 +45,19 @@ pub enum InstallError {
         name: ModuleName,
         /// One line.
         reason: String,
-        /// It was refused earlier and was not looked at again.
+        /// It was refused earlier, and was not checked again.
         before: bool,
     },
-    /// Its signature is in the way.
+    /// Its signature prevents the install.
     #[error(transparent)]
     Signature(#[from] SignatureError),
-    /// It imports what it was not granted, or is not signed as it has to be.
+    /// It imports something it was not granted, or lacks a required signature.
     #[error(transparent)]
     Policy(#[from] Box<Refused>),
-    /// It waits for the owner of this host.
+    /// It waits for the owner's decision.
     #[error("{0}")]
     Held(Box<Held>),
-    /// This host's fault: another time it may be installed.
+    /// A failure of this host. A later install may succeed.
     #[error("module {name} was not installed: {reason}")]
     Failed {
         /// The module.
@@ -65,10 +65,10 @@ pub enum InstallError {
         /// One line.
         reason: String,
     },
-    /// It is large, and the start does not wait for it.
+    /// It is large and still being compiled after the start.
     #[error("module {0} is compiled right now; try again in a moment")]
     Compiling(ModuleName),
-    /// So many modules are being installed that this one was not taken.
+    /// Too many installs are in progress.
     #[error("module {0} was not installed: too many modules are being installed; try again")]
     Busy(ModuleName),
     /// The sandbox has ended.
@@ -76,7 +76,7 @@ pub enum InstallError {
     Ended(ModuleName),
 }
 
-/// Why nothing was approved: one line.
+/// Why an approval failed: one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ApproveError {
     /// Not a module's name.
@@ -85,13 +85,13 @@ pub enum ApproveError {
     /// Not 64 hex digits.
     #[error("{0:?} is no sha256 of a module: 64 hex digits are expected, as `sandbox.diff` shows them")]
     Sha256(String),
-    /// Something else is in the way, which an approval does not lift.
+    /// Another obstacle, which an approval does not remove.
     #[error("{0}")]
     Refused(Box<InstallError>),
     /// A standard module.
     #[error("module {0} is a standard module and needs no approval")]
     Standard(ModuleName),
-    /// This host's fault.
+    /// A failure of this host.
     #[error("module {name} was not approved: {reason}")]
     Failed {
         /// The module.
@@ -101,24 +101,24 @@ pub enum ApproveError {
     },
 }
 
-/// Why a module did not go back to the version before: one line.
+/// Why a rollback failed: one line.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
     /// Not a module's name.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// There is none.
+    /// There is no previous version.
     #[error("there is no version of module {0} to go back to on this minion")]
     Nothing(ModuleName),
-    /// It is not let in any more.
+    /// The previous version is not admitted any more.
     #[error("module {name} does not go back: {why}")]
     Refused {
         /// The module.
         name: ModuleName,
-        /// Why.
+        /// The reason.
         why: Box<InstallError>,
     },
-    /// This host's fault.
+    /// A failure of this host.
     #[error("module {name} does not go back: {reason}")]
     Failed {
         /// The module.
@@ -128,13 +128,13 @@ pub enum RollbackError {
     },
 }
 
-/// Why a module was not removed; it is still there.
+/// Why a module was not removed. It is still there.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoveError {
     /// Not a module's name.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// This host's fault, or the standard module that would come back cannot be used.
+    /// A failure of this host, or the standard module that would be used again is unusable.
     #[error("module {name} was not removed: {reason}")]
     Failed {
         /// The module.

@@ -1,4 +1,4 @@
-//! Everything between the bytes of a module and one that could be switched in: checked, compiled, described, granted.
+//! Everything between a module's bytes and an entry that can be switched in: check, compile, describe, grant.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,27 +13,28 @@ use crate::admission::History;
 use crate::policy::{Policy, Subject};
 use crate::signature::{self, KeyId, Signed};
 
-/// What is asked of a module, beside a signature and grants.
+/// Requirements on a module beside signature and grants.
 pub(crate) struct Rules<'a> {
     standard: bool,
-    /// The version whose place it takes by itself: it may not ask for more.
+    /// The version that it replaces automatically, and whose permissions it may not exceed.
     before: Option<&'a Entry>,
-    /// Whether it came from a master: then it may not be older than what was seen, nor what was left by a rollback.
+    /// Whether it came from a master. Then it may not be older than the newest version seen, nor a version that was
+    /// rolled back.
     fresh: bool,
 }
 
 impl<'a> Rules<'a> {
-    /// Of the package's modules.
+    /// Returns the rules for standard modules.
     pub(crate) fn standard() -> Self {
         Self { standard: true, before: None, fresh: false }
     }
 
-    /// Of what was let in before, or what the owner lets in.
+    /// Returns the rules for modules that were admitted before or that the owner admits.
     pub(crate) fn known() -> Self {
         Self { standard: false, before: None, fresh: false }
     }
 
-    /// Of what comes from a master, or that it asks to go back to.
+    /// Returns the rules for modules that a master sends or asks to restore.
     pub(crate) fn fresh(before: Option<&'a Entry>) -> Self {
         Self { standard: false, before, fresh: true }
     }
@@ -42,9 +43,9 @@ impl<'a> Rules<'a> {
 /// A module that may be switched in.
 pub(crate) struct Prepared {
     pub(crate) entry: Entry,
-    /// What is remembered of it, if a key of the policy signed it.
+    /// What to remember of it, if a key of the policy signed it.
     pub(crate) seen: Option<Seen>,
-    /// Whether it is granted something only because the approved version before it was.
+    /// Whether it has grants only because the approved version before it had them.
     pub(crate) carried: bool,
 }
 
@@ -58,7 +59,7 @@ impl Store {
         rules: &Rules<'_>,
         decided: &Decided,
     ) -> Result<Prepared, InstallError> {
-        // One word for all of it, whatever is read again meanwhile.
+        // One policy for all checks, even if a reload happens meanwhile.
         let policy = self.policy();
         let size = files.wasm.len() as u64;
         let limit = self.compiler.limits.module;
@@ -71,7 +72,7 @@ impl Store {
         }
         let signed = signed(&policy, name, &files.wasm, files.signature.as_ref()).await?;
         let subject = Subject { name, standard: rules.standard, sha256, signers: &signed.keys };
-        // What is not signed as it has to be is not even compiled.
+        // A module without a required signature is not even compiled.
         policy.decide::<&str>(&subject, &[], &[])?;
         let info = self.compiled(name, sha256, &files.wasm).await?.info;
         let module = Module { name: name.to_string(), sha256, size, origin: origin.to_owned(), info };
@@ -82,12 +83,12 @@ impl Store {
             true => not_newer(&policy, &subject, decided, seen.as_ref()),
             false => Why::default(),
         };
-        // A standard module whose place is taken is no version before it.
+        // A replaced standard module does not count as the version before.
         let before = rules.before.filter(|before| !before.standard);
         if let (Some(before), false) = (before, approved) {
             why.more = policy.newly_asked(&subject, &before.module.info.imports, &module.info.imports);
         }
-        // What asks for no more than an approved version is approved with it.
+        // An update of an approved version that asks for no more is approved with it.
         let carried =
             !approved && why.more.is_empty() && before.is_some_and(|before| decided.approves(before.module.sha256));
         let functions: Vec<&str> = module.info.functions.iter().map(|function| function.name.as_str()).collect();
@@ -113,7 +114,7 @@ impl Store {
                 return Ok(Prepared { entry, seen, carried });
             }
             Ok(_) => {}
-            // What no approval would let in does not wait for one.
+            // A module that no approval would admit is refused and not held.
             Err(refused) if !rules.fresh || decide(true).is_err() => return Err(refused.into()),
             Err(refused) => why.more.extend(refused.missing),
         }
@@ -130,14 +131,14 @@ impl Store {
         })))
     }
 
-    /// What is held on the disk as it is to be seen now; none where it cannot even be approved.
+    /// Returns the held version as it is to be reported now. None if it cannot be approved.
     pub(super) async fn held_as(&self, name: &ModuleName, files: &Files) -> Option<Held> {
         let before = self.get(name.as_str());
         let decided = self.decided(name).unwrap_or_default();
         let rules = Rules::fresh(before.as_deref());
         match self.prepare(name, files, &files.origin(), &rules, &decided).await {
             Err(InstallError::Held(held)) => Some(*held),
-            // The configuration grants it by now: the next sync takes it, if the master still has it.
+            // The configuration admits it by now. The next sync installs it if the master still has it.
             Ok(prepared) => {
                 let Entry { name, module, signers, signed_time: time, signature, .. } = prepared.entry;
                 let is_update = before.is_some_and(|before| !before.standard);
@@ -164,12 +165,12 @@ async fn signed(
     Ok(off_thread(move || signature::signed(&name, &wasm, Some(&signature), &keys, &revoked)).await?)
 }
 
-/// Whether a key of the policy's is among them.
+/// Checks whether a key of the policy is among the signers.
 pub(super) fn is_signed(signers: &[KeyId]) -> bool {
     signers.iter().any(|key| *key != KeyId::UNKNOWN)
 }
 
-/// Whether content from a master is older than what its signers signed since, or was left by a rollback.
+/// Checks whether a rollback left this content, and whether the same signers have signed a newer version.
 fn not_newer(policy: &Policy, subject: &Subject<'_>, decided: &Decided, seen: Option<&Seen>) -> Why {
     let older = seen.zip(decided.newest()).filter(|(seen, newest)| seen.is_older_than(newest));
     Why {

@@ -1,4 +1,4 @@
-//! Reading the folders: the modules of the package, those installed, what is held and what there is to go back to.
+//! Reads the folders: standard modules, installed modules, held versions and previous versions.
 
 use std::io;
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use super::{
 };
 use crate::ModuleName;
 
-/// How often a module is read again because another program on this host decided about it meanwhile.
+/// Upper bound on repeated reads of a module because other programs decided about it meanwhile.
 const OVERTAKEN: usize = 8;
-/// The origin of the package's modules.
+/// The origin of standard modules.
 const STANDARD: &str = "standard";
 
 impl Store {
-    /// The package's module of this name, where there is one.
+    /// Returns the standard module of this name, if there is one.
     pub(crate) async fn standard(&self, name: &ModuleName) -> Result<Option<Entry>, InstallError> {
         let is_standard = locked(&self.standard).contains(name);
         if !is_standard {
@@ -36,8 +36,8 @@ impl Store {
         Folder::new(self.standard_dir.clone(), self.compiler.limits.module).peek(name)
     }
 
-    /// Reads the modules of the package, then those installed, and what is held. What cannot be used is logged and left out.
-    /// The names it gives back are of installed ones that take long to compile, for who does not wait for them.
+    /// Reads the standard modules, the installed ones, and held versions. Unusable modules are logged and left out.
+    /// Returns the installed modules that compile slowly, so that the caller can skip waiting for them.
     pub(crate) async fn read_folders(&self) -> io::Result<Vec<ModuleName>> {
         self.cache.sweep()?;
         for name in files::component_files(&self.standard_dir)?.into_keys() {
@@ -94,11 +94,12 @@ impl Store {
         self.all_left_out().insert(name, LeftOut::new(error, origin));
     }
 
-    /// The installed module of this name as it is on the disk now; none where there is none. An error has the origin with it.
+    /// Returns the installed module of this name as it is on the disk now. None if there is none. An error carries the
+    /// module's origin.
     pub(crate) async fn read_installed(&self, name: &ModuleName) -> Result<Option<Entry>, (InstallError, String)> {
         for _ in 0..OVERTAKEN {
             match self.read_as_decided(name).await {
-                // What lies there may be what another program put there with a decision that is not known here yet.
+                // Another program may have put the module there with a decision that is not known here yet.
                 Err(_) if self.decided_meanwhile(name).await => {}
                 read => return read,
             }
@@ -106,7 +107,7 @@ impl Store {
         self.read_as_decided(name).await
     }
 
-    /// Takes up what is decided about a module by now; says whether that is something else than what was known.
+    /// Reads the current decisions about a module. Returns whether they changed.
     async fn decided_meanwhile(&self, name: &ModuleName) -> bool {
         let folder = self.folder.clone();
         off_thread(move || folder.decisions()).await.is_ok_and(|decisions| self.take_up_of(name, &decisions))
@@ -126,7 +127,7 @@ impl Store {
         read.await.map(|prepared| Some(prepared.entry)).map_err(|error| (error, origin))
     }
 
-    /// Takes down what there is to go back to now.
+    /// Records the version to which a rollback would go back now.
     pub(crate) fn look_at_previous(&self, name: &ModuleName) {
         let is_there = self.folder.path_of(Shelf::Previous, name).exists();
         let mut previous = locked(&self.previous);
@@ -136,7 +137,8 @@ impl Store {
         };
     }
 
-    /// Takes down what is held now, and why. What would be let in now waits for the next sync, which asks the master first.
+    /// Records what is held now, and why. A version that would be admitted now waits for the next sync, which asks the
+    /// master first.
     pub(crate) async fn look_at_held(&self, name: &ModuleName) {
         let held = match self.shelf(Shelf::Held, name).await {
             Ok(Some(files)) => self.held_as(name, &files).await,
@@ -153,7 +155,7 @@ impl Store {
         };
     }
 
-    /// The content that lies on the disk as installed, usable or not.
+    /// Returns the hash of the installed content, usable or not.
     pub(crate) async fn current_sha256(&self, name: &ModuleName) -> io::Result<Option<Sha256Hex>> {
         match self.shelf(Shelf::Current, name).await? {
             Some(files) => Ok(Some(hash(&files.wasm).await)),
@@ -161,7 +163,7 @@ impl Store {
         }
     }
 
-    /// What a shelf has of a module.
+    /// Reads a module from a shelf.
     pub(crate) async fn shelf(&self, shelf: Shelf, name: &ModuleName) -> io::Result<Option<Files>> {
         let (folder, name) = (self.folder.clone(), name.clone());
         off_thread(move || folder.read(shelf, &name)).await

@@ -1,4 +1,5 @@
-//! When modules were last fetched from where. A master that is away, or one that keeps updates back, shows as an age.
+//! Records when modules were last fetched, and from which master. The age reveals a master that is away or that
+//! withholds updates.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,9 +11,9 @@ use super::clock;
 use crate::cache;
 
 const FILE: &str = "last_sync.json";
-/// Bytes of the file.
+/// Upper bound on the file's bytes.
 const MAX_BYTES: u64 = 1 << 20;
-/// Environments that are remembered.
+/// Upper bound on the remembered environments.
 const MAX_ENVIRONMENTS: usize = 256;
 
 /// The last successful sync of each environment.
@@ -26,21 +27,25 @@ pub struct Synced {
 pub struct SyncedFrom {
     /// The fingerprint of the master's key.
     pub master: String,
-    /// When, in seconds since 1970.
+    /// When the last sync ended, in seconds since 1970.
     pub at: u64,
-    /// When one last brought something else than there was, in seconds since 1970; none if none did yet.
+    /// When a sync last changed anything, in seconds since 1970. None if no sync has.
     #[serde(default)]
     pub changed_at: Option<u64>,
 }
 
 impl Synced {
-    /// What is written down in the folder of installed modules; what cannot be read counts as nothing.
+    /// Reads the record in the folder of installed modules. An unreadable record counts as empty.
     pub fn read(dir: &Path) -> Self {
         let read = brine_files::read_own(&dir.join(FILE), MAX_BYTES);
         read.ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    /// Writes down that these environments were synced now with this master, and whether that changed anything.
+    /// Records that these environments were synced now with this master, and whether that changed anything.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written.
     pub fn write(dir: &Path, environments: &[&str], master: &str, changed: bool) -> io::Result<()> {
         let (mut synced, at) = (Self::read(dir), clock::now());
         for environment in environments {
@@ -56,12 +61,12 @@ impl Synced {
         cache::write_whole(&dir.join(FILE), &serde_json::to_vec_pretty(&synced)?)
     }
 
-    /// Of one environment.
+    /// Returns the last sync of one environment.
     pub fn of(&self, environment: &str) -> Option<&SyncedFrom> {
         self.environments.get(environment)
     }
 
-    /// All, sorted by environment.
+    /// Returns all environments, sorted.
     pub fn all(&self) -> impl Iterator<Item = (&str, &SyncedFrom)> {
         self.environments.iter().map(|(environment, from)| (environment.as_str(), from))
     }

@@ -1,4 +1,4 @@
-//! The socket between minion and executor: one write a frame, one read for as many frames as have arrived.
+//! The socket between minion and executor: one write for each frame, one read for all frames that have arrived.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -20,27 +20,32 @@ use crate::error::WireError;
 use crate::frame::{self, HEADER};
 use crate::messages::{FromExecutor, Message, ToExecutor};
 
-/// Open files that may wait for the message they belong to. The minion sends one with each `Load`, so a burst of loads can be on
-/// its way; a peer that sends files without messages is stopped here.
+/// Upper bound on open files that wait for their message. The minion sends one with each `Load`, and a burst of loads
+/// may be in transit. The bound stops a peer that sends files without messages.
 const MAX_WAITING_FILES: usize = 64;
 
-/// Open files in one `recvmsg`. The sender puts one with a message; the kernel never joins those of two writes.
+/// Upper bound on the open files in one `recvmsg`. The sender attaches one to a message, and the kernel never joins the
+/// files of two writes.
 const FILES_PER_READ: usize = 4;
 
-/// Bytes asked for in one read: most frames are far smaller, so that one read brings a whole frame.
+/// Bytes requested in one read. Most frames are far smaller, so one read returns a whole frame.
 const READ_CHUNK: usize = 64 << 10;
 
-/// Buffers that grew beyond this for a large frame are given back.
+/// Buffers that grew beyond this size for a large frame are freed.
 const KEEP_BUFFER: usize = 1 << 20;
 
-/// A connected stream socket that belongs to the tokio runtime it was made in.
+/// A connected stream socket, registered with the tokio runtime in which it was made.
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
 }
 
 impl Connection {
-    /// Takes over one end of a socket pair. An error where the descriptor is not a connected unix stream socket.
+    /// Makes a connection from one end of a socket pair.
+    ///
+    /// # Errors
+    ///
+    /// The descriptor is not a connected unix stream socket.
     pub fn from_fd(fd: OwnedFd) -> io::Result<Self> {
         let not = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("not a unix stream socket: {what}"));
         if rustix::net::sockopt::socket_domain(&fd)? != rustix::net::AddressFamily::UNIX {
@@ -55,31 +60,39 @@ impl Connection {
         Ok(Self { stream: UnixStream::from_std(stream)? })
     }
 
-    /// How many bytes of what was written to this end's peer are not read yet: `end` is the end that they wait at.
+    /// Returns the number of bytes sent to `end` and not read there yet.
+    ///
+    /// # Errors
+    ///
+    /// The system call failed.
     pub fn unread(end: &OwnedFd) -> io::Result<u64> {
         Ok(rustix::io::ioctl_fionread(end)?)
     }
 
-    /// Nothing more comes from this end, nor is anything taken there: whoever has the other one reads to the end and writes in vain.
-    /// For an end whose process has gone and that is kept for [`Connection::unread`].
+    /// Shuts down both directions at this end: the other end reads the remaining bytes and can write no more. For an
+    /// end whose process has ended and that is kept for [`Connection::unread`].
     pub fn hang_up(end: &OwnedFd) {
-        // Where there is no connection any more, there is nothing to end.
+        // Without a connection there is nothing to shut down.
         let _ = rustix::net::shutdown(end, rustix::net::Shutdown::Both);
     }
 
-    /// A connection and the other end of it, which is to become fd 0 of an executor. Both are close-on-exec.
+    /// Makes a connection and its other end, which becomes fd 0 of an executor. Both are close-on-exec.
+    ///
+    /// # Errors
+    ///
+    /// The socket pair cannot be made.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (here, there) = StdStream::pair()?;
         Ok((Self::from_fd(here.into())?, there.into()))
     }
 
-    /// The minion's side.
+    /// Returns the minion's side.
     #[must_use]
     pub fn minion(self) -> (Sender<ToExecutor>, Receiver<FromExecutor>) {
         self.split()
     }
 
-    /// The executor's side.
+    /// Returns the executor's side.
     #[must_use]
     pub fn executor(self) -> (Sender<FromExecutor>, Receiver<ToExecutor>) {
         self.split()
@@ -105,37 +118,46 @@ impl Connection {
 #[derive(Debug)]
 pub struct Sender<M> {
     stream: Arc<UnixStream>,
-    /// One frame; more than nothing is left in it only while a send waits or after one was cancelled.
+    /// One frame. It is empty except while a send waits or after a send was cancelled.
     buffer: Vec<u8>,
     sent: usize,
-    /// Bytes that the socket took, of all frames.
+    /// Number of bytes of all frames that the socket has accepted.
     written: Arc<AtomicU64>,
-    /// Goes with the first byte of the frame.
+    /// Sent with the first byte of the frame.
     file: Option<OwnedFd>,
     direction: PhantomData<fn(M)>,
 }
 
 impl<M: Message> Sender<M> {
-    /// What the other end has said and is not read here yet.
+    /// Returns a handle that shows whether received bytes are unread here.
     #[must_use]
     pub fn inbox(&self) -> Inbox {
         Inbox(Arc::clone(&self.stream))
     }
 
-    /// How many bytes the socket has taken so far.
+    /// Returns the number of bytes that the socket has accepted so far.
     #[must_use]
     pub fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.written)
     }
 
-    /// Sends a message. Waits while the socket is full. Cancel-safe for the connection: a frame that was begun is finished by the
-    /// next send or [`Sender::flush`].
+    /// Sends a message. Waits while the socket is full. Cancel-safe for the connection: the next send or
+    /// [`Sender::flush`] finishes a started frame.
+    ///
+    /// # Errors
+    ///
+    /// The message is too large or carries a file, or the connection has ended.
     pub async fn send(&mut self, message: &M) -> Result<(), WireError> {
         self.send_noting(message, |_| {}).await
     }
 
-    /// The same. Before the first byte of it goes it is noted which byte of all that is ever sent will be its last; from then on its frame
-    /// is sent, whoever finishes it.
+    /// Like [`Sender::send`]. Calls `note`, before the first byte is sent, with the position of the message's last byte
+    /// in the stream of all sent bytes. From then on the frame will be sent completely, even if this future is
+    /// cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Sender::send`].
     pub async fn send_noting(&mut self, message: &M, note: impl FnOnce(u64)) -> Result<(), WireError> {
         if message.carries_file() {
             return Err(WireError::FileMissing);
@@ -146,7 +168,11 @@ impl<M: Message> Sender<M> {
         self.flush().await
     }
 
-    /// Sends a message together with an open file.
+    /// Sends a message with an open file.
+    ///
+    /// # Errors
+    ///
+    /// The message is too large or carries no file, or the connection has ended.
     pub async fn send_with_file(&mut self, message: &M, file: OwnedFd) -> Result<(), WireError> {
         if !message.carries_file() {
             return Err(WireError::TooManyFiles);
@@ -157,12 +183,16 @@ impl<M: Message> Sender<M> {
         self.flush().await
     }
 
-    /// Finishes a frame that a cancelled send has begun.
+    /// Finishes a frame that a cancelled send has started.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended.
     pub async fn flush(&mut self) -> Result<(), WireError> {
         while self.sent < self.buffer.len() {
             let rest = &self.buffer[self.sent..];
             let file = self.file.as_ref().map(AsFd::as_fd);
-            // The socket takes a frame at once nearly always: asking for readiness first would only cost.
+            // The socket nearly always accepts a frame at once, so the write comes before a wait for readiness.
             let written = match write(self.stream.as_fd(), rest, file) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let stream = &self.stream;
@@ -181,12 +211,12 @@ impl<M: Message> Sender<M> {
     }
 }
 
-/// What the other end has said.
+/// The bytes received from the other end.
 #[derive(Debug, Clone)]
 pub struct Inbox(Arc<UnixStream>);
 
 impl Inbox {
-    /// Whether something of it is not read here yet.
+    /// Checks whether there are bytes that are not read here yet.
     #[must_use]
     pub fn has_some(&self) -> bool {
         rustix::io::ioctl_fionread(&*self.0).is_ok_and(|bytes| bytes > 0)
@@ -210,12 +240,12 @@ fn write(socket: BorrowedFd<'_>, bytes: &[u8], file: Option<BorrowedFd<'_>>) -> 
     }
 }
 
-/// A message and the file that came with it.
+/// A message and its file.
 #[derive(Debug)]
 pub struct Received<M> {
     /// The message.
     pub message: M,
-    /// Always there for messages that carry one, never for others.
+    /// Present exactly for messages that carry a file.
     pub file: Option<OwnedFd>,
 }
 
@@ -223,7 +253,7 @@ pub struct Received<M> {
 #[derive(Debug)]
 pub struct Receiver<M> {
     stream: Arc<UnixStream>,
-    /// All of it is initialised; `start..end` is what has arrived and was not taken yet.
+    /// Fully initialised; `start..end` has arrived and is not processed yet.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -232,7 +262,11 @@ pub struct Receiver<M> {
 }
 
 impl<M: Message> Receiver<M> {
-    /// The next message. Cancel-safe. After any error the connection is over.
+    /// Returns the next message. Cancel-safe.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended or received something invalid. After any error it is unusable.
     pub async fn recv(&mut self) -> Result<Received<M>, WireError> {
         loop {
             if let Some(message) = self.take_message()? {
@@ -265,7 +299,8 @@ impl<M: Message> Receiver<M> {
         Ok(Some(message))
     }
 
-    /// Room to read into. Grows with what has arrived, never with what a header claims.
+    /// Makes room for the next read. The buffer grows with the bytes that have arrived, never with a length in a
+    /// header.
     fn make_room(&mut self) {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

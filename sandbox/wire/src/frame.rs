@@ -9,7 +9,11 @@ use crate::messages::{MAX_FRAME, Message};
 /// The length before the body.
 pub const HEADER: usize = 4;
 
-/// Writes a message as a frame behind what `buffer` holds. After an error the buffer is as it was.
+/// Appends a message to `buffer` as a frame.
+///
+/// # Errors
+///
+/// The message is too large or cannot be encoded. The buffer is then unchanged.
 pub fn encode<M: Message>(message: &M, buffer: &mut Vec<u8>) -> Result<(), WireError> {
     let start = buffer.len();
     buffer.extend_from_slice(&[0; HEADER]);
@@ -27,13 +31,21 @@ pub fn encode<M: Message>(message: &M, buffer: &mut Vec<u8>) -> Result<(), WireE
     result
 }
 
-/// The length of the body that follows the header.
+/// Returns the length of the body that follows the header.
+///
+/// # Errors
+///
+/// The length is over the limit.
 pub fn body_length(header: [u8; HEADER]) -> Result<usize, WireError> {
     let size = usize::try_from(u32::from_be_bytes(header)).unwrap_or(usize::MAX);
     if size > MAX_FRAME { Err(WireError::TooLarge { size, limit: MAX_FRAME }) } else { Ok(size) }
 }
 
-/// Reads a frame's body, which has to be one message and nothing behind it.
+/// Decodes a frame's body, which must be exactly one message.
+///
+/// # Errors
+///
+/// The body is not one message.
 pub fn decode<M: Message>(body: &[u8]) -> Result<M, WireError> {
     let mut reader = rmp_serde::Deserializer::from_read_ref(body);
     reader.set_max_depth(MAX_DEPTH);
@@ -48,5 +60,5 @@ pub fn decode<M: Message>(body: &[u8]) -> Result<M, WireError> {
     }
 }
 
-/// How deep a message may nest: the deepest has six levels, values inside are opaque bytes.
+/// Upper bound on a message's nesting. The deepest message has six levels; values inside are opaque bytes.
 const MAX_DEPTH: usize = 32;

@@ -1,12 +1,12 @@
 //! Messages between the minion's broker and an executor, over one stream socket pair (the executor's fd 0).
 //!
-//! A frame is a big-endian `u32` length and that many bytes of MessagePack (named fields, so that either end can tell what
-//! it got). `Load` carries one open file by `SCM_RIGHTS`. The executor is what an escaped guest would speak through: every
-//! frame is bounded, memory is reserved for what has arrived and never for what a length claims, and whatever is malformed is a
-//! typed error after which the connection is of no more use.
+//! A frame is a big-endian `u32` length and that many bytes of MessagePack (with named fields, so that either end can
+//! describe what it received). `Load` carries one open file by `SCM_RIGHTS`. An escaped guest controls its executor, so
+//! every frame is bounded, memory is reserved only for bytes that have arrived and never for an announced length, and
+//! malformed input is a typed error that makes the connection unusable.
 //!
-//! - [`messages`]: what is said, both ways; what a guest asks is an operation of `brine_capabilities`
-//! - [`frame`]: bytes of one frame
+//! - [`messages`]: the messages in both directions; a guest's request is an operation of `brine_capabilities`
+//! - [`frame`]: the bytes of one frame
 //! - [`connection`]: the socket, sender and receiver
 
 pub mod connection;
@@ -25,5 +25,5 @@ pub use brine_capabilities::ops::*;
 pub use brine_capabilities::{DirectGrants, Directory, HttpRequest, ListKind, NetworkRule, ProcessRun, hosts};
 pub use serde_bytes::ByteBuf;
 
-/// The version of this protocol; `Ready` carries it and the minion refuses an executor of another one.
+/// The version of this protocol. `Ready` carries it, and the minion refuses an executor with another version.
 pub const VERSION: u32 = 4;

@@ -1,4 +1,4 @@
-//! What minion and executor say to each other.
+//! The messages between minion and executor.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use brine_sandbox_walls::Walls;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_bytes::ByteBuf;
 
-/// The largest frame's body. What goes into a job came from the master in one message and what comes out is limited by
-/// [`Limits::output`]; both stay far below, and a peer that sends the most it may costs no more than this.
+/// Upper bound on a frame's body. A job's arguments came from the master in one message, and [`Limits::output`] bounds
+/// its return; both are far below this. It also bounds the memory that a hostile peer can occupy.
 pub const MAX_FRAME: usize = 32 << 20;
 
 /// A message of one direction.
 pub trait Message: Serialize + DeserializeOwned + fmt::Debug + Send {
-    /// Whether the message comes with one open file.
+    /// Checks whether the message carries an open file.
     fn carries_file(&self) -> bool {
         false
     }
@@ -23,36 +23,36 @@ pub trait Message: Serialize + DeserializeOwned + fmt::Debug + Send {
 /// From the minion to an executor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ToExecutor {
-    /// Make a module ready: one open, read-only `.cwasm` file comes with it. Answered by `Loaded` or `LoadFailed`.
+    /// Load a module; an open, read-only `.cwasm` file comes with it. The answer is `Loaded` or `LoadFailed`.
     Load {
-        /// The component's hash: how `Run` and `Unload` name it.
+        /// The component's hash, which `Run` and `Unload` refer to.
         module: Sha256Hex,
-        /// What operators call it, for errors: `test`.
+        /// The name for errors: `test`.
         name: String,
-        /// The interfaces it was granted, as in [`Run`]: what cannot be linked with them is answered by `LoadFailed`.
-        /// None: that shows when it is called.
+        /// The granted interfaces, as in [`Run`]. If linking fails with them, the answer is `LoadFailed`. None: linking
+        /// is checked when the module is called.
         #[serde(default)]
         imports_granted: Option<Vec<String>>,
     },
-    /// Forget a module. Running calls of it go on.
+    /// Unload a module. Its running calls continue.
     Unload {
         /// The component's hash.
         module: Sha256Hex,
     },
-    /// Call a function. Answered by exactly one `Done`.
+    /// Call a function. The answer is exactly one `Done`.
     Run(Box<Run>),
-    /// The same for a call that may hold less than its limit of memory until it asks for all of it by `Grow`.
+    /// Call a function with less memory than its limit until the call asks for all of it by `Grow`.
     RunWithin {
         /// The call.
         run: Box<Run>,
-        /// Bytes.
+        /// Memory in bytes.
         lease: u64,
     },
-    /// End a call. Answered by its `Done` with [`FailKind::Killed`], unless it was done already.
+    /// End a call. The answer is its `Done` with [`FailKind::Killed`], unless the call has already ended.
     Kill {
         /// The call's number.
         call: u64,
-        /// Why, as the return is to say it: "killed by saltutil.kill_job".
+        /// The reason, in the words of the return: "killed by saltutil.kill_job".
         reason: String,
     },
     /// The answer to a `HostCall`.
@@ -68,19 +68,19 @@ pub enum ToExecutor {
     Grown {
         /// The call's number.
         call: u64,
-        /// Why it gets no more, where it does not.
+        /// Why it gets no more memory. None: it got it.
         refused: Option<String>,
     },
-    /// Are you there? Answered by `Pong`.
+    /// Check that the executor responds. The answer is `Pong`.
     Ping {
-        /// Comes back in the `Pong`.
+        /// Number of the ping, repeated in the `Pong`.
         n: u64,
     },
-    /// Are you there, and which of your calls wait? Answered by `Looked`.
+    /// Ask which calls wait. The answer is `Looked`.
     Look {
-        /// Comes back in the answer.
+        /// Number of the question, repeated in the answer.
         n: u64,
-        /// Calls that wait and hold no more bytes of memory than this give back what they might hold beyond it.
+        /// Calls that wait and hold at most this many bytes of memory give back the rest of their lease.
         lease: u64,
     },
 }
@@ -100,46 +100,46 @@ pub enum FromExecutor {
         version: u32,
         /// Its process id.
         pid: u32,
-        /// The walls that it has raised around itself.
+        /// The walls that the executor has raised around itself.
         walls: Walls,
     },
-    /// A module can be run.
+    /// A module is ready to run.
     Loaded {
         /// The component's hash.
         module: Sha256Hex,
     },
-    /// A module cannot be run; an earlier one under the same hash is gone too.
+    /// A module cannot be loaded. An earlier one under the same hash is unloaded too.
     LoadFailed {
         /// The component's hash.
         module: Sha256Hex,
         /// One line.
         error: String,
     },
-    /// A call is over.
+    /// A call has ended.
     Done {
         /// The call's number.
         call: u64,
-        /// How it ended.
+        /// The result of the call.
         outcome: Outcome,
-        /// What it used.
+        /// The resources it used.
         usage: Usage,
     },
-    /// A line for the minion's log, without control characters. All of a call's lines come before its `Done`.
+    /// A line for the minion's log, without control characters. All lines of a call come before its `Done`.
     Log {
         /// The call's number.
         call: u64,
-        /// How grave.
+        /// The severity.
         level: LogLevel,
         /// The line.
         message: String,
     },
-    /// The guest asks the host for something; answered by `HostReply`.
+    /// A guest's request to the host. The answer is `HostReply`.
     HostCall {
         /// The call's number.
         call: u64,
         /// The request's number within the call.
         request: u64,
-        /// What it asks.
+        /// The operation.
         op: HostOp,
     },
     /// A call needs more memory than its lease. It waits for `Grown`.
@@ -149,30 +149,31 @@ pub enum FromExecutor {
     },
     /// The answer to `Ping`.
     Pong {
-        /// As in the `Ping`.
+        /// The number in the `Ping`.
         n: u64,
     },
     /// The answer to `Look`.
     Looked {
-        /// As in the `Look`.
+        /// The number in the `Look`.
         n: u64,
-        /// Calls that have waited for something outside their instance since the `Look` before, and have not computed.
+        /// Calls that, since the previous `Look`, have only waited for something outside their instance and have not
+        /// computed.
         waits: Vec<u64>,
-        /// Those of them that hold no more than the lease of this `Look` from now on, or ask before.
+        /// Calls among them that hold no more than the lease of this `Look` from now on, and ask before they hold more.
         gave_back: Vec<u64>,
     },
 }
 
 impl Message for FromExecutor {}
 
-/// One call of a function.
+/// A call of a function.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
-    /// Number of this call, chosen by the minion, never used twice on one connection.
+    /// Number of this call, chosen by the minion and used only once on a connection.
     pub call: u64,
-    /// The component.
+    /// The component's hash.
     pub module: Sha256Hex,
-    /// The function as called, without the module: `get_or_default`.
+    /// The function's name in calls, without the module: `get_or_default`.
     pub function: String,
     /// Positional arguments: a MessagePack array.
     #[serde(with = "serde_bytes")]
@@ -182,11 +183,12 @@ pub struct Run {
     pub kwargs: Vec<u8>,
     /// The job it belongs to.
     pub context: JobContext,
-    /// What it may use.
+    /// The limits of the call.
     pub limits: Limits,
-    /// The interfaces beyond the ever granted ones that it may import: `brine:host/grains`, with or without `@version`.
+    /// The granted interfaces, in addition to those that every module may import: `brine:host/grains`, with or without
+    /// `@version`.
     pub imports_granted: Vec<String>,
-    /// What of the host the instance itself reaches; never more than the executor's process does.
+    /// The host's directories and networks that the instance may access; a subset of those of the executor's process.
     #[serde(default)]
     pub direct: DirectGrants,
 }
@@ -196,29 +198,29 @@ pub struct Run {
 pub struct JobContext {
     /// The job's id, 20 digits, or `req`.
     pub jid: String,
-    /// The whole name: `test.ping`.
+    /// The full name: `test.ping`.
     pub function: String,
-    /// The function that called this one, of another module; none for the job's own.
+    /// The function of another module that made this nested call. None for the job's own function.
     #[serde(default)]
     pub called_by: Option<String>,
-    /// Who asked.
+    /// The user who requested the job.
     pub user: String,
-    /// This minion.
+    /// This minion's id.
     pub minion_id: String,
-    /// `test=True`.
+    /// Whether the job has `test=True`.
     pub test: bool,
-    /// The fingerprint of the master that sent it; none for jobs of this host's own (`salt-call`).
+    /// The fingerprint of the master that sent the job. None for jobs of this host (`salt-call`).
     #[serde(default)]
     pub master: Option<String>,
-    /// The job's own limit of the wall clock, in milliseconds; it only lowers what its module may take.
+    /// The job's own limit of wall-clock time in milliseconds. It can only lower the module's limit.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
 }
 
-/// What one call may use.
+/// The limits of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Bytes of linear memory and tables, all of the instance together.
+    /// Bytes of linear memory and tables of the whole instance.
     pub memory: u64,
     /// Milliseconds from start to return, waiting included.
     pub wall_ms: u64,
@@ -234,47 +236,47 @@ pub struct Limits {
     /// Milliseconds of CPU time.
     #[serde(default = "default_cpu_ms")]
     pub cpu_ms: u64,
-    /// Milliseconds of CPU time of all functions together that the call calls, and of those that these call. The minion counts it.
+    /// Milliseconds of CPU time of all nested calls together. The minion counts it.
     #[serde(default = "default_calls_cpu_ms")]
     pub calls_cpu_ms: u64,
     /// Log lines.
     #[serde(default = "default_log_lines")]
     pub log_lines: u32,
-    /// Bytes written to files, with what a file gets longer by without.
+    /// Bytes written to files, including growth without written data.
     #[serde(default = "default_written")]
     pub written: u64,
-    /// Files, directories and links that are made.
+    /// Files, directories and links that are created.
     #[serde(default = "default_new_files")]
     pub new_files: u64,
 }
 
-/// Half of the wall clock: a job that computes all the time is rarely what a minion is for.
+/// Half of the wall-clock time: few jobs on a minion compute all the time.
 fn default_cpu_ms() -> u64 {
     30_000
 }
 
-/// Ten functions that compute for as long as each may.
+/// Ten functions that each use their own CPU time up.
 fn default_calls_cpu_ms() -> u64 {
     300_000
 }
 
-/// What 64 KiB of ordinary lines are.
+/// About 64 KiB of ordinary lines.
 fn default_log_lines() -> u32 {
     1_000
 }
 
-/// More than a configuration and most of what is deployed, and less than what fills a disk in a second.
+/// More than a configuration and most deployed files, but less than what fills a disk within a second.
 fn default_written() -> u64 {
     256 << 20
 }
 
-/// Most packages have fewer, and a directory of so many is still listed in no time.
+/// Most packages have fewer files, and a directory of this size still lists quickly.
 fn default_new_files() -> u64 {
     10_000
 }
 
 impl Limits {
-    /// What `output` can be at most: the value has to fit into a frame with what stands around it.
+    /// The largest value of `output`: the return and its envelope must fit into a frame.
     pub const MAX_OUTPUT: u64 = MAX_FRAME as u64 - 64 * 1024;
 }
 
@@ -298,7 +300,7 @@ impl Default for Limits {
     }
 }
 
-/// How a call ended.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// The function returned.
@@ -309,9 +311,9 @@ pub enum Outcome {
         /// What the guest set with `set-retcode`, else 0.
         retcode: i32,
     },
-    /// It did not.
+    /// The function did not return.
     Failed {
-        /// Whose fault.
+        /// The cause.
         kind: FailKind,
         /// One line for the operator.
         message: String,
@@ -329,58 +331,58 @@ pub enum FailKind {
     Function,
     /// The guest trapped.
     Trap,
-    /// The wall clock limit.
+    /// The limit of wall-clock time was reached.
     Wall,
-    /// The CPU limit.
+    /// The limit of CPU time was reached.
     Cpu,
-    /// The memory limit.
+    /// The memory limit was reached.
     Memory,
     /// The return is too large.
     Output,
     /// A host call was refused or failed.
     Host,
-    /// The minion ended it.
+    /// The minion ended the call.
     Killed,
-    /// An import that was not granted or does not exist.
+    /// An import was not granted or does not exist.
     Refused,
-    /// No such module loaded, or no such function in it.
+    /// The module is not loaded, or has no such function.
     Unknown,
-    /// The executor's fault.
+    /// A fault of the executor.
     Internal,
 }
 
-/// What a call used.
+/// The resources used by a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Microseconds from start to end.
     pub wall_us: u64,
     /// Microseconds of CPU.
     pub cpu_us: u64,
-    /// Most bytes of memory and tables held at once.
+    /// Peak of the bytes of memory and tables.
     pub memory_peak: u64,
     /// Calls to the broker.
     pub host_calls: u64,
-    /// Bytes that went into the guest: arguments and replies of the broker.
+    /// Bytes passed into the guest: arguments and the broker's replies.
     pub bytes_in: u64,
-    /// Bytes that came out: the return and the log.
+    /// Bytes passed out of the guest: the return and the log.
     pub bytes_out: u64,
-    /// Log lines dropped because the budget was used up.
+    /// Log lines dropped after the budget was used up.
     pub log_dropped: u64,
     /// Bytes written to files, as [`Limits::written`] counts them.
     #[serde(default)]
     pub written: u64,
-    /// Files made, as [`Limits::new_files`] counts them.
+    /// Files created, as [`Limits::new_files`] counts them.
     #[serde(default)]
     pub new_files: u64,
 }
 
-/// Why the broker has no answer.
+/// Why the broker returns no result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum HostError {
-    /// It may not.
+    /// The request is not allowed.
     #[error("{0}")]
     Denied(String),
-    /// It went wrong.
+    /// The request failed.
     #[error("{0}")]
     Failed(String),
 }
@@ -388,11 +390,11 @@ pub enum HostError {
 /// A log line's level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum LogLevel {
-    /// The finest.
+    /// The finest detail.
     Trace,
-    /// For who builds the module.
+    /// Details for the module's author.
     Debug,
-    /// Ordinary.
+    /// Ordinary messages.
     Info,
     /// Something is odd.
     Warning,
@@ -405,7 +407,7 @@ pub enum LogLevel {
 pub struct Sha256Hex(#[serde(with = "serde_bytes")] [u8; 32]);
 
 impl Sha256Hex {
-    /// The digest.
+    /// Returns the digest.
     #[must_use]
     pub fn bytes(&self) -> &[u8; 32] {
         &self.0
@@ -430,7 +432,7 @@ impl fmt::Debug for Sha256Hex {
     }
 }
 
-/// Text that is not 64 hex digits.
+/// An error: the text is not 64 hex digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a SHA-256: 64 hex digits are expected")]
 pub struct NotASha256;

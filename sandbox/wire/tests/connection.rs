@@ -1,4 +1,4 @@
-//! The connection over real socket pairs: what arrives is what was sent, and what is malformed is a typed error.
+//! The connection over real socket pairs: messages arrive unchanged, and malformed input is a typed error.
 #![allow(clippy::unwrap_used, reason = "it is test code")]
 
 use std::fs::File;
@@ -124,7 +124,7 @@ async fn a_cancelled_send_leaves_no_torn_frame() {
     let (mut to_executor, _from_executor) = minion.minion();
     let (_to_minion, mut from_minion) = Connection::from_fd(executor).unwrap().executor();
     let message = run(vec![5; 8 << 20]);
-    // Polled once: the socket takes a part of it.
+    // Polled once, so that the socket accepts only a part.
     assert!(tokio::time::timeout(Duration::ZERO, to_executor.send(&message)).await.is_err());
     let sending = tokio::spawn(async move {
         to_executor.send(&ToExecutor::Ping { n: 1 }).await.unwrap();
@@ -145,7 +145,7 @@ async fn a_message_over_the_limit_is_not_sent_and_hurts_nothing() {
     assert!(matches!(deadline(from_minion.recv()).await.unwrap().message, ToExecutor::Ping { n: 1 }));
 }
 
-/// A receiver, and the raw other end.
+/// Returns a receiver and the raw other end.
 fn raw() -> (UnixStream, Receiver<ToExecutor>) {
     let (connection, other) = Connection::pair().unwrap();
     (UnixStream::from(other), connection.executor().1)
@@ -209,8 +209,7 @@ async fn files_without_messages_are_bounded() {
     let (connection, other) = Connection::pair().unwrap();
     let (mut sender, _keep) = Connection::from_fd(other).unwrap().minion();
     let (_keep, mut receiver) = connection.executor();
-    // A peer that lies: frames of pings, each with a file, made by sending the bytes raw is not possible through `Sender`; so
-    // loads are sent and the receiver's messages are not taken. The bound holds for what waits between two messages.
+    // Each load arrives with its own file. `Sender` refuses a file with any other message.
     for _ in 0..3 {
         let file = tempfile::tempfile().unwrap();
         let load = ToExecutor::Load { module: Sha256Hex::from([0; 32]), name: "x".into(), imports_granted: None };

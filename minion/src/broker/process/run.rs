@@ -131,7 +131,7 @@ pub(super) async fn run(
     Ok(result(pid, &ended, timed_out, stdout, stderr))
 }
 
-/// The result of the operation.
+/// Makes the operation's result.
 fn result(pid: u32, ended: &Ended, timed_out: bool, stdout: Output, stderr: Option<Output>) -> Value {
     let (kept, dropped) = stderr.map_or((Vec::new(), 0), |stderr| (stderr.kept, stderr.dropped));
     map([

@@ -1,4 +1,4 @@
-//! The words that rows are written with.
+//! Functions to write the rows of settings.
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -6,18 +6,18 @@ use std::ops::RangeInclusive;
 use super::{Folders, Kind, Role, Row, Setting, Side};
 use crate::value::Value;
 
-/// The defaults of a row on each daemon.
+/// The defaults of a row on master and minion.
 pub(super) type Defaults = (Option<&'static str>, Option<&'static str>);
 
 /// No default.
 pub(super) const NONE: &str = "";
 /// No upper bound.
 pub(super) const ANY: RangeInclusive<i64> = 0..=i64::MAX;
-/// The same, and not 0.
+/// Positive integers without an upper bound.
 pub(super) const POSITIVE: RangeInclusive<i64> = 1..=i64::MAX;
-/// A time of up to about 30 years in seconds, 19 in minutes and 11 days in milliseconds.
+/// Times up to about 30 years in seconds, 11 days in milliseconds.
 pub(super) const TIME: RangeInclusive<i64> = 0..=1_000_000_000;
-/// The same in minutes.
+/// Times up to about 19 years in minutes.
 pub(super) const MINUTES: RangeInclusive<i64> = 0..=10_000_000;
 
 pub(super) const fn master(default: &'static str) -> Defaults {
@@ -124,12 +124,12 @@ impl<T> Setting<T> {
         self
     }
 
-    /// SIGHUP applies it.
+    /// Marks the setting as applied by SIGHUP.
     pub(super) const fn live(self) -> Self {
         self.live_on(Role::Master).live_on(Role::Minion)
     }
 
-    /// SIGHUP applies it on this daemon.
+    /// Marks the setting as applied by SIGHUP on this daemon.
     pub(super) const fn live_on(mut self, role: Role) -> Self {
         match (role, &mut self.row.master, &mut self.row.minion) {
             (Role::Master, Some(side), _) | (Role::Minion, _, Some(side)) => side.live = true,
@@ -138,13 +138,13 @@ impl<T> Setting<T> {
         self
     }
 
-    /// It may hold a secret.
+    /// Marks the setting as possibly secret.
     pub(super) const fn private(mut self) -> Self {
         self.row.public = false;
         self
     }
 
-    /// It is accepted on this daemon and changes nothing there.
+    /// Marks the setting as accepted without effect on this daemon.
     pub(super) const fn unused_on(mut self, role: Role) -> Self {
         match (role, &mut self.row.master, &mut self.row.minion) {
             (Role::Master, Some(side), _) | (Role::Minion, _, Some(side)) => side.used = false,
@@ -153,7 +153,7 @@ impl<T> Setting<T> {
         self
     }
 
-    /// It is accepted and changes nothing.
+    /// Marks the setting as accepted without effect.
     pub(super) const fn unused(self) -> Self {
         self.unused_on(Role::Master).unused_on(Role::Minion)
     }

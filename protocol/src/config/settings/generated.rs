@@ -1,26 +1,27 @@
-//! What is generated from the table: `docs/settings.md`, `pkg/master` and `pkg/minion`. Tests keep the files equal to it.
+//! Generates `docs/settings.md`, `pkg/master` and `pkg/minion` from the table. Tests check that the files are up to
+//! date.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::*;
 
-/// Characters of a line of comment in the sample files.
+/// Upper bound on the characters of a comment line in the sample files.
 const WIDTH: usize = 100;
 
-/// The default as documents show it; none where there is none.
+/// Returns the default as documents show it. None if there is no default to show.
 fn default_of(side: Side) -> Option<&'static str> {
     Some(side.default).filter(|default| !["", "null", "''"].contains(default))
 }
 
-/// The daemons that use a setting, or have it where none uses it.
+/// Returns the daemons that use a setting, or all that accept it if none uses it.
 fn sides(row: &Row) -> Vec<(Role, Side)> {
     let all = [Role::Master, Role::Minion].into_iter().filter_map(|role| Some((role, row.on(role)?)));
     let (used, unused): (Vec<_>, Vec<_>) = all.partition(|(_, side)| side.used);
     if used.is_empty() { unused } else { used }
 }
 
-/// What is the same on all daemons, or each daemon's own.
+/// Returns one text if it is the same for all daemons, or else each daemon's own.
 fn each_or_one(sides: &[(Role, Side)], show: impl Fn(Side) -> String) -> String {
     let shown: Vec<String> = sides.iter().map(|(_, side)| show(*side)).collect();
     if shown.iter().all(|text| *text == shown[0]) {
@@ -124,7 +125,7 @@ fn sample(role: Role) -> String {
     sample
 }
 
-/// The sample with every setting in force.
+/// Returns the sample file with every setting uncommented.
 fn uncommented(sample: &str) -> String {
     let lines = sample.lines().filter_map(|line| line.strip_prefix('#'));
     let settings = lines.filter(|line| line.starts_with("  ") || !line.starts_with([' ', '#']) && !line.is_empty());
@@ -194,7 +195,7 @@ fn each_row_is_whole() {
     }
 }
 
-/// `config.items` asks for settings by name, and the host refuses those that are not public.
+/// `config.items` requests settings by name, and the host refuses settings that are not public.
 #[test]
 fn config_items_asks_for_public_settings() {
     let names = Path::new(env!("CARGO_MANIFEST_DIR")).join("../wasm-modules/config/src/names.rs");

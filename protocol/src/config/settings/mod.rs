@@ -1,6 +1,7 @@
-//! The table of settings. One row has a setting's name, type, range, unit, default on each daemon, whether SIGHUP applies it, whether
-//! everybody may read it, and one line of documentation. From the rows come the defaults and checks ([`Config::get`]), the report after
-//! SIGHUP, what `config.get` shows, `docs/settings.md` and the sample files in `pkg/`.
+//! The table of settings. A row has a setting's name, type, range, unit, default on each daemon, whether SIGHUP applies
+//! it, whether every requester may read it, and one line of documentation. The rows define the defaults and checks
+//! ([`Config::get`]), the report after SIGHUP, the result of `config.get`, `docs/settings.md` and the sample files in
+//! `pkg/`.
 //!
 //! To add a setting, write one row into the file of its area and read it with `config.get(settings::NAME)`.
 
@@ -28,9 +29,9 @@ pub struct Row {
     pub name: &'static str,
     /// Type, unit and range.
     pub kind: Kind,
-    /// What it is on a master; none: masters do not have it.
+    /// The setting on a master. None: masters do not have it.
     pub master: Option<Side>,
-    /// What it is on a minion; none: minions do not have it.
+    /// The setting on a minion. None: minions do not have it.
     pub minion: Option<Side>,
     /// Whether a job, a runner or the wheel may read it without a grant.
     pub public: bool,
@@ -43,22 +44,23 @@ pub struct Row {
 pub struct Side {
     /// The default in YAML. `null` is shown as null, empty text is not shown.
     pub default: &'static str,
-    /// Whether SIGHUP applies it; otherwise it counts from the next start.
+    /// Whether SIGHUP applies it. Otherwise it takes effect at the next start.
     pub live: bool,
-    /// Whether the daemon or a command on its host reads it. The others are accepted because Salt's configuration files have them.
+    /// Whether the daemon or a command on its host reads it. Others are accepted because Salt's configuration files
+    /// have them.
     pub used: bool,
 }
 
-/// What values a setting takes.
+/// The values that a setting accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// True or false.
     Boolean,
-    /// True or false as Python takes any value: 0, empty text, empty lists and null are false.
+    /// True or false by Python's rules: 0, empty text, empty lists and null are false.
     Truth,
     /// A whole number. `i64::MAX` stands for no upper bound.
     Integer {
-        /// What it counts; empty if that is clear from the name.
+        /// What it counts. Empty if the name makes it clear.
         unit: &'static str,
         /// The smallest value.
         min: i64,
@@ -91,19 +93,19 @@ pub enum Kind {
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A file or folder; `root_dir` is put before it.
+    /// A file or folder below `root_dir`.
     Path,
     /// A list of texts. A single text is a list of one.
     List,
     /// A map of environments to lists of folders.
     Folders,
-    /// A mapping, which its reader checks.
+    /// A mapping, checked by its reader.
     Mapping,
-    /// Several forms, which its reader checks.
+    /// Several forms, checked by the reader.
     Any,
 }
 
-/// A row together with the type that its value is read as.
+/// A row with the type of its value.
 #[derive(Debug)]
 pub struct Setting<T> {
     /// The row.
@@ -119,7 +121,7 @@ impl<T> Clone for Setting<T> {
 
 impl<T> Copy for Setting<T> {}
 
-/// Rows that belong together, as one chapter of `docs/settings.md`.
+/// Related rows, which make one chapter of `docs/settings.md`.
 #[derive(Debug, Clone, Copy)]
 pub struct Area {
     /// The chapter's title.
@@ -178,24 +180,24 @@ pub const AREAS: [Area; 12] = [
     unused::AREA,
 ];
 
-/// Every row.
+/// Returns all rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
     AREAS.into_iter().flat_map(|area| area.rows.iter().copied())
 }
 
-/// The row of a top-level setting.
+/// Returns the row of a top-level setting.
 pub(super) fn row(name: &str) -> Option<&'static Row> {
     static ROWS: LazyLock<HashMap<&str, &Row>> =
         LazyLock::new(|| rows().filter(|row| row.is_top_level()).map(|row| (row.name, row)).collect());
     ROWS.get(name).copied()
 }
 
-/// Whether SIGHUP applies this setting on this daemon.
+/// Checks whether SIGHUP applies this setting on this daemon.
 pub fn is_live(name: &str, role: Role) -> bool {
     row(name).and_then(|row| row.on(role)).is_some_and(|side| side.live)
 }
 
-/// The defaults of a role.
+/// Returns the defaults of a role.
 pub(super) fn defaults(role: Role) -> Value {
     let mut defaults = value::empty_map();
     for row in rows() {
@@ -208,7 +210,7 @@ pub(super) fn defaults(role: Role) -> Value {
 }
 
 impl Row {
-    /// What the setting is on a daemon.
+    /// Returns the setting's properties on a daemon.
     pub const fn on(&self, role: Role) -> Option<Side> {
         match role {
             Role::Master => self.master,
@@ -216,14 +218,15 @@ impl Row {
         }
     }
 
-    /// Whether it is a setting by itself: not a key of a mapping, nor read together with others that share its prefix.
+    /// Checks that it is a separate setting: not a key of a mapping, and not read together with others of the same
+    /// prefix.
     pub(super) fn is_top_level(&self) -> bool {
         !self.name.contains(':') && !self.name.starts_with(RETURNER_PREFIX)
     }
 }
 
 impl Side {
-    /// The default as a value.
+    /// Returns the default as a value.
     ///
     /// # Panics
     /// Never: a test reads the default of each row.
@@ -233,10 +236,10 @@ impl Side {
 }
 
 impl Config {
-    /// The value of a setting, and its default where the configuration has none, null or empty text.
+    /// Returns the value of a setting, or its default if the configuration has none, null or empty text.
     ///
     /// # Errors
-    /// When the value has a wrong type or is out of range, or there is no default.
+    /// The value has a wrong type or is out of range, or there is no default.
     pub fn get<T: Typed>(&self, setting: Setting<T>) -> Result<T, ConfigError> {
         if let Some(value) = self.find(setting)? {
             return Ok(value);
@@ -250,10 +253,10 @@ impl Config {
         read.ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
     }
 
-    /// The value of a setting; none where it is missing, null or empty text.
+    /// Returns the value of a setting. None if it is missing, null or empty text.
     ///
     /// # Errors
-    /// When the value has a wrong type or is out of range.
+    /// The value has a wrong type or is out of range.
     pub fn find<T: Typed>(&self, setting: Setting<T>) -> Result<Option<T>, ConfigError> {
         let row = setting.row;
         let is_given = |value: &&Value| value.text() != Some("") || matches!(row.kind, Kind::Truth);
@@ -261,15 +264,15 @@ impl Config {
         T::read(value, row.kind, self.dir()).map(Some).ok_or_else(|| self.wrong(row.name, row.kind.to_string()))
     }
 
-    /// The value of a setting that is one of several words, as the type that knows them; its default as in [`Config::get`].
+    /// Returns the value of a choice, parsed to its type, or the default as in [`Config::get`].
     ///
     /// # Errors
-    /// When it is none of the words.
+    /// The value is none of the words.
     pub fn get_parsed<T: std::str::FromStr>(&self, setting: Setting<String>) -> Result<T, ConfigError> {
         let row = setting.row;
         self.get(setting)?.parse().map_err(|_| self.wrong(row.name, row.kind.to_string()))
     }
 }
 
-/// The name of a setting that belongs to a returner begins so.
+/// Prefix of the names of returners' settings.
 const RETURNER_PREFIX: &str = "returner.";

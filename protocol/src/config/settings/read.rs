@@ -1,4 +1,4 @@
-//! From a value in a configuration file to the type that a setting is read as.
+//! Converts values of the configuration to the types of settings.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use crate::value::{Value, ValueExt};
 /// Environments and their folders, as `file_roots` has them.
 pub type Folders = Vec<(String, Vec<String>)>;
 
-/// A type that settings are read as.
+/// A type of settings' values.
 pub trait Typed: Sized {
-    /// Reads a value of this kind; none if it does not fit. Relative paths are below `dir`.
+    /// Converts a value of this kind. None if it does not fit. Relative paths are below `dir`.
     fn read(value: &Value, kind: Kind, dir: &Path) -> Option<Self>;
 }
 
@@ -62,7 +62,7 @@ impl Typed for String {
 impl Typed for PathBuf {
     fn read(value: &Value, _: Kind, dir: &Path) -> Option<Self> {
         let text = value.text().filter(|text| !text.is_empty())?;
-        // A log service is named by a URL.
+        // A log service is configured as a URL.
         Some(if text.contains("://") { Self::from(text) } else { dir.join(text) })
     }
 }
@@ -80,7 +80,7 @@ impl Typed for Folders {
     }
 }
 
-/// For its reader to check.
+/// Its reader checks the value.
 impl Typed for Value {
     fn read(value: &Value, _: Kind, _: &Path) -> Option<Self> {
         Some(value.clone())
@@ -102,7 +102,7 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// What a value of this kind has to be, as the end of "must be".
+/// Describes the values of this kind, as the end of "must be".
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let range = |f: &mut fmt::Formatter<'_>, min: i64, max: i64| match max {
@@ -137,7 +137,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Bytes with the largest unit that leaves a whole number.
+/// Writes bytes with the largest unit that leaves a whole number.
 fn binary(bytes: u64) -> String {
     let units = [(50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|(shift, _)| bytes > 0 && bytes.is_multiple_of(1 << shift));

@@ -1,11 +1,11 @@
-//! Plain scalars of YAML 1.1: which type a text has, and its value.
+//! Plain scalars of YAML 1.1: the type and the value of a text.
 
 use base64::Engine as _;
 
 use super::Tag;
 use crate::value::Value;
 
-/// What a plain scalar is: YAML 1.1's implicit types, as PyYAML's expressions have them.
+/// Returns the type of a plain scalar: YAML 1.1's implicit types, by PyYAML's regular expressions.
 pub(super) fn resolve(text: &str) -> Tag {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Tag::Null,
@@ -15,7 +15,7 @@ pub(super) fn resolve(text: &str) -> Tag {
         _ if !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.')) => Tag::Str,
         _ if is_int(text) => Tag::Int,
         _ if is_float(text) => Tag::Float,
-        // Timestamps too: Salt leaves them text.
+        // Timestamps stay text, as in Salt.
         _ => Tag::Str,
     }
 }
@@ -40,7 +40,7 @@ fn some(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     !text.is_empty() && all(text, allowed)
 }
 
-/// `(:[0-5]?[0-9])+` behind what came before: the parts of a number in base 60.
+/// Matches `(:[0-5]?[0-9])+`: the further parts of a number in base 60.
 fn sixties<'a>(mut parts: impl Iterator<Item = &'a str>) -> bool {
     let ok = |part: &str| match part.as_bytes() {
         [d] => d.is_ascii_digit(),
@@ -78,7 +78,7 @@ fn is_float(text: &str) -> bool {
         e.is_empty() || digits.is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
     };
     let split_exponent = |t: &'_ str| t.find(['e', 'E']).unwrap_or(t.len());
-    // A fraction alone has no sign and begins with a digit.
+    // A fraction without an integer part has no sign and begins with a digit.
     if let Some(fraction) = text.strip_prefix('.') {
         let (digits, e) = fraction.split_at(split_exponent(fraction));
         return digits.starts_with(|c: char| c.is_ascii_digit()) && all(digits, |b| b.is_ascii_digit()) && exponent(e);
@@ -96,7 +96,7 @@ fn is_float(text: &str) -> bool {
     all(digits, |b| b.is_ascii_digit()) && exponent(e)
 }
 
-/// The value of a scalar with this tag, or what is wrong with it.
+/// Returns the value of a scalar with this tag, or an error message.
 pub(super) fn construct(text: &str, tag: Tag) -> Result<Value, String> {
     match tag {
         Tag::Null => Ok(Value::Nil),
@@ -113,8 +113,8 @@ pub(super) fn construct(text: &str, tag: Tag) -> Result<Value, String> {
     }
 }
 
-/// A whole number. Salt reads what begins with 0 as decimal, unless a sign is before it. Numbers beyond 64 bits become
-/// their text, as they would on the wire (§2).
+/// Parses an integer. Salt reads a number that begins with 0 as decimal, unless it has a sign. Numbers beyond 64 bits
+/// become text, as on the wire (§2).
 fn int(text: &str) -> Option<Value> {
     let decimal_zeros = text != "0" && text.starts_with('0') && !text.starts_with("0b") && !text.starts_with("0x");
     let stripped = if decimal_zeros { text.trim_start_matches('0') } else { text };
@@ -136,7 +136,7 @@ fn int(text: &str) -> Option<Value> {
         }
         return Some(integer(if negative { -total } else { total }));
     }
-    // Rust's parser would take a second sign.
+    // Rust's parser would accept a second sign.
     if digits.is_empty() || !digits.chars().all(|c| c.is_digit(radix)) {
         return None;
     }
@@ -174,7 +174,7 @@ fn float(text: &str) -> Option<f64> {
 }
 
 fn binary(text: &str) -> Result<Value, String> {
-    // Python's decoder skips what is not of the alphabet, and Salt adds what padding is missing.
+    // Python's decoder skips characters outside the alphabet, and Salt adds missing padding.
     let kept: String = text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '/')).collect();
     base64::engine::general_purpose::STANDARD_NO_PAD
         .decode(kept)

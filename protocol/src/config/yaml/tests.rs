@@ -1,4 +1,4 @@
-//! The loader beside Python's, its bounds, and text that is made to hurt.
+//! Compares the loader with Python's, and checks its bounds and hostile text.
 
 use proptest::prelude::*;
 use serde_json::Value as Json;
@@ -7,9 +7,9 @@ use super::scalar::integer;
 use super::*;
 use crate::value::{list, map, text};
 
-/// Where this loader differs from Salt's on purpose, or because YAML 1.2's scanner is behind it.
+/// Texts for which this loader differs from Salt's, on purpose or because its scanner is for YAML 1.2.
 const KNOWN_DIFFERENCES: &[&str] = &[
-    // Taken by YAML 1.2, refused by 1.1.
+    // Accepted by YAML 1.2, refused by 1.1.
     "...",
     ":",
     "[!]",
@@ -30,9 +30,9 @@ const KNOWN_DIFFERENCES: &[&str] = &[
     "a: \u{feff}b",
     "a: \"b\"#c",
     "autosign: \"a\nb\"",
-    // YAML 1.1 and 1.2 disagree on the last line's end.
+    // YAML 1.1 and 1.2 disagree on the end of the last line.
     "a:\n  |\n   b",
-    // Salt takes the sign for a digit of a job id.
+    // Salt parses the sign as a digit of a job id.
     "-9223372036854775808",
 ];
 
@@ -40,7 +40,7 @@ fn cases() -> Json {
     serde_json::from_str(include_str!("../../../tests/yaml_cases.json")).unwrap()
 }
 
-/// The value that `make_yaml_cases.py` wrote.
+/// Converts a value written by `make_yaml_cases.py`.
 fn expected(json: &Json) -> Value {
     match json {
         Json::Object(o) => match o.iter().next().map(|(k, v)| (k.as_str(), v)).unwrap() {
@@ -60,7 +60,7 @@ fn expected(json: &Json) -> Value {
     }
 }
 
-/// Equality for which NaN is itself, by what Python would show.
+/// Compares values by Python's representation, so that NaN equals itself.
 fn same(a: &Value, b: &Value) -> bool {
     a == b || a.python_repr() == b.python_repr()
 }
@@ -98,7 +98,7 @@ fn every_word_is_read_as_salts_parse_input_reads_it() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Tags that make a loader call something, and others that some loader gives a meaning. Each is a whole tag as it is written.
+/// Complete tags that make some loader call a function, or that have a meaning to some loader.
 const TAGS: &[&str] = &[
     "!!python/object/apply:os.system",
     "!!python/object/new:os.system",
@@ -131,7 +131,7 @@ const TAGS: &[&str] = &[
     "!!Str",
 ];
 
-/// Wherever a tag can stand.
+/// Returns documents with the tag in every possible place.
 fn tagged(tag: &str) -> Vec<String> {
     vec![
         format!("{tag} ['touch /tmp/x']"),
@@ -148,7 +148,7 @@ fn tagged(tag: &str) -> Vec<String> {
     ]
 }
 
-/// CVE-2025-62348: no tag makes anything but plain data, anywhere.
+/// CVE-2025-62348: no tag makes anything other than plain data, in any place.
 #[test]
 fn cve_2025_62348_a_tag_makes_no_object() {
     for tag in TAGS {
@@ -157,7 +157,7 @@ fn cve_2025_62348_a_tag_makes_no_object() {
             assert!(!error.message.contains('\n'), "{text}: {error}");
         }
     }
-    // A handle that the document declares leads nowhere else.
+    // A handle declared in the document has no effect.
     for text in [
         "%TAG !! tag:yaml.org,2002:python/object/apply:\n---\na: !!os.system ['touch /tmp/x']",
         "%TAG !e! tag:yaml.org,2002:python/\n---\na: !e!name:os.system ''",
@@ -166,7 +166,7 @@ fn cve_2025_62348_a_tag_makes_no_object() {
     ] {
         assert!(load(text).is_err(), "{text}");
     }
-    // Those of plain data are plain data; that of Python 2's texts was always let in by Salt's safe loader.
+    // Tags of plain data are allowed. Salt's safe loader has always accepted the tag of Python 2's texts.
     for (yaml, value) in [
         ("!!python/unicode x", text("x")),
         ("!!str 7", text("7")),
@@ -179,7 +179,7 @@ fn cve_2025_62348_a_tag_makes_no_object() {
     }
 }
 
-/// The same by each way in which YAML comes to a program of ours: a refusal, or the text as it was written.
+/// The same for each way in which YAML is read: an error, or the text as it was written.
 #[test]
 fn cve_2025_62348_a_tag_is_refused_or_text_wherever_yaml_is_read() {
     use crate::config::{Config, Role};
@@ -189,14 +189,14 @@ fn cve_2025_62348_a_tag_is_refused_or_text_wherever_yaml_is_read() {
         for role in [Role::Master, Role::Minion] {
             assert!(Config::from_yaml(&line, &dir.path().join("file"), role).is_err(), "{line}");
         }
-        // A file, and one that it includes.
+        // A file, and an included file.
         let file = dir.path().join("minion");
         std::fs::write(&file, &line).unwrap();
         assert!(Config::load(&file, Role::Minion).is_err(), "{line}");
         std::fs::write(&file, "include: more\n").unwrap();
         std::fs::write(dir.path().join("more"), &line).unwrap();
         assert!(Config::load(&file, Role::Minion).is_err(), "{line}");
-        // Words of a command line: `salt '*' f WORD`, `name=WORD`.
+        // Arguments on the command line: `salt '*' f WORD`, `name=WORD`.
         let word = format!("{tag} [1]");
         assert_eq!(crate::args::parse_input(std::slice::from_ref(&word)), vec![text(&word)]);
         let named = crate::args::parse_input(&[format!("name={word}")]);
@@ -229,7 +229,7 @@ fn depth_is_bounded() {
     for deep in ["[".repeat(50_000), "{a: ".repeat(50_000), "- ".repeat(50_000), "? ".repeat(50_000)] {
         assert!(load(&deep).is_err());
     }
-    // Each level is an alias of the one before: no text is deep, the value would be.
+    // Each level is an alias of the one before: the text is not deep, but the value would be.
     let mut chain = "a0: &a0 x\n".to_owned();
     for n in 1..200 {
         chain += &format!("a{n}: &a{n} [*a{}]\n", n - 1);

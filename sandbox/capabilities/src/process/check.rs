@@ -1,4 +1,4 @@
-//! The check of programs: which, with what around them.
+//! The check of programs: the program, its arguments and its environment.
 
 use std::collections::BTreeSet;
 
@@ -10,15 +10,15 @@ use crate::grants::{Grant, Grants};
 use crate::names::Names;
 use crate::programs::{ProcessGrant, Program, locate};
 
-/// Arguments of one program.
+/// Upper bound on the arguments of one program.
 const MAX_ARGUMENTS: usize = 4_096;
-/// Bytes of one argument or variable: Linux takes 128 KiB with the NUL behind it.
+/// Upper bound on the bytes of one argument or variable: Linux accepts 128 KiB, including the NUL.
 const MAX_ARGUMENT: usize = (128 << 10) - 1;
-/// Bytes of all arguments and variables; Linux takes 2 MiB where the stack may have 8.
+/// Upper bound on the bytes of all arguments and variables. Linux accepts 2 MiB with a stack of 8 MiB.
 const MAX_ARGUMENTS_BYTES: usize = 1 << 20;
-/// Variables of one program.
+/// Upper bound on the variables of one program.
 const MAX_VARIABLES: usize = 512;
-/// Bytes of a variable's name.
+/// Upper bound on the bytes of a variable's name.
 const MAX_VARIABLE: usize = 256;
 
 pub(super) fn check(granted: &Grants, op: ProcessOp) -> Result<ProcessOp, Refusal> {
@@ -30,7 +30,7 @@ pub(super) fn check(granted: &Grants, op: ProcessOp) -> Result<ProcessOp, Refusa
             let name = wanted.program(name);
             wanted.granted().map(|()| ProcessOp::Which { name })
         }
-        // What it asks is whether it was granted: the broker says none of a path that the grant does not have.
+        // The guest asks whether the shell was granted. For a path that was not, the broker reports that there is none.
         ProcessOp::Shell { path: Some(path) } => {
             program_name(&path)?;
             let granted = match granted.process.find(&path) {
@@ -60,7 +60,7 @@ fn checked(granted: &Grants, mut run: ProcessRun) -> Result<ProcessRun, Refusal>
         let may = is_harmless(name, value) || granted.process.env.matches(name);
         wanted.name(may, |grant| &mut grant.env, name, || format!("set the variable {name}"));
     }
-    // Its own user is who it is anyway.
+    // The user as which the program runs anyway.
     let own = granted.user.as_deref().or(granted.process.host.user.as_deref());
     if let Some(user) = run.run_as.as_deref() {
         let may = Some(user) == own || granted.process.users.has(user);
@@ -77,7 +77,7 @@ fn checked(granted: &Grants, mut run: ProcessRun) -> Result<ProcessRun, Refusal>
     Ok(run)
 }
 
-/// Bounds and forms, whoever asks.
+/// Checks bounds and forms, which do not depend on grants.
 fn form(run: &ProcessRun) -> Result<(), Refusal> {
     let Some(program) = run.argv.first() else { return Err(malformed("the command", "has no program")) };
     program_name(program)?;
@@ -127,7 +127,7 @@ fn form(run: &ProcessRun) -> Result<(), Refusal> {
     size("the input", run.stdin.as_ref().map_or(0, |stdin| stdin.len()), MAX_BULK)
 }
 
-/// A bare name, or an absolute path as there is only one way to write it.
+/// Checks a program's name: a bare name, or an absolute path in its only valid spelling.
 fn program_name(name: &str) -> Result<(), Refusal> {
     text("the program", name, MAX_PATH, Form::Line)?;
     if matches!(name, "." | "..") {
@@ -140,7 +140,7 @@ fn program_name(name: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Variables that only say how to show something: language and time zone, as a name and not as a file.
+/// Checks for variables that only affect presentation: language and time zone, given as a name and not as a file.
 fn is_harmless(name: &str, value: &str) -> bool {
     const MAX: usize = 128;
     let locale =
@@ -154,7 +154,7 @@ fn is_harmless(name: &str, value: &str) -> bool {
     }
 }
 
-/// What is asked beyond the grant, put together: one refusal names all of it, and one line grants it.
+/// Collects everything that exceeds the grant: one refusal names all of it, and one configuration line grants it.
 struct Wanted<'a> {
     granted: &'a ProcessGrant,
     grant: ProcessGrant,
@@ -166,7 +166,7 @@ impl<'a> Wanted<'a> {
         Self { granted: &granted.process, grant: granted.process.clone(), missing: Vec::new() }
     }
 
-    /// The program as it is run.
+    /// Returns the program's path for execution.
     fn program(&mut self, asked: String) -> String {
         match self.granted.find(&asked) {
             Program::Granted(path) => path.to_owned(),

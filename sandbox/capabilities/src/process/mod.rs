@@ -1,6 +1,6 @@
 //! `process`: run programs.
 //!
-//! - `check.rs` which, with what around them
+//! - `check.rs` the check of programs, arguments and environment
 
 mod check;
 
@@ -15,17 +15,17 @@ pub(crate) const DECLARATION: Declaration = Declaration {
 /// `brine:host/process`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ProcessOp {
-    /// Runs a program to its end; answered by a map: `pid`, `code` (nil where a signal ended it), `signal` (nil where none did),
+    /// Runs a program to its end. Returns a map: `pid`, `code` (nil if a signal ended it), `signal` (nil if none did),
     /// `stdout` and `stderr` (binary), `stdout_dropped` and `stderr_dropped` (bytes over the cap), `timed_out`.
     Run(Box<ProcessRun>),
-    /// Where a granted program is; answered by its absolute path, nil where the host has none.
+    /// Finds a granted program. Returns its absolute path, nil if the host does not have it.
     Which {
         /// A bare name or an absolute path.
         name: String,
     },
-    /// Answered by the path of the shell that was granted, nil where none was. With a path: that one or nil.
+    /// Returns the path of the granted shell, nil if none was granted. With `path`: that shell or nil.
     Shell {
-        /// One in particular.
+        /// The shell to find.
         path: Option<String>,
     },
 }
@@ -35,25 +35,25 @@ pub enum ProcessOp {
 pub struct ProcessRun {
     /// The program (a bare name, or an absolute path) and its arguments.
     pub argv: Vec<String>,
-    /// The directory it starts in; absolute.
+    /// The directory in which it starts; absolute.
     pub cwd: Option<String>,
-    /// Variables beside the minion's few (`PATH`, `HOME`, `LANG`…).
+    /// Variables in addition to the minion's few (`PATH`, `HOME`, `LANG`…).
     pub env: Vec<(String, String)>,
-    /// Only `env`.
+    /// Whether to set only `env`.
     pub clean_env: bool,
-    /// What it reads; nothing where none.
+    /// Standard input. None: empty.
     pub stdin: Option<ByteBuf>,
-    /// After this it is ended.
+    /// Time after which the minion ends it.
     pub timeout_ms: Option<u64>,
-    /// The user it runs as.
+    /// The user as which it runs.
     pub run_as: Option<String>,
     /// The group.
     pub group: Option<String>,
     /// Its umask.
     pub umask: Option<u32>,
-    /// Bytes kept of each of its outputs; never more than the minion's own bound.
+    /// Bytes kept of each output, at most the minion's own bound.
     pub max_output: Option<u64>,
-    /// Standard error goes where standard output goes, in the order written.
+    /// Whether standard error goes to standard output, in the order written.
     pub merge_stderr: bool,
 }
 

@@ -1,4 +1,4 @@
-//! URLs and requests.
+//! Refusals about URLs and HTTP requests.
 
 use super::*;
 

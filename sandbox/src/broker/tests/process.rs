@@ -1,4 +1,4 @@
-//! Programs and how they are run.
+//! Refusals about programs and how they are run.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn programs_are_run_as_they_were_granted() {
         let env = vec![(name.to_owned(), value.to_owned())];
         assert_eq!(checked(ProcessRun { env, ..run(&["ls"]) }).is_ok(), may, "{name}={value}");
     }
-    // The minion's own user, where the module has none.
+    // The minion's own user, for a module without a user.
     let mut own = policy("modules:\n  mine: {process: [/bin/ls]}\n");
     own.host.user = Some("salt".into());
     let who = caller(&own, "mine", "f", None);
@@ -52,7 +52,7 @@ fn programs_are_run_as_they_were_granted() {
             "{user}"
         );
     }
-    // A shell is told by its granted path; of another the broker says that there is none.
+    // A granted shell is given by its granted path. For another shell the broker reports that there is none.
     let op = HostOp::Process(ProcessOp::Shell { path: Some("ls".into()) });
     assert_eq!(check(&who, op).unwrap(), HostOp::Process(ProcessOp::Shell { path: Some("/bin/ls".into()) }));
 }
