@@ -37,7 +37,7 @@ settings! { AREA = "Sandbox (see docs/sandbox.md)";
     SANDBOX_LIMITS_WALL: Value = span("sandbox:limits:wall", "60s").live();
     /// Time on a processor.
     SANDBOX_LIMITS_CPU: Value = span("sandbox:limits:cpu", "30s").live();
-    /// Time on a processor of all functions together that a call calls, and of those that these call.
+    /// Time on a processor of all functions together that one call calls, directly and through others.
     SANDBOX_LIMITS_CALLS_CPU: Value = span("sandbox:limits:calls_cpu", "5m").live();
     /// Size of the result.
     SANDBOX_LIMITS_OUTPUT: Value = size("sandbox:limits:output", "4MiB", 1 << 10..=(32 << 20) - (64 << 10)).live();
